@@ -1,0 +1,114 @@
+"""A batch: the unit in which records move, an Arrow record batch with an event time per row.
+
+Batches are immutable. Operators pass them by reference inside a worker, so none may write into one.
+
+>>> import pyarrow as pa
+>>> batch = Batch(pa.record_batch({"item": [1, 2, 3]}))
+>>> batch.num_rows, batch.to_rows()[0]
+(3, {'item': 1})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Times = npt.NDArray[np.int64]
+"""Event times in microseconds since the Unix epoch (UTC), one per row."""
+
+ITEM = "item"
+"""The one column of a stream of plain values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows (Arrow columns) and their event times (int64 microseconds, one per row), or None without event time."""
+
+    rows: pa.RecordBatch
+    times: Times | None = None
+
+    @property
+    def num_rows(self) -> int:
+        return int(self.rows.num_rows)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the columns and the times refer to."""
+        return int(self.rows.get_total_buffer_size()) + (0 if self.times is None else self.times.nbytes)
+
+    def take(self, indices: npt.NDArray[np.intp]) -> Batch:
+        times = None if self.times is None else self.times[indices]
+        return Batch(self.rows.take(pa.array(indices)), times)
+
+    def filter(self, mask: npt.NDArray[np.bool_]) -> Batch:
+        times = None if self.times is None else self.times[mask]
+        return Batch(self.rows.filter(pa.array(mask)), times)
+
+    def slice(self, start: int, length: int) -> Batch:
+        times = None if self.times is None else self.times[start : start + length]
+        return Batch(self.rows.slice(start, length), times)
+
+    def with_rows(self, rows: pa.RecordBatch) -> Batch:
+        """The same event times over other columns; both have the same number of rows."""
+        return Batch(rows, self.times)
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Rows as dicts, as a user's function sees them."""
+        return row_builder(tuple(self.rows.schema.names))(*(column_values(c) for c in self.rows.columns))
+
+    @staticmethod
+    def concat(batches: Sequence[Batch]) -> Batch:
+        """One batch from several of the same columns; a column that was all null so far takes the others' type."""
+        if len(batches) == 1:
+            return batches[0]
+        rows = pa.concat_batches([b.rows for b in batches]) if _same_schema(batches) else _promoted(batches)
+        times = None if batches[0].times is None else np.concatenate([_times(b) for b in batches])
+        return Batch(rows, times)
+
+
+def _same_schema(batches: Sequence[Batch]) -> bool:
+    first = batches[0].rows.schema
+    return all(b.rows.schema.equals(first) for b in batches)
+
+
+def _promoted(batches: Sequence[Batch]) -> pa.RecordBatch:
+    table = pa.concat_tables([pa.Table.from_batches([b.rows]) for b in batches], promote_options="default")
+    return table.combine_chunks().to_batches()[0]
+
+
+def _times(batch: Batch) -> Times:
+    if batch.times is None:
+        raise ValueError("a batch with event times met one without")
+    return batch.times
+
+
+def column_values(column: pa.Array) -> list[Any]:
+    """A column's values as Python objects; several times faster than `to_pylist` for numbers without nulls."""
+    if column.null_count == 0 and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        values: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+        return values
+    return list(column.to_pylist())
+
+
+@lru_cache(maxsize=256)
+def row_builder(names: tuple[str, ...]) -> Callable[..., list[dict[str, Any]]]:
+    """A function from columns (lists) to rows (dicts).
+
+    The dict display is compiled once for the column names: it builds a row about three times faster than
+    `dict(zip(names, values))`, and this loop runs once for every record that a user's function sees.
+    """
+    if not names:
+        return lambda *_columns: []
+    variables = [f"v{i}" for i in range(len(names))]
+    display = ", ".join(f"{name!r}: {variable}" for name, variable in zip(names, variables, strict=True))
+    arguments = ", ".join(f"c{i}" for i in range(len(names)))
+    target = f"({', '.join(variables)},)" if len(names) == 1 else ", ".join(variables)
+    source = f"lambda {arguments}: [{{{display}}} for {target} in zip({arguments})]"
+    builder: Callable[..., list[dict[str, Any]]] = eval(source)  # noqa: S307 -- only quoted column names go in
+    return builder

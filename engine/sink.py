@@ -1,0 +1,63 @@
+"""What a sink is to the engine: a writer in each sink worker, and a commit that makes their output visible.
+
+At every checkpoint each writer is asked to `prepare`: it makes what it wrote so far durable and describes it in
+committables. When all workers have, the coordinator calls `Sink.commit` once with all of them. A sink whose output becomes visible only
+there is exactly-once; one that shows records as they come is at-least-once and says so in `guarantee`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from .batch import Batch
+
+
+class Sink(ABC):
+    """Where records go. Plain picklable configuration: it is sent to every worker that writes it."""
+
+    name: str
+    """The default name of the operator that writes it, for example `write_parquet`."""
+
+    guarantee: str = "exactly once (commits with the checkpoint)"
+    """What it promises when a job recovers; printed by `explain()`."""
+
+    def start(self) -> None:
+        """Called once on the driver before any worker starts. Raises ConnectorError where it can't be written."""
+
+    def stop(self) -> None:
+        """Called once on the driver after the last commit was delivered, or the job failed. Must not raise."""
+
+    @abstractmethod
+    def writer(self, index: int, parallelism: int) -> SinkWriter:
+        """The writer of worker `index` of `parallelism`."""
+
+    def commit(self, checkpoint: int, committables: Sequence[Any]) -> list[Any]:
+        """Called on the coordinator once all writers have prepared `checkpoint`; ids only ever rise.
+
+        Makes the described output visible in one atomic step, and must be idempotent: after a crash it may be called again with
+        the same arguments. What it returns (msgpack-able values) is handed to `deliver` on the driver, in order.
+        """
+        return []
+
+    def deliver(self, payload: Any) -> None:
+        """Called on the driver, in order, once for each value that `commit` returned."""
+
+
+class SinkWriter(ABC):
+    """One worker's writer. Used by one thread."""
+
+    @abstractmethod
+    def write(self, batch: Batch) -> None:
+        """Take a batch. Raises ConnectorError; the job then stops."""
+
+    @abstractmethod
+    def prepare(self, checkpoint: int) -> list[Any]:
+        """Make everything written so far durable; returns msgpack-able committables that describe it, maybe none.
+
+        Called at every checkpoint and once at the end of the stream, on an empty writer too.
+        """
+
+    def close(self) -> None:
+        """Called once when the worker ends, also after an error: let go of handles, sweep what was never prepared."""
