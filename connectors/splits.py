@@ -1,0 +1,260 @@
+"""Splits: pieces of files that a worker reads one after another, and the watermark over them.
+
+Splits are numbered (`ordinal`) in the order in which they were listed, the same in every worker; split `o` belongs to worker
+`o % parallelism`. A reader reads its splits in that order, so "ordinal and rows consumed" is its whole position.
+
+Invariant: the watermark is at most the event time of every record that the reader has yet to give, as long as no record is
+older than `max_delay` before the newest one ahead of it in its split; and it never falls.
+
+>>> import pyarrow as pa
+>>> files = {"a": [10, 20], "b": [30], "c": [40, 50]}
+>>> def open_split(split, batch_rows):
+...     yield pa.record_batch({"ts": files[split.path]})
+>>> splits = [Split(path, ordinal, min_time=min(files[path])) for ordinal, path in enumerate(files)]
+>>> reader = SplitReader("read", splits, open_split, index=0, parallelism=2, event_time=EventTime("ts", unit="us"))
+>>> reader.poll(100).times.tolist(), reader.watermark(), reader.poll(100).times.tolist(), reader.poll(100), reader.finished
+([10, 20], 20, [40, 50], None, True)
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ..engine.batch import Batch
+from ..engine.elements import MAX_TIME, MIN_TIME
+from ..engine.errors import ConnectorError
+from ..engine.event_time import EventTime
+from ..engine.source import SourceReader
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A file or a part of it, read by one worker from its first row to its last.
+
+    `row_groups` (Parquet) and `byte_range` are half-open ranges; both None means the whole file. `min_time` and `max_time` bound the event
+    times inside, in microseconds, and are None where nothing is known before the split is read.
+    """
+
+    path: str
+    ordinal: int
+    row_groups: tuple[int, int] | None = None
+    byte_range: tuple[int, int] | None = None
+    min_time: int | None = None
+    max_time: int | None = None
+
+
+OpenSplit = Callable[[Split, int], Iterator[pa.RecordBatch]]
+"""Opens a split: an iterator over its rows, always the same and in the same order, in batches of about the given number of rows.
+
+Raises ConnectorError naming the file. A generator's `finally` closes the file: it is closed when the reader is.
+"""
+
+
+class SplitReader(SourceReader):
+    """Reads the splits of one worker in order of their ordinals.
+
+    `splits` are all known splits of all workers, ascending by ordinal. With `complete=False` more may come: a subclass overrides
+    `discover`, which calls `extend` and, once nothing can follow, `complete`.
+    """
+
+    def __init__(
+        self,
+        operator: str,
+        splits: Iterable[Split],
+        open_split: OpenSplit,
+        *,
+        index: int,
+        parallelism: int,
+        event_time: EventTime | None = None,
+        complete: bool = True,
+    ) -> None:
+        self._operator, self._open_split, self._event_time = operator, open_split, event_time
+        self._index, self._parallelism = index, parallelism
+        self._complete = complete
+        self._unread = _Unread()
+        self._open: _OpenSplit | None = None
+        self._next_ordinal = 0
+        self._resume: tuple[str, int, int | None] | None = None
+        self._newest_listed = MIN_TIME
+        self._watermark = MIN_TIME
+        self.extend(splits)
+
+    def poll(self, max_rows: int) -> Batch | None:
+        while True:
+            if self._open is None and not self._open_next(max_rows):
+                return None
+            assert self._open is not None
+            batch = self._open.read(max_rows)
+            if batch is not None:
+                return batch
+            self._next_ordinal = self._open.split.ordinal + 1
+            self._open = None
+
+    @property
+    def finished(self) -> bool:
+        return self._complete and self._open is None and not self._unread
+
+    def discover(self) -> None:
+        """Called by `poll` when all known splits are read and more may come; must not wait."""
+
+    def extend(self, splits: Iterable[Split]) -> None:
+        """Take newly listed splits (of all workers, ascending by ordinal, above all earlier ones)."""
+        for split in splits:
+            if split.max_time is not None:
+                self._newest_listed = max(self._newest_listed, split.max_time)
+            if split.ordinal % self._parallelism == self._index and split.ordinal >= self._next_ordinal:
+                self._unread.append(split)
+
+    def complete(self) -> None:
+        """No more splits will come than those given to `extend`."""
+        self._complete = True
+
+    def watermark(self) -> int:
+        if self._event_time is None or self.finished:
+            return MAX_TIME
+        bound = self._unread.min_time
+        if self._open is not None:
+            bound = min(bound, self._open.bound)
+        if not self._complete:
+            bound = min(bound, self._newest_listed - self._event_time.max_delay)
+        self._watermark = max(self._watermark, bound)
+        return self._watermark
+
+    def position(self) -> dict[str, Any]:
+        """`ordinal` of the first split that is not read to its end, the `rows` of it (at `path`) already given, and event time progress."""
+        path, rows, newest = self._resume or ("", 0, None)
+        ordinal = self._next_ordinal
+        if self._open is not None:
+            path, ordinal, rows, newest = self._open.split.path, self._open.split.ordinal, self._open.rows_given, self._open.newest
+        return {
+            "ordinal": ordinal,
+            "path": path,
+            "rows": rows,
+            "newest": newest,
+            "newest_listed": self._newest_listed,
+            "watermark": self._watermark,
+        }
+
+    def seek(self, position: Any) -> None:
+        self._next_ordinal = position["ordinal"]
+        self._unread.drop_below(self._next_ordinal)
+        self._resume = (position["path"], position["rows"], position["newest"]) if position["rows"] else None
+        self._newest_listed = max(self._newest_listed, position["newest_listed"])
+        self._watermark = position["watermark"]
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def _open_next(self, batch_rows: int) -> bool:
+        if not self._unread and not self._complete:
+            self.discover()
+        if not self._unread:
+            return False
+        split = self._unread.popleft()
+        rows, newest = self._resumed(split)
+        self._open = _OpenSplit(split, self._open_split(split, batch_rows), self._event_time, self._operator, rows, newest)
+        return True
+
+    def _resumed(self, split: Split) -> tuple[int, int | None]:
+        """Rows of `split` that an earlier reader gave, and the newest event time among them."""
+        if self._resume is None:
+            return 0, None
+        path, rows, newest = self._resume
+        if split.ordinal != self._next_ordinal or split.path != path:
+            raise ConnectorError(
+                f"operator `{self._operator}`: the checkpoint stopped after {rows} rows of {path}, but split {self._next_ordinal} is now "
+                f"{split.path}: the input's files have changed; put them back, or start without the checkpoint"
+            )
+        self._resume = None
+        return rows, newest
+
+
+class _OpenSplit:
+    """A split that is being read: cuts its batches to size, skips what was given before, keeps its event time progress."""
+
+    def __init__(
+        self, split: Split, batches: Iterator[pa.RecordBatch], event_time: EventTime | None, operator: str, skip: int, newest: int | None
+    ) -> None:
+        self.split, self.rows_given, self.newest = split, skip, newest
+        self._batches, self._event_time, self._operator = batches, event_time, operator
+        self._skip = skip
+        self._pending: Batch | None = None
+
+    @property
+    def bound(self) -> int:
+        """No row yet to come is older, in microseconds; `MIN_TIME` when nothing is known yet."""
+        known = MIN_TIME if self.split.min_time is None else self.split.min_time
+        if self.newest is None or self._event_time is None:
+            return known
+        return max(known, self.newest - self._event_time.max_delay)
+
+    def read(self, max_rows: int) -> Batch | None:
+        """The next rows, or None at the end of the split."""
+        batch = self._pending or self._decode()
+        if batch is None:
+            return None
+        self._pending = batch.slice(max_rows, batch.num_rows - max_rows) if batch.num_rows > max_rows else None
+        batch = batch.slice(0, max_rows) if self._pending is not None else batch
+        self.rows_given += batch.num_rows
+        if batch.times is not None:
+            newest = int(batch.times.max())
+            self.newest = newest if self.newest is None else max(self.newest, newest)
+        return batch
+
+    def close(self) -> None:
+        close = getattr(self._batches, "close", None)
+        if close is not None:
+            close()
+
+    def _decode(self) -> Batch | None:
+        for rows in self._batches:
+            skipped = min(self._skip, rows.num_rows)
+            self._skip -= skipped
+            rest = rows.slice(skipped) if skipped else rows
+            if rest.num_rows:
+                return Batch(rest, None if self._event_time is None else self._event_time.extract(rest, self._operator))
+        if self._skip:
+            raise ConnectorError(
+                f"operator `{self._operator}`: {self.split.path} has {self._skip} rows less than when the checkpoint was taken; "
+                "put the file back as it was, or start without the checkpoint"
+            )
+        return None
+
+
+class _Unread:
+    """A queue of splits that knows the smallest `min_time` in it, in constant amortised time."""
+
+    def __init__(self) -> None:
+        self._splits: deque[Split] = deque()
+        self._minima: deque[tuple[int, int]] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._splits)
+
+    @property
+    def min_time(self) -> int:
+        return self._minima[0][1] if self._minima else MAX_TIME
+
+    def append(self, split: Split) -> None:
+        time = MIN_TIME if split.min_time is None else split.min_time
+        while self._minima and self._minima[-1][1] >= time:
+            self._minima.pop()
+        self._minima.append((split.ordinal, time))
+        self._splits.append(split)
+
+    def popleft(self) -> Split:
+        split = self._splits.popleft()
+        if self._minima[0][0] == split.ordinal:
+            self._minima.popleft()
+        return split
+
+    def drop_below(self, ordinal: int) -> None:
+        while self._splits and self._splits[0].ordinal < ordinal:
+            self.popleft()
