@@ -1,0 +1,55 @@
+"""Which key groups and keys the records of a worker belonged to since the last look: the raw material of the load figures.
+
+Counts are records; the driver, which has a clock, turns them into useful time. Hot keys are found by the Misra-Gries
+frequent-items sketch (1982), batch by batch, so a key with more than 1/`HOT_KEYS` of the records is never missed.
+
+>>> load = KeyLoad(key_groups=4)
+>>> load.add(np.array([1, 1, 3]), np.array([10, 5, 1]))
+>>> load.take().tolist()
+[0, 15, 0, 1]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+HOT_KEYS = 64
+"""Keys that the sketch keeps: the worst error of a count is the records seen / HOT_KEYS."""
+
+
+class KeyLoad:
+    """Records per key group, shape (key_groups,), and the hottest keys, since `take` and `take_hot` were last called."""
+
+    def __init__(self, key_groups: int, enabled: bool = True) -> None:
+        self.enabled = enabled
+        self.records: npt.NDArray[np.int64] = np.zeros(key_groups, np.int64)
+        self.hot: dict[Any, int] = {}
+
+    def add(self, groups: npt.NDArray[Any], counts: npt.NDArray[np.int64] | None = None) -> None:
+        """Count records: `groups` has a key group per row; `counts` the records that each row stands for (default 1)."""
+        if counts is None:
+            self.records += np.bincount(groups, minlength=len(self.records))
+        else:
+            np.add.at(self.records, groups, counts)
+
+    def add_keys(self, keys: list[Any], counts: list[int]) -> None:
+        """Count records of the given keys (the hottest of a batch will do) in the sketch."""
+        hot = self.hot
+        for key, count in zip(keys, counts, strict=True):
+            hot[key] = hot.get(key, 0) + count
+        if len(hot) > HOT_KEYS:
+            cut = sorted(hot.values(), reverse=True)[HOT_KEYS]
+            self.hot = {key: count - cut for key, count in hot.items() if count > cut}
+
+    def take(self) -> npt.NDArray[np.int64]:
+        """Records per key group since the last call, which starts anew from zero."""
+        records, self.records = self.records, np.zeros_like(self.records)
+        return records
+
+    def take_hot(self) -> dict[Any, int]:
+        """Lower bounds of the records per hot key since the last call."""
+        hot, self.hot = self.hot, {}
+        return hot

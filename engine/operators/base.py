@@ -1,0 +1,59 @@
+"""What an operator is: batches in, batches out, one instance per worker.
+
+An operator object is configuration until `open` is called: it is sent to workers and copied there. After that it is used
+by one thread. It never blocks and knows no clock; event time comes with batches and watermarks.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..batch import Batch
+from ..load import KeyLoad
+
+
+class Emit(Protocol):
+    """Hands a batch to whoever reads the operator's port."""
+
+    def __call__(self, batch: Batch, port: str = "out") -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Where an operator instance runs: its name, its place among `parallelism` instances, and where it notes its load."""
+
+    name: str
+    index: int
+    parallelism: int
+    key_groups: int
+    load: KeyLoad
+
+
+class Operator(ABC):
+    """One step of a dataflow."""
+
+    ports: tuple[str, ...] = ("out",)
+
+    def open(self, context: Context) -> None:
+        """Called once in the worker before anything else; keeps the context."""
+        self.context = context
+
+    @abstractmethod
+    def process(self, batch: Batch, emit: Emit) -> None:
+        """Take a batch of at least one row. Raises RecordError that names this operator, the key and the record."""
+
+    def advance(self, watermark: int, emit: Emit) -> None:
+        """Event time has reached `watermark` (microseconds): no earlier record comes. Called before it is passed on; it only rises."""
+
+    def finish(self, emit: Emit) -> None:
+        """The input has ended (after `advance(MAX_TIME)`): emit what is left."""
+
+    def combined(self) -> tuple[Operator, Operator] | None:
+        """For an aggregate that can be pre-combined before the shuffle: the combiner, and this operator to run behind it."""
+        return None
+
+    def describe(self) -> str:
+        """A few words for `explain()`."""
+        return type(self).__name__

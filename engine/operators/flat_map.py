@@ -1,0 +1,45 @@
+"""`flat_map`: any number of rows for every row, by a user's function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..batch import Batch
+from ..errors import RecordError
+from ..rows import RowsEncoder
+from .base import Context, Emit, Operator
+from .user_function import call_rows
+
+
+class FlatMap(Operator):
+    """Applies `function(row) -> iterable of rows`; each result has the event time of the row that it came from."""
+
+    def __init__(self, function: Callable[[dict[str, Any]], Iterable[Any]], schema: pa.Schema | None = None) -> None:
+        self.function, self.schema = function, schema
+
+    def open(self, context: Context) -> None:
+        super().open(context)
+        self.encoder = RowsEncoder(context.name, self.schema)
+
+    def process(self, batch: Batch, emit: Emit) -> None:
+        name = self.context.name
+
+        def expand(row: dict[str, Any]) -> list[Any]:
+            results = self.function(row)
+            if results is None or isinstance(results, (str, bytes, dict)):
+                raise RecordError(name, f"flat_map must return a list (or another iterable) of rows, got {results!r}", record=row)
+            return list(results)
+
+        expanded = call_rows(name, expand, batch)
+        rows = [row for results in expanded for row in results]
+        if rows:
+            counts = np.fromiter(map(len, expanded), np.int64, len(expanded))
+            times = None if batch.times is None else np.repeat(batch.times, counts)
+            emit(Batch(self.encoder.encode(rows), times))
+
+    def describe(self) -> str:
+        return getattr(self.function, "__qualname__", "function")

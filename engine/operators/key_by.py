@@ -1,0 +1,40 @@
+"""`key_by` with a function: a column with each row's key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..batch import Batch
+from ..errors import RecordError
+from ..rows import RowsEncoder
+from .base import Context, Emit, Operator
+from .user_function import call_rows
+
+_CONTAINERS = {list, dict, set, tuple}
+
+
+class KeyBy(Operator):
+    """Adds the column `column` with `function(row)`, a value that Arrow has a type for."""
+
+    def __init__(self, function: Callable[[dict[str, Any]], Any], column: str) -> None:
+        self.function, self.column = function, column
+
+    def open(self, context: Context) -> None:
+        super().open(context)
+        self.encoder = RowsEncoder(context.name)
+
+    def process(self, batch: Batch, emit: Emit) -> None:
+        name = self.context.name
+        if batch.rows.schema.get_field_index(self.column) >= 0:
+            raise RecordError(name, f"rows already have a column `{self.column}`: name the key's column with key_by(..., column='...')")
+        keys = call_rows(name, self.function, batch)
+        if not _CONTAINERS.isdisjoint(map(type, keys)):
+            place, key = next((i, key) for i, key in enumerate(keys) if type(key) in _CONTAINERS)
+            problem = f"a {type(key).__name__} can't be a key: return one value, or add columns by map and key by several"
+            raise RecordError(name, problem, key=key, record=batch.slice(place, 1).to_rows()[0])
+        column = self.encoder.encode([{self.column: key} for key in keys]).column(0)
+        emit(batch.with_rows(batch.rows.append_column(self.column, column)))
+
+    def describe(self) -> str:
+        return getattr(self.function, "__qualname__", "function")

@@ -1,0 +1,36 @@
+"""`select`, `drop` and `rename`: which columns a stream has, without touching a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ..batch import Batch
+from ..errors import RecordError
+from .base import Emit, Operator
+
+
+@dataclass(eq=False)
+class Project(Operator):
+    """Keeps `select` (in that order, None for all), without `drop`, under the names that `rename` gives."""
+
+    select: tuple[str, ...] | None = None
+    drop: frozenset[str] = frozenset()
+    rename: Mapping[str, str] | None = None
+
+    def process(self, batch: Batch, emit: Emit) -> None:
+        schema = batch.rows.schema
+        for name in (*(self.select or ()), *self.drop, *(self.rename or ())):
+            if schema.get_field_index(name) < 0:
+                raise RecordError(self.context.name, f"no column `{name}`; there are: {', '.join(schema.names)}")
+        kept = [n for n in (self.select if self.select is not None else schema.names) if n not in self.drop]
+        names = [(self.rename or {}).get(n, n) for n in kept]
+        if len(set(names)) < len(names):
+            raise RecordError(self.context.name, f"two columns would have one name: {names}")
+        emit(batch.with_rows(pa.record_batch([batch.rows.column(n) for n in kept], names=names)))
+
+    def describe(self) -> str:
+        parts = [", ".join(self.select or ()), *(f"-{n}" for n in sorted(self.drop)), *(f"{a}->{b}" for a, b in (self.rename or {}).items())]
+        return " ".join(part for part in parts if part)

@@ -1,0 +1,89 @@
+"""From rows that a user's function returned back to columns, with one type per column for the whole stream.
+
+The first rows fix the columns and their types (or the user's `schema` does). A later value of another type is an error that names
+the operator, the column and the value; a column that was all null so far takes the first type that comes.
+
+>>> RowsEncoder("map").encode([{"a": 1, "b": "x"}]).schema.names
+['a', 'b']
+>>> RowsEncoder("map").encode([3, 4]).to_pydict()
+{'item': [3, 4]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from .batch import ITEM
+from .errors import FlowError, RecordError
+
+SchemaLike = pa.Schema | Mapping[str, Any] | None
+"""Column types: an Arrow schema, or a dict from column name to Arrow type or its name (`{"n": "int64"}`)."""
+
+
+def arrow_schema(schema: SchemaLike, operator: str) -> pa.Schema | None:
+    """The Arrow schema of what the user gave. Raises FlowError for an unknown type name."""
+    if schema is None or isinstance(schema, pa.Schema):
+        return schema
+    try:
+        return pa.schema([(n, pa.type_for_alias(t) if isinstance(t, str) else t) for n, t in schema.items()])
+    except (ValueError, TypeError, AttributeError) as error:
+        raise FlowError(f"operator `{operator}`: schema {schema!r}: {error}; give Arrow types, for example {{'n': 'int64'}}") from error
+
+
+class RowsEncoder:
+    """Turns rows (dicts, or plain values for a stream with the one column `item`) into record batches."""
+
+    def __init__(self, operator: str, schema: pa.Schema | None = None) -> None:
+        self.operator = operator
+        self.schema = schema
+
+    def encode(self, rows: list[Any]) -> pa.RecordBatch:
+        """The rows (at least one) as columns. Raises RecordError naming the column and the row."""
+        plain = not isinstance(rows[0], dict)
+        names = self.schema.names if self.schema is not None else [ITEM] if plain else list(rows[0])
+        if plain:
+            if names != [ITEM] or any(isinstance(row, dict) for row in rows):
+                self._refuse_shape(rows, names)
+            columns = [rows]
+        else:
+            columns = self._columns(rows, names)
+        types = [self.schema.field(i).type if self.schema is not None else None for i in range(len(names))]
+        arrays = [self._array(n, c, t, rows) for n, c, t in zip(names, columns, types, strict=True)]
+        batch = pa.record_batch(arrays, names=names)
+        self.schema = batch.schema
+        return batch
+
+    def _columns(self, rows: list[Any], names: list[str]) -> list[list[Any]]:
+        try:
+            if sum(map(len, rows)) == len(rows) * len(names):
+                return [[row[name] for row in rows] for name in names]
+        except (KeyError, TypeError):
+            pass
+        self._refuse_shape(rows, names)
+        raise AssertionError("a row of another shape was not found")
+
+    def _refuse_shape(self, rows: list[Any], names: list[str]) -> None:
+        for row in rows:
+            keys = list(row) if isinstance(row, dict) else [ITEM]
+            if sorted(map(str, keys)) != sorted(names):
+                raise RecordError(
+                    self.operator, f"every row must have the columns {names}, this one has {keys}: give missing values as None", record=row
+                )
+        raise RecordError(self.operator, "rows are dicts and plain values in turn: return one kind", record=rows[0])
+
+    def _array(self, name: str, values: list[Any], kind: pa.DataType | None, rows: list[Any]) -> pa.Array:
+        known = None if kind is None or pa.types.is_null(kind) else kind
+        try:
+            return pa.array(values, type=known)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError) as error:
+            for value, row in zip(values, rows, strict=True):
+                try:
+                    pa.array([value], type=known)
+                except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError):
+                    expected = f"is {known} in this stream" if known is not None else "must have a type that Arrow has"
+                    problem = f"column `{name}` {expected}, got {value!r} ({type(value).__name__}); set the type with schema={{{name!r}: ...}}"
+                    raise RecordError(self.operator, problem, record=row) from error
+            raise RecordError(self.operator, f"column `{name}` mixes types: {error}; set it with schema={{{name!r}: ...}}") from error
