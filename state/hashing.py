@@ -1,0 +1,161 @@
+"""Stable 64-bit hashes of key columns, and the key group that a hash falls into.
+
+The invariant: equal keys have equal hashes in every process, on every machine and in every version, because groups, routing tables
+and checkpoints outlive the process that made them. Python's own `hash` is salted per process and takes no part.
+
+>>> hashes = hash64(pa.array([0, 1, 2]))
+>>> hex(hashes[0])
+'0xe220a8397b1dcdaf'
+>>> group_of(hashes, 1024).tolist()
+[431, 193, 718]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from xxhash import xxh3_64_intdigest
+
+Hashes = npt.NDArray[np.uint64]
+"""One hash per row."""
+
+MAX_GROUPS = 32_768
+"""The most key groups that an operator can have."""
+
+NULL_HASH = np.uint64(0x6E756C6C6E756C6C)
+"""The hash of a null of any type."""
+
+_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_MULTIPLY_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MULTIPLY_2 = np.uint64(0x94D049BB133111EB)
+_NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+
+
+class UnhashableKey(ValueError):
+    """A key column whose values have no hash: the message names the type, or the row, and what to use instead."""
+
+
+def hash64(column: pa.Array) -> Hashes:
+    """The hash of each value, shape (rows,).
+
+    Integers of any width, booleans, dates, times, timestamps and durations in any unit, floats, decimals of any scale, strings and
+    bytes can be keys; equal values have equal hashes within each of these kinds. Raises UnhashableKey for other types and for NaN.
+    """
+    if pa.types.is_null(column.type):
+        return np.full(len(column), NULL_HASH)
+    if pa.types.is_dictionary(column.type):
+        return _hash_distinct(column)
+    if _is_bytes(column.type) or pa.types.is_decimal(column.type):
+        return _hash_distinct(column.dictionary_encode())
+    if column.null_count == 0:
+        return mix(_words(column))
+    hashes = mix(_words(column))
+    hashes[pc.is_null(column).to_numpy(zero_copy_only=False)] = NULL_HASH
+    return hashes
+
+
+def combine(hashes: Sequence[Hashes]) -> Hashes:
+    """One hash per row from the hashes of several columns, in which the order of the columns matters; of one column, its own."""
+    combined = hashes[0]
+    for column in hashes[1:]:
+        combined = mix(combined * _MULTIPLY_1 + column)
+    return combined
+
+
+def group_of(hashes: Hashes, groups: int) -> npt.NDArray[np.uint16]:
+    """The key group, `hash mod groups`, of each hash. Raises ValueError unless `groups` is a power of two up to 32,768."""
+    if not (1 <= groups <= MAX_GROUPS and groups & (groups - 1) == 0):
+        raise ValueError(f"{groups} key groups: use a power of two from 1 to {MAX_GROUPS}, for example 1024")
+    return (hashes & np.uint64(groups - 1)).astype(np.uint16)
+
+
+def mix(words: Hashes) -> Hashes:
+    """SplitMix64 of each word (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014): every bit depends on all."""
+    mixed = words + _GAMMA
+    mixed ^= mixed >> np.uint64(30)
+    mixed *= _MULTIPLY_1
+    mixed ^= mixed >> np.uint64(27)
+    mixed *= _MULTIPLY_2
+    mixed ^= mixed >> np.uint64(31)
+    return mixed
+
+
+def _words(column: pa.Array) -> Hashes:
+    """The values of a column of fixed width as 64-bit words; a null has any word."""
+    kind = column.type
+    if pa.types.is_floating(kind):
+        return _float_words(column)
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return _integers(column)
+    if pa.types.is_date(kind):
+        return _integers(column.cast(pa.date32()).view(pa.int32()))
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
+        # Nanoseconds modulo 2**64: equal in every unit, and a timestamp in seconds that doesn't fit into nanoseconds has a hash too.
+        return _integers(column.view(pa.int32() if kind.bit_width == 32 else pa.int64())) * np.uint64(_NANOSECONDS[kind.unit])
+    raise UnhashableKey(
+        f"a value of type {kind} can't be a key: use an integer, string, bytes, boolean, date, timestamp, decimal or float column, "
+        "or several of them (the fields of a struct, for example)"
+    )
+
+
+def _integers(column: pa.Array) -> Hashes:
+    filled = column.fill_null(False if pa.types.is_boolean(column.type) else 0) if column.null_count else column
+    values = filled.to_numpy(zero_copy_only=False)
+    words: Hashes = values.view(np.uint64) if values.dtype.itemsize == 8 else values.astype(np.int64).view(np.uint64)
+    return words
+
+
+def _float_words(column: pa.Array) -> Hashes:
+    filled = column.fill_null(0.0) if column.null_count else column
+    values = filled.to_numpy(zero_copy_only=False).astype(np.float64)
+    not_a_number = np.isnan(values)
+    if not_a_number.any():
+        row = int(np.flatnonzero(not_a_number)[0])
+        raise UnhashableKey(f"the key is NaN in row {row}: NaN equals nothing; replace it by null or a number, or filter it out")
+    values += 0.0  # makes -0.0 the 0.0 that it equals
+    words: Hashes = values.view(np.uint64)
+    return words
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_binary_view(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
+
+
+def _hash_distinct(column: pa.DictionaryArray) -> Hashes:
+    """Hash every distinct value once."""
+    distinct = column.dictionary
+    if pa.types.is_decimal(distinct.type):
+        hashes = _digests([None if value is None else _canonical(value) for value in distinct.to_pylist()])
+    elif _is_bytes(distinct.type):
+        hashes = _digests(distinct.cast(pa.large_binary()).to_pylist())
+    else:
+        hashes = hash64(distinct)
+    with_null = np.append(hashes, NULL_HASH)
+    indices = column.indices
+    if indices.null_count:
+        indices = indices.cast(pa.int64()).fill_null(len(distinct))
+    rows: Hashes = with_null[indices.to_numpy(zero_copy_only=False)]
+    return rows
+
+
+def _digests(values: Sequence[bytes | None]) -> Hashes:
+    return np.array([NULL_HASH if value is None else xxh3_64_intdigest(value) for value in values], dtype=np.uint64)
+
+
+def _canonical(value: Decimal) -> bytes:
+    """The digits without trailing zeros, so that 1.50 and 1.5 (of columns of other scales) are one key."""
+    digits = format(value, "f")
+    return (digits.rstrip("0").rstrip(".") if "." in digits else digits).encode()
