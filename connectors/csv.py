@@ -1,0 +1,91 @@
+"""Source of CSV files with a header line, or with column names that the user gives.
+
+>>> import pathlib, tempfile
+>>> path = pathlib.Path(tempfile.mkdtemp(), "a.csv")
+>>> _ = path.write_text("word,n\\na,1\\n,2\\n")
+>>> source = read_csv(path)
+>>> source.start()
+>>> source.reader(0, 1).poll(10).to_rows()
+[{'word': 'a', 'n': 1}, {'word': None, 'n': 2}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+
+from ..engine.duration import Duration, microseconds
+from ..engine.errors import ConnectorError
+from ..engine.event_time import EventTime
+from .inferred import InferredSource, Types
+from .paths import COMPRESSED, Paths
+
+
+def read_csv(
+    path: Paths,
+    *,
+    event_time: str | None = None,
+    unit: str = "ms",
+    max_delay: Duration = 0,
+    delimiter: str = ",",
+    column_names: Sequence[str] | None = None,
+    schema: Types | None = None,
+    null_values: Sequence[str] = ("",),
+    name: str = "read_csv",
+) -> CsvSource:
+    """Rows of CSV files: a file (also .gz, .bz2, .zst, .lz4), a folder (all `*.csv` below it), a glob, or a list of these.
+
+    Each file begins with the same header line; with `column_names` none does. `schema` types some or all columns, the others' types are
+    inferred from the first megabyte of each file. An unquoted value in `null_values` is null. A file is read by one worker, in order.
+    `event_time`, `unit` and `max_delay` are as in `read_parquet`. Raises ConnectorError naming the file, and after which row, for a row that
+    has too few or too many values or one of a wrong type.
+    """
+    spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
+    names = None if column_names is None else list(column_names)
+    return CsvSource(path, spec, schema, delimiter, names, list(null_values), name)
+
+
+class CsvSource(InferredSource):
+    """A file is a split; all have the same columns."""
+
+    extensions = tuple(".csv" + ending for ending in COMPRESSED)
+
+    def __init__(
+        self,
+        paths: Paths,
+        event_time: EventTime | None,
+        types: Types | None,
+        delimiter: str,
+        column_names: list[str] | None,
+        null_values: list[str],
+        name: str,
+    ) -> None:
+        super().__init__(paths, event_time, types, name)
+        self._delimiter, self._column_names, self._null_values = delimiter, column_names, null_values
+
+    def _peek(self, path: str) -> pa.Schema:
+        with self._reader(path, self._given) as reader:
+            return reader.schema
+
+    def _stream(self, path: str) -> Iterator[pa.RecordBatch]:
+        with self._reader(path, self._schema) as reader:
+            yield from reader
+
+    def _reader(self, path: str, types: pa.Schema) -> arrow_csv.CSVStreamingReader:
+        return arrow_csv.open_csv(
+            path,
+            read_options=arrow_csv.ReadOptions(use_threads=False, column_names=self._column_names),
+            parse_options=arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=types, null_values=self._null_values, strings_can_be_null=True, quoted_strings_can_be_null=False
+            ),
+        )
+
+    def _merge(self, first: str, merged: pa.Schema, path: str, found: pa.Schema) -> pa.Schema:
+        if found.names != merged.names:
+            raise ConnectorError(
+                f"operator `{self.name}`: {path} has the columns {', '.join(found.names)}, but {first} has {', '.join(merged.names)}"
+            )
+        return super()._merge(first, merged, path, found)

@@ -1,0 +1,107 @@
+"""Base of the sources whose files carry no types: the start of every file is looked at on the driver, and one schema settled for all.
+
+Workers then read with that schema, so that a value that doesn't fit it is an error and not another type.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from ..engine.errors import ConnectorError, FlowError
+from ..engine.event_time import EventTime
+from .file_source import FileSource, refuse_duplicates, whole_files
+from .paths import Paths
+from .splits import Split
+
+Types = pa.Schema | Mapping[str, pa.DataType | str]
+"""Types of some or all columns: a schema, or a dict like `{"price": "float64", "at": pa.timestamp("us")}`."""
+
+
+class InferredSource(FileSource):
+    """Whole files as splits; types come from the user where given, else from the first block of each file."""
+
+    def __init__(self, paths: Paths, event_time: EventTime | None, types: Types | None, name: str) -> None:
+        super().__init__(paths, event_time, name)
+        self._given = _schema_of(types, name)
+        self._schema = self._given
+
+    def _plan(self, files: Sequence[str]) -> list[Split]:
+        filled = [path for path in files if not _is_blank(path, self.name)]
+        merged: pa.Schema | None = None
+        for path in filled:
+            with explained(self.name, path):
+                found = self._peek(path)
+                refuse_duplicates(found, path, self.name)
+                merged = found if merged is None else self._merge(filled[0], merged, path, found)
+        if merged is not None:
+            self._schema = merged
+            self._check(merged)
+        return whole_files(filled)
+
+    def _open(self, split: Split, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        given = 0
+        stream = self._stream(split.path)
+        while True:
+            with explained(self.name, split.path, f" after row {given}"):
+                rows = next(stream, None)
+            if rows is None:
+                return
+            given += rows.num_rows
+            yield rows
+
+    def _check(self, schema: pa.Schema) -> None:
+        missing = [name for name in self._given.names if schema.get_field_index(name) < 0]
+        if missing:
+            raise ConnectorError(f"operator `{self.name}`: `schema` has a column `{missing[0]}` that no file has: {', '.join(schema.names)}")
+        if self._event_time is not None:
+            self._event_time.check(schema, self.name)
+
+    @abstractmethod
+    def _peek(self, path: str) -> pa.Schema:
+        """Columns and types by the user's types and the file's first block."""
+
+    @abstractmethod
+    def _stream(self, path: str) -> Iterator[pa.RecordBatch]:
+        """The file's rows in `self._schema`."""
+
+    def _merge(self, first: str, merged: pa.Schema, path: str, found: pa.Schema) -> pa.Schema:
+        """One schema for the files so far, of which `first` is the first, and for `path`."""
+        try:
+            return pa.unify_schemas([merged, found], promote_options="permissive")
+        except pa.ArrowTypeError as error:
+            raise ConnectorError(f"operator `{self.name}`: {path} does not fit the files before it: {error}; give the type in `schema`") from error
+
+
+@contextmanager
+def explained(operator: str, path: str, place: str = "") -> Iterator[None]:
+    """Turns Arrow's error about a file into a ConnectorError that names it and says what to do."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise ConnectorError(
+            f"operator `{operator}`: {path} can't be read{place}: {str(error).strip()}; correct the file, or give the column's type in `schema`"
+        ) from error
+
+
+def _is_blank(path: str, operator: str) -> bool:
+    with explained(operator, path), pa.input_stream(path, compression="detect") as file:
+        return not file.read(65_536).strip()
+
+
+def _schema_of(types: Types | None, operator: str) -> pa.Schema:
+    if types is None:
+        return pa.schema([])
+    if isinstance(types, pa.Schema):
+        return types
+    return pa.schema([(name, _type(name, kind, operator)) for name, kind in types.items()])
+
+
+def _type(name: str, kind: pa.DataType | str, operator: str) -> pa.DataType:
+    try:
+        return pa.type_for_alias(kind) if isinstance(kind, str) else kind
+    except ValueError as error:
+        raise FlowError(f"operator `{operator}`: type {kind!r} of column `{name}` is unknown; use a pyarrow type or a name like 'int64'") from error

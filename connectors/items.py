@@ -1,0 +1,142 @@
+"""Source of items that the user already holds: a list of dicts, or of plain values (column `item`).
+
+Item `i` is read by worker `i mod parallelism`, so that the workers advance through event time side by side.
+
+>>> reader = from_items([{"word": "a", "n": 1}, {"word": "b", "n": 2}]).reader(0, 1)
+>>> reader.poll(10).to_rows(), reader.finished
+([{'word': 'a', 'n': 1}, {'word': 'b', 'n': 2}], True)
+>>> from_items([1, 2, 3]).reader(0, 1).poll(10).to_rows()
+[{'item': 1}, {'item': 2}, {'item': 3}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..engine.batch import ITEM, Batch
+from ..engine.duration import Duration, microseconds
+from ..engine.elements import MAX_TIME, MIN_TIME
+from ..engine.errors import RecordError
+from ..engine.event_time import EventTime
+from ..engine.source import Source, SourceReader
+
+_NOT_TYPED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError, ValueError)
+
+
+def from_items(
+    items: Iterable[Any], *, event_time: str | None = None, unit: str = "ms", max_delay: Duration = 0, name: str = "from_items"
+) -> ItemsSource:
+    """A stream of `items`: dicts become rows (a key that a dict lacks is null), other values rows of the one column `item`.
+
+    `event_time` names the column that holds the event time: timestamps, dates, or integers that count `unit` since the Unix
+    epoch; an item may be up to `max_delay` older than one before it. Raises RecordError for an item whose type doesn't fit the others'.
+
+    >>> from_items([{"n": 1}, {"n": "two"}])
+    Traceback (most recent call last):
+        ...
+    evenflow.engine.errors.RecordError: operator `from_items`: item 1, column `n`: 'two' is a str, which does not fit the values before it (int64)
+      record: {'n': 'two'}
+    """
+    spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
+    return ItemsSource(rows_of(list(items), name), spec, name)
+
+
+class ItemsSource(Source):
+    """Rows in memory; they are sent to each worker that reads them, as Arrow columns."""
+
+    def __init__(self, rows: pa.RecordBatch, event_time: EventTime | None, name: str) -> None:
+        self.name, self._rows, self._event_time = name, rows, event_time
+
+    def start(self) -> None:
+        if self._event_time is not None and self._rows.num_rows:
+            self._event_time.extract(self._rows, self.name)
+
+    def reader(self, index: int, parallelism: int) -> ItemsReader:
+        return ItemsReader(self._rows.take(pa.array(np.arange(index, self._rows.num_rows, parallelism))), self._event_time, self.name)
+
+
+class ItemsReader(SourceReader):
+    """One worker's items; the position is how many of them it gave."""
+
+    def __init__(self, rows: pa.RecordBatch, event_time: EventTime | None, name: str) -> None:
+        times = event_time.extract(rows, name) if event_time is not None and rows.num_rows else None
+        self._batch = Batch(rows, times)
+        self._max_delay = 0 if event_time is None else event_time.max_delay
+        self._given = 0
+        self._newest = MIN_TIME + self._max_delay
+
+    def poll(self, max_rows: int) -> Batch | None:
+        if self.finished:
+            return None
+        batch = self._batch.slice(self._given, max_rows)
+        self._advance(self._given + batch.num_rows)
+        return batch
+
+    @property
+    def finished(self) -> bool:
+        return self._given == self._batch.num_rows
+
+    def watermark(self) -> int:
+        return MAX_TIME if self.finished or self._batch.times is None else self._newest - self._max_delay
+
+    def position(self) -> int:
+        return self._given
+
+    def seek(self, position: int) -> None:
+        self._advance(position)
+
+    def _advance(self, given: int) -> None:
+        if self._batch.times is not None and given > self._given:
+            self._newest = max(self._newest, int(self._batch.times[self._given : given].max()))
+        self._given = given
+
+
+def rows_of(items: Sequence[Any], operator: str) -> pa.RecordBatch:
+    """`items` as an Arrow record batch. Raises RecordError naming the first item that doesn't fit, and its column."""
+    if not items:
+        return pa.record_batch({ITEM: pa.nulls(0)})
+    if not isinstance(items[0], Mapping):
+        _refuse_mixed_shapes(items, operator, rows=False)
+        return pa.record_batch({ITEM: _column(items, items, ITEM, operator)})
+    _refuse_mixed_shapes(items, operator, rows=True)
+    names = list(dict.fromkeys(name for item in items for name in item))
+    if not names:
+        raise RecordError(operator, "item 0 has no columns", record=items[0])
+    return pa.record_batch({name: _column([item.get(name) for item in items], items, name, operator) for name in names})
+
+
+def _refuse_mixed_shapes(items: Sequence[Any], operator: str, *, rows: bool) -> None:
+    expected = "a dict" if rows else "a plain value"
+    for index, item in enumerate(items):
+        if isinstance(item, Mapping) is not rows:
+            problem = f"item {index} is {type(item).__name__}, but item 0 is {expected}: give either only dicts or only plain values"
+            raise RecordError(operator, problem, record=item)
+        if rows and not all(isinstance(name, str) for name in item):
+            raise RecordError(operator, f"item {index} has a key that is not a string; column names are strings", record=item)
+
+
+def _column(values: Sequence[Any], items: Sequence[Any], name: str, operator: str) -> pa.Array:
+    try:
+        return pa.array(values)
+    except _NOT_TYPED as error:
+        index = _first_misfit(values)
+        before = f"which does not fit the values before it ({pa.array(values[:index]).type})" if index else f"which has no Arrow type: {error}"
+        problem = f"item {index}, column `{name}`: {values[index]!r} is a {type(values[index]).__name__}, {before}"
+        raise RecordError(operator, problem, record=items[index]) from error
+
+
+def _first_misfit(values: Sequence[Any]) -> int:
+    """Index of the first value with which `values` up to it can't be typed; there is one."""
+    fits, fails = 0, len(values)
+    while fails - fits > 1:
+        middle = (fits + fails) // 2
+        try:
+            pa.array(values[:middle])
+            fits = middle
+        except _NOT_TYPED:
+            fails = middle
+    return fails - 1

@@ -1,0 +1,59 @@
+"""Source of newline-delimited JSON files: one object per line, whose fields are the columns.
+
+>>> import pathlib, tempfile
+>>> path = pathlib.Path(tempfile.mkdtemp(), "a.json")
+>>> _ = path.write_text('{"word": "a", "n": 1}\\n{"word": "b"}\\n')
+>>> source = read_json(path)
+>>> source.start()
+>>> source.reader(0, 1).poll(10).to_rows()
+[{'word': 'a', 'n': 1}, {'word': 'b', 'n': None}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.json as arrow_json
+
+from ..engine.duration import Duration, microseconds
+from ..engine.event_time import EventTime
+from .inferred import InferredSource, Types
+from .paths import COMPRESSED, Paths
+
+
+def read_json(
+    path: Paths,
+    *,
+    event_time: str | None = None,
+    unit: str = "ms",
+    max_delay: Duration = 0,
+    schema: Types | None = None,
+    name: str = "read_json",
+) -> JsonSource:
+    """Rows of newline-delimited JSON: a file (also compressed), a folder (all `*.json`, `*.jsonl`, `*.ndjson`), a glob, or a list of these.
+
+    `schema` types some or all columns, the others' types are inferred from the first megabyte of each file; a field that an object
+    lacks is null. A file is read by one worker, in order. `event_time`, `unit` and `max_delay` are as in `read_parquet`. Raises
+    ConnectorError naming the file, and after which row, for a line that is not an object, a wrong type, or a field that only comes later.
+    """
+    spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
+    return JsonSource(path, spec, schema, name)
+
+
+class JsonSource(InferredSource):
+    """A file is a split; the columns are all fields that the files' first blocks have."""
+
+    extensions = tuple(kind + ending for kind in (".json", ".jsonl", ".ndjson") for ending in COMPRESSED)
+
+    def _peek(self, path: str) -> pa.Schema:
+        return _reader(path, self._given, "infer").schema
+
+    def _stream(self, path: str) -> Iterator[pa.RecordBatch]:
+        for rows in _reader(path, self._schema, "error"):
+            yield rows.select(self._schema.names)
+
+
+def _reader(path: str, types: pa.Schema, other_fields: str) -> arrow_json.JSONStreamingReader:
+    options = arrow_json.ParseOptions(explicit_schema=types, unexpected_field_behavior=other_fields)
+    return arrow_json.open_json(path, arrow_json.ReadOptions(use_threads=False), options)

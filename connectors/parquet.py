@@ -1,0 +1,145 @@
+"""Source of Parquet files: a split is a few row groups, and the files' statistics bound its event times before it is read.
+
+>>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
+>>> path = tempfile.mkdtemp() + "/a.parquet"
+>>> pq.write_table(pa.table({"ts": [1, 2], "word": ["a", "b"]}), path)
+>>> source = read_parquet(path, event_time="ts")
+>>> source.start()
+>>> reader = source.reader(0, 1)
+>>> reader.watermark(), reader.poll(10).to_rows()
+(1000, [{'ts': 1, 'word': 'a'}, {'ts': 2, 'word': 'b'}])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..engine.duration import Duration, microseconds
+from ..engine.errors import ConnectorError
+from ..engine.event_time import EventTime
+from .file_source import FileSource, refuse_duplicates
+from .paths import Paths
+from .row_groups import open_parquet, read_row_groups, time_bounds
+from .splits import Split
+
+ROWS_PER_SPLIT = 131_072
+"""Row groups smaller than this are read together, so that opening a file costs little beside reading it."""
+
+
+def read_parquet(
+    path: Paths,
+    *,
+    event_time: str | None = None,
+    unit: str = "ms",
+    max_delay: Duration = 0,
+    columns: Sequence[str] | None = None,
+    name: str = "read_parquet",
+) -> ParquetSource:
+    """Rows of Parquet files: a file, a folder (all `*.parquet` below it), a glob, or a list of these. The stream ends with the last row.
+
+    `event_time` names the event time column: timestamps, dates, or integers that count `unit` ("s", "ms", "us", "ns") since the Unix
+    epoch; a row may be up to `max_delay` older than one before it in its file. `columns` reads only some columns, in that order.
+    All files must have the same columns; a column that is all null in one file takes its type from the others. The start of the job
+    raises ConnectorError naming file and column where the input doesn't fit.
+    """
+    spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
+    return ParquetSource(path, spec, columns, name)
+
+
+class ParquetSource(FileSource):
+    """Splits are runs of row groups in file order, dealt to the workers in turn."""
+
+    extensions = (".parquet",)
+
+    def __init__(self, paths: Paths, event_time: EventTime | None, columns: Sequence[str] | None, name: str) -> None:
+        super().__init__(paths, event_time, name)
+        self._columns = None if columns is None else list(columns)
+        self._schema = pa.schema([])
+
+    def _plan(self, files: Sequence[str]) -> list[Split]:
+        splits: list[Split] = []
+        merged = _MergedSchema(self.name, self._columns)
+        for path in files:
+            with open_parquet(path, self.name) as file:
+                merged.add(path, file.schema_arrow)
+                splits += self._split(path, file.metadata, len(splits))
+        self._schema = merged.schema
+        if self._event_time is not None and splits:
+            self._event_time.check(self._schema, self.name)
+        return splits
+
+    def _split(self, path: str, metadata: pq.FileMetaData, ordinal: int) -> list[Split]:
+        splits = []
+        for groups in _runs([metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]):
+            low, high = (None, None) if self._event_time is None else time_bounds(metadata, self._event_time, groups)
+            splits.append(Split(path, ordinal + len(splits), row_groups=groups, min_time=low, max_time=high))
+        return splits
+
+    def _open(self, split: Split, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        for rows in read_row_groups(split, batch_rows, operator=self.name, columns=self._columns):
+            yield _conformed(rows, self._schema)
+
+
+class _MergedSchema:
+    """The one schema of all files: every file has the same columns in the same types, or all null."""
+
+    def __init__(self, operator: str, columns: Sequence[str] | None) -> None:
+        self._operator, self._columns = operator, columns
+        self._types: dict[str, pa.DataType] = {}
+        self._seen_in: dict[str, str] = {}
+        self._first = ""
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema(list(self._types.items()))
+
+    def add(self, path: str, schema: pa.Schema) -> None:
+        refuse_duplicates(schema, path, self._operator)
+        names = schema.names if self._columns is None else self._columns
+        for name in names:
+            if schema.get_field_index(name) < 0:
+                raise ConnectorError(f"operator `{self._operator}`: {path} has no column `{name}`; it has: {', '.join(schema.names)}")
+        if not self._first:
+            self._first, self._types = path, {name: pa.null() for name in names}
+        for name in dict.fromkeys([*self._types, *names]):
+            self._add_column(path, name, schema)
+
+    def _add_column(self, path: str, name: str, schema: pa.Schema) -> None:
+        if name not in self._types or schema.get_field_index(name) < 0:
+            has, lacks = (path, self._first) if name not in self._types else (self._first, path)
+            raise ConnectorError(
+                f"operator `{self._operator}`: column `{name}` is in {has} but not in {lacks}; all files need the same columns "
+                "(columns=[...] reads only those that they share)"
+            )
+        kind = schema.field(name).type
+        if pa.types.is_null(self._types[name]):
+            self._types[name], self._seen_in[name] = kind, path
+        elif kind != self._types[name] and not pa.types.is_null(kind):
+            raise ConnectorError(
+                f"operator `{self._operator}`: column `{name}` is {self._types[name]} in {self._seen_in[name]} but {kind} in {path}; "
+                "all files need the same types"
+            )
+
+
+def _conformed(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The columns of `schema` in its order; a column that is all null in this file gets its type."""
+    columns = [rows.column(name) for name in schema.names]
+    typed = [
+        column if column.type == field.type else pa.nulls(rows.num_rows, field.type) for column, field in zip(columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(typed, schema=schema)
+
+
+def _runs(rows: Sequence[int]) -> list[tuple[int, int]]:
+    """Half-open ranges that cover the row groups of these sizes, each of about `ROWS_PER_SPLIT` rows; none where there are no rows."""
+    runs: list[tuple[int, int]] = []
+    first, gathered = 0, 0
+    for group, count in enumerate(rows):
+        if gathered and gathered + count > ROWS_PER_SPLIT:
+            runs.append((first, group))
+            first, gathered = group, 0
+        gathered += count
+    return [*runs, (first, len(rows))] if gathered else runs

@@ -1,0 +1,77 @@
+"""Which files a user's path means: a file, a folder, a glob, or a list of these.
+
+>>> import tempfile, pathlib
+>>> folder = pathlib.Path(tempfile.mkdtemp())
+>>> for name in ("b.csv", "a.csv", "_log.csv", ".a.csv", "notes.txt"):
+...     (folder / name).touch()
+>>> [pathlib.Path(file).name for file in find_files(folder, (".csv",), "read_csv")]
+['a.csv', 'b.csv']
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ..engine.errors import ConnectorError, FlowError
+
+Paths = str | Path | Iterable[str | Path]
+"""A file, a folder, a glob (`data/*.csv`, `data/**/*.csv`), or several of these."""
+
+COMPRESSED = ("", ".gz", ".bz2", ".zst", ".lz4")
+"""Endings of files that are decompressed while they are read."""
+
+
+def path_list(paths: Paths, operator: str) -> tuple[str, ...]:
+    """What the user gave, as a tuple that can be pickled. Raises FlowError if there is nothing in it."""
+    given = (str(paths),) if isinstance(paths, (str, Path)) else tuple(str(path) for path in paths)
+    if not given:
+        raise FlowError(f"operator `{operator}`: the list of paths is empty")
+    return given
+
+
+def find_files(paths: Paths, extensions: tuple[str, ...], operator: str) -> list[str]:
+    """The files that `paths` name, in the order given; those of a folder (all levels) or a glob are sorted.
+
+    In folders only names that end with one of `extensions` count, and names that begin with `.` or `_` never do. Raises ConnectorError
+    for a path that doesn't exist, and for a folder or a glob without a file.
+    """
+    files: list[str] = []
+    for path in path_list(paths, operator):
+        files += _files_of(path, extensions, operator)
+    return list(dict.fromkeys(files))
+
+
+def _files_of(path: str, extensions: tuple[str, ...], operator: str) -> list[str]:
+    if os.path.isfile(path):
+        return [path]
+    if os.path.isdir(path):
+        found = sorted(_walk(path, extensions, operator))
+        if not found:
+            raise ConnectorError(f"operator `{operator}`: folder {path} has no files that end with {' or '.join(extensions)}")
+        return found
+    if not glob.has_magic(path):
+        raise ConnectorError(f"operator `{operator}`: {path} does not exist")
+    matches = [match for match in sorted(glob.glob(path, recursive=True)) if not _hidden(os.path.basename(match))]
+    found = [file for match in matches for file in ([match] if os.path.isfile(match) else sorted(_walk(match, extensions, operator)))]
+    if not found:
+        raise ConnectorError(f"operator `{operator}`: no file matches {path}")
+    return found
+
+
+def _walk(folder: str, extensions: tuple[str, ...], operator: str) -> Iterator[str]:
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not _hidden(name)]
+        partition = next((name for name in folders if "=" in name), None)
+        if partition is not None:
+            raise ConnectorError(
+                f"operator `{operator}`: {os.path.join(parent, partition)} is a partition folder, whose column is not in its files; "
+                f"to read them without that column, give the glob {os.path.join(parent, '*', '*' + extensions[0])}"
+            )
+        yield from (os.path.join(parent, name) for name in names if name.endswith(extensions) and not _hidden(name))
+
+
+def _hidden(name: str) -> bool:
+    return name.startswith((".", "_"))

@@ -1,0 +1,90 @@
+"""Source of text files: one row per line, in the column `item`.
+
+>>> import pathlib, tempfile
+>>> path = pathlib.Path(tempfile.mkdtemp(), "a.txt")
+>>> _ = path.write_text("to be\\n\\nor not")
+>>> source = read_text(path)
+>>> source.start()
+>>> source.reader(0, 1).poll(10).to_rows()
+[{'item': 'to be'}, {'item': ''}, {'item': 'or not'}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..engine.batch import ITEM
+from ..engine.errors import ConnectorError
+from .file_source import FileSource, whole_files
+from .paths import COMPRESSED, Paths
+from .splits import Split
+
+BLOCK = 1 << 20
+"""Bytes that are read at once."""
+
+
+def read_text(path: Paths, *, name: str = "read_text") -> TextSource:
+    """Lines of UTF-8 text, without their line ends: a file (also compressed), a folder (all `*.txt`), a glob, or a list of these.
+
+    A file is read by one worker, in order. The stream has no event time. Raises ConnectorError naming file and line for a line that
+    isn't UTF-8.
+    """
+    return TextSource(path, None, name)
+
+
+class TextSource(FileSource):
+    """A file is a split."""
+
+    extensions = tuple(kind + ending for kind in (".txt", ".text", ".log") for ending in COMPRESSED)
+
+    def _plan(self, files: Sequence[str]) -> list[Split]:
+        return whole_files(files)
+
+    def _open(self, split: Split, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        given = 0
+        for block in _whole_lines(split.path, self.name):
+            rows = pa.record_batch({ITEM: self._lines(block, split.path, given)})
+            given += rows.num_rows
+            yield rows
+
+    def _lines(self, block: bytes, path: str, before: int) -> pa.Array:
+        try:
+            text = pa.array([block], pa.binary()).cast(pa.string())
+        except pa.ArrowInvalid as error:
+            lines = block.split(b"\n")
+            bad = next(i for i, line in enumerate(lines) if not _is_utf8(line))
+            raise ConnectorError(f"operator `{self.name}`: {path}, line {before + bad + 1} is not UTF-8: {lines[bad][:100]!r}") from error
+        return pc.split_pattern(text, "\n").flatten()
+
+
+def _whole_lines(path: str, operator: str) -> Iterator[bytes]:
+    """The file in blocks that end where a line ends, without that last line end."""
+    rest = b""
+    try:
+        with pa.input_stream(path, compression="detect") as file:
+            while block := file.read(BLOCK):
+                lines, end, tail = block.rpartition(b"\n")
+                if not end:
+                    rest += block
+                    continue
+                yield _unix(rest + lines)
+                rest = tail
+    except OSError as error:
+        raise ConnectorError(f"operator `{operator}`: {path} can't be read: {error}") from error
+    if rest:
+        yield _unix(rest)
+
+
+def _unix(lines: bytes) -> bytes:
+    return lines.replace(b"\r\n", b"\n").removesuffix(b"\r")
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
