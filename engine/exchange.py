@@ -1,0 +1,157 @@
+"""Exchanges: where a task's output goes, and the small buffers that keep batches full.
+
+A buffer leaves when it has `batch_rows` rows, when its oldest batch has waited `linger`, or when the worker is idle. A watermark or a
+latency mark leaves behind the rows before it and does not force them out, so that signals never cut batches into pieces.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .batch import Batch
+from .elements import MIN_TIME, Element, LatencyMark, Watermark
+from .keys import key_column, key_groups
+
+RoutingTable = npt.NDArray[np.uint16]
+"""Key group -> index of the downstream worker, shape (key_groups,)."""
+
+
+def even_table(key_groups: int, workers: int) -> RoutingTable:
+    """The first routing table: contiguous ranges of groups, as even as they can be.
+
+    >>> even_table(8, 3).tolist()
+    [0, 0, 0, 1, 1, 1, 2, 2]
+    """
+    return (np.arange(key_groups) * workers // key_groups).astype(np.uint16)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """`element` is to leave on `channel`."""
+
+    channel: int
+    element: Element
+
+
+class Buffer:
+    """Batches that wait for one channel."""
+
+    __slots__ = ("batches", "channel", "marks", "rows", "since")
+
+    def __init__(self, channel: int) -> None:
+        self.channel = channel
+        self.batches: list[Batch] = []
+        self.marks: list[LatencyMark] = []
+        self.rows = 0
+        self.since = 0.0
+
+    def add(self, batch: Batch, now: float) -> None:
+        if not self.batches:
+            self.since = now
+        self.batches.append(batch)
+        self.rows += batch.num_rows
+
+    def flush(self, out: list[Sent]) -> None:
+        if self.batches:
+            out.append(Sent(self.channel, Batch.concat(self.batches)))
+            self.batches, self.rows = [], 0
+        if self.marks:
+            out.extend(Sent(self.channel, mark) for mark in self.marks)
+            self.marks = []
+
+
+class Exchange(ABC):
+    """The channels from one output port of this task to the workers of one downstream stage."""
+
+    def __init__(self, channels: Sequence[int], batch_rows: int) -> None:
+        self.buffers = [Buffer(channel) for channel in channels]
+        self.batch_rows = batch_rows
+        self.watermark = MIN_TIME
+        self.said = MIN_TIME
+        self._marked = 0
+
+    @abstractmethod
+    def push(self, batch: Batch, now: float, out: list[Sent]) -> None:
+        """Route a batch; full buffers leave through `out`."""
+
+    def mark(self, mark: LatencyMark) -> None:
+        """Pass a latency mark on, to one channel after the other."""
+        self._marked = (self._marked + 1) % len(self.buffers)
+        self.buffers[self._marked].marks.append(mark)
+
+    def flush(self, out: list[Sent]) -> None:
+        """Send everything that waits, and the newest watermark behind it."""
+        for buffer in self.buffers:
+            buffer.flush(out)
+        if self.watermark > self.said:
+            self.said = self.watermark
+            out.extend(Sent(buffer.channel, Watermark(self.said)) for buffer in self.buffers)
+
+    def broadcast(self, element: Element, out: list[Sent]) -> None:
+        """Send a signal on every channel, behind everything before it."""
+        self.flush(out)
+        out.extend(Sent(buffer.channel, element) for buffer in self.buffers)
+
+    @property
+    def waiting_since(self) -> float | None:
+        """When the oldest waiting batch came, None if nothing waits."""
+        return min((b.since for b in self.buffers if b.batches), default=None)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a flush would send anything."""
+        return self.watermark > self.said or any(b.batches or b.marks for b in self.buffers)
+
+    def _add(self, buffer: Buffer, batch: Batch, now: float, out: list[Sent]) -> None:
+        buffer.add(batch, now)
+        if buffer.rows >= self.batch_rows:
+            buffer.flush(out)
+
+
+class HashExchange(Exchange):
+    """Every record goes to the worker that owns its key's group."""
+
+    def __init__(self, channels: Sequence[int], batch_rows: int, operator: str, keys: tuple[str, ...], table: RoutingTable) -> None:
+        super().__init__(channels, batch_rows)
+        self.operator, self.keys, self.table = operator, keys, table
+
+    def push(self, batch: Batch, now: float, out: list[Sent]) -> None:
+        columns = [key_column(batch.rows, key, self.operator) for key in self.keys]
+        groups = key_groups(columns, len(self.table), self.operator)
+        if len(self.buffers) == 1:
+            self._add(self.buffers[0], batch, now, out)
+            return
+        targets = self.table[groups]
+        counts = np.bincount(targets, minlength=len(self.buffers))
+        if counts.max() == batch.num_rows:
+            self._add(self.buffers[int(targets[0])], batch, now, out)
+            return
+        ordered, start = batch.take(np.argsort(targets, kind="stable")), 0
+        for buffer, count in zip(self.buffers, counts.tolist(), strict=True):
+            if count:
+                self._add(buffer, ordered.slice(start, count), now, out)
+            start += count
+
+
+class ForwardExchange(Exchange):
+    """Worker i to worker i."""
+
+    def push(self, batch: Batch, now: float, out: list[Sent]) -> None:
+        self._add(self.buffers[0], batch, now, out)
+
+
+class RebalanceExchange(Exchange):
+    """Batches go round: to the channel whose buffer was served least recently."""
+
+    _next = 0
+
+    def push(self, batch: Batch, now: float, out: list[Sent]) -> None:
+        buffer = self.buffers[self._next]
+        if buffer.rows + batch.num_rows >= self.batch_rows:
+            self._next = (self._next + 1) % len(self.buffers)
+        self._add(buffer, batch, now, out)

@@ -1,0 +1,77 @@
+"""Running aggregates per key, over everything seen so far."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..aggregates.base import AggregateFunction
+from ..batch import Batch
+from ..key_table import KeyTable
+from ..keys import encode_keys, key_values
+from ..summary import Summariser, Summary
+from .base import Context, Emit, Operator
+from .combine import Combine, Summarise, latest
+from .keyed import KeyedOperator
+
+
+class AggregateRunning(KeyedOperator):
+    """Emits key columns and aggregates: with `updates`, a row per changed key and batch; without, a row per key at the end."""
+
+    def __init__(
+        self, keys: tuple[str, ...], functions: dict[str, AggregateFunction], *, updates: bool, behind_combiner: bool = False
+    ) -> None:
+        self.keys, self.functions, self.updates, self.behind_combiner = keys, functions, updates, behind_combiner
+
+    def combined(self) -> tuple[Operator, Operator]:
+        behind = AggregateRunning(self.keys, self.functions, updates=self.updates, behind_combiner=True)
+        return Combine(self.keys, self.functions, None), behind
+
+    def open(self, context: Context) -> None:
+        super().open(context)
+        self.summarise = Summarise(context.name, self.keys, self.functions, None)
+        self.table = KeyTable(self.summarise.summariser)
+
+    @property
+    def summariser(self) -> Summariser:
+        return self.summarise.summariser
+
+    def process(self, batch: Batch, emit: Emit) -> None:
+        summary, times = self._summary(batch)
+        self.note_load(summary.keys, summary.rows)
+        changed = self.table.merge(key_values(list(summary.keys)), summary)
+        if self.updates:
+            self._emit(changed, times, emit)
+
+    def finish(self, emit: Emit) -> None:
+        if not self.updates and len(self.table):
+            self._emit(self.table.everything(), None, emit)
+
+    def state_bytes(self) -> int:
+        return self.table.nbytes
+
+    def describe(self) -> str:
+        return f"{', '.join(self.functions)} by {', '.join(self.keys)}, emitting {'updates' if self.updates else 'at the end'}"
+
+    def _summary(self, batch: Batch) -> tuple[Summary, npt.NDArray[np.int64] | None]:
+        if not self.behind_combiner:
+            summary, codes, _ = self.summarise(batch)
+            return summary, latest(batch, codes, len(summary))
+        received, _ = self.summariser.from_batch(batch)
+        summary = self.summariser.combine([received])
+        if summary is received:
+            return summary, batch.times
+        return summary, None if batch.times is None else self._latest_times(received, batch.times, len(summary))
+
+    def _latest_times(self, received: Summary, times: npt.NDArray[np.int64], groups: int) -> npt.NDArray[np.int64]:
+        keys = encode_keys(pa.record_batch(list(received.keys), names=list(self.keys)), self.keys, self.context.name)
+        newest = np.full(groups, np.iinfo(np.int64).min)
+        np.maximum.at(newest, keys.codes, times)
+        return newest
+
+    def _emit(self, summary: Summary, times: Any, emit: Emit) -> None:
+        columns = [*summary.keys, *self.summariser.results(summary)]
+        emit(Batch(pa.RecordBatch.from_arrays(columns, names=[*self.keys, *self.functions]), times))

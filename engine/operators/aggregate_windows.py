@@ -1,0 +1,111 @@
+"""Aggregates per key and event-time window.
+
+A window's result is emitted once, when the watermark has passed its end; a record that comes after all of its windows were
+emitted is late: it is counted, and goes out on the port `late`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..aggregates.base import AggregateFunction
+from ..batch import Batch
+from ..elements import MIN_TIME
+from ..pane import Pane
+from ..summary import Summariser, Summary
+from ..windows import Windows
+from .base import Context, Emit, Operator
+from .combine import Combine, Summarise
+from .keyed import KeyedOperator
+
+_TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+
+class AggregateWindows(KeyedOperator):
+    """Emits key columns, `window_start`, `window_end` (timestamps, UTC) and the aggregates."""
+
+    ports = ("out", "late")
+
+    def __init__(
+        self, keys: tuple[str, ...], functions: dict[str, AggregateFunction], windows: Windows, *, behind_combiner: bool = False
+    ) -> None:
+        self.keys, self.functions, self.windows, self.behind_combiner = keys, functions, windows, behind_combiner
+
+    def combined(self) -> tuple[Operator, Operator]:
+        return (
+            Combine(self.keys, self.functions, self.windows),
+            AggregateWindows(self.keys, self.functions, self.windows, behind_combiner=True),
+        )
+
+    def open(self, context: Context) -> None:
+        super().open(context)
+        self.summarise = Summarise(context.name, self.keys, self.functions, self.windows)
+        self.panes: dict[int, Pane] = {}
+        self.watermark = MIN_TIME
+        self.late_records = 0
+
+    @property
+    def summariser(self) -> Summariser:
+        return self.summarise.summariser
+
+    def process(self, batch: Batch, emit: Emit) -> None:
+        if self.behind_combiner:
+            summary, panes = self.summariser.from_batch(batch)
+            codes = None
+        else:
+            summary, codes, panes = self.summarise(batch)
+        if panes is None:
+            raise ValueError("a summary for windows came without panes")
+        self.note_load(summary.keys, summary.rows)
+        for pane in np.unique(panes).tolist():
+            if self.windows.last_end(pane) <= self.watermark:
+                self._late(batch, summary, codes, panes == pane, emit)
+            else:
+                where = np.flatnonzero(panes == pane)
+                rows = summary if len(where) == len(summary) else summary.take(where)
+                self.panes.setdefault(pane, Pane()).append(rows, self.summariser)
+
+    def advance(self, watermark: int, emit: Emit) -> None:
+        for end in self._ends(self.watermark, watermark):
+            self._emit_window(end, emit)
+        self.watermark = watermark
+        for pane in [pane for pane in self.panes if self.windows.last_end(pane) <= watermark]:
+            del self.panes[pane]
+
+    def state_bytes(self) -> int:
+        return sum(pane.nbytes(self.summariser) for pane in self.panes.values())
+
+    def describe(self) -> str:
+        return f"{', '.join(self.functions)} by {', '.join(self.keys)} in {self.windows.describe()} windows"
+
+    def _late(self, batch: Batch, summary: Summary, codes: npt.NDArray[Any] | None, rows: npt.NDArray[np.bool_], emit: Emit) -> None:
+        self.late_records += int(summary.rows[rows].sum())
+        if codes is not None:
+            emit(batch.filter(rows[codes]), "late")
+
+    def _ends(self, after: int, until: int) -> list[int]:
+        """Ends of the windows that have panes, in (after, until], rising."""
+        slide, ends = self.windows.slide, set()
+        for pane in self.panes:
+            first = self.windows.first_end(pane)
+            if first <= after:
+                first += ((after - first) // slide + 1) * slide
+            ends.update(range(first, min(self.windows.last_end(pane), until) + 1, slide))
+        return sorted(ends)
+
+    def _emit_window(self, end: int, emit: Emit) -> None:
+        start = end - self.windows.size
+        panes = [self.panes[p] for p in range(start, end, self.windows.pane) if p in self.panes]
+        if len(panes) == 1:
+            summary = panes[0].combined(self.summariser)
+        else:
+            summary = self.summariser.combine([s for pane in panes for s in pane.log])
+        n = len(summary)
+        bounds = [pa.array(np.full(n, t, np.int64)).cast(pa.timestamp("us")).cast(_TIMESTAMP) for t in (start, end)]
+        columns = [*summary.keys, *bounds, *self.summariser.results(summary)]
+        rows = pa.RecordBatch.from_arrays(columns, names=[*self.keys, "window_start", "window_end", *self.functions])
+        emit(Batch(rows, np.full(n, end - 1, np.int64)))

@@ -1,0 +1,78 @@
+"""Combining before the shuffle: a batch becomes one summary row per key (and pane).
+
+It takes the heat out of a hot key: however many records a key has in a batch, one row crosses the network.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..aggregates.base import AggregateFunction
+from ..batch import Batch
+from ..errors import FlowError
+from ..keys import compact, encode_keys
+from ..summary import Summariser, Summary
+from ..windows import Windows
+from .base import Context, Emit, Operator
+
+
+class Summarise:
+    """Batch in, summary out: by key, and by pane if there are windows."""
+
+    def __init__(self, operator: str, keys: tuple[str, ...], functions: dict[str, AggregateFunction], windows: Windows | None) -> None:
+        self.operator, self.keys, self.windows = operator, keys, windows
+        self.summariser = Summariser(operator, keys, functions)
+
+    def __call__(self, batch: Batch) -> tuple[Summary, npt.NDArray[Any], npt.NDArray[np.int64] | None]:
+        """The summary; each record's row in it, shape (records,); and the panes of its rows (microseconds) if there are windows."""
+        keys = encode_keys(batch.rows, self.keys, self.operator)
+        if self.windows is None:
+            return self.summariser.summarise(batch, keys.codes, keys.columns, keys.count), keys.codes, None
+        if batch.times is None:
+            raise FlowError(f"operator `{self.operator}` has windows, but its stream has no event time: give the source event_time=")
+        panes, width = self.windows.pane_of(batch.times), self.windows.pane
+        first = int(panes.min())
+        place = (panes - first) // width
+        last = int(place.max())
+        if last == 0:
+            summary = self.summariser.summarise(batch, keys.codes, keys.columns, keys.count)
+            return summary, keys.codes, np.full(len(summary), first, np.int64)
+        if last * keys.count > 2**62:
+            distinct, place = np.unique(place, return_inverse=True)
+        else:
+            distinct = np.arange(last + 1)
+        present, codes = compact(place * keys.count + keys.codes, len(distinct) * keys.count)
+        where = pa.array(present % keys.count)
+        summary = self.summariser.summarise(batch, codes, [c.take(where) for c in keys.columns], len(present))
+        return summary, codes, first + distinct[present // keys.count] * width
+
+
+class Combine(Operator):
+    """Runs before the shuffle of an aggregate."""
+
+    def __init__(self, keys: tuple[str, ...], functions: dict[str, AggregateFunction], windows: Windows | None) -> None:
+        self.keys, self.functions, self.windows = keys, functions, windows
+
+    def open(self, context: Context) -> None:
+        super().open(context)
+        self.summarise = Summarise(context.name, self.keys, self.functions, self.windows)
+
+    def process(self, batch: Batch, emit: Emit) -> None:
+        summary, codes, panes = self.summarise(batch)
+        emit(self.summarise.summariser.to_batch(summary, latest(batch, codes, len(summary)), panes))
+
+    def describe(self) -> str:
+        return "one row per key and batch"
+
+
+def latest(batch: Batch, codes: npt.NDArray[Any], groups: int) -> npt.NDArray[np.int64] | None:
+    """The newest event time of each group, shape (groups,)."""
+    if batch.times is None:
+        return None
+    times = np.full(groups, np.iinfo(np.int64).min)
+    np.maximum.at(times, codes, batch.times)
+    return times

@@ -1,0 +1,69 @@
+"""`stateful_map`: a user's function per record with a state per key.
+
+This is the loop where a user's Python runs once a record: everything around the call is done per batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..batch import Batch
+from ..keys import key_column, key_values
+from ..rows import RowsEncoder
+from .base import Context, Emit
+from .keyed import KeyedOperator
+from .user_function import refuse
+
+StatefulFunction = Callable[[Any, dict[str, Any]], tuple[Any, Any]]
+"""`function(state, row) -> (state, row or None)`; the state is None for a new key, and returning None forgets the key."""
+
+
+class StatefulMap(KeyedOperator):
+    """Rows come in arrival order; a result has its row's event time."""
+
+    def __init__(self, keys: tuple[str, ...], function: StatefulFunction, schema: pa.Schema | None = None) -> None:
+        self.keys, self.function, self.schema = keys, function, schema
+
+    def open(self, context: Context) -> None:
+        super().open(context)
+        self.encoder = RowsEncoder(context.name, self.schema)
+        self.states: dict[Any, Any] = {}
+
+    def process(self, batch: Batch, emit: Emit) -> None:
+        self.note_rows(batch.rows)
+        results, places = self._call(batch)
+        if results:
+            times = None if batch.times is None else batch.times[np.array(places, np.int64)]
+            emit(Batch(self.encoder.encode(results), times))
+
+    def _call(self, batch: Batch) -> tuple[list[Any], list[int]]:
+        """The results that are not None, and the places of their rows."""
+        function, states = self.function, self.states
+        get = states.get
+        results: list[Any] = []
+        places: list[int] = []
+        keys = key_values([key_column(batch.rows, key, self.context.name) for key in self.keys])
+        place, key = 0, None
+        try:
+            for place, key, row in zip(range(len(keys)), keys, batch.to_rows(), strict=True):
+                state, result = function(get(key), row)
+                if state is None:
+                    states.pop(key, None)
+                else:
+                    states[key] = state
+                if result is not None:
+                    results.append(result)
+                    places.append(place)
+        except Exception as error:
+            refuse(self.context.name, function, error, key=key, record=batch.slice(place, 1).to_rows()[0])
+        return results, places
+
+    def state_bytes(self) -> int:
+        return 200 * len(self.states)
+
+    def describe(self) -> str:
+        return f"{getattr(self.function, '__qualname__', 'function')} by {', '.join(self.keys)}"
