@@ -1,0 +1,108 @@
+# Each target makes the environment that it runs in: `make test` and `make demo` are all that a newcomer needs.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VENV ?= .venv
+PYTHON ?=
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/installed
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+FOLDERS := engine state balancer scheduler connectors actors bench
+SUITES = $(wildcard tests/docstrings tests/unit tests/cluster tests/spark)
+
+.PHONY: help install test lint format types doctest unit cluster spark demo bench java clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
+
+install: $(INSTALLED) ## the environment in .venv; PYTHON=... chooses the interpreter
+
+test: lint types java ## everything: style, types, docstrings, unit tests, tests on Ray and on Spark
+	$(BIN)/python -m pytest $(SUITES)
+
+lint: $(INSTALLED) ## style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(INSTALLED) ## put the style right
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# mypy doesn't follow the mapping of an editable install: it gets a tree of links in the shape of the installed package.
+types: $(INSTALLED) ## mypy --strict
+	@mkdir -p build/types/evenflow
+	@ln -sfn $(CURDIR)/evenflow/*.py $(CURDIR)/evenflow/py.typed $(FOLDERS:%=$(CURDIR)/%) build/types/evenflow/
+	@find build/types -xtype l -delete
+	$(BIN)/mypy
+
+doctest: $(INSTALLED) ## the examples in docstrings
+	$(BIN)/python -m pytest tests/docstrings
+
+unit: $(INSTALLED) ## tests without Ray and Spark, in seconds
+	$(BIN)/python -m pytest tests/unit
+
+cluster: $(INSTALLED) ## tests on a local Ray cluster
+	$(BIN)/python -m pytest tests/cluster
+
+spark: $(INSTALLED) java ## tests on Ray and Spark
+	$(BIN)/python -m pytest tests/spark
+
+demo: $(INSTALLED) java ## flight delays, from Spark through evenflow and back
+	$(BIN)/python examples/delays.py
+
+bench: $(INSTALLED) java ## the benchmarks
+	$(BIN)/python -m evenflow.bench
+
+clean: ## build outputs and caches; the environment stays
+	rm -rf build dist evenflow.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -path ./.venv -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
+
+# setuptools goes in first and build isolation stays off, so that the constraints hold for the build tool too.
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(make_environment)
+	$(PIP) install -c constraints.txt setuptools
+	$(PIP) install -c constraints.txt --no-build-isolation -e ".[dev,demo,bench]"
+	@touch $@
+
+java:
+	@$(find_java)
+
+define make_environment
+new_enough() { "$$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }; \
+if new_enough "$(BIN)/python" && "$(BIN)/python" -m pip --version >/dev/null 2>&1; then exit 0; fi; \
+python=; \
+for candidate in $(or $(PYTHON),python3 python3.13 python3.12 python3.11); do \
+  if new_enough "$$candidate"; then python="$$candidate"; break; fi; \
+done; \
+if [ -z "$$python" ]; then \
+  echo "evenflow needs Python 3.11 or newer; $(or $(PYTHON),python3) is $$($(or $(PYTHON),python3) --version 2>&1 | head -n 1)." >&2; \
+  echo "Install one and name it: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)" >&2; exit 1; \
+fi; \
+if ! "$$python" -c 'import ensurepip, venv' 2>/dev/null; then \
+  package="$$("$$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"; \
+  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+    apt-get update -q && apt-get install -q -y "$$package"; \
+  else \
+    echo "$$python can't make environments: install its venv module (on Debian and Ubuntu: sudo apt-get install $$package)." >&2; exit 1; \
+  fi; \
+fi; \
+"$$python" -m venv --clear "$(VENV)"
+endef
+
+# Debian 12 has Java 17 and no 21, Debian 13 has 21 and no 17.
+define find_java
+java="$${JAVA_HOME:+$$JAVA_HOME/bin/}java"; \
+major() { { "$$java" -version 2>&1 || true; } | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1; }; \
+found="$$(major)"; \
+if [ "$${found:-0}" -ge 17 ]; then exit 0; fi; \
+if [ -z "$${JAVA_HOME:-}" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+  apt-get update -q && { apt-get install -q -y openjdk-17-jre-headless || apt-get install -q -y openjdk-21-jre-headless; }; \
+  found="$$(major)"; \
+  if [ "$${found:-0}" -ge 17 ]; then exit 0; fi; \
+fi; \
+echo "Spark needs Java 17 or newer; $$java is $${found:-not there}." >&2; \
+echo "Install one (on Debian and Ubuntu: sudo apt-get install openjdk-17-jre-headless, or openjdk-21-jre-headless)" >&2; \
+echo "and let JAVA_HOME name it, or leave JAVA_HOME unset and have it on the PATH." >&2; exit 1
+endef

@@ -1,0 +1,19 @@
+"""What all tests share: hypothesis gives every run the same examples, and no verdict depends on how fast the machine is.
+
+To look for new counterexamples: `pytest --hypothesis-profile=explore tests/unit`.
+"""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("explore", parent=settings.get_profile("repeatable"), derandomize=False, max_examples=2_000, print_blob=True)
+settings.load_profile("repeatable")

@@ -1,0 +1,63 @@
+"""What is in the folders is in the wheel, below one import root."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+FOLDERS: dict[str, str] = PYPROJECT["tool"]["setuptools"]["package-dir"]
+
+
+def installed_files() -> set[str]:
+    """Paths that the source files must have once installed, for example `evenflow/engine/batch.py`."""
+    return {
+        "/".join((*package.split("."), *path.relative_to(ROOT / folder).parts))
+        for package, folder in FOLDERS.items()
+        for path in (ROOT / folder).rglob("*.py")
+    }
+
+
+def test_every_folder_with_code_is_a_listed_package():
+    with_code = {name.rpartition("/")[0].replace("/", ".") for name in installed_files()}
+    listed = set(PYPROJECT["tool"]["setuptools"]["packages"])
+    assert with_code == listed, "make [tool.setuptools] packages in pyproject.toml say the same as the folders"
+
+
+def test_every_package_has_an_init_file():
+    for package in PYPROJECT["tool"]["setuptools"]["packages"]:
+        assert package.replace(".", "/") + "/__init__.py" in installed_files()
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> zipfile.ZipFile:
+    """Built from a copy of the sources, so that nothing is left in the checkout, by the installed setuptools, so without network."""
+    copy = tmp_path_factory.mktemp("sources")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    for folder in FOLDERS.values():
+        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    build = "from setuptools.build_meta import build_wheel; build_wheel('dist')"
+    finished = subprocess.run([sys.executable, "-c", build], cwd=copy, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    (path,) = (copy / "dist").glob("*.whl")
+    with zipfile.ZipFile(path) as archive:
+        yield archive
+
+
+def test_wheel_carries_every_source_file_and_nothing_else(wheel):
+    files = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    assert files == installed_files() | {"evenflow/py.typed"}
+
+
+def test_wheel_brings_the_command_and_the_licence(wheel):
+    (entry_points,) = (name for name in wheel.namelist() if name.endswith("entry_points.txt"))
+    assert "evenflow = evenflow.cli:main" in wheel.read(entry_points).decode()
+    assert any(name.endswith("/LICENSE") for name in wheel.namelist())
