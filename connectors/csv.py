@@ -1,8 +1,8 @@
-"""Source of CSV files with a header line, or with column names that the user gives.
+r"""Source of CSV files with a header line, or with column names that the user gives.
 
 >>> import pathlib, tempfile
 >>> path = pathlib.Path(tempfile.mkdtemp(), "a.csv")
->>> _ = path.write_text("word,n\\na,1\\n,2\\n")
+>>> _ = path.write_text("word,n\na,1\n,2\n")
 >>> source = read_csv(path)
 >>> source.start()
 >>> source.reader(0, 1).poll(10).to_rows()
@@ -37,10 +37,10 @@ def read_csv(
 ) -> CsvSource:
     """Rows of CSV files: a file (also .gz, .bz2, .zst, .lz4), a folder (all `*.csv` below it), a glob, or a list of these.
 
-    Each file begins with the same header line; with `column_names` none does. `schema` types some or all columns, the others' types are
-    inferred from the first megabyte of each file. An unquoted value in `null_values` is null. A file is read by one worker, in order.
-    `event_time`, `unit` and `max_delay` are as in `read_parquet`. Raises ConnectorError naming the file, and after which row, for a row that
-    has too few or too many values or one of a wrong type.
+    Each file begins with the same header line; with `column_names` none does. `schema` types some or all columns, the others' types
+    are inferred from the first megabyte of each file. An unquoted value in `null_values` is null. A file is read by one worker, in
+    order. `event_time`, `unit` and `max_delay` are as in `read_parquet`. Raises ConnectorError naming the file, and after which row,
+    for a row with too few or too many values or one of a wrong type.
     """
     spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
     names = None if column_names is None else list(column_names)

@@ -213,7 +213,7 @@ class GenerateReader(SourceReader):
 @lru_cache(maxsize=64)
 def _stream(seed: int, purpose: int) -> np.uint64:
     """The start of an independent sequence for each purpose."""
-    return np.random.SeedSequence((seed, purpose)).generate_state(1, np.uint64)[0]
+    return np.uint64(np.random.SeedSequence((seed, purpose)).generate_state(1, np.uint64)[0])
 
 
 @lru_cache(maxsize=4)

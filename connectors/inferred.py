@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -17,7 +18,7 @@ from .file_source import FileSource, refuse_duplicates, whole_files
 from .paths import Paths
 from .splits import Split
 
-Types = pa.Schema | Mapping[str, pa.DataType | str]
+Types: TypeAlias = "pa.Schema | Mapping[str, pa.DataType | str]"
 """Types of some or all columns: a schema, or a dict like `{"price": "float64", "at": pa.timestamp("us")}`."""
 
 
@@ -56,7 +57,9 @@ class InferredSource(FileSource):
     def _check(self, schema: pa.Schema) -> None:
         missing = [name for name in self._given.names if schema.get_field_index(name) < 0]
         if missing:
-            raise ConnectorError(f"operator `{self.name}`: `schema` has a column `{missing[0]}` that no file has: {', '.join(schema.names)}")
+            raise ConnectorError(
+                f"operator `{self.name}`: `schema` has a column `{missing[0]}` that no file has: {', '.join(schema.names)}"
+            )
         if self._event_time is not None:
             self._event_time.check(schema, self.name)
 
@@ -73,7 +76,9 @@ class InferredSource(FileSource):
         try:
             return pa.unify_schemas([merged, found], promote_options="permissive")
         except pa.ArrowTypeError as error:
-            raise ConnectorError(f"operator `{self.name}`: {path} does not fit the files before it: {error}; give the type in `schema`") from error
+            raise ConnectorError(
+                f"operator `{self.name}`: {path} does not fit the files before it: {error}; give the type in `schema`"
+            ) from error
 
 
 @contextmanager
@@ -83,7 +88,8 @@ def explained(operator: str, path: str, place: str = "") -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError) as error:
         raise ConnectorError(
-            f"operator `{operator}`: {path} can't be read{place}: {str(error).strip()}; correct the file, or give the column's type in `schema`"
+            f"operator `{operator}`: {path} can't be read{place}: {str(error).strip()}; "
+            "correct the file, or give the column's type in `schema`"
         ) from error
 
 
@@ -104,4 +110,6 @@ def _type(name: str, kind: pa.DataType | str, operator: str) -> pa.DataType:
     try:
         return pa.type_for_alias(kind) if isinstance(kind, str) else kind
     except ValueError as error:
-        raise FlowError(f"operator `{operator}`: type {kind!r} of column `{name}` is unknown; use a pyarrow type or a name like 'int64'") from error
+        raise FlowError(
+            f"operator `{operator}`: type {kind!r} of column `{name}` is unknown; use a pyarrow type or a name like 'int64'"
+        ) from error

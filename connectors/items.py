@@ -38,7 +38,7 @@ def from_items(
     >>> from_items([{"n": 1}, {"n": "two"}])
     Traceback (most recent call last):
         ...
-    evenflow.engine.errors.RecordError: operator `from_items`: item 1, column `n`: 'two' is a str, which does not fit the values before it (int64)
+    evenflow.engine.errors.RecordError: operator `from_items`: item 1, column `n`: 'two' is a str, but the values before it are int64
       record: {'n': 'two'}
     """
     spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
@@ -124,7 +124,7 @@ def _column(values: Sequence[Any], items: Sequence[Any], name: str, operator: st
         return pa.array(values)
     except _NOT_TYPED as error:
         index = _first_misfit(values)
-        before = f"which does not fit the values before it ({pa.array(values[:index]).type})" if index else f"which has no Arrow type: {error}"
+        before = f"but the values before it are {pa.array(values[:index]).type}" if index else f"which has no Arrow type: {error}"
         problem = f"item {index}, column `{name}`: {values[index]!r} is a {type(values[index]).__name__}, {before}"
         raise RecordError(operator, problem, record=items[index]) from error
 

@@ -1,8 +1,8 @@
-"""Source of newline-delimited JSON files: one object per line, whose fields are the columns.
+r"""Source of newline-delimited JSON files: one object per line, whose fields are the columns.
 
 >>> import pathlib, tempfile
 >>> path = pathlib.Path(tempfile.mkdtemp(), "a.json")
->>> _ = path.write_text('{"word": "a", "n": 1}\\n{"word": "b"}\\n')
+>>> _ = path.write_text('{"word": "a", "n": 1}\n{"word": "b"}\n')
 >>> source = read_json(path)
 >>> source.start()
 >>> source.reader(0, 1).poll(10).to_rows()

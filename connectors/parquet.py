@@ -21,6 +21,7 @@ from ..engine.duration import Duration, microseconds
 from ..engine.errors import ConnectorError
 from ..engine.event_time import EventTime
 from .file_source import FileSource, refuse_duplicates
+from .one_schema import fitted
 from .paths import Paths
 from .row_groups import open_parquet, read_row_groups, time_bounds
 from .splits import Split
@@ -72,7 +73,7 @@ class ParquetSource(FileSource):
         return splits
 
     def _split(self, path: str, metadata: pq.FileMetaData, ordinal: int) -> list[Split]:
-        splits = []
+        splits: list[Split] = []
         for groups in _runs([metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]):
             low, high = (None, None) if self._event_time is None else time_bounds(metadata, self._event_time, groups)
             splits.append(Split(path, ordinal + len(splits), row_groups=groups, min_time=low, max_time=high))
@@ -80,7 +81,7 @@ class ParquetSource(FileSource):
 
     def _open(self, split: Split, batch_rows: int) -> Iterator[pa.RecordBatch]:
         for rows in read_row_groups(split, batch_rows, operator=self.name, columns=self._columns):
-            yield _conformed(rows, self._schema)
+            yield fitted(rows, self._schema)
 
 
 class _MergedSchema:
@@ -122,15 +123,6 @@ class _MergedSchema:
                 f"operator `{self._operator}`: column `{name}` is {self._types[name]} in {self._seen_in[name]} but {kind} in {path}; "
                 "all files need the same types"
             )
-
-
-def _conformed(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The columns of `schema` in its order; a column that is all null in this file gets its type."""
-    columns = [rows.column(name) for name in schema.names]
-    typed = [
-        column if column.type == field.type else pa.nulls(rows.num_rows, field.type) for column, field in zip(columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(typed, schema=schema)
 
 
 def _runs(rows: Sequence[int]) -> list[tuple[int, int]]:

@@ -25,8 +25,8 @@ COMPRESSED = ("", ".gz", ".bz2", ".zst", ".lz4")
 
 
 def path_list(paths: Paths, operator: str) -> tuple[str, ...]:
-    """What the user gave, as a tuple that can be pickled. Raises FlowError if there is nothing in it."""
-    given = (str(paths),) if isinstance(paths, (str, Path)) else tuple(str(path) for path in paths)
+    """What the user gave, absolute, since workers have another working folder. Raises FlowError if there is nothing in it."""
+    given = tuple(str(Path(path).absolute()) for path in ((paths,) if isinstance(paths, (str, Path)) else paths))
     if not given:
         raise FlowError(f"operator `{operator}`: the list of paths is empty")
     return given
@@ -45,17 +45,18 @@ def find_files(paths: Paths, extensions: tuple[str, ...], operator: str) -> list
 
 
 def _files_of(path: str, extensions: tuple[str, ...], operator: str) -> list[str]:
-    if os.path.isfile(path):
+    if Path(path).is_file():
         return [path]
-    if os.path.isdir(path):
+    if Path(path).is_dir():
         found = sorted(_walk(path, extensions, operator))
         if not found:
             raise ConnectorError(f"operator `{operator}`: folder {path} has no files that end with {' or '.join(extensions)}")
         return found
     if not glob.has_magic(path):
         raise ConnectorError(f"operator `{operator}`: {path} does not exist")
-    matches = [match for match in sorted(glob.glob(path, recursive=True)) if not _hidden(os.path.basename(match))]
-    found = [file for match in matches for file in ([match] if os.path.isfile(match) else sorted(_walk(match, extensions, operator)))]
+    matches = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 -- Path.glob enters hidden folders
+    shown = [match for match in matches if not _hidden(Path(match).name)]
+    found = [file for match in shown for file in ([match] if Path(match).is_file() else sorted(_walk(match, extensions, operator)))]
     if not found:
         raise ConnectorError(f"operator `{operator}`: no file matches {path}")
     return found
@@ -67,10 +68,10 @@ def _walk(folder: str, extensions: tuple[str, ...], operator: str) -> Iterator[s
         partition = next((name for name in folders if "=" in name), None)
         if partition is not None:
             raise ConnectorError(
-                f"operator `{operator}`: {os.path.join(parent, partition)} is a partition folder, whose column is not in its files; "
-                f"to read them without that column, give the glob {os.path.join(parent, '*', '*' + extensions[0])}"
+                f"operator `{operator}`: {Path(parent, partition)} is a partition folder, whose column is not in its files; "
+                f"to read them without that column, give the glob {Path(parent, '*', '*' + extensions[0])}"
             )
-        yield from (os.path.join(parent, name) for name in names if name.endswith(extensions) and not _hidden(name))
+        yield from (str(Path(parent, name)) for name in names if name.endswith(extensions) and not _hidden(name))
 
 
 def _hidden(name: str) -> bool:

@@ -1,8 +1,8 @@
-"""Source of text files: one row per line, in the column `item`.
+r"""Source of text files: one row per line, in the column `item`.
 
 >>> import pathlib, tempfile
 >>> path = pathlib.Path(tempfile.mkdtemp(), "a.txt")
->>> _ = path.write_text("to be\\n\\nor not")
+>>> _ = path.write_text("to be\n\nor not\n")
 >>> source = read_text(path)
 >>> source.start()
 >>> source.reader(0, 1).poll(10).to_rows()

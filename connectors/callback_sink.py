@@ -1,0 +1,57 @@
+"""Sink that calls a function for each row, in the worker.
+
+>>> import pyarrow as pa
+>>> writer = to_callback(lambda row: print(row["n"])).writer(0, 1)
+>>> from evenflow.engine.batch import Batch
+>>> writer.write(Batch(pa.record_batch({"n": [1, 2]})))
+1
+2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..engine.batch import Batch
+from ..engine.errors import RecordError
+from ..engine.sink import Sink, SinkWriter
+
+
+def to_callback(fn: Callable[[dict[str, Any]], object], *, name: str = "to_callback") -> CallbackSink:
+    """Call `fn(row)` in the worker for each row as it comes, at least once: after a recovery rows since the last checkpoint come again.
+
+    What `fn` returns is ignored; what it raises stops the job with a RecordError that holds the row.
+    """
+    return CallbackSink(fn, name)
+
+
+class CallbackSink(Sink):
+    """See `to_callback`."""
+
+    guarantee = "at least once (rows since the last checkpoint come again after a recovery)"
+
+    def __init__(self, fn: Callable[[dict[str, Any]], object], name: str) -> None:
+        self.name, self._fn = name, fn
+
+    def writer(self, index: int, parallelism: int) -> CallbackWriter:
+        return CallbackWriter(self._fn, self.name)
+
+
+class CallbackWriter(SinkWriter):
+    """Calls as the rows come, so that nothing is left to prepare."""
+
+    def __init__(self, fn: Callable[[dict[str, Any]], object], operator: str) -> None:
+        self._fn, self._operator = fn, operator
+
+    def write(self, batch: Batch) -> None:
+        fn = self._fn
+        for row in batch.to_rows():
+            try:
+                fn(row)
+            except Exception as error:
+                called = getattr(fn, "__name__", repr(fn))
+                raise RecordError(self._operator, f"{called} raised {type(error).__name__}: {error}", record=row) from error
+
+    def prepare(self, checkpoint: int) -> list[Any]:
+        return []

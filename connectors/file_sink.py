@@ -1,0 +1,212 @@
+"""Base of the sinks that write files: a part is written under a hidden name and gets its visible one when its checkpoint completes.
+
+A part is `.part-RUN-WRITER-N.inprogress` while it is written, `....prepared` once it is durable and some checkpoint may hold it, and
+`part-CHECKPOINT-WORKER-WRITER-N.EXTENSION` once that checkpoint is complete. Readers skip hidden names, so they never see
+a row that a recovery could take back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from ..engine.batch import Batch
+from ..engine.errors import ConnectorError, FlowError
+from ..engine.sink import Sink, SinkWriter
+from .one_schema import fitted, settled
+
+
+class Encoder(ABC):
+    """Writes rows of one schema into one open file."""
+
+    @abstractmethod
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Append `rows`."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Write what is buffered and the footer; the file itself is closed by the caller."""
+
+
+class FileSink(Sink):
+    """A folder of part files, one per worker and checkpoint (if it has rows). A subclass gives the format."""
+
+    guarantee = "exactly once (a file appears when the checkpoint that holds it completes)"
+    extension: str
+
+    def __init__(self, path: str | Path, overwrite: bool, append: bool, name: str) -> None:
+        if overwrite and append:
+            raise FlowError(f"operator `{name}`: choose one of overwrite=True and append=True")
+        self.name, self.folder = name, Path(path).absolute()
+        self._overwrite, self._append = overwrite, append
+        self.run = uuid.uuid4().hex[:8]
+
+    @abstractmethod
+    def encoder(self, file: BinaryIO, schema: pa.Schema) -> Encoder:
+        """An encoder of rows of `schema` into `file`."""
+
+    def check_type(self, kind: pa.DataType) -> str | None:
+        """Why the format can't hold a column of this type, or None."""
+        return None
+
+    def start(self) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            present = sorted(self.folder.iterdir())
+        except OSError as error:
+            raise ConnectorError(f"operator `{self.name}`: {self.folder} can't be used as a folder: {error}") from error
+        if self._overwrite:
+            self._empty(present)
+        elif not self._append and any(not path.name.startswith(".") for path in present):
+            raise ConnectorError(
+                f"operator `{self.name}`: {self.folder} is not empty; choose another folder, overwrite=True or append=True"
+            )
+
+    def writer(self, index: int, parallelism: int) -> FileWriter:
+        return FileWriter(self, index)
+
+    def commit(self, checkpoint: int, committables: Sequence[Any]) -> list[Any]:
+        for part in committables:
+            self._reveal(part["prepared"], part["final"])
+        if committables:
+            sync_folder(self.folder)
+        return []
+
+    def stop(self) -> None:
+        """Sweep what killed workers of this run never prepared."""
+        with contextlib.suppress(OSError):
+            for path in self.folder.glob(f".part-{self.run}-*.inprogress"):
+                path.unlink(missing_ok=True)
+
+    def _reveal(self, prepared: str, final: str) -> None:
+        try:
+            (self.folder / prepared).replace(self.folder / final)
+        except FileNotFoundError as error:
+            if not (self.folder / final).exists():
+                raise ConnectorError(
+                    f"operator `{self.name}`: {prepared} is gone from {self.folder}, so its rows can't be committed; "
+                    "don't remove hidden files of a job that may be resumed"
+                ) from error
+
+    def _empty(self, present: Sequence[Path]) -> None:
+        foreign = [path.name for path in present if path.is_dir() or not path.name.startswith(("part-", ".part-"))]
+        if foreign:
+            raise ConnectorError(
+                f"operator `{self.name}`: overwrite=True deletes part files only, but {self.folder} holds `{foreign[0]}`; "
+                "remove it yourself or choose another folder"
+            )
+        for path in present:
+            path.unlink()
+
+
+class FileWriter(SinkWriter):
+    """One worker's parts: at most one is open; those that are closed wait for the next checkpoint."""
+
+    def __init__(self, sink: FileSink, index: int) -> None:
+        self._sink, self._index = sink, index
+        self._writer = uuid.uuid4().hex[:12]
+        self._parts = 0
+        self._schema: pa.Schema | None = None
+        self._open: _Part | None = None
+        self._closed: list[str] = []
+
+    def write(self, batch: Batch) -> None:
+        if batch.num_rows == 0:
+            return
+        schema = self._settle(batch.rows.schema)
+        with self._explained():
+            if self._open is not None and not self._open.schema.equals(schema):
+                self._close_part()
+            if self._open is None:
+                self._open = _Part(self._sink, self._name(), schema)
+            self._open.encoder.write(fitted(batch.rows, schema))
+
+    def prepare(self, checkpoint: int) -> list[Any]:
+        with self._explained():
+            self._close_part()
+            parts = [self._prepared(name, checkpoint) for name in self._closed]
+            if parts:
+                sync_folder(self._sink.folder)
+        self._closed = []
+        return parts
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open.abandon()
+        for name in [*self._closed, *([self._open.name] if self._open else [])]:
+            with contextlib.suppress(OSError):
+                (self._sink.folder / name).unlink(missing_ok=True)
+        self._open, self._closed = None, []
+
+    def _settle(self, schema: pa.Schema) -> pa.Schema:
+        """The writer's schema after a batch of `schema`. Raises ConnectorError if it isn't the one before it."""
+        if self._schema is None or not self._schema.equals(schema):
+            plain = pa.schema([(field.name, field.type) for field in schema])
+            self._schema = plain if self._schema is None else settled(self._schema, plain, self._sink.name)
+            for field in self._schema:
+                problem = self._sink.check_type(field.type)
+                if problem is not None:
+                    raise ConnectorError(f"operator `{self._sink.name}`: column `{field.name}` is {field.type}: {problem}")
+        return self._schema
+
+    def _close_part(self) -> None:
+        if self._open is not None:
+            self._open.finish()
+            self._closed.append(self._open.name)
+            self._open = None
+
+    def _prepared(self, name: str, checkpoint: int) -> dict[str, str]:
+        stem = name.removesuffix(".inprogress")
+        number = stem.rpartition("-")[2]
+        (self._sink.folder / name).rename(self._sink.folder / f"{stem}.prepared")
+        final = f"part-{checkpoint:08d}-{self._index:05d}-{self._writer}-{number}{self._sink.extension}"
+        return {"prepared": f"{stem}.prepared", "final": final}
+
+    def _name(self) -> str:
+        self._parts += 1
+        return f".part-{self._sink.run}-{self._writer}-{self._parts - 1}.inprogress"
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, pa.ArrowException) as error:
+            raise ConnectorError(f"operator `{self._sink.name}`: can't write into {self._sink.folder}: {error}") from error
+
+
+class _Part:
+    """An open file and its encoder."""
+
+    def __init__(self, sink: FileSink, name: str, schema: pa.Schema) -> None:
+        self.name, self.schema = name, schema
+        self._file = (sink.folder / name).open("xb")
+        self.encoder = sink.encoder(self._file, schema)
+
+    def finish(self) -> None:
+        self.encoder.finish()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+    def abandon(self) -> None:
+        """Let go of the file, whatever state it is in; Arrow's writers would else try to end it when they are collected."""
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self.encoder.finish()
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in `folder` durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,99 @@
+"""Sink into a list on the driver, which grows as checkpoints complete.
+
+>>> import pyarrow as pa
+>>> from evenflow.engine.batch import Batch
+>>> rows = []
+>>> sink = to_list(rows)
+>>> sink.start()
+>>> writer = sink.writer(0, 1)
+>>> writer.write(Batch(pa.record_batch({"n": [1, 2]})))
+>>> for payload in sink.commit(1, writer.prepare(1)):
+...     sink.deliver(payload)
+>>> rows
+[{'n': 1}, {'n': 2}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ..engine.batch import Batch
+from ..engine.errors import ConnectorError, FlowError
+from ..engine.sink import Sink, SinkWriter
+
+
+def to_list(target: list[dict[str, Any]], *, name: str = "to_list") -> ListSink:
+    """Append the rows, as dicts, to the list `target` on the driver, exactly once, whenever a checkpoint completes and at the end.
+
+    Rows of one worker keep their order. All rows since the last checkpoint are held in memory: it is for tests and small results.
+    """
+    if not isinstance(target, list):
+        raise FlowError(f"operator `{name}`: the target is a {type(target).__name__}; give the list to append to")
+    return ListSink(target, name)
+
+
+class ListSink(Sink):
+    """The list stays on the driver; workers get a copy of the sink without it."""
+
+    guarantee = "exactly once (rows are delivered when their checkpoint completes)"
+
+    def __init__(self, target: list[dict[str, Any]], name: str) -> None:
+        self.name = name
+        self._target: list[dict[str, Any]] | None = target
+        self._delivered = -1
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_target": None}
+
+    def start(self) -> None:
+        self._delivered = -1
+
+    def writer(self, index: int, parallelism: int) -> ListWriter:
+        return ListWriter()
+
+    def commit(self, checkpoint: int, committables: Sequence[Any]) -> list[Any]:
+        return [[checkpoint, list(committables)]] if committables else []
+
+    def deliver(self, payload: Any) -> None:
+        """Extend the list; a checkpoint that was committed again after a crash is not delivered again."""
+        if self._target is None:
+            raise ConnectorError(f"operator `{self.name}`: rows came to a copy of the sink that has no list")
+        checkpoint, streams = payload
+        if checkpoint <= self._delivered:
+            return
+        for stream in streams:
+            for rows in pa.ipc.open_stream(stream):
+                self._target += Batch(rows).to_rows()
+        self._delivered = checkpoint
+
+
+class ListWriter(SinkWriter):
+    """Holds rows until the checkpoint; a committable is an Arrow IPC stream of batches of one schema."""
+
+    def __init__(self) -> None:
+        self._held: list[pa.RecordBatch] = []
+
+    def write(self, batch: Batch) -> None:
+        if batch.num_rows:
+            self._held.append(batch.rows)
+
+    def prepare(self, checkpoint: int) -> list[Any]:
+        runs: list[list[pa.RecordBatch]] = []
+        for rows in self._held:
+            if runs and runs[-1][0].schema.equals(rows.schema):
+                runs[-1].append(rows)
+            else:
+                runs.append([rows])
+        self._held = []
+        return [_stream(run) for run in runs]
+
+
+def _stream(batches: list[pa.RecordBatch]) -> bytes:
+    buffer = pa.BufferOutputStream()
+    with pa.ipc.new_stream(buffer, batches[0].schema) as stream:
+        for rows in batches:
+            stream.write_batch(rows)
+    return bytes(buffer.getvalue())

@@ -1,0 +1,91 @@
+"""Sink of Parquet files, which appear with the checkpoint that holds them.
+
+>>> import tempfile
+>>> import pyarrow as pa, pyarrow.parquet as pq
+>>> from evenflow.engine.batch import Batch
+>>> folder = tempfile.mkdtemp()
+>>> sink = write_parquet(folder)
+>>> sink.start()
+>>> writer = sink.writer(0, 1)
+>>> writer.write(Batch(pa.record_batch({"n": [1, 2]})))
+>>> sink.commit(1, writer.prepare(1))
+[]
+>>> pq.read_table(folder).to_pylist()
+[{'n': 1}, {'n': 2}]
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..engine.errors import FlowError
+from .file_sink import Encoder, FileSink
+
+BYTES_PER_ROW_GROUP = 128 << 20
+"""A row group is written when it holds this much, even if it has few rows."""
+
+
+def write_parquet(
+    path: str | Path,
+    *,
+    compression: str = "zstd",
+    rows_per_group: int = 131_072,
+    overwrite: bool = False,
+    append: bool = False,
+    name: str = "write_parquet",
+) -> ParquetSink:
+    """Rows as Parquet files in the folder `path`, one per worker and checkpoint, exactly once.
+
+    `compression` is "zstd", "snappy", "lz4", "gzip", "brotli" or "none". A folder that isn't empty is a ConnectorError, unless
+    `overwrite` deletes the part files in it at the start, or `append` leaves them. A column that changes its type midway is a
+    ConnectorError; one that was all null so far may take a type.
+    """
+    if compression not in ("zstd", "snappy", "lz4", "gzip", "brotli", "none"):
+        raise FlowError(
+            f'operator `{name}`: compression {compression!r} is unknown; use "zstd", "snappy", "lz4", "gzip", "brotli" or "none"'
+        )
+    if rows_per_group < 1:
+        raise FlowError(f"operator `{name}`: rows_per_group is {rows_per_group}; it must be at least 1")
+    return ParquetSink(path, compression, rows_per_group, overwrite, append, name)
+
+
+class ParquetSink(FileSink):
+    """See `write_parquet`."""
+
+    extension = ".parquet"
+
+    def __init__(self, path: str | Path, compression: str, rows_per_group: int, overwrite: bool, append: bool, name: str) -> None:
+        super().__init__(path, overwrite, append, name)
+        self._compression, self._rows_per_group = compression, rows_per_group
+
+    def encoder(self, file: BinaryIO, schema: pa.Schema) -> ParquetEncoder:
+        return ParquetEncoder(pq.ParquetWriter(file, schema, compression=self._compression), self._rows_per_group)
+
+
+class ParquetEncoder(Encoder):
+    """Gathers small batches into row groups, since a row group costs its reader a seek and every column a header."""
+
+    def __init__(self, writer: pq.ParquetWriter, rows_per_group: int) -> None:
+        self._writer, self._rows_per_group = writer, rows_per_group
+        self._gathered: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        self._gathered.append(rows)
+        self._rows += rows.num_rows
+        self._bytes += rows.nbytes
+        if self._rows >= self._rows_per_group or self._bytes >= BYTES_PER_ROW_GROUP:
+            self._flush()
+
+    def finish(self) -> None:
+        if self._gathered:
+            self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        self._writer.write_table(pa.Table.from_batches(self._gathered), row_group_size=self._rows)
+        self._gathered, self._rows, self._bytes = [], 0, 0
