@@ -1,1 +1,1 @@
-"""TODO docstring."""
+"""Planning without I/O: from load to moves."""

@@ -1,1 +1,1 @@
-"""TODO docstring."""
+"""Benchmarks: data, run, compare."""

@@ -1,1 +1,1 @@
-"""TODO docstring."""
+"""Sources and sinks."""

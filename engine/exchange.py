@@ -121,12 +121,11 @@ class HashExchange(Exchange):
         self.operator, self.keys, self.table = operator, keys, table
 
     def push(self, batch: Batch, now: float, out: list[Sent]) -> None:
-        columns = [key_column(batch.rows, key, self.operator) for key in self.keys]
-        groups = key_groups(columns, len(self.table), self.operator)
         if len(self.buffers) == 1:
             self._add(self.buffers[0], batch, now, out)
             return
-        targets = self.table[groups]
+        columns = [key_column(batch.rows, key, self.operator) for key in self.keys]
+        targets = self.table[key_groups(columns, len(self.table), self.operator)]
         counts = np.bincount(targets, minlength=len(self.buffers))
         if counts.max() == batch.num_rows:
             self._add(self.buffers[int(targets[0])], batch, now, out)
@@ -146,12 +145,10 @@ class ForwardExchange(Exchange):
 
 
 class RebalanceExchange(Exchange):
-    """Batches go round: to the channel whose buffer was served least recently."""
+    """Batches go round, each whole to one worker."""
 
     _next = 0
 
     def push(self, batch: Batch, now: float, out: list[Sent]) -> None:
-        buffer = self.buffers[self._next]
-        if buffer.rows + batch.num_rows >= self.batch_rows:
-            self._next = (self._next + 1) % len(self.buffers)
-        self._add(buffer, batch, now, out)
+        self._next = (self._next + 1) % len(self.buffers)
+        self._add(self.buffers[self._next], batch, now, out)

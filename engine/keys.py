@@ -37,8 +37,12 @@ class Keys:
 
 
 def encode_keys(rows: pa.RecordBatch, names: tuple[str, ...], operator: str) -> Keys:
-    """The keys of `rows` in the columns `names`. Raises RecordError for a missing column."""
-    encoded = [_encode(key_column(rows, name, operator)) for name in names]
+    """The keys of `rows` in the columns `names`. Raises RecordError for a missing column or a type that can't be a key."""
+    try:
+        encoded = [_encode(key_column(rows, name, operator)) for name in names]
+    except pa.ArrowNotImplementedError as error:
+        types = ", ".join(f"`{name}` {rows.schema.field(name).type}" for name in names)
+        raise RecordError(operator, f"this can't be a key: {types}; use numbers, strings, bytes, dates or timestamps") from error
     if len(encoded) == 1:
         codes, distinct = encoded[0]
         return Keys(codes, [distinct], len(distinct))

@@ -27,9 +27,11 @@ class KeyLoad:
         self.enabled = enabled
         self.records: npt.NDArray[np.int64] = np.zeros(key_groups, np.int64)
         self.hot: dict[Any, int] = {}
+        self.touched = False
 
     def add(self, groups: npt.NDArray[Any], counts: npt.NDArray[np.int64] | None = None) -> None:
         """Count records: `groups` has a key group per row; `counts` the records that each row stands for (default 1)."""
+        self.touched = True
         if counts is None:
             self.records += np.bincount(groups, minlength=len(self.records))
         else:
@@ -47,6 +49,7 @@ class KeyLoad:
     def take(self) -> npt.NDArray[np.int64]:
         """Records per key group since the last call, which starts anew from zero."""
         records, self.records = self.records, np.zeros_like(self.records)
+        self.touched = False
         return records
 
     def take_hot(self) -> dict[Any, int]:

@@ -1,1 +1,70 @@
-"""TODO docstring."""
+"""evenflow: stream dataflows on Ray that keep their load even.
+
+>>> import evenflow as ef
+>>> flow, rows = ef.Dataflow("words"), []
+>>> words = flow.read(ef.from_items(["a", "b", "a"]))
+>>> _ = words.key_by("item").aggregate(n=ef.count(), emit="final").write(ef.to_list(rows))
+>>> _ = flow.run(runtime="local").wait()
+>>> sorted((row["item"], row["n"]) for row in rows)
+[('a', 2), ('b', 1)]
+"""
+
+from .connectors.callback_sink import to_callback
+from .connectors.csv import read_csv
+from .connectors.csv_sink import write_csv
+from .connectors.generate import generate
+from .connectors.items import from_items
+from .connectors.json import read_json
+from .connectors.json_sink import write_json
+from .connectors.list_sink import to_list
+from .connectors.parquet import read_parquet
+from .connectors.parquet_sink import write_parquet
+from .connectors.print_rows import print_rows as print  # noqa: A004 -- ef.print, beside ef.to_list
+from .connectors.text import read_text
+from .dataflow import Dataflow
+from .engine.aggregates.custom import Aggregate
+from .engine.aggregates.functions import approx_distinct, approx_quantile, count, first, last, max, mean, min, sum  # noqa: A004 -- as in SQL
+from .engine.errors import ConnectorError, EvenflowError, FlowError, JobError, ProtocolError, RecordError
+from .engine.windows import sliding, tumbling
+from .job import Job
+from .scheduler.config import JobConfig
+from .stream import KeyedStream, Stream, WindowedStream
+
+__all__ = [
+    "Aggregate",
+    "ConnectorError",
+    "Dataflow",
+    "EvenflowError",
+    "FlowError",
+    "Job",
+    "JobConfig",
+    "JobError",
+    "KeyedStream",
+    "ProtocolError",
+    "RecordError",
+    "Stream",
+    "WindowedStream",
+    "approx_distinct",
+    "approx_quantile",
+    "count",
+    "first",
+    "from_items",
+    "generate",
+    "last",
+    "max",
+    "mean",
+    "min",
+    "print",
+    "read_csv",
+    "read_json",
+    "read_parquet",
+    "read_text",
+    "sliding",
+    "sum",
+    "to_callback",
+    "to_list",
+    "tumbling",
+    "write_csv",
+    "write_json",
+    "write_parquet",
+]

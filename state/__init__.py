@@ -1,1 +1,1 @@
-"""TODO docstring."""
+"""Keys, key groups and keyed state: the lowest layer."""

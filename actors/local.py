@@ -1,0 +1,133 @@
+"""The local driver: a whole job in one thread of this process, without Ray and without sockets.
+
+It runs the same tasks and the same job state machine as the Ray driver, on queues instead of channels.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+
+from ..engine.duration import seconds
+from ..engine.elements import Element
+from ..engine.errors import EvenflowError
+from ..engine.plan import Plan
+from ..scheduler.config import JobConfig
+from ..scheduler.messages import Command, Report
+from ..scheduler.metrics import WorkerFigures
+from .runner import Runner
+from .supervisor import JobStatus, Progress, Supervisor
+
+QUEUE_LIMIT = 16
+"""Batches in the queue before a task at which the tasks that feed it wait."""
+
+
+class LocalJob:
+    """A running job; its methods may be called from any thread."""
+
+    def __init__(self, plan: Plan, config: JobConfig) -> None:
+        self._plan, self._config = plan, config
+        self._lock = threading.RLock()
+        self._supervisor = Supervisor(plan, config, self._tell)
+        self._queues: dict[str, deque[tuple[int, Element]]] = {task.name: deque() for task in plan.tasks}
+        self._receiver = {channel.id: channel.receiver for channel in plan.channels}
+        self._runners = {task.name: self._runner(i) for i, task in enumerate(plan.tasks)}
+        self._targets = {name: self._fed_by(name) for name in self._runners}
+        self._woken = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"evenflow-{plan.name}", daemon=True)
+        self._thread.start()
+
+    def progress(self, seen: int) -> Progress:
+        with self._lock:
+            return self._supervisor.progress(seen)
+
+    def status(self) -> JobStatus:
+        with self._lock:
+            return self._supervisor.status()
+
+    def figures(self) -> list[WorkerFigures]:
+        with self._lock:
+            return self._supervisor.figures()
+
+    def stop(self) -> None:
+        with self._lock:
+            self._supervisor.stop()
+        self._woken.set()
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._supervisor.cancel()
+        self._woken.set()
+
+    def fail(self, error: EvenflowError) -> None:
+        with self._lock:
+            self._supervisor.failed(error)
+        self._woken.set()
+
+    def close(self) -> None:
+        """Wait for the thread; the job has ended or was cancelled."""
+        self._thread.join(timeout=30)
+
+    def _runner(self, index: int) -> Runner:
+        task = self._plan.tasks[index]
+        config = self._config
+
+        def send(channel: int, element: Element) -> None:
+            self._queues[self._receiver[channel]].append((channel, element))
+
+        def report(message: Report) -> None:
+            self._supervisor.report(task.name, message)
+
+        return Runner(
+            task,
+            send,
+            report,
+            source_rows=config.source_rows,
+            metrics_window=seconds(config.metrics_window),
+            latency_interval=seconds(config.latency_interval),
+        )
+
+    def _fed_by(self, name: str) -> list[deque[tuple[int, Element]]]:
+        return [self._queues[receiver] for receiver in {c.receiver for c in self._plan.channels if c.sender == name}]
+
+    def _tell(self, worker: str, command: Command) -> None:
+        self._runners[worker].command(command)
+
+    def _run(self) -> None:
+        with self._lock:
+            for name, runner in self._runners.items():
+                runner.open()
+                self._supervisor.ready(name)
+        while True:
+            with self._lock:
+                if self._supervisor.core.state.final:
+                    break
+                busy = [self._step(name, runner) for name, runner in self._runners.items()]
+                self._supervisor.tick()
+            if not any(busy):
+                self._woken.wait(self._pause())
+                self._woken.clear()
+        with self._lock:
+            for runner in self._runners.values():
+                self._supervisor.report(runner.spec.name, runner.meter.take(0, 0))
+                runner.close()
+
+    def _step(self, name: str, runner: Runner) -> bool:
+        """One turn of a task; whether it did anything."""
+        queue, busy = self._queues[name], False
+        full = any(len(target) >= QUEUE_LIMIT for target in self._targets[name])
+        while queue and not full and not runner.over:
+            runner.receive(*queue.popleft())
+            busy = True
+            full = any(len(target) >= QUEUE_LIMIT for target in self._targets[name])
+        if runner.is_source and not full:
+            busy = runner.poll() or busy
+        if not busy or not runner.is_source:
+            runner.idle()
+        if runner.meter.due():
+            self._supervisor.report(name, runner.meter.take(len(queue), 0))
+        return busy or any(self._targets[name])
+
+    def _pause(self) -> float:
+        waits = [runner.sleep_for() for runner in self._runners.values() if runner.is_source]
+        return min([0.05, *waits])

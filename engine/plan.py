@@ -1,0 +1,156 @@
+"""From the logical graph to the physical plan: stages of chained operators, and the channels between their workers.
+
+An edge is chained (no channel, batches by reference) if its reader has one input, needs no partitioning and has the same
+parallelism. An aggregate that can be combined before the shuffle gets its combiner at the end of the stage above.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .errors import FlowError
+from .exchange import even_table
+from .graph import Graph, Node
+from .operators.base import Operator
+from .operators.read import Read
+from .operators.write import Write
+from .sink import Sink
+from .source import Source
+from .task import ChainedOperator, ExchangeSpec, TaskSettings, TaskSpec
+
+
+@dataclass(slots=True)
+class StageOutput:
+    """Records of `source` (position in the chain, port) go to stage `target`, by hash of `keys` or round robin."""
+
+    source: tuple[int, str]
+    target: str
+    keys: tuple[str, ...] | None
+
+
+@dataclass(slots=True)
+class Stage:
+    """Operators that run chained in each of `parallelism` workers."""
+
+    name: str
+    parallelism: int
+    chain: list[ChainedOperator] = field(default_factory=list)
+    outputs: list[StageOutput] = field(default_factory=list)
+
+    @property
+    def is_source(self) -> bool:
+        return isinstance(self.chain[0].operator, Read)
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelSpec:
+    """A channel between two workers (their names)."""
+
+    id: int
+    sender: str
+    receiver: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The physical plan of the flow `name`: its stages in topological order, every worker's task, every channel."""
+
+    name: str
+    stages: tuple[Stage, ...]
+    tasks: tuple[TaskSpec, ...]
+    channels: tuple[ChannelSpec, ...]
+
+    def stage_of(self, operator: str) -> Stage:
+        """The stage that runs the operator. Raises FlowError naming the operators there are."""
+        for stage in self.stages:
+            if operator == stage.name or any(chained.name == operator for chained in stage.chain):
+                return stage
+        names = ", ".join(chained.name for stage in self.stages for chained in stage.chain)
+        raise FlowError(f"the job `{self.name}` has no operator `{operator}`; there are: {names}")
+
+
+def plan(graph: Graph, *, parallelism: int = 1, combine: bool = True, settings: TaskSettings | None = None) -> Plan:
+    """The physical plan of a graph; `parallelism` is the default of every operator. Raises FlowError if the graph can't run."""
+    graph.check()
+    settings = settings if settings is not None else TaskSettings()
+    stages = _stages(graph, parallelism, combine)
+    for stage in stages:
+        if stage.parallelism > settings.key_groups:
+            raise FlowError(f"operator `{stage.name}`: parallelism {stage.parallelism} is more than the {settings.key_groups} key groups")
+    tasks, channels = _tasks(stages, settings)
+    return Plan(graph.name, tuple(stages), tuple(tasks), tuple(channels))
+
+
+def _stages(graph: Graph, default: int, combine: bool) -> list[Stage]:
+    stages: list[Stage] = []
+    place: dict[int, tuple[Stage, int]] = {}
+    for node in graph.ordered():
+        parallelism = node.parallelism if node.parallelism is not None else default
+        upstream = place[node.inputs[0].node][0] if node.inputs else None
+        if upstream is not None and len(node.inputs) == 1 and node.keys is None and upstream.parallelism == parallelism:
+            edge = node.inputs[0]
+            upstream.chain.append(ChainedOperator(node.name, _operator(node), ((place[edge.node][1], edge.port),)))
+            place[node.id] = upstream, len(upstream.chain) - 1
+            continue
+        stage = Stage(node.name, parallelism)
+        operator = _operator(node)
+        pair = operator.combined() if combine and node.keys is not None and not _reads_late(graph, node) else None
+        stage.chain.append(ChainedOperator(node.name, pair[1] if pair is not None else operator))
+        for edge in node.inputs:
+            above, position = place[edge.node]
+            source = position, edge.port
+            if pair is not None:
+                above.chain.append(ChainedOperator(f"{node.name}.combine", pair[0], (source,)))
+                source = len(above.chain) - 1, "out"
+            above.outputs.append(StageOutput(source, stage.name, node.keys))
+        stages.append(stage)
+        place[node.id] = stage, 0
+    return stages
+
+
+def _operator(node: Node) -> Operator:
+    if isinstance(node.operator, Source):
+        return Read(node.operator)
+    if isinstance(node.operator, Sink):
+        return Write(node.operator)
+    return node.operator
+
+
+def _reads_late(graph: Graph, node: Node) -> bool:
+    """Late rows must be had as they came, which a combined batch can't give."""
+    return any(port == "late" for _, port in graph.consumers(node))
+
+
+def _tasks(stages: list[Stage], settings: TaskSettings) -> tuple[list[TaskSpec], list[ChannelSpec]]:
+    by_name = {stage.name: stage for stage in stages}
+    channels: list[ChannelSpec] = []
+    inputs: dict[str, list[int]] = {}
+    exchanges: dict[str, list[ExchangeSpec]] = {}
+    for stage in stages:
+        for output in stage.outputs:
+            target = by_name[output.target]
+            forward = output.keys is None and stage.parallelism == target.parallelism
+            table = even_table(settings.key_groups, target.parallelism) if output.keys is not None else None
+            for i in range(stage.parallelism):
+                ids = []
+                for j in [i] if forward else range(target.parallelism):
+                    channel = ChannelSpec(len(channels), f"{stage.name}-{i}", f"{target.name}-{j}")
+                    channels.append(channel)
+                    inputs.setdefault(channel.receiver, []).append(channel.id)
+                    ids.append(channel.id)
+                exchanges.setdefault(f"{stage.name}-{i}", []).append(ExchangeSpec(output.source, tuple(ids), output.keys, table))
+    tasks = []
+    for stage in stages:
+        for i in range(stage.parallelism):
+            name = f"{stage.name}-{i}"
+            task = TaskSpec(
+                stage.name,
+                i,
+                stage.parallelism,
+                tuple(stage.chain),
+                tuple(exchanges.get(name, ())),
+                tuple(inputs.get(name, ())),
+                settings,
+            )
+            tasks.append(task)
+    return tasks, channels

@@ -1,0 +1,332 @@
+"""The task: what one worker does, as a state machine without I/O.
+
+Elements come in by channel, elements to send go out. A task is a tree of chained operators whose leaves are exchanges; its
+event time is the minimum over its input channels. At a barrier it holds back the channels that have it until all have
+(aligned barriers: Carbone et al., "Lightweight asynchronous snapshots", 2015), then prepares its sinks and passes it on.
+An input that has ended counts as having every barrier.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .batch import Batch
+from .elements import MAX_TIME, MIN_TIME, Barrier, Element, End, LatencyMark, Watermark
+from .errors import ProtocolError
+from .exchange import Exchange, ForwardExchange, HashExchange, RebalanceExchange, RoutingTable, Sent
+from .load import KeyLoad
+from .operators.aggregate_windows import AggregateWindows
+from .operators.base import Context, Operator
+from .operators.keyed import KeyedOperator
+from .operators.write import Write
+
+
+@dataclass(frozen=True, slots=True)
+class ChainedOperator:
+    """An operator of a task: `inputs` are (position in the chain, port) of earlier operators; none for the head."""
+
+    name: str
+    operator: Operator
+    inputs: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeSpec:
+    """An output: from (position in the chain, port) to `channels`, by hash of `keys` and `table`, or round robin without."""
+
+    source: tuple[int, str]
+    channels: tuple[int, ...]
+    keys: tuple[str, ...] | None = None
+    table: RoutingTable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSettings:
+    """`linger` in seconds: how long a row may wait for its batch to fill."""
+
+    batch_rows: int = 32_768
+    linger: float = 0.005
+    key_groups: int = 1024
+    track_load: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """Everything that a worker must know to run its task. `chain[0]` is the head; a source task's head gets what the source polls."""
+
+    stage: str
+    index: int
+    parallelism: int
+    chain: tuple[ChainedOperator, ...]
+    exchanges: tuple[ExchangeSpec, ...]
+    inputs: tuple[int, ...]
+    settings: TaskSettings = field(default_factory=TaskSettings)
+
+    @property
+    def name(self) -> str:
+        """The worker's name within its job, for example `aggregate-0`."""
+        return f"{self.stage}-{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Checkpoint `checkpoint` has passed this task; `committables` by sink operator."""
+
+    checkpoint: int
+    committables: dict[str, list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The task has sent its last element; `committables` are what its sinks wrote since the last checkpoint."""
+
+    committables: dict[str, list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """A latency mark that left a source at `created` (nanoseconds) has come to a task without outputs."""
+
+    created: int
+
+
+Effect = Sent | Prepared | Finished | Latency
+
+
+class TaskCore:
+    """Used by one thread. After an exception it must not be used again, but for `close`."""
+
+    def __init__(self, spec: TaskSpec) -> None:
+        self.spec = spec
+        self.load = KeyLoad(spec.settings.key_groups, spec.settings.track_load)
+        self.operators = [copy.copy(chained.operator) for chained in spec.chain]
+        self.exchanges = [_exchange(spec, e) for e in spec.exchanges]
+        self.emitters = [_Emitter(self, consumers) for consumers in _consumers(spec, self.operators, self.exchanges)]
+        self.watermarks = dict.fromkeys(spec.inputs, MIN_TIME)
+        self.watermark = MIN_TIME
+        self.rows_in = 0
+        self.rows_out = 0
+        self.finished = False
+        self._barrier: int | None = None
+        self._passed = 0
+        self._aligned: set[int] = set()
+        self._held: dict[int, deque[Element]] = {}
+        self._out: list[Effect] = []
+        self._sent: list[Sent] = []
+        self._now = 0.0
+
+    def open(self) -> None:
+        """Make the operators ready; called once before anything else."""
+        for chained, operator in zip(self.spec.chain, self.operators, strict=True):
+            operator.open(Context(chained.name, self.spec.index, self.spec.parallelism, self.spec.settings.key_groups, self.load))
+
+    def close(self) -> None:
+        """Let go of what the sinks hold; called once at the end, also after an error."""
+        for operator in self.operators:
+            if isinstance(operator, Write):
+                operator.close()
+
+    def receive(self, channel: int, element: Element, now: float) -> list[Effect]:
+        """An element has come in on `channel`. `now` in seconds, of any clock that doesn't go back.
+
+        Raises RecordError if a user function fails, ProtocolError for a channel that this task hasn't or that has ended.
+        """
+        if channel not in self.watermarks:
+            raise ProtocolError(f"task {self.spec.name}: an element on channel {channel}, which has ended or never was an input")
+        self._now = now
+        self._receive(channel, element)
+        return self._take()
+
+    def polled(self, batch: Batch | None, watermark: int, now: float) -> list[Effect]:
+        """A source's reader gave a batch (or none), and says that no later record is earlier than `watermark`."""
+        self._now = now
+        if batch is not None and batch.num_rows:
+            self.rows_in += batch.num_rows
+            self._process(0, batch)
+        self._advance(watermark)
+        return self._take()
+
+    def exhausted(self, now: float) -> list[Effect]:
+        """The source's reader has nothing more to give, or the job is asked to stop."""
+        self._now = now
+        self._finish()
+        return self._take()
+
+    def barrier(self, checkpoint: int, now: float) -> list[Effect]:
+        """A source task begins checkpoint `checkpoint` here, between two polls."""
+        self._now = now
+        self._pass_barrier(checkpoint)
+        return self._take()
+
+    def mark(self, created: int, now: float) -> list[Effect]:
+        """A source task sends a latency mark."""
+        self._now = now
+        self._mark(LatencyMark(created))
+        return self._take()
+
+    def idle(self, now: float) -> list[Effect]:
+        """Nothing is waiting to be processed: let the buffers go."""
+        self._now = now
+        for exchange in self.exchanges:
+            exchange.flush(self._sent)
+        return self._take()
+
+    def flush_due(self, now: float) -> bool:
+        """Whether a row has waited for longer than `linger`."""
+        waiting = [e.waiting_since for e in self.exchanges]
+        return any(since is not None and now - since >= self.spec.settings.linger for since in waiting)
+
+    @property
+    def waits(self) -> bool:
+        """Whether anything lies in a buffer."""
+        return any(exchange.waits for exchange in self.exchanges)
+
+    @property
+    def late_records(self) -> int:
+        """Records that came after their windows were emitted."""
+        return sum(o.late_records for o in self.operators if isinstance(o, AggregateWindows))
+
+    @property
+    def state_bytes(self) -> int:
+        """Estimate of the bytes of keyed state."""
+        return sum(o.state_bytes() for o in self.operators if isinstance(o, KeyedOperator))
+
+    def _take(self) -> list[Effect]:
+        self._collect()
+        effects, self._out = self._out, []
+        return effects
+
+    def _collect(self) -> None:
+        """Move what the exchanges sent behind the other effects."""
+        for sent in self._sent:
+            if isinstance(sent.element, Batch):
+                self.rows_out += sent.element.num_rows
+        self._out.extend(self._sent)
+        self._sent.clear()
+
+    def _receive(self, channel: int, element: Element) -> None:
+        if channel in self._aligned:
+            self._held.setdefault(channel, deque()).append(element)
+        elif isinstance(element, Batch):
+            self.rows_in += element.num_rows
+            self._process(0, element)
+        elif isinstance(element, Watermark):
+            self.watermarks[channel] = max(self.watermarks[channel], element.time)
+            self._advance(min(self.watermarks.values()))
+        elif isinstance(element, Barrier):
+            self._align(channel, element.checkpoint)
+        elif isinstance(element, End):
+            self._end(channel)
+        else:
+            self._mark(element)
+
+    def _process(self, position: int, batch: Batch) -> None:
+        self.operators[position].process(batch, self.emitters[position])
+
+    def push(self, consumer: int | Exchange, batch: Batch) -> None:
+        """Hand a batch to the next operator of the chain or to an exchange."""
+        if isinstance(consumer, int):
+            self._process(consumer, batch)
+        else:
+            consumer.push(batch, self._now, self._sent)
+
+    def _advance(self, watermark: int) -> None:
+        if watermark <= self.watermark:
+            return
+        self.watermark = watermark
+        for position, operator in enumerate(self.operators):
+            operator.advance(watermark, self.emitters[position])
+        for exchange in self.exchanges:
+            exchange.watermark = watermark
+
+    def _mark(self, mark: LatencyMark) -> None:
+        for exchange in self.exchanges:
+            exchange.mark(mark)
+        if not self.exchanges:
+            self._out.append(Latency(mark.created))
+
+    def _align(self, channel: int, checkpoint: int) -> None:
+        if self._barrier is not None and checkpoint != self._barrier:
+            raise ProtocolError(f"task {self.spec.name}: barrier {checkpoint} on channel {channel} while aligning {self._barrier}")
+        self._barrier = checkpoint
+        self._aligned.add(channel)
+        self._try_complete()
+
+    def _end(self, channel: int) -> None:
+        del self.watermarks[channel]
+        if not self.watermarks:
+            self._finish()
+        elif self._barrier is not None:
+            self._try_complete()
+        else:
+            self._advance(min(self.watermarks.values()))
+
+    def _try_complete(self) -> None:
+        if self._barrier is None or not self._aligned.issuperset(self.watermarks):
+            return
+        self._pass_barrier(self._barrier)
+        self._barrier = None
+        self._aligned.clear()
+        held, self._held = self._held, {}
+        for channel, elements in held.items():
+            while elements:
+                self._receive(channel, elements.popleft())
+        if self.watermarks:
+            self._advance(min(self.watermarks.values()))
+
+    def _pass_barrier(self, checkpoint: int) -> None:
+        for exchange in self.exchanges:
+            exchange.broadcast(Barrier(checkpoint), self._sent)
+        self._collect()
+        self._out.append(Prepared(checkpoint, self._prepare(checkpoint)))
+        self._passed = checkpoint
+
+    def _prepare(self, checkpoint: int) -> dict[str, list[Any]]:
+        return {o.context.name: o.prepare(checkpoint) for o in self.operators if isinstance(o, Write)}
+
+    def _finish(self) -> None:
+        self._advance(MAX_TIME)
+        for position, operator in enumerate(self.operators):
+            operator.finish(self.emitters[position])
+        for exchange in self.exchanges:
+            exchange.broadcast(End(), self._sent)
+        self._collect()
+        self._out.append(Finished(self._prepare(self._passed + 1)))
+        self.finished = True
+
+
+class _Emitter:
+    """`Emit` for one operator of the chain."""
+
+    __slots__ = ("consumers", "task")
+
+    def __init__(self, task: TaskCore, consumers: dict[str, list[int | Exchange]]) -> None:
+        self.task, self.consumers = task, consumers
+
+    def __call__(self, batch: Batch, port: str = "out") -> None:
+        for consumer in self.consumers.get(port, ()):
+            self.task.push(consumer, batch)
+
+
+def _consumers(spec: TaskSpec, operators: Sequence[Operator], exchanges: Sequence[Exchange]) -> list[dict[str, list[int | Exchange]]]:
+    consumers: list[dict[str, list[int | Exchange]]] = [{} for _ in operators]
+    for position, chained in enumerate(spec.chain):
+        for source, port in chained.inputs:
+            consumers[source].setdefault(port, []).append(position)
+    for exchange_spec, exchange in zip(spec.exchanges, exchanges, strict=True):
+        source, port = exchange_spec.source
+        consumers[source].setdefault(port, []).append(exchange)
+    return consumers
+
+
+def _exchange(spec: TaskSpec, exchange: ExchangeSpec) -> Exchange:
+    batch_rows = spec.settings.batch_rows
+    if exchange.keys is not None and exchange.table is not None:
+        return HashExchange(exchange.channels, batch_rows, spec.chain[exchange.source[0]].name, exchange.keys, exchange.table)
+    if len(exchange.channels) == 1:
+        return ForwardExchange(exchange.channels, batch_rows)
+    return RebalanceExchange(exchange.channels, batch_rows)

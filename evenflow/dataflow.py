@@ -1,0 +1,101 @@
+"""The dataflow: what the user writes, explains and runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+from .engine.errors import FlowError
+from .engine.graph import Graph, check_name
+from .engine.plan import Plan, plan
+from .engine.sink import Sink
+from .engine.source import Source
+from .explain import explain, to_mermaid
+from .job import Job
+from .scheduler.config import JobConfig
+from .stream import Stream
+
+
+class Dataflow:
+    """Streams from sources to sinks under one name, which is also the job's.
+
+    >>> import evenflow as ef
+    >>> flow, rows = ef.Dataflow("squares"), []
+    >>> numbers = flow.read(ef.from_items([1, 2, 3]))
+    >>> _ = numbers.map(lambda row: row["item"] ** 2).write(ef.to_list(rows))
+    >>> _ = flow.run(runtime="local").wait()
+    >>> rows
+    [{'item': 1}, {'item': 4}, {'item': 9}]
+    """
+
+    def __init__(self, name: str) -> None:
+        check_name(name, "dataflow")
+        self.name = name
+        self.graph = Graph(name)
+
+    def read(self, source: Source) -> Stream:
+        """The stream of a source's rows."""
+        if not isinstance(source, Source):
+            raise FlowError(f'read({source!r}): expected a source, for example ef.read_parquet("flights/")')
+        return Stream(self, self.graph.add(source.name, source))
+
+    def plan(self, parallelism: int | None = None, config: JobConfig | None = None) -> Plan:
+        """The physical plan: stages, workers, channels. Raises FlowError if the flow can't run."""
+        config = _config(config, parallelism)
+        return plan(self.graph, parallelism=config.parallelism, combine=config.combine, settings=config.task_settings())
+
+    def explain(self, parallelism: int | None = None, config: JobConfig | None = None) -> str:
+        """The logical and the physical plan, and the guarantee from end to end, as text."""
+        return explain(self.graph, self.plan(parallelism, config))
+
+    def to_mermaid(self) -> str:
+        """The logical plan as a Mermaid flowchart."""
+        return to_mermaid(self.graph)
+
+    def run(
+        self,
+        *,
+        runtime: Literal["ray", "local"] = "ray",
+        parallelism: int | None = None,
+        config: JobConfig | None = None,
+    ) -> Job:
+        """Start the flow as a job and return its handle at once.
+
+        `runtime="ray"` uses the Ray cluster that this process is connected to, the one that RAY_ADDRESS names, or starts one on this
+        machine; `"local"` runs everything in one thread of this process. Raises FlowError if the flow can't run, ConnectorError if a
+        source can't be read or a sink not be written.
+        """
+        config = _config(config, parallelism)
+        start = _runtime(runtime)
+        physical = self.plan(config=config)
+        sources = {node.name: node.operator for node in self.graph if isinstance(node.operator, Source)}
+        sinks = {node.name: node.operator for node in self.graph if isinstance(node.operator, Sink)}
+        started: list[Source | Sink] = []
+        try:
+            for connector in (*sinks.values(), *sources.values()):
+                started.append(connector)
+                connector.start()
+            running = start(physical, config)
+        except BaseException:
+            for connector in reversed(started):
+                connector.stop()
+            raise
+        return Job(self.name, running, sources, sinks)
+
+
+def _config(config: JobConfig | None, parallelism: int | None) -> JobConfig:
+    config = config if config is not None else JobConfig()
+    return config if parallelism is None else replace(config, parallelism=parallelism)
+
+
+def _runtime(name: str) -> Any:
+    """What starts a job on the runtime: (plan, config) -> Runtime. Imports only what that runtime needs."""
+    if name == "local":
+        from .actors.local import LocalJob
+
+        return LocalJob
+    if name == "ray":
+        from .actors.cluster import start_job
+
+        return start_job
+    raise FlowError(f'runtime={name!r}: expected "ray" or "local"')

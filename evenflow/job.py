@@ -1,0 +1,130 @@
+"""The handle of a running job, the same for every runtime.
+
+A thread follows the job from where it was started: it hands the sinks what they deliver on the driver, and notices when a
+source's outside part (a Spark query) fails.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Protocol
+
+from .actors.supervisor import JobStatus, Progress
+from .engine.duration import Duration, seconds
+from .engine.errors import ConnectorError, EvenflowError, JobError
+from .engine.sink import Sink
+from .engine.source import Source
+from .scheduler.job import JobState
+from .scheduler.metrics import WorkerFigures
+
+POLL = 0.05
+
+
+class Runtime(Protocol):
+    """What a driver offers for one job."""
+
+    def progress(self, seen: int) -> Progress: ...
+    def status(self) -> JobStatus: ...
+    def figures(self) -> list[WorkerFigures]: ...
+    def stop(self) -> None: ...
+    def cancel(self) -> None: ...
+    def fail(self, error: EvenflowError) -> None: ...
+    def close(self) -> None: ...
+
+
+class Job:
+    """A running job. Its methods may be called from any thread."""
+
+    def __init__(self, name: str, runtime: Runtime, sources: Mapping[str, Source], sinks: Mapping[str, Sink]) -> None:
+        self.name = name
+        self._runtime = runtime
+        self._sources, self._sinks = sources, sinks
+        self._failure: BaseException | None = None
+        self._last: Progress | None = None
+        self._thread = threading.Thread(target=self._follow, name=f"evenflow-follow-{name}", daemon=True)
+        self._thread.start()
+
+    def wait(self, timeout: Duration | None = None) -> Job:
+        """Wait until the job has ended; returns the job. Raises the job's error if it failed, TimeoutError after `timeout`.
+
+        Ctrl-C cancels the job, waits until it is gone, and goes on as a KeyboardInterrupt.
+        """
+        deadline = None if timeout is None else time.monotonic() + seconds(timeout, "timeout")
+        try:
+            while self._thread.is_alive():
+                self._thread.join(0.2)
+                if deadline is not None and time.monotonic() > deadline and self._thread.is_alive():
+                    raise TimeoutError(f"job `{self.name}` has not ended within {timeout}; it is {self.status().state.value}")
+        except KeyboardInterrupt:
+            self.cancel()
+            self._thread.join(30)
+            raise
+        if self._failure is not None:
+            raise self._failure
+        if self._last is not None and self._last.error is not None:
+            raise self._last.error
+        return self
+
+    def status(self) -> JobStatus:
+        """The job's state, workers, completed checkpoints and running time."""
+        return self._runtime.status()
+
+    def metrics(self) -> list[WorkerFigures]:
+        """Every worker's figures: totals, rates of the newest window, shares of time, watermark, latency."""
+        return self._runtime.figures()
+
+    @property
+    def metrics_url(self) -> str | None:
+        """Where Prometheus reads the job's metrics; None on the local runtime."""
+        return self.status().metrics_url
+
+    def stop(self) -> None:
+        """End gracefully: the sources read no more, what they have read is processed and committed. Returns at once."""
+        self._runtime.stop()
+
+    def cancel(self) -> None:
+        """End at once; what was not yet committed is not. Returns at once."""
+        self._runtime.cancel()
+
+    def _follow(self) -> None:
+        seen = 0
+        try:
+            while True:
+                progress = self._last = self._runtime.progress(seen)
+                for name, payload in progress.deliveries:
+                    seen += 1
+                    if name in self._sinks:
+                        self._sinks[name].deliver(payload)
+                if progress.state.final and not progress.deliveries:
+                    break
+                self._check_sources(progress.state)
+                time.sleep(POLL)
+        except EvenflowError as error:
+            self._failure = error
+        except Exception as error:  # noqa: BLE001 -- a thread's error must reach the caller of wait()
+            self._failure = JobError(f"job `{self.name}` can't be followed: {type(error).__name__}: {error}")
+            self._failure.__cause__ = error
+        finally:
+            if self._failure is not None:
+                self._runtime.fail(JobError(str(self._failure)))
+            self._release()
+
+    def _release(self) -> None:
+        for source in self._sources.values():
+            source.stop()
+        for sink in self._sinks.values():
+            sink.stop()
+        self._runtime.close()
+
+    def _check_sources(self, state: JobState) -> None:
+        if state.final:
+            return
+        for name, source in self._sources.items():
+            problem = source.failure()
+            if problem is not None:
+                self._runtime.fail(ConnectorError(f"source `{name}`: {problem}"))
+
+    def __repr__(self) -> str:
+        return f"<Job {self.name!r} {self.status().state.value}>"

@@ -1,0 +1,195 @@
+"""Streams: what a dataflow is written with.
+
+Every method makes an operator and returns the stream of what it emits; nothing runs before `Dataflow.run`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import pyarrow as pa
+
+from .engine.aggregates.base import AggregateFunction
+from .engine.errors import FlowError
+from .engine.graph import Input, Node
+from .engine.operators.aggregate_running import AggregateRunning
+from .engine.operators.aggregate_windows import AggregateWindows
+from .engine.operators.base import Operator
+from .engine.operators.filter import Filter, Predicate
+from .engine.operators.flat_map import FlatMap
+from .engine.operators.key_by import KeyBy
+from .engine.operators.map import Map
+from .engine.operators.map_batches import MapBatches
+from .engine.operators.project import Project
+from .engine.operators.stateful_map import StatefulFunction, StatefulMap
+from .engine.operators.stateful_map_columns import ColumnsFunction, StatefulMapColumns
+from .engine.operators.union import Union
+from .engine.rows import SchemaLike, arrow_schema
+from .engine.sink import Sink
+from .engine.windows import Windows, check_windows
+
+if TYPE_CHECKING:
+    from .dataflow import Dataflow
+
+_NO_KEYS = "key_by needs at least one column, or a function"
+
+
+class Stream:
+    """Rows that flow; a row is a dict from column name to value."""
+
+    def __init__(self, flow: Dataflow, node: Node, port: str = "out") -> None:
+        self._flow, self._node, self._port = flow, node, port
+
+    def named(self, name: str) -> Self:
+        """Name the operator that made this stream: for plans, actors, metrics and handles."""
+        self._flow.graph.rename(self._node, name)
+        return self
+
+    def parallelism(self, workers: int) -> Self:
+        """Run the operator that made this stream in so many workers."""
+        if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
+            raise FlowError(f"operator `{self._node.name}`: parallelism {workers!r} must be a whole number of at least 1")
+        self._node.parallelism = workers
+        return self
+
+    def map(self, function: Callable[[dict[str, Any]], Any], *, schema: SchemaLike = None) -> Stream:
+        """`function(row) -> row`: a dict, or a plain value, which becomes the column `item`. `schema` fixes the column types."""
+        return self._then("map", Map(_callable(function, "map"), arrow_schema(schema, "map")))
+
+    def flat_map(self, function: Callable[[dict[str, Any]], Iterable[Any]], *, schema: SchemaLike = None) -> Stream:
+        """`function(row) -> rows`: any number of them."""
+        return self._then("flat_map", FlatMap(_callable(function, "flat_map"), arrow_schema(schema, "flat_map")))
+
+    def filter(self, predicate: Predicate) -> Stream:
+        """Rows for which `predicate(row)` is true, or an Arrow expression such as `pc.field("delay") > 0`, which is much faster."""
+        return self._then("filter", Filter(predicate))
+
+    def map_batches(self, function: Callable[[pa.RecordBatch], Any]) -> Stream:
+        """`function(record batch) -> record batch, table or dict of columns`, for vectorised work."""
+        return self._then("map_batches", MapBatches(_callable(function, "map_batches")))
+
+    def select(self, *columns: str) -> Stream:
+        """Only these columns, in this order."""
+        return self._then("select", Project(select=columns))
+
+    def drop(self, *columns: str) -> Stream:
+        """Without these columns."""
+        return self._then("drop", Project(drop=frozenset(columns)))
+
+    def rename(self, columns: Mapping[str, str] | None = None, **names: str) -> Stream:
+        """Columns by other names: `rename(old="new")` or `rename({"old": "new"})`."""
+        return self._then("rename", Project(rename={**(columns or {}), **names}))
+
+    def union(self, *others: Stream) -> Stream:
+        """This stream's rows and the others', as they come; their columns must be the same."""
+        for other in others:
+            if other._flow is not self._flow:
+                raise FlowError(f"union of streams of two flows, `{self._flow.name}` and `{other._flow.name}`: read both in one flow")
+        inputs = tuple(Input(s._node.id, s._port) for s in (self, *others))
+        return Stream(self._flow, self._flow.graph.add("union", Union(), inputs))
+
+    def key_by(self, *keys: str | Callable[[dict[str, Any]], Any], column: str = "key") -> KeyedStream:
+        """Partition by one or several columns, or by `function(row)`, whose value is added as the column `column`.
+
+        A null is a key like any other.
+        """
+        if len(keys) == 1 and callable(keys[0]):
+            keyed = self._then("key_by", KeyBy(keys[0], column))
+            return KeyedStream(keyed, (column,))
+        if not keys:
+            raise FlowError(_NO_KEYS)
+        names = tuple(key for key in keys if isinstance(key, str))
+        if len(names) != len(keys) or len(set(names)) != len(names):
+            raise FlowError(f"key_by{keys!r}: give column names, each once, or one function")
+        return KeyedStream(self, names)
+
+    def write(self, sink: Sink) -> Stream:
+        """End the stream in a sink; returns this stream, so that it can also go elsewhere."""
+        if not isinstance(sink, Sink):
+            raise FlowError(f'.write({sink!r}): expected a sink, for example ef.write_parquet("out/")')
+        self._flow.graph.add(sink.name, sink, (Input(self._node.id, self._port),))
+        return self
+
+    def _then(self, name: str, operator: Operator) -> Stream:
+        return Stream(self._flow, self._flow.graph.add(name, operator, (Input(self._node.id, self._port),)))
+
+
+class KeyedStream:
+    """A stream partitioned by key: every record of a key comes to the same worker, in order per channel."""
+
+    def __init__(self, stream: Stream, keys: tuple[str, ...]) -> None:
+        self._stream, self._keys = stream, keys
+
+    def window(self, windows: Windows) -> WindowedStream:
+        """Event-time windows: `ef.tumbling("1h")`, `ef.sliding("1h", every="5m")`."""
+        return WindowedStream(self._stream, self._keys, check_windows(windows))
+
+    def aggregate(self, *, emit: Literal["update", "final"] = "update", **aggregates: AggregateFunction) -> Stream:
+        """Running aggregates over everything seen: a row per changed key and batch, or with `emit="final"` per key at the end."""
+        if emit not in ("update", "final"):
+            raise FlowError(f'aggregate(emit={emit!r}): expected "update" or "final"')
+        operator = AggregateRunning(self._keys, check_aggregates(aggregates, self._keys), updates=emit == "update")
+        return self._keyed("aggregate", operator)
+
+    def stateful_map(self, function: StatefulFunction, *, schema: SchemaLike = None) -> Stream:
+        """`function(state, row) -> (state, row or None)`: None as state for a new key; any msgpack-able state."""
+        return self._keyed("stateful_map", StatefulMap(self._keys, _callable(function, "stateful_map"), arrow_schema(schema, "stateful_map")))
+
+    def stateful_map_columns(self, function: ColumnsFunction, *, columns: Iterable[str] | None = None) -> Stream:
+        """`function(state, columns) -> (state, columns or None)`: all of a key's rows of a batch at once, as numpy arrays.
+
+        `columns` names those that the function wants; fewer are faster.
+        """
+        wanted = None if columns is None else tuple(columns)
+        return self._keyed("stateful_map_columns", StatefulMapColumns(self._keys, _callable(function, "stateful_map_columns"), wanted))
+
+    def _keyed(self, name: str, operator: Operator) -> Stream:
+        return keyed_node(self._stream, name, operator, self._keys)
+
+
+class WindowedStream:
+    """A keyed stream cut into event-time windows."""
+
+    def __init__(self, stream: Stream, keys: tuple[str, ...], windows: Windows) -> None:
+        self._stream, self._keys, self._windows = stream, keys, windows
+
+    def aggregate(self, **aggregates: AggregateFunction) -> WindowResults:
+        """One row per key and window: the key columns, `window_start`, `window_end` and the aggregates."""
+        reserved = (*self._keys, "window_start", "window_end")
+        operator = AggregateWindows(self._keys, check_aggregates(aggregates, reserved), self._windows)
+        stream = keyed_node(self._stream, "aggregate", operator, self._keys)
+        return WindowResults(stream._flow, stream._node)
+
+
+class WindowResults(Stream):
+    """The results of windows; `late` is the stream of the records that came too late for them."""
+
+    @property
+    def late(self) -> Stream:
+        """Records, as they came, all of whose windows had been emitted."""
+        return Stream(self._flow, self._node, "late")
+
+
+def keyed_node(stream: Stream, name: str, operator: Operator, keys: tuple[str, ...]) -> Stream:
+    """The stream of a keyed operator behind `stream`."""
+    node = stream._flow.graph.add(name, operator, (Input(stream._node.id, stream._port),), keys)
+    return Stream(stream._flow, node)
+
+
+def check_aggregates(aggregates: Mapping[str, Any], taken: Iterable[str]) -> dict[str, AggregateFunction]:
+    """Raises FlowError unless there are aggregates, all are, and none has the name of another column."""
+    if not aggregates:
+        raise FlowError("aggregate() needs at least one aggregate, for example n=ef.count()")
+    for name, function in aggregates.items():
+        if not isinstance(function, AggregateFunction):
+            raise FlowError(f'aggregate({name}={function!r}): expected an aggregate, for example ef.sum("delay")')
+        if name in taken:
+            raise FlowError(f"aggregate({name}=...): `{name}` is a column of the result already; choose another name")
+    return dict(aggregates)
+
+
+def _callable(function: Any, method: str) -> Any:
+    if not callable(function):
+        raise FlowError(f"{method}({function!r}): expected a function")
+    return function

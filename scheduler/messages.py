@@ -1,0 +1,67 @@
+"""Control messages between the coordinator and the workers, and their order.
+
+Actor calls may overtake each other, so each direction is numbered and put back in order here before anything reads it.
+
+>>> inbox = InOrder[str]()
+>>> inbox.put(1, "second"), inbox.put(0, "first")
+([], ['first', 'second'])
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ..engine.task import Finished, Prepared
+from .window import WorkerWindow
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class BeginCheckpoint:
+    """To a source worker: send barrier `checkpoint` between two polls."""
+
+    checkpoint: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopSource:
+    """To a source worker: read no more, as if the input had ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shutdown:
+    """To any worker: close everything and leave."""
+
+
+Command = BeginCheckpoint | StopSource | Shutdown
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """From a worker: its task can't go on. `error` is one of evenflow's own."""
+
+    error: Exception
+
+
+Report = Prepared | Finished | Failed | WorkerWindow
+
+
+class InOrder(Generic[T]):
+    """Gives numbered messages back in the order of their numbers, from 0 on; a repeated one is dropped."""
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._early: dict[int, T] = {}
+
+    def put(self, number: int, message: T) -> list[T]:
+        """Take a message; returns those that are due now, in order."""
+        if number < self._next:
+            return []
+        self._early[number] = message
+        due = []
+        while self._next in self._early:
+            due.append(self._early.pop(self._next))
+            self._next += 1
+        return due

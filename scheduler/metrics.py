@@ -1,0 +1,135 @@
+"""The job's figures: the windows that the workers reported, added up and by operator.
+
+>>> metrics = JobMetrics({"count-0": "count"})
+>>> metrics.add(WorkerWindow("count-0", start=0.0, length=1.0, rows_in=10, useful=0.5))
+>>> metrics.workers()[0].rows_in_per_second
+10.0
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .window import WorkerWindow
+
+HISTORY = 120
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFigures:
+    """A worker's totals, and what it did in its newest window (rates per second, shares of the window's time)."""
+
+    worker: str
+    operator: str
+    rows_in: int
+    rows_out: int
+    rows_in_per_second: float
+    rows_out_per_second: float
+    useful_share: float
+    input_wait_share: float
+    backpressure: float
+    queued_batches: int
+    watermark: int | None
+    state_bytes: int
+    late_records: int
+    refused_messages: int
+    latency_ms: tuple[float, float] | None
+    """p50 and p99 of the last latency marks, source to here."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorLoad:
+    """Load of an operator's newest windows, in useful seconds per second."""
+
+    workers: dict[str, float]
+    groups: dict[int, float]
+    hot_keys: tuple[tuple[Any, int], ...]
+
+    @property
+    def imbalance(self) -> float:
+        """Load of the hottest worker over the mean load; 1.0 is even."""
+        loads = list(self.workers.values())
+        mean = sum(loads) / len(loads) if loads else 0.0
+        return max(loads) / mean if mean > 0 else 1.0
+
+
+class JobMetrics:
+    """Keeps a history of windows per worker; `operators` names each worker's operator (its stage)."""
+
+    def __init__(self, operators: Mapping[str, str]) -> None:
+        self._operators = dict(operators)
+        self._history: dict[str, deque[WorkerWindow]] = {w: deque(maxlen=HISTORY) for w in operators}
+        self._rows: dict[str, list[int]] = {w: [0, 0] for w in operators}
+        self._latencies: dict[str, deque[float]] = {w: deque(maxlen=1000) for w in operators}
+
+    def add(self, window: WorkerWindow) -> None:
+        """Take a worker's window."""
+        self._history[window.worker].append(window)
+        rows = self._rows[window.worker]
+        rows[0] += window.rows_in
+        rows[1] += window.rows_out
+        self._latencies[window.worker].extend(window.latencies)
+
+    def workers(self) -> list[WorkerFigures]:
+        """Figures of every worker, in the plan's order."""
+        return [self._figures(worker) for worker in self._operators]
+
+    def history(self, worker: str) -> list[WorkerWindow]:
+        """The last windows of a worker, oldest first."""
+        return list(self._history[worker])
+
+    def load(self, operator: str) -> OperatorLoad:
+        """The load of an operator's workers, key groups and hottest keys in their newest windows."""
+        workers: dict[str, float] = {}
+        groups: dict[int, float] = {}
+        hot: dict[Any, int] = {}
+        for worker, name in self._operators.items():
+            if name != operator:
+                continue
+            window = self._newest(worker)
+            workers[worker] = window.useful / window.length if window and window.length else 0.0
+            if window is not None:
+                for group, load in zip(window.groups.tolist(), window.load.tolist(), strict=True):
+                    groups[group] = groups.get(group, 0.0) + load / window.length
+                for key, count in window.hot_keys:
+                    hot[key] = hot.get(key, 0) + count
+        return OperatorLoad(workers, groups, tuple(sorted(hot.items(), key=lambda item: -item[1])[:16]))
+
+    def _newest(self, worker: str) -> WorkerWindow | None:
+        history = self._history[worker]
+        return history[-1] if history else None
+
+    def _figures(self, worker: str) -> WorkerFigures:
+        window = self._newest(worker) or WorkerWindow(worker, 0.0, 1.0)
+        length = max(window.length, 1e-9)
+        rows = self._rows[worker]
+        return WorkerFigures(
+            worker=worker,
+            operator=self._operators[worker],
+            rows_in=rows[0],
+            rows_out=rows[1],
+            rows_in_per_second=window.rows_in / length,
+            rows_out_per_second=window.rows_out / length,
+            useful_share=window.useful / length,
+            input_wait_share=window.wait_input / length,
+            backpressure=window.wait_credit / length,
+            queued_batches=window.queued,
+            watermark=window.watermark,
+            state_bytes=window.state_bytes,
+            late_records=window.late_records,
+            refused_messages=window.refused_messages,
+            latency_ms=_percentiles(np.array(self._latencies[worker])),
+        )
+
+
+def _percentiles(values: npt.NDArray[np.float64]) -> tuple[float, float] | None:
+    if not len(values):
+        return None
+    p50, p99 = np.percentile(values, [50, 99])
+    return float(p50), float(p99)

@@ -1,0 +1,41 @@
+"""What a worker measured in one window of time: the figures that balancing and scaling decide by.
+
+Useful time (DS2, Kalavri et al., OSDI 2018) is the time spent deserialising, processing and serialising; it leaves out waiting
+for input and waiting for credit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerWindow:
+    """One worker's window.
+
+    `start`, `length`: seconds since the epoch, seconds. `useful`, `wait_input`, `wait_credit`: seconds. `groups`: key groups with load,
+    int, shape (n,); `load`: useful seconds of each. `hot_keys`: (key, records), hottest first. `latencies`: milliseconds from source to
+    here, of latency marks; only workers without outputs have them. `watermark`: microseconds since the epoch. `queued`: batches that wait.
+    """
+
+    worker: str
+    start: float
+    length: float
+    rows_in: int = 0
+    rows_out: int = 0
+    useful: float = 0.0
+    wait_input: float = 0.0
+    wait_credit: float = 0.0
+    queued: int = 0
+    watermark: int | None = None
+    late_records: int = 0
+    state_bytes: int = 0
+    refused_messages: int = 0
+    groups: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    load: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    hot_keys: tuple[tuple[Any, int], ...] = ()
+    latencies: tuple[float, ...] = ()
