@@ -1,1 +1,32 @@
-"""TODO docstring."""
+"""Aggregates: associative, commutative functions of groups of rows that can be computed in pieces.
+
+>>> import numpy as np, pyarrow as pa
+>>> from evenflow.engine.batch import Batch
+>>> batch = Batch(pa.record_batch({"delay": [5, 7, None]}))
+>>> total = sum("delay").bind(batch.rows.schema, "totals")
+>>> total.finish(total.partial(batch, np.array([0, 0, 1]), groups=2)).to_pylist()
+[12, None]
+"""
+
+from __future__ import annotations
+
+from .base import Accumulator, AggregateFunction, Codes, Parts
+from .custom import Aggregate
+from .functions import approx_distinct, approx_quantile, count, first, last, max, mean, min, sum  # noqa: A004 -- named as in SQL
+
+__all__ = [
+    "Accumulator",
+    "Aggregate",
+    "AggregateFunction",
+    "Codes",
+    "Parts",
+    "approx_distinct",
+    "approx_quantile",
+    "count",
+    "first",
+    "last",
+    "max",
+    "mean",
+    "min",
+    "sum",
+]

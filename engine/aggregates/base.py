@@ -1,0 +1,120 @@
+"""What an aggregate is: a function as the user writes it, and the accumulator that it becomes once the input types are known.
+
+An accumulator keeps its state in *parts*: a tuple of numpy arrays with one row per group. The invariant: the results depend on
+the rows alone, not on how they were cut into batches or in which order partial results were merged. So an aggregate can be
+computed in pieces, before a shuffle and behind it, and its state can be split, moved and put together again.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..batch import Batch
+from ..errors import ProtocolError
+
+Array = npt.NDArray[Any]
+
+Parts = tuple[Array, ...]
+"""The state of many groups: arrays with one row per group. Never written into; rows are taken with `tuple(p[rows] for p in parts)`."""
+
+Codes = npt.NDArray[Any]
+"""Integers in [0, groups), one per row: the group that the row belongs to."""
+
+
+class AggregateFunction(ABC):
+    """An aggregate as the user writes it: `ef.count()`, `ef.sum("delay")`. Immutable and picklable."""
+
+    column: str | None
+    """The column that it reads, or None if it reads whole rows."""
+
+    @abstractmethod
+    def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
+        """The accumulator for rows of `schema`, in an operator of that name.
+
+        Raises RecordError, naming the operator and the column, if the column is missing or has a type that the aggregate can't use.
+        """
+
+
+class Accumulator(ABC):
+    """An aggregate bound to the types of its input: functions over parts, without a state of their own.
+
+    `codes` may come in any order and leave groups out. A group without values has the parts that `empty` gives it.
+    """
+
+    operator: str
+    """Whom errors name."""
+
+    part_types: tuple[pa.DataType, ...]
+    """The types of the arrays of `to_arrow`."""
+
+    output_type: pa.DataType | None
+    """The type of `finish`'s array; None if it is only known from the values."""
+
+    @abstractmethod
+    def empty(self, n: int) -> Parts:
+        """The state of `n` groups that have seen nothing: merging with it changes nothing."""
+
+    @abstractmethod
+    def partial(self, batch: Batch, codes: Codes, groups: int) -> Parts:
+        """The state, `groups` rows, after the rows of `batch` alone. Raises RecordError if a value can't be used."""
+
+    @abstractmethod
+    def combine(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+        """The state, `groups` rows, in which all rows of `parts` with an equal code are merged; earlier rows came first."""
+
+    @abstractmethod
+    def merge(self, left: Parts, right: Parts) -> Parts:
+        """Row by row the state after both; `left` came first. Both have n rows, and neither is changed."""
+
+    @abstractmethod
+    def finish(self, parts: Parts) -> pa.Array:
+        """The result of each group, shape (n,). May be asked for more than once. Raises RecordError if a result doesn't fit its type."""
+
+    def to_arrow(self, parts: Parts) -> list[pa.Array]:
+        """The parts as arrays of `part_types`, for the wire and for snapshots."""
+        return [pa.array(part, kind) for part, kind in zip(parts, self.part_types, strict=True)]
+
+    def from_arrow(self, arrays: Sequence[pa.Array]) -> Parts:
+        """What `to_arrow` was given. Raises ProtocolError if the arrays are of other types."""
+        self.check_types(arrays)
+        return tuple(array.to_numpy(zero_copy_only=False) for array in arrays)
+
+    def nbytes(self, parts: Parts) -> int:
+        """About how many bytes the state takes."""
+        return sum(part.nbytes for part in parts)
+
+    def check_types(self, arrays: Sequence[pa.Array]) -> None:
+        """Raises ProtocolError unless `arrays` have the types of the parts."""
+        found = [array.type for array in arrays]
+        if found != list(self.part_types):
+            expected = ", ".join(map(str, self.part_types))
+            raise ProtocolError(
+                f"operator `{self.operator}`: aggregate state of types ({expected}) was expected, ({', '.join(map(str, found))}) came; "
+                "do all workers run the same flow?"
+            )
+
+
+def objects(values: Sequence[Any]) -> Array:
+    """An array of Python objects, shape (n,), also if the values are sequences."""
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
+def sampled_bytes(values: Array, size_of: Any) -> int:
+    """An estimate of the bytes that an array of Python objects takes, from 256 rows of it at most."""
+    sample = values[:: max(1, len(values) // 256)]
+    if not len(sample):
+        return 0
+    return values.nbytes + int(sum(map(size_of, sample)) * len(values) / len(sample))
+
+
+def seen_in(codes: Codes, groups: int) -> npt.NDArray[np.bool_]:
+    """Which groups occur in `codes`, shape (groups,)."""
+    seen = np.zeros(groups, np.bool_)
+    seen[codes] = True
+    return seen

@@ -1,0 +1,104 @@
+"""The column that an aggregate reads: bound once to its type, then its non-null values out of every batch.
+
+As in SQL, aggregates ignore nulls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ..batch import Batch, Times
+from ..errors import FlowError, RecordError
+from .base import Codes
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows that have a value: the values (no nulls), the group of each, and the event times if there are any."""
+
+    values: pa.Array
+    codes: Codes
+    times: Times | None
+
+
+@dataclass(frozen=True, slots=True)
+class InputColumn:
+    """A column `name` of `type` (the value type of a dictionary), read by `function` in `operator`."""
+
+    function: str
+    name: str
+    operator: str
+    type: pa.DataType
+
+    @staticmethod
+    def of(schema: pa.Schema, function: str, name: str, operator: str) -> InputColumn:
+        """Bind to a column of `schema`. Raises RecordError if there is no such column."""
+        index = schema.get_field_index(name)
+        if index < 0:
+            raise _missing(schema, function, name, operator)
+        kind = schema.field(index).type
+        return InputColumn(function, name, operator, kind.value_type if pa.types.is_dictionary(kind) else kind)
+
+    def refusal(self, accepted: str) -> RecordError:
+        """The error for a type that the function can't use; `accepted` lists the types that it can."""
+        if pa.types.is_null(self.type):
+            found = "has held only nulls so far, so its type is unknown; give it a type in the source"
+        else:
+            found = f"is of type {self.type}; {self.function} works on {accepted}: convert it, or choose another column"
+        return RecordError(self.operator, f"{self.function}(`{self.name}`): the column {found}")
+
+    def rows(self, batch: Batch, codes: Codes) -> Rows:
+        """The rows of `batch` that have a value. Raises RecordError if the column is gone or its values don't fit its first type."""
+        column = column_of(batch, self.function, self.name, self.operator)
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if column.type != self.type:
+            column = self._converted(column)
+        if column.null_count == 0:
+            return Rows(column, codes, batch.times)
+        valid = column.is_valid().to_numpy(zero_copy_only=False)
+        return Rows(column.drop_null(), codes[valid], None if batch.times is None else batch.times[valid])
+
+    def _converted(self, column: pa.Array) -> pa.Array:
+        try:
+            return column.cast(self.type)
+        except pa.ArrowInvalid as error:
+            reason = str(error)
+        except pa.ArrowNotImplementedError:
+            reason = f"{column.type} can't be converted to {self.type}"
+        raise RecordError(
+            self.operator,
+            f"{self.function}(`{self.name}`): the column was of type {self.type} at first and is {column.type} now: {reason}; "
+            "give it one type in the source",
+        )
+
+
+def column_of(batch: Batch, function: str, name: str, operator: str) -> pa.Array:
+    """The column `name` of `batch`. Raises RecordError if there is none."""
+    schema = batch.rows.schema
+    index = schema.get_field_index(name)
+    if index < 0:
+        raise _missing(schema, function, name, operator)
+    return batch.rows.column(index)
+
+
+def column_name(function: str, name: object) -> str:
+    """`name`, checked when the flow is written. Raises FlowError if it is not a string."""
+    if not isinstance(name, str):
+        raise FlowError(f'{function} takes the name of a column, as in {function}("delay"); got {name!r}')
+    return name
+
+
+def _missing(schema: pa.Schema, function: str, name: str, operator: str) -> RecordError:
+    many = "more than one" if schema.names.count(name) > 1 else "no"
+    return RecordError(operator, f"{function}(`{name}`): there is {many} column `{name}`; there are: {', '.join(schema.names)}")
+
+
+def checked_fraction(function: str, parameter: str, value: object, lowest: float, highest: float) -> float:
+    """`value` as a float. Raises FlowError unless it is a number from `lowest` to `highest`."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.floating)) or not lowest <= value <= highest:
+        raise FlowError(f"{function}: `{parameter}` must be a number from {lowest:g} to {highest:g}, got {value!r}")
+    return float(value)

@@ -1,0 +1,185 @@
+"""Aggregates of the user's own: plain Python over rows, in the same parts as the built-in ones.
+
+>>> import numpy as np
+>>> class Longest(Aggregate):
+...     output_type = "string"
+...     def create(self): return ""
+...     def add(self, accumulator, row): return max(accumulator, row["word"], key=lambda word: (len(word), word))
+...     def merge(self, a, b): return max(a, b, key=lambda word: (len(word), word))
+...     def finish(self, accumulator): return accumulator
+>>> accumulator = Longest().bind(pa.schema({"word": pa.string()}), "longest")
+>>> batch = Batch(pa.record_batch({"word": ["to", "stream", "a", "river"]}))
+>>> accumulator.finish(accumulator.partial(batch, np.array([0, 0, 1, 1]), 2)).to_pylist()
+['stream', 'river']
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgpack
+import pyarrow as pa
+
+from ..batch import Batch
+from ..errors import FlowError, ProtocolError, RecordError
+from .base import Accumulator, AggregateFunction, Codes, Parts, objects, sampled_bytes
+
+_TUPLE = 1
+_IMMUTABLE = (int, float, str, bytes, bool, type(None))
+
+
+class Aggregate(AggregateFunction):
+    """The base class of a user's own aggregate.
+
+    It must be associative and commutative: rows are added in any order, to several accumulators that are merged later in any order, and
+    the result must be the same. An accumulator is a value that msgpack can hold: None, bool, int of 64 bits, float, str, bytes, and lists,
+    tuples and dicts of them.
+    """
+
+    column: str | None = None
+
+    output_type: pa.DataType | str | None = None
+    """The type of the results, as an Arrow type or its name ("int64", "string"); None infers it from them."""
+
+    @abstractmethod
+    def create(self) -> Any:
+        """A new accumulator that has seen no rows: merging it into another changes nothing."""
+
+    @abstractmethod
+    def add(self, accumulator: Any, row: dict[str, Any]) -> Any:
+        """The accumulator after `row`; it may be the one that was given, changed."""
+
+    @abstractmethod
+    def merge(self, a: Any, b: Any) -> Any:
+        """One accumulator of both. `a` may be changed and returned, `b` must stay as it is."""
+
+    @abstractmethod
+    def finish(self, accumulator: Any) -> Any:
+        """The result. The accumulator must stay as it is: more rows may follow."""
+
+    def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
+        return CustomAccumulator(self, operator)
+
+
+class CustomAccumulator(Accumulator):
+    """Parts: (accumulator,), an object array. On the wire each is msgpack."""
+
+    part_types = (pa.large_binary(),)
+
+    def __init__(self, aggregate: Aggregate, operator: str) -> None:
+        self.aggregate, self.operator = aggregate, operator
+        self.name = type(aggregate).__name__
+        self.output_type = _resolved(aggregate.output_type, self.name, operator)
+
+    def empty(self, n: int) -> Parts:
+        return (objects([self._call(self.aggregate.create) for _ in range(n)]),)
+
+    def partial(self, batch: Batch, codes: Codes, groups: int) -> Parts:
+        (accumulators,) = self.empty(groups)
+        add, row = self.aggregate.add, None
+        try:
+            for code, row in zip(codes.tolist(), batch.to_rows(), strict=True):
+                accumulators[code] = add(accumulators[code], row)
+        except Exception as error:
+            raise self._failure("add", error, row) from error
+        return (accumulators,)
+
+    def combine(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+        merged: list[Any] = [_NOTHING] * groups
+        for code, accumulator in zip(codes.tolist(), parts[0], strict=True):
+            before = merged[code]
+            merged[code] = self._owned(accumulator) if before is _NOTHING else self._call(self.aggregate.merge, before, accumulator)
+        return (objects([self._call(self.aggregate.create) if value is _NOTHING else value for value in merged]),)
+
+    def merge(self, left: Parts, right: Parts) -> Parts:
+        pairs = zip(left[0], right[0], strict=True)
+        return (objects([self._call(self.aggregate.merge, self._owned(a), b) for a, b in pairs]),)
+
+    def finish(self, parts: Parts) -> pa.Array:
+        results = [self._call(self.aggregate.finish, accumulator) for accumulator in parts[0]]
+        try:
+            return pa.array(results, self.output_type)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            raise RecordError(self.operator, f"{self.name}.finish: {self._misfit(results)}: {error}") from error
+
+    def to_arrow(self, parts: Parts) -> list[pa.Array]:
+        return [pa.array([self._packed(accumulator) for accumulator in parts[0]], self.part_types[0])]
+
+    def from_arrow(self, arrays: Sequence[pa.Array]) -> Parts:
+        self.check_types(arrays)
+        try:
+            return (objects([_unpack(data) for data in arrays[0].to_pylist()]),)
+        except (ValueError, TypeError, msgpack.UnpackException) as error:
+            raise ProtocolError(f"operator `{self.operator}`: an accumulator of {self.name} is not valid msgpack: {error}") from error
+
+    def nbytes(self, parts: Parts) -> int:
+        return sampled_bytes(parts[0], lambda accumulator: len(self._packed(accumulator)))
+
+    def _owned(self, accumulator: Any) -> Any:
+        """The accumulator if it can't be changed, a copy otherwise."""
+        return accumulator if type(accumulator) in _IMMUTABLE else _unpack(self._packed(accumulator))
+
+    def _packed(self, accumulator: Any) -> bytes:
+        try:
+            return _pack(accumulator)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise RecordError(
+                self.operator,
+                f"{self.name}: an accumulator must be made of None, bool, int of 64 bits, float, str, bytes, lists, tuples and dicts, "
+                f"but is {accumulator!r:.500} ({error})",
+            ) from error
+
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except Exception as error:
+            raise self._failure(function.__name__, error, arguments or None) from error
+
+    def _failure(self, method: str, error: Exception, record: Any) -> RecordError:
+        return RecordError(self.operator, f"{self.name}.{method} raised {type(error).__name__}: {error}", record=record)
+
+    def _misfit(self, results: list[Any]) -> str:
+        """What is wrong with the first result that can't be converted."""
+        for result in results:
+            try:
+                pa.array([result], self.output_type)
+            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+                return f"the result {result!r:.500} is not {'of a type that Arrow knows' if self.output_type is None else self.output_type}"
+        return "the results are of several types; set `output_type`"
+
+
+_NOTHING = object()
+
+
+def _resolved(output_type: pa.DataType | str | None, name: str, operator: str) -> pa.DataType | None:
+    if not isinstance(output_type, str):
+        return output_type
+    try:
+        return pa.type_for_alias(output_type)
+    except ValueError as error:
+        problem = f'{name}.output_type is {output_type!r}: use an Arrow type or its name, as "int64"'
+        raise FlowError(f"operator `{operator}`: {problem}") from error
+
+
+def _pack(value: Any) -> bytes:
+    packed: bytes = msgpack.packb(value, strict_types=True, default=_extension)
+    return packed
+
+
+def _unpack(data: bytes) -> Any:
+    return msgpack.unpackb(data, strict_map_key=False, ext_hook=_from_extension)
+
+
+def _extension(value: Any) -> Any:
+    """msgpack has no tuples of its own; without this they would come back as lists."""
+    if type(value) is tuple:
+        return msgpack.ExtType(_TUPLE, _pack(list(value)))
+    raise TypeError(f"{type(value).__name__} is not among them")
+
+
+def _from_extension(code: int, data: bytes) -> Any:
+    if code != _TUPLE:
+        raise ValueError(f"unknown extension {code}")
+    return tuple(_unpack(data))

@@ -1,0 +1,69 @@
+"""The smallest and the largest value of a column, in the column's own type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ..batch import Batch
+from .base import Accumulator, AggregateFunction, Codes, Parts, seen_in
+from .column import InputColumn
+from .values import ACCEPTED, Values, values_of
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme(AggregateFunction):
+    """The smallest value of a column, or the largest."""
+
+    column: str
+    largest: bool
+
+    def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
+        source = InputColumn.of(schema, "max" if self.largest else "min", self.column, operator)
+        values = values_of(source.type)
+        if values is None:
+            raise source.refusal(ACCEPTED)
+        return ExtremeAccumulator(source, values, self.largest)
+
+
+class ExtremeAccumulator(Accumulator):
+    """Parts: (value, whether there is one). On the wire one column, null where there is none."""
+
+    def __init__(self, source: InputColumn, values: Values, largest: bool) -> None:
+        self.source, self.values, self.largest = source, values, largest
+        self.operator, self.output_type, self.part_types = source.operator, values.kind, (values.kind,)
+
+    def empty(self, n: int) -> Parts:
+        return self.values.blank(n), np.zeros(n, np.bool_)
+
+    def partial(self, batch: Batch, codes: Codes, groups: int) -> Parts:
+        rows = self.source.rows(batch, codes)
+        return self.values.extreme(rows.values, rows.codes, groups, self.largest), seen_in(rows.codes, groups)
+
+    def combine(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+        values, seen = parts
+        if not seen.all():
+            values, codes = values[seen], codes[seen]
+        return self.values.reduce(values, codes, groups, self.largest), seen_in(codes, groups)
+
+    def merge(self, left: Parts, right: Parts) -> Parts:
+        both = left[1] & right[1]
+        merged = np.where(right[1], right[0], left[0])
+        merged[both] = self.values.better(left[0][both], right[0][both], self.largest)
+        return merged, left[1] | right[1]
+
+    def finish(self, parts: Parts) -> pa.Array:
+        return self.values.write(*parts)
+
+    def to_arrow(self, parts: Parts) -> list[pa.Array]:
+        return [self.values.write(*parts)]
+
+    def from_arrow(self, arrays: Sequence[pa.Array]) -> Parts:
+        self.check_types(arrays)
+        return self.values.read(arrays[0]), arrays[0].is_valid().to_numpy(zero_copy_only=False)
+
+    def nbytes(self, parts: Parts) -> int:
+        return self.values.nbytes(parts[0]) + int(parts[1].nbytes)

@@ -1,0 +1,146 @@
+"""Sums and means.
+
+Integers, decimals and durations are summed exactly. Floats are summed in float64, so their last digits may depend on the order
+of the additions, as everywhere; all other properties of an aggregate hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..batch import Batch
+from ..errors import RecordError
+from .base import Accumulator, AggregateFunction, Codes, Parts
+from .column import InputColumn
+from .exact import ExactAddends
+
+
+class Addends(Protocol):
+    """How values of one type are added up."""
+
+    part_types: tuple[pa.DataType, ...]
+
+    def zero(self, n: int) -> Parts: ...
+    def by_group(self, column: pa.Array, codes: Codes, groups: int) -> Parts: ...
+    def by_code(self, limbs: Parts, codes: Codes, groups: int) -> Parts: ...
+    def plus(self, left: Parts, right: Parts) -> Parts: ...
+    def to_float(self, limbs: Parts) -> npt.NDArray[np.float64]: ...
+    def to_arrow(self, limbs: Parts, kind: pa.DataType, seen: npt.NDArray[np.bool_]) -> pa.Array: ...
+
+
+class FloatAddends:
+    """Sums in float64. The values may hold NaN and infinities: NaN, or two infinities of unlike sign, make NaN."""
+
+    part_types = (pa.float64(),)
+
+    def zero(self, n: int) -> Parts:
+        return (np.zeros(n),)
+
+    def by_group(self, column: pa.Array, codes: Codes, groups: int) -> Parts:
+        return self.by_code((column.to_numpy().astype(np.float64, copy=False),), codes, groups)
+
+    def by_code(self, limbs: Parts, codes: Codes, groups: int) -> Parts:
+        total = np.zeros(groups)
+        with np.errstate(invalid="ignore", over="ignore"):
+            np.add.at(total, codes, limbs[0])
+        return (total,)
+
+    def plus(self, left: Parts, right: Parts) -> Parts:
+        with np.errstate(invalid="ignore", over="ignore"):
+            return (left[0] + right[0],)
+
+    def to_float(self, limbs: Parts) -> npt.NDArray[np.float64]:
+        return limbs[0]
+
+    def to_arrow(self, limbs: Parts, kind: pa.DataType, seen: npt.NDArray[np.bool_]) -> pa.Array:
+        return pa.array(limbs[0], kind, mask=~seen)
+
+
+@dataclass(frozen=True, slots=True)
+class Sum(AggregateFunction):
+    """The sum of a column: int64 of integers, float64 of floats, the widest decimal of decimals, a duration of durations."""
+
+    column: str
+
+    def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
+        source = InputColumn.of(schema, "sum", self.column, operator)
+        kind = source.type
+        if pa.types.is_duration(kind):
+            return SumAccumulator(source, ExactAddends(kind), kind)
+        return SumAccumulator(*_summable(source, "integers, floats, decimals and durations"))
+
+
+@dataclass(frozen=True, slots=True)
+class Mean(AggregateFunction):
+    """The mean of a column, float64."""
+
+    column: str
+
+    def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
+        source, addends, _ = _summable(InputColumn.of(schema, "mean", self.column, operator), "integers, floats and decimals")
+        return MeanAccumulator(source, addends, pa.float64())
+
+
+def _summable(source: InputColumn, accepted: str) -> tuple[InputColumn, Addends, pa.DataType]:
+    """The column as it is read, how its values are added up, and the type of the sum. Raises RecordError for other types."""
+    kind = source.type
+    if pa.types.is_integer(kind):
+        return source, ExactAddends(kind), pa.int64()
+    if pa.types.is_floating(kind):
+        return source, FloatAddends(), pa.float64()
+    if pa.types.is_decimal256(kind):
+        return source, ExactAddends(kind), pa.decimal256(76, kind.scale)
+    if pa.types.is_decimal(kind):
+        wide = pa.decimal128(38, kind.scale)
+        return InputColumn(source.function, source.name, source.operator, wide), ExactAddends(wide), wide
+    raise source.refusal(accepted)
+
+
+class _TotalAccumulator(Accumulator):
+    """Parts: (the total's parts ..., how many values)."""
+
+    def __init__(self, source: InputColumn, addends: Addends, output_type: pa.DataType) -> None:
+        self.source, self.addends = source, addends
+        self.operator, self.output_type = source.operator, output_type
+        self.part_types = (*addends.part_types, pa.int64())
+
+    def empty(self, n: int) -> Parts:
+        return (*self.addends.zero(n), np.zeros(n, np.int64))
+
+    def partial(self, batch: Batch, codes: Codes, groups: int) -> Parts:
+        rows = self.source.rows(batch, codes)
+        return (*self.addends.by_group(rows.values, rows.codes, groups), np.bincount(rows.codes, minlength=groups))
+
+    def combine(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+        counts = np.zeros(groups, np.int64)
+        np.add.at(counts, codes, parts[-1])
+        return (*self.addends.by_code(parts[:-1], codes, groups), counts)
+
+    def merge(self, left: Parts, right: Parts) -> Parts:
+        return (*self.addends.plus(left[:-1], right[:-1]), left[-1] + right[-1])
+
+
+class SumAccumulator(_TotalAccumulator):
+    """The total itself."""
+
+    def finish(self, parts: Parts) -> pa.Array:
+        try:
+            return self.addends.to_arrow(parts[:-1], self.output_type, parts[-1] > 0)
+        except OverflowError as error:
+            problem = (
+                f"sum(`{self.source.name}`) of one group is {error}, which does not fit {self.output_type}; sum it as a float or a decimal"
+            )
+        raise RecordError(self.operator, problem)
+
+
+class MeanAccumulator(_TotalAccumulator):
+    """The total divided by the number of values."""
+
+    def finish(self, parts: Parts) -> pa.Array:
+        counts = parts[-1]
+        return pa.array(self.addends.to_float(parts[:-1]) / np.maximum(counts, 1), pa.float64(), mask=counts == 0)

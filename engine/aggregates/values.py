@@ -1,0 +1,166 @@
+"""How values of one Arrow type are kept, one per group, and which of two is larger.
+
+Numbers, booleans and temporal values are kept in numpy arrays of their own width; strings, bytes and decimals as Python objects.
+The order is Spark's: NaN is larger than any number, -0.0 equals 0.0, strings are compared by their UTF-8 bytes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .base import Array, Codes, objects, sampled_bytes
+
+ACCEPTED = "integers, floats, decimals, booleans, strings, bytes, dates, times, timestamps and durations"
+
+
+class Values(ABC):
+    """Values of one type. Arrow columns that are handed in have no nulls; an array may hold anything where there is no value."""
+
+    kind: pa.DataType
+    """The type of the values, in and out."""
+
+    @abstractmethod
+    def blank(self, n: int) -> Array:
+        """An array for `n` values that aren't there yet."""
+
+    @abstractmethod
+    def extreme(self, column: pa.Array, codes: Codes, groups: int, largest: bool) -> Array:
+        """The smallest or largest value of each group, shape (groups,)."""
+
+    @abstractmethod
+    def reduce(self, values: Array, codes: Codes, groups: int, largest: bool) -> Array:
+        """The same of values that are kept already."""
+
+    @abstractmethod
+    def better(self, left: Array, right: Array, largest: bool) -> Array:
+        """Of each two the smaller or the larger one; all of them are there."""
+
+    @abstractmethod
+    def read(self, column: pa.Array) -> Array:
+        """A column, which may hold nulls, as an array."""
+
+    @abstractmethod
+    def write(self, values: Array, seen: npt.NDArray[np.bool_]) -> pa.Array:
+        """The column of `values`, null where not `seen`."""
+
+    @abstractmethod
+    def nbytes(self, values: Array) -> int:
+        """About how many bytes an array of values takes."""
+
+
+def values_of(kind: pa.DataType) -> Values | None:
+    """How to keep values of `kind`, or None if they have no order."""
+    if pa.types.is_floating(kind):
+        return FixedValues(kind, pa.float32() if pa.types.is_float16(kind) else kind)
+    if pa.types.is_integer(kind):
+        return FixedValues(kind, kind)
+    if pa.types.is_boolean(kind):
+        return FixedValues(kind, pa.uint8())
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
+        return FixedValues(kind, pa.int32() if kind.bit_width == 32 else pa.int64())
+    if pa.types.is_decimal256(kind):
+        return ObjectValues(kind, kind)
+    if pa.types.is_decimal(kind):
+        return ObjectValues(kind, pa.decimal128(kind.precision, kind.scale))
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return ObjectValues(kind, pa.large_string())
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind):
+        return ObjectValues(kind, pa.large_binary())
+    return None
+
+
+class FixedValues(Values):
+    """Values of fixed width, kept as numbers of the type `storage` that have their order."""
+
+    def __init__(self, kind: pa.DataType, storage: pa.DataType) -> None:
+        self.kind, self.storage = kind, storage
+        self.dtype = np.dtype(storage.to_pandas_dtype())
+        self.reinterpreted = pa.types.is_temporal(kind)
+
+    def blank(self, n: int) -> Array:
+        return np.zeros(n, self.dtype)
+
+    def extreme(self, column: pa.Array, codes: Codes, groups: int, largest: bool) -> Array:
+        return self.reduce(self.read(column), codes, groups, largest)
+
+    def reduce(self, values: Array, codes: Codes, groups: int, largest: bool) -> Array:
+        best = np.full(groups, self._identity(largest), self.dtype)
+        with np.errstate(invalid="ignore"):
+            self._ufunc(largest).at(best, codes, values)
+        return best
+
+    def better(self, left: Array, right: Array, largest: bool) -> Array:
+        with np.errstate(invalid="ignore"):
+            best: Array = self._ufunc(largest)(left, right)
+        return best
+
+    def read(self, column: pa.Array) -> Array:
+        if column.null_count:
+            column = column.fill_null(pa.scalar(0, self.storage).cast(self.kind))
+        stored = column.view(self.storage) if self.reinterpreted else column.cast(self.storage)
+        values: Array = stored.to_numpy(zero_copy_only=False)
+        return values + self.dtype.type(0.0) if self.dtype.kind == "f" else values
+
+    def write(self, values: Array, seen: npt.NDArray[np.bool_]) -> pa.Array:
+        column = pa.array(values, self.storage, mask=None if seen.all() else ~seen)
+        return column.view(self.kind) if self.reinterpreted else column.cast(self.kind)
+
+    def nbytes(self, values: Array) -> int:
+        return values.nbytes
+
+    def _ufunc(self, largest: bool) -> np.ufunc:
+        """`maximum` lets NaN win and `fmin` lets it lose: NaN is the largest value."""
+        if largest:
+            return np.maximum
+        return np.fmin if self.dtype.kind == "f" else np.minimum
+
+    def _identity(self, largest: bool) -> float | int:
+        if self.dtype.kind == "f":
+            return -np.inf if largest else np.nan
+        limits = np.iinfo(self.dtype)
+        return int(limits.min if largest else limits.max)
+
+
+class ObjectValues(Values):
+    """Python objects (str, bytes, Decimal), None where there is no value; columns are compared as the type `sortable`."""
+
+    def __init__(self, kind: pa.DataType, sortable: pa.DataType) -> None:
+        self.kind, self.sortable = kind, sortable
+
+    def blank(self, n: int) -> Array:
+        return np.full(n, None, object)
+
+    def extreme(self, column: pa.Array, codes: Codes, groups: int, largest: bool) -> Array:
+        """Only the distinct values are compared, and only the winners become Python objects."""
+        encoded = column.cast(self.sortable).dictionary_encode()
+        order = pc.sort_indices(encoded.dictionary).to_numpy().astype(np.int64)
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        nothing = -1 if largest else len(order)
+        best = np.full(groups, nothing, np.int64)
+        (np.maximum if largest else np.minimum).at(best, codes, rank[encoded.indices.to_numpy()])
+        seen = best != nothing
+        values = self.blank(groups)
+        values[seen] = objects(encoded.dictionary.take(pa.array(order[best[seen]])).to_pylist())
+        return values
+
+    def reduce(self, values: Array, codes: Codes, groups: int, largest: bool) -> Array:
+        return self.extreme(pa.array(values, self.sortable), codes, groups, largest)
+
+    def better(self, left: Array, right: Array, largest: bool) -> Array:
+        pairs = zip(left, right, strict=True)
+        return objects([max(a, b) if largest else min(a, b) for a, b in pairs])
+
+    def read(self, column: pa.Array) -> Array:
+        return objects(column.to_pylist())
+
+    def write(self, values: Array, seen: npt.NDArray[np.bool_]) -> pa.Array:
+        return pa.array(values, self.kind, mask=~seen)
+
+    def nbytes(self, values: Array) -> int:
+        return sampled_bytes(values, lambda value: 0 if value is None else value.__sizeof__())
