@@ -51,7 +51,9 @@ def read_row_groups(split: Split, batch_rows: int, *, operator: str, columns: Se
         yield from file.iter_batches(batch_size=batch_rows, row_groups=list(range(first, last)), columns=names, use_threads=False)
 
 
-def time_bounds(metadata: pq.FileMetaData, event_time: EventTime, row_groups: tuple[int, int] | None = None) -> tuple[int | None, int | None]:
+def time_bounds(
+    metadata: pq.FileMetaData, event_time: EventTime, row_groups: tuple[int, int] | None = None
+) -> tuple[int | None, int | None]:
     """Smallest and largest event time (microseconds) in a half-open range of row groups, by their statistics; None where they have none.
 
     A range without rows holds no one back: its bounds are `MAX_TIME, MIN_TIME`.
