@@ -19,7 +19,7 @@ import pyarrow.csv as arrow_csv
 from ..engine.duration import Duration, microseconds
 from ..engine.errors import ConnectorError
 from ..engine.event_time import EventTime
-from .inferred import InferredSource, Types
+from .inferred import START, InferredSource, Types
 from .paths import COMPRESSED, Paths
 
 
@@ -72,6 +72,10 @@ class CsvSource(InferredSource):
     def _stream(self, path: str) -> Iterator[pa.RecordBatch]:
         with self._reader(path, self._schema) as reader:
             yield from reader
+
+    def _has_rows(self, start: bytes) -> bool:
+        lines = len(start.strip().splitlines())
+        return lines > (0 if self._column_names else 1) or len(start) == START
 
     def _reader(self, path: str, types: pa.Schema) -> arrow_csv.CSVStreamingReader:
         return arrow_csv.open_csv(

@@ -22,6 +22,10 @@ Types: TypeAlias = "pa.Schema | Mapping[str, pa.DataType | str]"
 """Types of some or all columns: a schema, or a dict like `{"price": "float64", "at": pa.timestamp("us")}`."""
 
 
+START = 65_536
+"""Bytes by which a file is found to be empty."""
+
+
 class InferredSource(FileSource):
     """Whole files as splits; types come from the user where given, else from the first block of each file."""
 
@@ -31,7 +35,7 @@ class InferredSource(FileSource):
         self._schema = self._given
 
     def _plan(self, files: Sequence[str]) -> list[Split]:
-        filled = [path for path in files if not _is_blank(path, self.name)]
+        filled = [path for path in files if self._has_rows(self._start_of(path))]
         merged: pa.Schema | None = None
         for path in filled:
             with explained(self.name, path):
@@ -71,6 +75,14 @@ class InferredSource(FileSource):
     def _stream(self, path: str) -> Iterator[pa.RecordBatch]:
         """The file's rows in `self._schema`."""
 
+    def _has_rows(self, start: bytes) -> bool:
+        """Whether a file that begins with these bytes (all of it, if shorter than `START`) has more than a header; Arrow refuses others."""
+        return bool(start.strip())
+
+    def _start_of(self, path: str) -> bytes:
+        with explained(self.name, path), pa.input_stream(path, compression="detect") as file:
+            return bytes(file.read(START))
+
     def _merge(self, first: str, merged: pa.Schema, path: str, found: pa.Schema) -> pa.Schema:
         """One schema for the files so far, of which `first` is the first, and for `path`."""
         try:
@@ -91,11 +103,6 @@ def explained(operator: str, path: str, place: str = "") -> Iterator[None]:
             f"operator `{operator}`: {path} can't be read{place}: {str(error).strip()}; "
             "correct the file, or give the column's type in `schema`"
         ) from error
-
-
-def _is_blank(path: str, operator: str) -> bool:
-    with explained(operator, path), pa.input_stream(path, compression="detect") as file:
-        return not file.read(65_536).strip()
 
 
 def _schema_of(types: Types | None, operator: str) -> pa.Schema:

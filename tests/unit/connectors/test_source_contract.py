@@ -1,0 +1,172 @@
+"""What every bounded source promises the engine, for each of them: every row once, seeking without loss, a true watermark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenflow.connectors.csv import read_csv
+from evenflow.connectors.generate import generate
+from evenflow.connectors.items import from_items
+from evenflow.connectors.json import read_json
+from evenflow.connectors.parquet import read_parquet
+from evenflow.connectors.text import read_text
+from evenflow.engine.elements import MAX_TIME
+from evenflow.engine.source import Source, SourceReader
+
+MAX_DELAY = 5
+"""Milliseconds by which a row of `streams` may be older than one before it."""
+
+Row = dict[str, int]
+Build = Callable[[Path, list[list[Row]]], Source]
+"""A source that reads these rows, a list per file, from files in the folder."""
+
+streams = st.lists(st.lists(st.integers(0, MAX_DELAY), max_size=12), min_size=1, max_size=5).map(
+    lambda files: [
+        [{"ts": 1_000 + 100 * number + place - delay, "n": 100 * number + place} for place, delay in enumerate(delays)]
+        for number, delays in enumerate(files)
+    ]
+)
+
+
+def items(folder: Path, files: list[list[Row]]) -> Source:
+    return from_items([row for rows in files for row in rows], event_time="ts", max_delay=MAX_DELAY / 1000)
+
+
+def parquet(folder: Path, files: list[list[Row]]) -> Source:
+    schema = pa.schema({"ts": pa.int64(), "n": pa.int64()})
+    for number, rows in enumerate(files):
+        pq.write_table(pa.Table.from_pylist(rows, schema), folder / f"{number}.parquet", row_group_size=4)
+    return read_parquet(folder, event_time="ts", max_delay=MAX_DELAY / 1000)
+
+
+def csv(folder: Path, files: list[list[Row]]) -> Source:
+    for number, rows in enumerate(files):
+        lines = ["ts,n", *(f"{row['ts']},{row['n']}" for row in rows)]
+        (folder / f"{number}.csv").write_text("\n".join(lines))
+    return read_csv(folder, event_time="ts", max_delay=MAX_DELAY / 1000, schema={"ts": "int64", "n": "int64"})
+
+
+def ndjson(folder: Path, files: list[list[Row]]) -> Source:
+    for number, rows in enumerate(files):
+        (folder / f"{number}.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return read_json(folder, event_time="ts", max_delay=MAX_DELAY / 1000)
+
+
+def text(folder: Path, files: list[list[Row]]) -> Source:
+    for number, rows in enumerate(files):
+        (folder / f"{number}.txt").write_text("".join(f"{row['n']}\n" for row in rows))
+    return read_text(folder)
+
+
+def generated(folder: Path, files: list[list[Row]]) -> Source:
+    return generate(total=sum(map(len, files)), keys=7, zipf=1.2, max_delay=MAX_DELAY / 1000, seed=len(files))
+
+
+every_source = pytest.mark.parametrize("build", [items, parquet, csv, ndjson, text, generated])
+
+
+def started(build: Build, files: list[list[Row]], paths: pytest.TempPathFactory) -> Source:
+    source = build(paths.mktemp("input"), files)
+    source.start()
+    return source
+
+
+def expected(build: Build, files: list[list[Row]]) -> list[int]:
+    rows = [row["n"] for file in files for row in file]
+    return list(range(len(rows))) if build is generated else rows
+
+
+def number(row: dict[str, Any]) -> int:
+    return int(row["seq"] if "seq" in row else row["n"] if "n" in row else row["item"])
+
+
+def drained(reader: SourceReader, max_rows: int = 3) -> list[int]:
+    rows: list[int] = []
+    while not reader.finished:
+        batch = reader.poll(max_rows)
+        rows += [] if batch is None else [number(row) for row in batch.to_rows()]
+    assert reader.poll(max_rows) is None
+    assert reader.watermark() == MAX_TIME
+    reader.close()
+    return rows
+
+
+@every_source
+@pytest.mark.parametrize("parallelism", [1, 2, 3])
+@settings(max_examples=15, deadline=None)
+@given(files=streams)
+def test_workers_together_give_every_row_exactly_once(build, parallelism, tmp_path_factory, files):
+    source = started(build, files, tmp_path_factory)
+    shares = [drained(source.reader(index, parallelism)) for index in range(parallelism)]
+    assert sorted(row for share in shares for row in share) == expected(build, files)
+
+
+@every_source
+@settings(max_examples=25, deadline=None)
+@given(files=streams, polls=st.integers(0, 12), before=st.integers(1, 5), after=st.integers(1, 5), index=st.integers(0, 1))
+def test_a_reader_goes_on_from_any_position_without_loss_or_repeat(build, tmp_path_factory, files, polls, before, after, index):
+    source = started(build, files, tmp_path_factory)
+    first, rows = source.reader(index, 2), []
+    for _ in range(polls):
+        batch = first.poll(before)
+        rows += [] if batch is None else [number(row) for row in batch.to_rows()]
+    watermark, position = first.watermark(), msgpack.unpackb(msgpack.packb(first.position()))
+    first.close()
+    second = source.reader(index, 2)
+    second.seek(position)
+    assert second.watermark() >= watermark
+    assert rows + drained(second, after) == drained(source.reader(index, 2))
+
+
+@pytest.mark.parametrize("build", [items, parquet, csv, ndjson, generated])
+@settings(max_examples=25, deadline=None)
+@given(files=streams, max_rows=st.integers(1, 6), parallelism=st.integers(1, 3))
+def test_no_row_is_older_than_a_watermark_before_it_and_the_watermark_never_falls(build, tmp_path_factory, files, max_rows, parallelism):
+    source = started(build, files, tmp_path_factory)
+    for index in range(parallelism):
+        reader = source.reader(index, parallelism)
+        watermark = reader.watermark()
+        while not reader.finished:
+            batch = reader.poll(max_rows)
+            if batch is not None:
+                assert batch.times is not None
+                assert batch.times.min() >= watermark
+            assert reader.watermark() >= watermark
+            watermark = reader.watermark()
+        reader.close()
+
+
+@pytest.mark.parametrize("build", [items, parquet, csv, ndjson, generated])
+def test_the_watermark_follows_the_rows(build, tmp_path_factory):
+    files = [[{"ts": 1_000 + n, "n": n} for n in range(50)]]
+    reader = started(build, files, tmp_path_factory).reader(0, 1)
+    newest = 0
+    for _ in range(3):
+        batch = reader.poll(2)
+        assert batch is not None
+        assert batch.times is not None
+        newest = max(newest, int(batch.times.max()))
+        assert newest - 2 * MAX_DELAY * 1000 <= reader.watermark() <= newest + 1000
+    reader.close()
+
+
+@every_source
+def test_a_source_without_rows_ends_at_once(build, tmp_path_factory):
+    source = started(build, [[], []], tmp_path_factory)
+    for index in range(2):
+        assert drained(source.reader(index, 2)) == []
+
+
+@every_source
+def test_a_source_says_what_it_promises_at_a_recovery(build, tmp_path_factory):
+    assert "exactly once" in started(build, [[]], tmp_path_factory).guarantee
