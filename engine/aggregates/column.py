@@ -26,12 +26,13 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class InputColumn:
-    """A column `name` of `type` (the value type of a dictionary), read by `function` in `operator`."""
+    """A column `name` of `type` (the value type of a dictionary), read by `function` in `operator` as `read_type`."""
 
     function: str
     name: str
     operator: str
     type: pa.DataType
+    read_type: pa.DataType
 
     @staticmethod
     def of(schema: pa.Schema, function: str, name: str, operator: str) -> InputColumn:
@@ -40,7 +41,8 @@ class InputColumn:
         if index < 0:
             raise _missing(schema, function, name, operator)
         kind = schema.field(index).type
-        return InputColumn(function, name, operator, kind.value_type if pa.types.is_dictionary(kind) else kind)
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        return InputColumn(function, name, operator, kind, _read_type(kind))
 
     def refusal(self, accepted: str) -> RecordError:
         """The error for a type that the function can't use; `accepted` lists the types that it can."""
@@ -55,7 +57,7 @@ class InputColumn:
         column = column_of(batch, self.function, self.name, self.operator)
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
-        if column.type != self.type:
+        if column.type != self.read_type:
             column = self._converted(column)
         if column.null_count == 0:
             return Rows(column, codes, batch.times)
@@ -64,7 +66,7 @@ class InputColumn:
 
     def _converted(self, column: pa.Array) -> pa.Array:
         try:
-            return column.cast(self.type)
+            return column.cast(self.read_type)
         except pa.ArrowInvalid as error:
             reason = str(error)
         except pa.ArrowNotImplementedError:
@@ -74,6 +76,17 @@ class InputColumn:
             f"{self.function}(`{self.name}`): the column was of type {self.type} at first and is {column.type} now: {reason}; "
             "give it one type in the source",
         )
+
+
+def _read_type(kind: pa.DataType) -> pa.DataType:
+    """The type with the same values that Arrow's kernels work on: views and small decimals have no filter, take and sort."""
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
+        return pa.decimal128(kind.precision, kind.scale)
+    return kind
 
 
 def column_of(batch: Batch, function: str, name: str, operator: str) -> pa.Array:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ..batch import Batch
 from .base import Accumulator, AggregateFunction, Codes, Parts, seen_in
 from .column import InputColumn
-from .values import ACCEPTED, Values, values_of
+from .values import Values, values_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +23,7 @@ class Extreme(AggregateFunction):
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, "max" if self.largest else "min", self.column, operator)
-        values = values_of(source.type)
-        if values is None:
-            raise source.refusal(ACCEPTED)
-        return ExtremeAccumulator(source, values, self.largest)
+        return ExtremeAccumulator(source, values_of(source), self.largest)
 
 
 class ExtremeAccumulator(Accumulator):

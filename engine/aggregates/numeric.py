@@ -72,7 +72,7 @@ class Sum(AggregateFunction):
         kind = source.type
         if pa.types.is_duration(kind):
             return SumAccumulator(source, ExactAddends(kind), kind)
-        return SumAccumulator(*_summable(source, "integers, floats, decimals and durations"))
+        return SumAccumulator(source, *_summable(source, "integers, floats, decimals and durations"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +82,22 @@ class Mean(AggregateFunction):
     column: str
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
-        source, addends, _ = _summable(InputColumn.of(schema, "mean", self.column, operator), "integers, floats and decimals")
+        source = InputColumn.of(schema, "mean", self.column, operator)
+        addends, _ = _summable(source, "integers, floats and decimals")
         return MeanAccumulator(source, addends, pa.float64())
 
 
-def _summable(source: InputColumn, accepted: str) -> tuple[InputColumn, Addends, pa.DataType]:
-    """The column as it is read, how its values are added up, and the type of the sum. Raises RecordError for other types."""
-    kind = source.type
+def _summable(source: InputColumn, accepted: str) -> tuple[Addends, pa.DataType]:
+    """How the values are added up, and the type of the sum. Raises RecordError for types that can't be."""
+    kind = source.read_type
     if pa.types.is_integer(kind):
-        return source, ExactAddends(kind), pa.int64()
+        return ExactAddends(kind), pa.int64()
     if pa.types.is_floating(kind):
-        return source, FloatAddends(), pa.float64()
+        return FloatAddends(), pa.float64()
+    if pa.types.is_decimal128(kind):
+        return ExactAddends(kind), pa.decimal128(38, kind.scale)
     if pa.types.is_decimal256(kind):
-        return source, ExactAddends(kind), pa.decimal256(76, kind.scale)
-    if pa.types.is_decimal(kind):
-        wide = pa.decimal128(38, kind.scale)
-        return InputColumn(source.function, source.name, source.operator, wide), ExactAddends(wide), wide
+        return ExactAddends(kind), pa.decimal256(76, kind.scale)
     raise source.refusal(accepted)
 
 

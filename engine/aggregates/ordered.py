@@ -16,7 +16,7 @@ import pyarrow as pa
 from ..batch import Batch
 from .base import Accumulator, AggregateFunction, Array, Codes, Parts, seen_in
 from .column import InputColumn
-from .values import ACCEPTED, Values, values_of
+from .values import Values, values_of
 
 ARRIVAL = -(2**63)
 """The time of every value of a stream without event time; no event time is as early."""
@@ -31,10 +31,7 @@ class Ordered(AggregateFunction):
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, "last" if self.last else "first", self.column, operator)
-        values = values_of(source.type)
-        if values is None:
-            raise source.refusal(ACCEPTED)
-        return OrderedAccumulator(source, values, self.last)
+        return OrderedAccumulator(source, values_of(source), self.last)
 
 
 class OrderedAccumulator(Accumulator):

@@ -14,8 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .base import Array, Codes, objects, sampled_bytes
+from .column import InputColumn
 
-ACCEPTED = "integers, floats, decimals, booleans, strings, bytes, dates, times, timestamps and durations"
+_OBJECTS = (
+    pa.types.is_decimal,
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+)
 
 
 class Values(ABC):
@@ -53,8 +61,9 @@ class Values(ABC):
         """About how many bytes an array of values takes."""
 
 
-def values_of(kind: pa.DataType) -> Values | None:
-    """How to keep values of `kind`, or None if they have no order."""
+def values_of(source: InputColumn) -> Values:
+    """How to keep the values of a column. Raises RecordError if they have no order."""
+    kind = source.type
     if pa.types.is_floating(kind):
         return FixedValues(kind, pa.float32() if pa.types.is_float16(kind) else kind)
     if pa.types.is_integer(kind):
@@ -63,15 +72,9 @@ def values_of(kind: pa.DataType) -> Values | None:
         return FixedValues(kind, pa.uint8())
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
         return FixedValues(kind, pa.int32() if kind.bit_width == 32 else pa.int64())
-    if pa.types.is_decimal256(kind):
-        return ObjectValues(kind, kind)
-    if pa.types.is_decimal(kind):
-        return ObjectValues(kind, pa.decimal128(kind.precision, kind.scale))
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return ObjectValues(kind, pa.large_string())
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind):
-        return ObjectValues(kind, pa.large_binary())
-    return None
+    if any(check(source.read_type) for check in _OBJECTS):
+        return ObjectValues(kind, source.read_type)
+    raise source.refusal("integers, floats, decimals, booleans, strings, bytes, dates, times, timestamps and durations")
 
 
 class FixedValues(Values):
@@ -127,17 +130,17 @@ class FixedValues(Values):
 
 
 class ObjectValues(Values):
-    """Python objects (str, bytes, Decimal), None where there is no value; columns are compared as the type `sortable`."""
+    """Python objects (str, bytes, Decimal), None where there is no value; columns of them come as `read_type`."""
 
-    def __init__(self, kind: pa.DataType, sortable: pa.DataType) -> None:
-        self.kind, self.sortable = kind, sortable
+    def __init__(self, kind: pa.DataType, read_type: pa.DataType) -> None:
+        self.kind, self.read_type = kind, read_type
 
     def blank(self, n: int) -> Array:
         return np.full(n, None, object)
 
     def extreme(self, column: pa.Array, codes: Codes, groups: int, largest: bool) -> Array:
         """Only the distinct values are compared, and only the winners become Python objects."""
-        encoded = column.cast(self.sortable).dictionary_encode()
+        encoded = column.dictionary_encode()
         order = pc.sort_indices(encoded.dictionary).to_numpy().astype(np.int64)
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
@@ -150,7 +153,7 @@ class ObjectValues(Values):
         return values
 
     def reduce(self, values: Array, codes: Codes, groups: int, largest: bool) -> Array:
-        return self.extreme(pa.array(values, self.sortable), codes, groups, largest)
+        return self.extreme(pa.array(values, self.read_type), codes, groups, largest)
 
     def better(self, left: Array, right: Array, largest: bool) -> Array:
         pairs = zip(left, right, strict=True)
