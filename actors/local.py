@@ -82,6 +82,7 @@ class LocalJob:
             task,
             send,
             report,
+            lambda channel, batch: None,
             source_rows=config.source_rows,
             metrics_window=seconds(config.metrics_window),
             latency_interval=seconds(config.latency_interval),

@@ -9,18 +9,20 @@ import time
 import traceback
 from collections.abc import Callable, Iterable
 
+from ..engine.batch import Batch
 from ..engine.elements import Element
 from ..engine.errors import EvenflowError, JobError
 from ..engine.exchange import Sent
 from ..engine.operators.read import Read
 from ..engine.source import SourceReader
-from ..engine.task import Effect, Finished, Latency, TaskCore, TaskSpec
+from ..engine.task import Consumed, Effect, Finished, Latency, TaskCore, TaskSpec
 from ..scheduler.messages import BeginCheckpoint, Command, Failed, Report, StopSource
 from .meter import Meter
 
 
 class Runner:
-    """Used by one thread. `send(channel, element)` must not block; `report` is told what the coordinator must know.
+    """Used by one thread. `send(channel, element)` must not block; `report` is told what the coordinator must know, `consumed` which
+    received batches are done with.
 
     An error in the task is reported once, as `Failed`; after it the runner is `over` and does nothing more.
     """
@@ -30,12 +32,13 @@ class Runner:
         spec: TaskSpec,
         send: Callable[[int, Element], None],
         report: Callable[[Report], None],
+        consumed: Callable[[int, Batch], None],
         *,
         source_rows: int,
         metrics_window: float,
         latency_interval: float,
     ) -> None:
-        self.spec, self._send, self._report = spec, send, report
+        self.spec, self._send, self._report, self._consumed = spec, send, report, consumed
         self.task = TaskCore(spec)
         self.meter = Meter(self.task, metrics_window)
         self.over = False
@@ -132,6 +135,8 @@ class Runner:
     def _carry_out(self, effect: Effect) -> None:
         if isinstance(effect, Sent):
             self._send(effect.channel, effect.element)
+        elif isinstance(effect, Consumed):
+            self._consumed(effect.channel, effect.batch)
         elif isinstance(effect, Latency):
             self.meter.latencies.append((time.time_ns() - effect.created) / 1e6)
         else:

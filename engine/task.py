@@ -94,7 +94,15 @@ class Latency:
     created: int
 
 
-Effect = Sent | Prepared | Finished | Latency
+@dataclass(frozen=True, slots=True)
+class Consumed:
+    """The task is done with a batch from `channel`: its credit may go back to the sender."""
+
+    channel: int
+    batch: Batch
+
+
+Effect = Sent | Prepared | Finished | Latency | Consumed
 
 
 class TaskCore:
@@ -214,6 +222,7 @@ class TaskCore:
         elif isinstance(element, Batch):
             self.rows_in += element.num_rows
             self._process(0, element)
+            self._out.append(Consumed(channel, element))
         elif isinstance(element, Watermark):
             self.watermarks[channel] = max(self.watermarks[channel], element.time)
             self._advance(min(self.watermarks.values()))

@@ -17,7 +17,8 @@ class JobConfig:
     the end. `batch_rows`: rows at which a batch leaves; `linger`: how long a row may wait for that. `key_groups`: a power of
     two, fixed for the job's life. `credit_batches`, `credit_bytes`: what a channel may have under way. `combine`: pre-combine
     aggregates before the shuffle. `metrics`: measure load per window of `metrics_window`; False leaves only the record counts.
-    `start_timeout`: how long workers may take to start.
+    `metrics_port`: where Prometheus reads, 0 for any free port. `start_timeout`: how long workers may take to start. `worker_cpus`: CPUs that
+    Ray sets aside for each worker.
 
     >>> JobConfig(parallelism=2, checkpoint_interval="10s").parallelism
     2
@@ -35,7 +36,9 @@ class JobConfig:
     metrics: bool = True
     metrics_window: Duration = "1s"
     latency_interval: Duration = "100ms"
+    metrics_port: int = 0
     start_timeout: Duration = "60s"
+    worker_cpus: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("parallelism", "batch_rows", "source_rows", "key_groups", "credit_batches", "credit_bytes"):

@@ -1,0 +1,145 @@
+"""The worker actor: one task, its sockets, and the thread that runs them.
+
+Ray calls arrive on Ray's threads and only fill an inbox; one thread of our own does all the rest, so that neither the task nor a
+socket is ever used by two.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Mapping
+from time import monotonic
+from typing import Any
+
+from ..engine.duration import seconds
+from ..engine.elements import Element
+from ..engine.errors import ProtocolError
+from ..engine.plan import ChannelSpec
+from ..engine.task import TaskSpec
+from ..scheduler.config import JobConfig
+from ..scheduler.messages import Command, InOrder, Report, Shutdown
+from .runner import Runner
+from .transport import Address, ChannelLimits, Security, Transport
+
+TURN = 64
+"""Elements that a worker takes before it looks at its sockets and commands again."""
+
+LONGEST_SLEEP = 0.1
+
+
+class Worker:
+    """Made by the coordinator; `deploy`, `connect` and `start` are called in this order, each awaited."""
+
+    def __init__(self, job: str, attempt: int, coordinator: Any, security: Security) -> None:
+        self._job, self._attempt, self._coordinator, self._security = job, attempt, coordinator, security
+        self._inbox: deque[Command] = deque()
+        self._order = InOrder[Command]()
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._pending: deque[tuple[int, Element]] = deque()
+        self._reported = 0
+        self._rest = 0.0
+
+    def deploy(self, spec: TaskSpec, config: JobConfig) -> Address:
+        """Bind the sockets; returns where this worker can be reached."""
+        self._spec, self._config = spec, config
+        limits = ChannelLimits(config.credit_batches, config.credit_bytes)
+        self._transport = Transport(f"{self._job}/{spec.name}", self._attempt, self._security, limits)
+        return self._transport.address
+
+    def connect(self, addresses: Mapping[str, Address], channels: tuple[ChannelSpec, ...]) -> None:
+        """Open the channels: `channels` are those that begin or end here."""
+        for channel in channels:
+            if channel.receiver == self._spec.name:
+                self._transport.accept(channel.id, channel.sender)
+            if channel.sender == self._spec.name:
+                self._transport.connect(channel.id, addresses[channel.receiver])
+
+    def start(self) -> None:
+        """Begin to work."""
+        config = self._config
+        self._runner = Runner(
+            self._spec,
+            self._transport.send,
+            self._report,
+            self._transport.consumed,
+            source_rows=config.source_rows,
+            metrics_window=seconds(config.metrics_window),
+            latency_interval=seconds(config.latency_interval),
+        )
+        threading.Thread(target=self._run, name=f"{self._job}/{self._spec.name}", daemon=True).start()
+
+    def command(self, number: int, command: Command) -> None:
+        """Command `number` from the coordinator; they may arrive in any order."""
+        with self._lock:
+            self._inbox.extend(self._order.put(number, command))
+        self._transport.wake()
+
+    def join(self) -> None:
+        """Returns when the worker is over. While it runs, a call of it tells the coordinator that the process lives."""
+        self._over.wait()
+
+    def _report(self, report: Report) -> None:
+        number, self._reported = self._reported, self._reported + 1
+        self._coordinator.report.options(num_returns=0).remote(self._spec.name, number, report)
+
+    def _run(self) -> None:
+        runner = self._runner
+        runner.open()
+        try:
+            while self._obey():
+                try:
+                    self._turn()
+                except ProtocolError as error:
+                    runner.fail(error)
+                if runner.meter.due():
+                    self._measure()
+            self._measure()
+        finally:
+            runner.close()
+            self._transport.close()
+            self._over.set()
+
+    def _obey(self) -> bool:
+        """Carry out the commands that have come; False after a shutdown."""
+        while self._inbox:
+            command = self._inbox.popleft()
+            if isinstance(command, Shutdown):
+                return False
+            self._runner.command(command)
+        return True
+
+    def _turn(self) -> None:
+        """Look at the sockets, process what has come, poll the source, and let the buffers go if there is nothing to do."""
+        runner, transport, pending = self._runner, self._transport, self._pending
+        self._receive()
+        taken = 0
+        while pending and taken < TURN and not transport.blocked and not runner.over:
+            runner.receive(*pending.popleft())
+            taken += 1
+        polled = runner.is_source and not transport.blocked and runner.poll()
+        self._rest = 0.0
+        if taken or polled:
+            runner.flush_if_due()
+        elif not transport.blocked:
+            runner.idle()
+            self._rest = runner.sleep_for()
+
+    def _receive(self) -> None:
+        """Take what has come; if there was nothing to do, wait for it, and note what the wait was for."""
+        transport, meter = self._transport, self._runner.meter
+        if transport.blocked:
+            begun = monotonic()
+            self._pending.extend(transport.poll(LONGEST_SLEEP))
+            meter.wait_credit += monotonic() - begun
+        elif self._rest > 0.0:
+            begun = monotonic()
+            self._pending.extend(transport.poll(min(self._rest, LONGEST_SLEEP)))
+            meter.wait_input += monotonic() - begun
+        else:
+            self._pending.extend(transport.poll(0.0))
+
+    def _measure(self) -> None:
+        meter, transport = self._runner.meter, self._transport
+        self._report(meter.take(len(self._pending), transport.refused))
