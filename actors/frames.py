@@ -8,6 +8,7 @@
 Sequence numbers of a channel count its messages from 0. A message that breaks any rule is a ProtocolError and leaves the decoder
 as it was; nothing in a message can make it run code or read outside the message.
 
+>>> from evenflow.actors.headers import unpack
 >>> encoder, decoder = ChannelEncoder(7, 0, "map[0]"), ChannelDecoder(7, 0)
 >>> header, *frames = encoder.encode(Batch(pa.record_batch({"item": [1, 2, 3]})))
 >>> decoder.decode(unpack(header), frames).to_rows()
@@ -26,7 +27,7 @@ import pyarrow as pa
 from ..engine.batch import Batch, Times
 from ..engine.elements import Element, End
 from ..engine.errors import ProtocolError, RecordError
-from .headers import number, pack, unpack
+from .headers import number, pack
 from .schemas import loose_columns, plain_schema, read_schema, write_schema
 from .signals import BATCH, BY_CODE, BY_TYPE
 
@@ -194,7 +195,7 @@ class ChannelDecoder:
             rows.validate()
             for index in known.loose:
                 rows.column(index).validate(full=True)
-        except Exception as error:  # noqa: BLE001 -- bytes from outside: Arrow raises EOFError, OSError, KeyError and more
+        except Exception as error:  # Arrow raises EOFError, OSError, KeyError and more for bytes that it can't read
             raise self._error(f"the body of a batch can't be read: {error}") from error
         if rows.num_rows > MAX_ROWS:
             raise self._error(f"a batch of {rows.num_rows:,} rows has more than the allowed {MAX_ROWS:,}")

@@ -1,10 +1,10 @@
-"""The header of a message: a short msgpack array, read without trusting a byte of it.
+r"""The header of a message: a short msgpack array, read without trusting a byte of it.
 
 Reading allocates nothing beyond the header's own bytes, whatever they are, and gives a tuple or a ProtocolError.
 
 >>> unpack(pack((3, 7, 0, 12)))
 (3, 7, 0, 12)
->>> unpack(b"\\xc1")
+>>> unpack(b"\xc1")
 Traceback (most recent call last):
     ...
 evenflow.engine.errors.ProtocolError: a header of 1 bytes is not msgpack: FormatError
@@ -26,8 +26,11 @@ MAX_NUMBER = 2**63 - 1
 
 _MALFORMED = (ValueError, TypeError, OverflowError, msgpack.UnpackException)
 
-pack = msgpack.Packer().pack
-"""Fields to bytes. The packer is made once; as a transport it belongs to one thread at a time under the interpreter's lock."""
+
+def pack(fields: tuple[Any, ...]) -> bytes:
+    """Fields (numbers, short texts, tuples of them) to the bytes of a header."""
+    header: bytes = msgpack.packb(fields)
+    return header
 
 
 def unpack(frame: bytes) -> tuple[Any, ...]:

@@ -77,7 +77,7 @@ def read_schema(frame: bytes) -> pa.Schema:
     try:
         schema = pa.ipc.read_schema(pa.py_buffer(frame))
         plain = plain_schema(schema)
-    except Exception as error:  # noqa: BLE001 -- bytes from outside: Arrow raises EOFError, OSError, KeyError and more
+    except Exception as error:  # Arrow raises EOFError, OSError, KeyError and more for bytes that it can't read
         raise ProtocolError(f"a schema of {len(frame)} bytes can't be read: {error}") from error
     if not plain.equals(schema):
         raise ProtocolError(f"a schema has dictionary types; only plain types may come off a channel: {schema}")

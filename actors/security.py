@@ -1,0 +1,33 @@
+"""The keys of a job: who holds them may connect to its workers, and nobody else.
+
+>>> security = Security.generate()
+>>> security.server_secret.decode() in repr(security)
+False
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+
+import zmq
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """A job's name on its machines and its CURVE key pairs (Z85 text, 40 bytes each), made once and handed to its workers over Ray.
+
+    All workers share the pairs: the server pair proves to a sender that it reached its job, the client pair proves to a
+    receiver that the sender is of its job.
+    """
+
+    job: str
+    server_public: bytes
+    server_secret: bytes = field(repr=False)
+    client_public: bytes
+    client_secret: bytes = field(repr=False)
+
+    @classmethod
+    def generate(cls) -> Security:
+        """Fresh keys and a fresh random job name."""
+        return cls(secrets.token_hex(8), *zmq.curve_keypair(), *zmq.curve_keypair())
