@@ -25,12 +25,16 @@ class FileSource(Source):
         self._splits: list[Split] | None = None
 
     def start(self) -> None:
-        self._splits = self._plan(find_files(self._paths, self.extensions, self.name))
+        self._splits = self._plan(list(dict.fromkeys(file for path in self._paths for file in self._list(path))))
 
     def reader(self, index: int, parallelism: int) -> SplitReader:
         if self._splits is None:
             raise ConnectorError(f"operator `{self.name}`: start() lists the files and must be called before reader()")
         return SplitReader(self.name, self._splits, self._open, index=index, parallelism=parallelism, event_time=self._event_time)
+
+    def _list(self, path: str) -> list[str]:
+        """The files of a file, a folder or a glob, in the order in which they are read. Raises ConnectorError where there is none."""
+        return find_files(path, self.extensions, self.name)
 
     @abstractmethod
     def _plan(self, files: Sequence[str]) -> list[Split]:

@@ -25,9 +25,22 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..engine.batch import column_values, row_builder
+from ..engine.batch import Batch, column_values
 from ..engine.errors import RecordError
 from .file_sink import Encoder, FileSink
+
+
+def _inner_value(value: Any) -> str:
+    """JSON form of values inside lists and structs, and of decimals."""
+    if isinstance(value, (datetime, date, time)):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return str(value)
+    raise ValueError(f"{value!r} has no JSON form")
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_inner_value).encode
+_encode_lines = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=("\n", ":"), default=_inner_value).encode
 
 _PER_SECOND = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
@@ -62,7 +75,7 @@ class JsonSink(FileSink):
         return None
 
     def encoder(self, file: BinaryIO, schema: pa.Schema) -> JsonEncoder:
-        return JsonEncoder(file, self.name)
+        return JsonEncoder(file, schema, self.name)
 
     def _inner_problem(self, kind: pa.DataType) -> str | None:
         if pa.types.is_duration(kind):
@@ -71,33 +84,31 @@ class JsonSink(FileSink):
 
 
 class JsonEncoder(Encoder):
-    """Temporal columns become strings in Arrow, then each row is encoded by the standard library."""
+    """Each column is encoded at once by the standard library, then the rows are put together from its values' texts."""
 
-    def __init__(self, file: BinaryIO, operator: str) -> None:
+    def __init__(self, file: BinaryIO, schema: pa.Schema, operator: str) -> None:
         self._file, self._operator = file, operator
-        self._encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_inner_value).encode
+        self._row = "{" + ",".join(_encode(name).replace("%", "%%") + ":%s" for name in schema.names) + "}\n"
 
     def write(self, rows: pa.RecordBatch) -> None:
-        objects = row_builder(tuple(rows.schema.names))(*(_plain_values(column) for column in rows.columns))
-        try:
-            text = "\n".join(map(self._encode, objects))
-        except ValueError as error:
-            raise self._explained(objects) from error
-        self._file.write(text.encode())
-        self._file.write(b"\n")
+        texts = [self._texts(rows, name) for name in rows.schema.names]
+        self._file.write("".join(map(self._row.__mod__, zip(*texts, strict=True))).encode())
 
     def finish(self) -> None:
         """Nothing is buffered here."""
 
-    def _explained(self, objects: list[dict[str, Any]]) -> RecordError:
-        for record in objects:
-            for column, value in record.items():
-                try:
-                    self._encode(value)
-                except ValueError as error:
-                    problem = f"column `{column}`: {error}; replace NaN and infinity, for example by None"
-                    return RecordError(self._operator, problem, record=record)
-        raise AssertionError("the rows were refused together but not one by one")
+    def _texts(self, rows: pa.RecordBatch, name: str) -> list[str]:
+        column = rows.column(name)
+        values = _plain_values(column)
+        try:
+            if pa.types.is_nested(column.type):
+                return [_encode(value) for value in values]
+            # No text of a number, a string, a bool or a null holds a line end.
+            return _encode_lines(values)[1:-1].split("\n")
+        except ValueError as error:
+            row = next(row for row, value in enumerate(values) if not _has_form(value))
+            problem = f"column `{name}`: {error}; replace NaN and infinity, for example by None"
+            raise RecordError(self._operator, problem, record=Batch(rows.slice(row, 1)).to_rows()[0]) from error
 
 
 def _plain_values(column: pa.Array) -> list[Any]:
@@ -117,10 +128,9 @@ def _iso_duration(value: int, digits: int) -> str:
     return f"{'-' if value < 0 else ''}PT{seconds}{f'.{fraction:0{digits}}' if fraction else ''}S"
 
 
-def _inner_value(value: Any) -> str:
-    """JSON form of values inside lists and structs, and of decimals."""
-    if isinstance(value, (datetime, date, time)):
-        return value.isoformat()
-    if isinstance(value, Decimal):
-        return str(value)
-    raise ValueError(f"{value!r} has no JSON form")
+def _has_form(value: Any) -> bool:
+    try:
+        _encode(value)
+    except ValueError:
+        return False
+    return True

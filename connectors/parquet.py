@@ -24,6 +24,7 @@ from .file_source import FileSource, refuse_duplicates
 from .one_schema import fitted
 from .paths import Paths
 from .row_groups import open_parquet, read_row_groups, time_bounds
+from .spark.exchange import Exchange
 from .splits import Split
 
 ROWS_PER_SPLIT = 131_072
@@ -43,6 +44,7 @@ def read_parquet(
 
     `event_time` names the event time column: timestamps, dates, or integers that count `unit` ("s", "ms", "us", "ns") since the Unix
     epoch; a row may be up to `max_delay` older than one before it in its file. `columns` reads only some columns, in that order.
+    Of a folder that Spark's streaming file sink wrote, only the files that its log names count, as for Spark itself.
     All files must have the same columns; a column that is all null in one file takes its type from the others. The start of the job
     raises ConnectorError naming file and column where the input doesn't fit.
     """
@@ -59,6 +61,13 @@ class ParquetSource(FileSource):
         super().__init__(paths, event_time, name)
         self._columns = None if columns is None else list(columns)
         self._schema = pa.schema([])
+
+    def _list(self, path: str) -> list[str]:
+        exchange = Exchange(path)
+        if not exchange.log.is_dir():
+            return super()._list(path)
+        last = exchange.latest()
+        return [] if last is None else [file.path for file in exchange.committed(last)]
 
     def _plan(self, files: Sequence[str]) -> list[Split]:
         splits: list[Split] = []

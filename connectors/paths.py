@@ -4,7 +4,7 @@
 >>> folder = pathlib.Path(tempfile.mkdtemp())
 >>> for name in ("b.csv", "a.csv", "_log.csv", ".a.csv", "notes.txt"):
 ...     (folder / name).touch()
->>> [pathlib.Path(file).name for file in find_files(folder, (".csv",), "read_csv")]
+>>> [pathlib.Path(file).name for file in find_files(str(folder), (".csv",), "read_csv")]
 ['a.csv', 'b.csv']
 """
 
@@ -32,19 +32,12 @@ def path_list(paths: Paths, operator: str) -> tuple[str, ...]:
     return given
 
 
-def find_files(paths: Paths, extensions: tuple[str, ...], operator: str) -> list[str]:
-    """The files that `paths` name, in the order given; those of a folder (all levels) or a glob are sorted.
+def find_files(path: str, extensions: tuple[str, ...], operator: str) -> list[str]:
+    """The files that `path` names; those of a folder (all levels) or a glob are sorted.
 
     In folders only names that end with one of `extensions` count, and names that begin with `.` or `_` never do. Raises ConnectorError
     for a path that doesn't exist, and for a folder or a glob without a file.
     """
-    files: list[str] = []
-    for path in path_list(paths, operator):
-        files += _files_of(path, extensions, operator)
-    return list(dict.fromkeys(files))
-
-
-def _files_of(path: str, extensions: tuple[str, ...], operator: str) -> list[str]:
     if Path(path).is_file():
         return [path]
     if Path(path).is_dir():

@@ -225,6 +225,6 @@ def test_a_file_in_place_of_the_folder_is_named(write, tmp_path):
 @every_sink
 def test_a_folder_that_disappears_is_named(write, tmp_path):
     writer = write(tmp_path / "never_made").writer(0, 1)
-    with pytest.raises(ConnectorError, match="can't write into .*never_made"):
+    with pytest.raises(ConnectorError, match=r"can't write into .*never_made"):
         writer.write(batch(n=[1]))
     writer.close()

@@ -63,6 +63,6 @@ def test_a_type_that_json_cannot_hold_is_named(tmp_path, values, message):
 
 
 def test_nan_is_refused_with_its_row(tmp_path):
-    with pytest.raises(RecordError, match="operator `write_json`: column `c`: .*replace NaN and infinity") as caught:
+    with pytest.raises(RecordError, match=r"operator `write_json`: column `c`: .*replace NaN and infinity") as caught:
         written(tmp_path, k=[1, 2], c=[1.0, float("nan")])
     assert caught.value.record["k"] == 2

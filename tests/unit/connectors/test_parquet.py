@@ -8,6 +8,7 @@ import pytest
 
 from evenflow.connectors import parquet
 from evenflow.connectors.parquet import read_parquet
+from evenflow.connectors.spark.exchange import Exchange
 from evenflow.engine.errors import ConnectorError
 
 
@@ -31,6 +32,28 @@ def test_row_groups_are_shared_out_between_workers(tmp_path, monkeypatch):
     source.start()
     assert source.reader(0, 2).poll(1000).rows["n"].to_pylist() == list(range(10))
     assert source.reader(1, 2).poll(1000).rows["n"].to_pylist() == list(range(10, 20))
+
+
+def test_of_a_folder_that_spark_streamed_into_only_committed_files_are_read(tmp_path):
+    for name, n in (("a", 3), ("b", 2), ("c", 1)):
+        write(tmp_path / f"{name}.parquet", {"n": [n]})
+    exchange = Exchange(tmp_path)
+    exchange.create()
+    exchange.append([tmp_path / "c.parquet"])
+    exchange.append([tmp_path / "a.parquet"])
+    assert rows(read_parquet(tmp_path)) == [{"n": 1}, {"n": 3}]
+
+
+def test_an_empty_log_of_spark_means_no_files(tmp_path):
+    write(tmp_path / "a.parquet", {"n": [3]})
+    Exchange(tmp_path).create()
+    assert rows(read_parquet(tmp_path)) == []
+
+
+def test_a_list_keeps_its_order_and_gives_a_file_once(tmp_path):
+    for name, n in (("a", 1), ("b", 2)):
+        write(tmp_path / f"{name}.parquet", {"n": [n]})
+    assert rows(read_parquet([tmp_path / "b.parquet", tmp_path])) == [{"n": 2}, {"n": 1}]
 
 
 def test_small_row_groups_are_read_together(tmp_path):

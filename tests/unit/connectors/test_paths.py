@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.connectors.paths import find_files
+from evenflow.connectors.paths import find_files, path_list
 from evenflow.engine.errors import ConnectorError, FlowError
 
 
@@ -15,7 +15,7 @@ def touch(folder: Path, *names: str) -> None:
 
 
 def found(path, folder: Path) -> list[str]:
-    return [str(Path(file).relative_to(folder)) for file in find_files(path, (".csv",), "read")]
+    return [str(Path(file).relative_to(folder)) for file in find_files(str(path), (".csv",), "read")]
 
 
 def test_a_file_is_taken_whatever_its_name(tmp_path):
@@ -34,9 +34,9 @@ def test_a_glob_gives_files_and_the_files_of_folders(tmp_path):
     assert found(str(tmp_path / "**" / "*.csv"), tmp_path) == ["2025/a.csv", "2026/b.csv", "other/d.csv"]
 
 
-def test_a_list_keeps_its_order_and_gives_a_file_once(tmp_path):
-    touch(tmp_path, "a.csv", "b.csv")
-    assert found([tmp_path / "b.csv", tmp_path], tmp_path) == ["b.csv", "a.csv"]
+def test_one_path_or_several_become_a_list(tmp_path):
+    assert path_list(tmp_path, "read") == (str(tmp_path),)
+    assert path_list([tmp_path / "b", str(tmp_path)], "read") == (str(tmp_path / "b"), str(tmp_path))
 
 
 def test_a_file_name_with_brackets_is_no_glob(tmp_path):
@@ -45,9 +45,8 @@ def test_a_file_name_with_brackets_is_no_glob(tmp_path):
 
 
 def test_relative_paths_become_absolute(tmp_path, monkeypatch):
-    touch(tmp_path, "a.csv")
     monkeypatch.chdir(tmp_path)
-    assert find_files("a.csv", (".csv",), "read") == [str(tmp_path / "a.csv")]
+    assert path_list("a.csv", "read") == (str(tmp_path / "a.csv"),)
 
 
 @pytest.mark.parametrize(
@@ -57,16 +56,16 @@ def test_relative_paths_become_absolute(tmp_path, monkeypatch):
 def test_a_path_without_files_is_an_error(tmp_path, path, message):
     (tmp_path / "empty").mkdir()
     with pytest.raises(ConnectorError, match=message):
-        find_files(tmp_path / path, (".csv",), "read")
+        find_files(str(tmp_path / path), (".csv",), "read")
 
 
 def test_an_empty_list_is_an_error():
     with pytest.raises(FlowError, match="the list of paths is empty"):
-        find_files([], (".csv",), "read")
+        path_list([], "read")
 
 
 def test_a_partition_folder_is_refused_since_its_column_would_be_lost(tmp_path):
     touch(tmp_path, "year=2026/a.csv")
     with pytest.raises(ConnectorError, match=r"year=2026 is a partition folder.*give the glob"):
-        find_files(tmp_path, (".csv",), "read")
+        find_files(str(tmp_path), (".csv",), "read")
     assert found(str(tmp_path / "*" / "*.csv"), tmp_path) == ["year=2026/a.csv"]
