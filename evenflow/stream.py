@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+import numpy as np
 import pyarrow as pa
 
 from .engine.aggregates.base import AggregateFunction
@@ -136,13 +137,30 @@ class KeyedStream:
         """`function(state, row) -> (state, row or None)`: None as state for a new key; any msgpack-able state."""
         return self._keyed("stateful_map", StatefulMap(self._keys, _callable(function, "stateful_map"), arrow_schema(schema, "stateful_map")))
 
-    def stateful_map_columns(self, function: ColumnsFunction, *, columns: Iterable[str] | None = None) -> Stream:
-        """`function(state, columns) -> (state, columns or None)`: all of a key's rows of a batch at once, as numpy arrays.
+    def stateful_map_columns(
+        self, function: ColumnsFunction, *, state: Mapping[str, Any], columns: Iterable[str] | None = None
+    ) -> Stream:
+        """`function(state, rows) -> (state, columns or None)`: all rows of a batch at once, sorted by key, as numpy arrays.
 
-        `columns` names those that the function wants; fewer are faster.
+        `state` gives the state's columns and their numpy types, `{"n": "int64"}`; the function gets and returns an array of each, one entry
+        per key, zero for a new key. `rows` is a `KeyRows`: all of a key's rows lie together in arrival order. `columns` names those that
+        the function reads; fewer are faster.
+
+        >>> import evenflow as ef
+        >>> def running_mean(state, rows):
+        ...     n, total = rows.running_count(state["n"]), rows.running_sum("value", state["total"])
+        ...     return {"n": rows.last(n), "total": rows.last(total)}, {"key": rows["key"], "mean": total / n}
+        >>> flow, out = ef.Dataflow("means"), []
+        >>> stream = flow.read(ef.from_items([{"key": "a", "value": 1.0}, {"key": "a", "value": 3.0}])).key_by("key")
+        >>> _ = stream.stateful_map_columns(running_mean, state={"n": "int64", "total": "float64"}).write(ef.to_list(out))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> out
+        [{'key': 'a', 'mean': 1.0}, {'key': 'a', 'mean': 2.0}]
         """
         wanted = None if columns is None else tuple(columns)
-        return self._keyed("stateful_map_columns", StatefulMapColumns(self._keys, _callable(function, "stateful_map_columns"), wanted))
+        dtypes = state_dtypes(state)
+        operator = StatefulMapColumns(self._keys, _callable(function, "stateful_map_columns"), dtypes, wanted)
+        return self._keyed("stateful_map_columns", operator)
 
     def _keyed(self, name: str, operator: Operator) -> Stream:
         return keyed_node(self._stream, name, operator, self._keys)
@@ -187,6 +205,17 @@ def check_aggregates(aggregates: Mapping[str, Any], taken: Iterable[str]) -> dic
         if name in taken:
             raise FlowError(f"aggregate({name}=...): `{name}` is a column of the result already; choose another name")
     return dict(aggregates)
+
+
+def state_dtypes(state: Mapping[str, Any]) -> dict[str, np.dtype[Any]]:
+    """Raises FlowError unless `state` maps names to numpy types of fixed size."""
+    try:
+        dtypes = {name: np.dtype(kind) for name, kind in state.items()}
+    except (TypeError, AttributeError) as error:
+        raise FlowError(f"state={state!r}: expected column names with numpy types, for example {{'n': 'int64'}}: {error}") from error
+    if not dtypes or any(dtype.hasobject or dtype.itemsize == 0 for dtype in dtypes.values()):
+        raise FlowError(f"state={state!r}: give at least one column, each of a numpy type of fixed size such as int64 or float64")
+    return dtypes
 
 
 def _callable(function: Any, method: str) -> Any:

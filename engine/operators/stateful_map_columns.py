@@ -1,4 +1,7 @@
-"""`stateful_map_columns`: a user's function on all of a key's rows of a batch at once, as columns."""
+"""`stateful_map_columns`: a user's function on all of a batch's rows, sorted by key, with the states of the keys as columns too.
+
+One call per batch instead of one per record: the function's numpy runs over all keys at once.
+"""
 
 from __future__ import annotations
 
@@ -9,80 +12,91 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..batch import Batch, Times
+from ..batch import Batch
 from ..errors import RecordError
-from ..keys import Keys, encode_keys
+from ..key_rows import Array, KeyRows
+from ..keys import encode_keys
 from .base import Context, Emit
 from .keyed import KeyedOperator
 from .user_function import refuse
 
-ColumnsFunction = Callable[[Any, dict[str, npt.NDArray[Any]]], tuple[Any, Mapping[str, Any] | None]]
-"""`function(state, columns) -> (state, columns or None)`: numpy arrays, the key's rows in arrival order."""
+ColumnsFunction = Callable[[dict[str, Array], KeyRows], tuple[Mapping[str, Array], Mapping[str, Array] | None]]
+"""`function(state, rows) -> (state, columns or None)`: state arrays of shape (keys,), zero for a new key; rows sorted by key."""
 
 
 class StatefulMapColumns(KeyedOperator):
-    """Sorts a batch by key once (stable), then calls the function once per key on slices that copy nothing.
+    """Output columns have a row per input row, or as many as a mask of the rows lets through; see `KeyRows.where`."""
 
-    Results may have any number of rows; with event time they take the times of the key's rows if there are as many, else the newest.
-    """
-
-    def __init__(self, keys: tuple[str, ...], function: ColumnsFunction, columns: tuple[str, ...] | None = None) -> None:
-        self.keys, self.function, self.columns = keys, function, columns
+    def __init__(
+        self, keys: tuple[str, ...], function: ColumnsFunction, state: Mapping[str, np.dtype[Any]], columns: tuple[str, ...] | None = None
+    ) -> None:
+        self.keys, self.function, self.state, self.columns = keys, function, dict(state), columns
 
     def open(self, context: Context) -> None:
         super().open(context)
-        self.states: dict[Any, Any] = {}
+        self.slots: dict[Any, int] = {}
+        self.arrays = {name: np.zeros(1024, dtype) for name, dtype in self.state.items()}
 
     def process(self, batch: Batch, emit: Emit) -> None:
-        keys = encode_keys(batch.rows, self.keys, self.context.name)
-        counts = np.bincount(keys.codes, minlength=keys.count)
-        self.note_load(keys.columns, counts)
-        results, times = self._call(batch, keys, counts)
-        if results:
-            names = list(results[0])
-            columns = [pa.array(np.concatenate([np.atleast_1d(r[name]) for r in results])) for name in names]
-            emit(Batch(pa.record_batch(columns, names=names), np.concatenate(times) if batch.times is not None else None))
-
-    def _call(self, batch: Batch, keys: Keys, counts: npt.NDArray[np.int64]) -> tuple[list[Mapping[str, Any]], list[Times]]:
+        name = self.context.name
+        keys = encode_keys(batch.rows, self.keys, name)
+        lengths = np.bincount(keys.codes, minlength=keys.count)
+        self.note_load(keys.columns, lengths)
         order = np.argsort(keys.codes.astype(np.uint16) if keys.count < 2**16 else keys.codes, kind="stable")
-        names, arrays = self._sorted_columns(batch, order)
-        sorted_times = None if batch.times is None else batch.times[order]
-        function, states = self.function, self.states
-        results: list[Mapping[str, Any]] = []
-        times: list[Times] = []
-        start = 0
-        for key, end in zip(keys.values(), np.cumsum(counts).tolist(), strict=True):
-            try:
-                state, result = function(states.get(key), {name: array[start:end] for name, array in zip(names, arrays, strict=True)})
-            except Exception as error:
-                refuse(self.context.name, function, error, key=key, record=batch.slice(int(order[start]), 1).to_rows()[0])
-            if state is None:
-                states.pop(key, None)
-            else:
-                states[key] = state
-            if result is not None:
-                results.append(result)
-                if sorted_times is not None:
-                    times.append(self._times(result, sorted_times[start:end], key))
-            start = end
-        return results, times
+        rows = KeyRows(self._sorted(batch, order), lengths)
+        where = self._where(keys.values())
+        try:
+            state, output = self.function({n: array[where] for n, array in self.arrays.items()}, rows)
+            for column, array in self.arrays.items():
+                array[where] = state[column]
+            if output is not None:
+                self._emit(batch, order, output, rows.selected, emit)
+        except Exception as error:
+            first = batch.slice(int(order[0]), 1).to_rows()[0]
+            refuse(name, self.function, error, record=f"a batch of {batch.num_rows} rows of {keys.count} keys, the first: {first}")
 
-    def _sorted_columns(self, batch: Batch, order: npt.NDArray[np.intp]) -> tuple[list[str], list[npt.NDArray[Any]]]:
+    def state_bytes(self) -> int:
+        return sum(array.nbytes for array in self.arrays.values()) + 100 * len(self.slots)
+
+    def describe(self) -> str:
+        return f"{getattr(self.function, '__qualname__', 'function')} by {', '.join(self.keys)}"
+
+    def _where(self, keys: list[Any]) -> npt.NDArray[np.int64]:
+        """The slots of the keys' states; new keys get new ones."""
+        slots = self.slots
+        where = np.array([slots.setdefault(key, len(slots)) for key in keys], np.int64)
+        for name, array in self.arrays.items():
+            if len(slots) > len(array):
+                self.arrays[name] = np.concatenate([array, np.zeros(max(len(array), len(slots) - len(array)), array.dtype)])
+        return where
+
+    def _sorted(self, batch: Batch, order: npt.NDArray[np.intp]) -> dict[str, Array]:
         names = list(self.columns) if self.columns is not None else batch.rows.schema.names
         missing = [n for n in names if batch.rows.schema.get_field_index(n) < 0]
         if missing:
             raise RecordError(self.context.name, f"no column `{missing[0]}`; there are: {', '.join(batch.rows.schema.names)}")
-        return names, [batch.rows.column(n).to_numpy(zero_copy_only=False)[order] for n in names]
+        return {n: batch.rows.column(n).to_numpy(zero_copy_only=False)[order] for n in names}
 
-    def _times(self, result: Mapping[str, Any], times: Times, key: Any) -> Times:
-        sizes = {len(np.atleast_1d(column)) for column in result.values()}
+    def _emit(
+        self,
+        batch: Batch,
+        order: npt.NDArray[np.intp],
+        output: Mapping[str, Array],
+        selected: npt.NDArray[np.bool_] | None,
+        emit: Emit,
+    ) -> None:
+        columns = [pa.array(column) for column in output.values()]
+        sizes = {len(column) for column in columns}
         if len(sizes) != 1:
-            raise RecordError(self.context.name, f"the function returned columns of different lengths: {sorted(sizes)}", key=key)
+            raise RecordError(self.context.name, f"the function returned columns of different lengths: {sorted(sizes)}")
         size = sizes.pop()
-        return times if size == len(times) else np.full(size, times.max())
-
-    def state_bytes(self) -> int:
-        return 200 * len(self.states)
-
-    def describe(self) -> str:
-        return f"{getattr(self.function, '__qualname__', 'function')} by {', '.join(self.keys)}"
+        if size == batch.num_rows:
+            rows = order
+        elif selected is not None and size == int(selected.sum()):
+            rows = order[selected]
+        else:
+            problem = f"the function returned {size} rows for {batch.num_rows}: return a row for each, or those of rows.where(mask)"
+            raise RecordError(self.context.name, problem)
+        if size:
+            times = None if batch.times is None else batch.times[rows]
+            emit(Batch(pa.record_batch(columns, names=list(output)), times))

@@ -1,0 +1,83 @@
+"""The rows of a batch sorted by key, for functions that work on all keys at once.
+
+>>> rows = KeyRows({"value": np.array([1.0, 3.0, 10.0])}, lengths=np.array([2, 1]))
+>>> rows.running_sum("value", start=np.array([100.0, 0.0])).tolist()
+[101.0, 104.0, 10.0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+SHORT = 32
+"""Runs up to this length are summed side by side, longer ones one by one."""
+
+
+class KeyRows:
+    """`rows[column]`: numpy array, shape (rows,): the first key's rows in arrival order, then the next key's, and so on.
+
+    `lengths`: rows of each key, shape (keys,). `selected`: the last mask that `where` was given. State arrays have one entry per key in the same order.
+    """
+
+    def __init__(self, columns: Mapping[str, Array], lengths: npt.NDArray[np.int64]) -> None:
+        self.columns = dict(columns)
+        self.lengths = lengths
+        self.ends = np.cumsum(lengths)
+        self.starts = self.ends - lengths
+        self.selected: npt.NDArray[np.bool_] | None = None
+
+    def __getitem__(self, column: str) -> Array:
+        return self.columns[column]
+
+    def __len__(self) -> int:
+        return int(self.ends[-1]) if len(self.ends) else 0
+
+    def spread(self, values: Array) -> Array:
+        """A value per key, shape (keys,), as a value per row, shape (rows,)."""
+        return np.repeat(values, self.lengths)
+
+    def first(self, values: Array) -> Array:
+        """Of values per row, each key's first, shape (keys,)."""
+        return values[self.starts]
+
+    def last(self, values: Array) -> Array:
+        """Of values per row, each key's last, shape (keys,)."""
+        return values[self.ends - 1]
+
+    def running_count(self, start: Array) -> npt.NDArray[np.int64]:
+        """For each row how many rows its key has had up to it, counting from `start`, shape (keys,)."""
+        counts: npt.NDArray[np.int64] = np.arange(1, len(self) + 1) + self.spread(start - self.starts)
+        return counts
+
+    def running_sum(self, values: str | Array, start: Array) -> Array:
+        """For each row the sum of its key's values up to it, from `start`, shape (keys,), on.
+
+        The additions are made in the same order as one by one, so that floats come out the same to the last bit however the stream was
+        cut into batches.
+        """
+        values = self.columns[values] if isinstance(values, str) else values
+        sums = np.array(values, np.result_type(values, start))
+        sums[self.starts] += start
+        short = np.flatnonzero((self.lengths > 1) & (self.lengths <= SHORT))
+        short = short[np.argsort(-self.lengths[short])]
+        remaining = self.lengths[short]
+        for step in range(1, SHORT):
+            active = self.starts[short[: np.searchsorted(-remaining, -step)]] + step
+            if not len(active):
+                break
+            sums[active] += sums[active - 1]
+        for key in np.flatnonzero(self.lengths > SHORT).tolist():
+            run = slice(self.starts[key], self.ends[key])
+            np.cumsum(sums[run], out=sums[run])
+        return sums
+
+    def where(self, mask: npt.NDArray[np.bool_], **more: Array) -> dict[str, Array]:
+        """The rows for which `mask` is true, as output columns, with `more` columns of shape (rows,) beside or in place of them."""
+        self.selected = mask
+        return {name: column[mask] for name, column in {**self.columns, **more}.items()}
