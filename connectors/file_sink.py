@@ -187,7 +187,12 @@ class _Part:
     def __init__(self, sink: FileSink, name: str, schema: pa.Schema) -> None:
         self.name, self.schema = name, schema
         self._file = (sink.folder / name).open("xb")
-        self.encoder = sink.encoder(self._file, schema)
+        try:
+            self.encoder = sink.encoder(self._file, schema)
+        except BaseException:
+            self._file.close()
+            (sink.folder / name).unlink()
+            raise
 
     def finish(self) -> None:
         self.encoder.finish()

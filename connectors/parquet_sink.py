@@ -62,6 +62,13 @@ class ParquetSink(FileSink):
         super().__init__(path, overwrite, append, name)
         self._compression, self._rows_per_group = compression, rows_per_group
 
+    def check_type(self, kind: pa.DataType) -> str | None:
+        try:
+            pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([("column", kind)])).close()
+        except pa.ArrowException as error:
+            return f"Parquet can't hold it ({error}); map it to a struct or a string"
+        return None
+
     def encoder(self, file: BinaryIO, schema: pa.Schema) -> ParquetEncoder:
         return ParquetEncoder(pq.ParquetWriter(file, schema, compression=self._compression), self._rows_per_group)
 

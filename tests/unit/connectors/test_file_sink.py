@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from evenflow.connectors.csv import read_csv
 from evenflow.connectors.csv_sink import write_csv
+from evenflow.connectors.file_sink import FileSink
 from evenflow.connectors.json import read_json
 from evenflow.connectors.json_sink import write_json
 from evenflow.connectors.parquet import read_parquet
@@ -228,3 +229,17 @@ def test_a_folder_that_disappears_is_named(write, tmp_path):
     with pytest.raises(ConnectorError, match=r"can't write into .*never_made"):
         writer.write(batch(n=[1]))
     writer.close()
+
+
+class BrokenFormat(FileSink):
+    extension = ".broken"
+
+    def encoder(self, file, schema):
+        raise OSError("disk on fire")
+
+
+def test_a_part_that_cannot_be_begun_leaves_nothing_behind(tmp_path):
+    writer = BrokenFormat(tmp_path, overwrite=False, append=False, name="broken").writer(0, 1)
+    with pytest.raises(ConnectorError, match=r"operator `broken`: can't write into .*: disk on fire"):
+        writer.write(batch(n=[1]))
+    assert list(tmp_path.iterdir()) == []

@@ -6,7 +6,7 @@ import pytest
 
 from evenflow.connectors.parquet_sink import write_parquet
 from evenflow.engine.batch import Batch
-from evenflow.engine.errors import FlowError
+from evenflow.engine.errors import ConnectorError, FlowError
 
 
 def test_small_batches_are_gathered_into_row_groups(tmp_path):
@@ -38,3 +38,12 @@ def test_files_sort_by_checkpoint_and_worker(tmp_path):
 def test_impossible_options_are_refused(tmp_path, options, message):
     with pytest.raises(FlowError, match=message):
         write_parquet(tmp_path, **options)
+
+
+@pytest.mark.parametrize("kind", [pa.month_day_nano_interval(), pa.struct({"a": pa.month_day_nano_interval()})])
+def test_a_type_that_parquet_cannot_hold_is_named(tmp_path, kind):
+    writer = write_parquet(tmp_path).writer(0, 1)
+    with pytest.raises(ConnectorError, match=r"operator `write_parquet`: column `c` is .*: Parquet can't hold it"):
+        writer.write(Batch(pa.record_batch({"c": pa.nulls(1, kind)})))
+    writer.close()
+    assert list(tmp_path.iterdir()) == []
