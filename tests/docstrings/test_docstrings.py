@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import tempfile
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -37,7 +38,8 @@ def failures(module: ModuleType) -> tuple[str, int]:
 
 
 @pytest.mark.parametrize("name", modules_with_examples())
-def test_examples_give_what_they_say(name):
+def test_examples_give_what_they_say(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # what an example makes is swept with the test's own folder
     difference, tried = failures(importlib.import_module(name))
     assert tried, f"{name} has a `>>>` that is no example"
     assert not difference, difference
