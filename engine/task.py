@@ -194,6 +194,11 @@ class TaskCore:
         return any(exchange.waits for exchange in self.exchanges)
 
     @property
+    def held_elements(self) -> int:
+        """Elements that wait behind a barrier until it has come on every channel."""
+        return sum(map(len, self._held.values()))
+
+    @property
     def late_records(self) -> int:
         """Records that came after their windows were emitted."""
         return sum(o.late_records for o in self.operators if isinstance(o, AggregateWindows))

@@ -1,0 +1,135 @@
+"""What may happen next in a simulated job: each action looks at the world and lists its choices; the schedule picks one.
+
+An action is a function from the world to choices, so a test adds its own: `simulate(flow, 1, actions=(*ACTIONS, stop_at_once))`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any, NamedTuple
+
+from .coordinator import Coordinator
+from .network import Channel, Mailbox
+from .workers import SimulatedReport, Worker
+
+STEPS_IN_TIME = (0.0005, 0.004, 0.03, 0.5)
+"""Seconds by which the clock may move at once."""
+
+
+@dataclass(slots=True)
+class World:
+    """Everything that a step may read or change; `now` in seconds of the virtual clock."""
+
+    random: Random
+    channels: Mapping[int, Channel]
+    workers: Mapping[str, Worker]
+    coordinator: Coordinator
+    now: float = 0.0
+
+
+class Choice(NamedTuple):
+    """`run(*arguments)` does it; `who` does it, so that the schedule can make somebody slow."""
+
+    who: str
+    kind: str
+    run: Callable[..., None]
+    arguments: tuple[Any, ...] = ()
+
+
+Action = Callable[[World], Iterator[Choice]]
+
+COORDINATOR = "the coordinator"
+TIME = "time"
+
+
+def start(world: World) -> Iterator[Choice]:
+    """A worker starts its task."""
+    for name, worker in world.workers.items():
+        if not worker.started and not worker.over:
+            yield Choice(name, "start", worker.open, (world.now,))
+
+
+def receive(world: World) -> Iterator[Choice]:
+    """A worker takes the oldest element of one of its channels."""
+    for name, worker in world.workers.items():
+        if worker.may_take:
+            for channel in worker.inputs.values():
+                if channel.elements:
+                    yield Choice(name, "receive", worker.receive, (channel, world.now))
+
+
+def poll(world: World) -> Iterator[Choice]:
+    """A source worker polls its reader."""
+    for name, worker in world.workers.items():
+        if worker.may_poll:
+            yield Choice(name, "poll", _poll, (worker, world))
+
+
+def flush(world: World) -> Iterator[Choice]:
+    """A worker lets its buffers go, as it does when it has nothing else to do."""
+    for name, worker in world.workers.items():
+        if worker.may_take and worker.task.waits:
+            yield Choice(name, "flush", worker.flush, (world.now,))
+
+
+def obey(world: World) -> Iterator[Choice]:
+    """A command comes to a worker, perhaps before an earlier one, perhaps not for the last time."""
+    for name, worker in world.workers.items():
+        if worker.commands.under_way:
+            yield Choice(name, "obey", _obey, (worker, world))
+
+
+def report(world: World) -> Iterator[Choice]:
+    """A report comes to the coordinator, perhaps before an earlier one, perhaps not for the last time."""
+    for name, worker in world.workers.items():
+        if worker.reports.under_way:
+            yield Choice(name, "report", _report, (worker, world))
+
+
+def commit(world: World) -> Iterator[Choice]:
+    """The coordinator carries out the oldest commit."""
+    if world.coordinator.commits:
+        yield Choice(COORDINATOR, "commit", world.coordinator.commit)
+
+
+def deliver(world: World) -> Iterator[Choice]:
+    """The driver hands the oldest payload to its sink."""
+    if world.coordinator.deliveries:
+        yield Choice(COORDINATOR, "deliver", world.coordinator.deliver)
+
+
+def pass_time(world: World) -> Iterator[Choice]:
+    """The clock moves on; a checkpoint may begin. Always possible."""
+    yield Choice(TIME, "pass time", _pass_time, (world,))
+
+
+ACTIONS: tuple[Action, ...] = (start, receive, poll, flush, obey, report, commit, deliver, pass_time)
+"""What happens in a job that meets no accident."""
+
+
+def _poll(worker: Worker, world: World) -> None:
+    worker.poll(world.random.randint(1, 6), world.random.random() < 0.1, world.now)
+
+
+def _obey(worker: Worker, world: World) -> None:
+    for command in _arrive(worker.commands, world.random):
+        worker.obey(command, world.now)
+
+
+def _report(worker: Worker, world: World) -> None:
+    reports: list[SimulatedReport] = _arrive(worker.reports, world.random)
+    world.coordinator.receive(worker.name, reports, world.now)
+
+
+def _arrive(mailbox: Mailbox[Any], random: Random) -> list[Any]:
+    index = random.randrange(len(mailbox.under_way))
+    if random.random() < 0.2:
+        mailbox.repeat(index)
+    return mailbox.arrive(index)
+
+
+def _pass_time(world: World) -> None:
+    world.now += world.random.choice(STEPS_IN_TIME)
+    world.coordinator.tick(world.now)

@@ -1,0 +1,216 @@
+"""A whole job in one thread on a virtual clock, in an order that a seed decides.
+
+The tasks, the exchanges and the job's state machine are those that run on Ray. What differs from run to run is who does something
+next, how large batches are, which worker is slow, and which message overtakes another; the same seed gives the same run.
+
+>>> import evenflow as ef
+>>> flow = ef.Dataflow("words")
+>>> words = flow.read(ef.from_items(["a", "b", "a"]))
+>>> _ = words.key_by("item").aggregate(n=ef.count(), emit="final").write(ef.to_list([]))
+>>> result = simulate(flow, seed=7)
+>>> sorted((row["item"], row["n"]) for row in result.rows["to_list"])
+[('a', 2), ('b', 1)]
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+from ..connectors.list_sink import to_list
+from ..dataflow import Dataflow
+from ..engine.duration import seconds
+from ..engine.operators.aggregate_windows import AggregateWindows
+from ..engine.operators.read import Read
+from ..engine.operators.write import Write
+from ..engine.plan import Plan
+from ..engine.sink import Sink
+from ..engine.source import Source
+from ..engine.task import TaskSpec
+from ..scheduler.config import JobConfig
+from ..scheduler.job import JobCore, JobState
+from .actions import ACTIONS, TIME, Action, Choice, World
+from .coordinator import Coordinator
+from .network import Channel, SimulationError
+from .workers import Worker
+
+STUCK_AFTER = 200
+"""Steps in a row in which nothing but time can pass: then nothing ever will."""
+
+TRACE = 25
+"""Last steps that an error tells of."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationResult:
+    """How a simulated job ended.
+
+    `rows`: what each sink got, by operator name, in the order in which it was delivered. `late_records`: records that came too late, by
+    operator with windows. `actions`: how often each kind of action was picked.
+    """
+
+    seed: int
+    state: JobState
+    rows: Mapping[str, list[dict[str, Any]]]
+    checkpoints: int
+    late_records: Mapping[str, int]
+    actions: Mapping[str, int]
+
+
+def simulate(
+    flow: Dataflow,
+    seed: int,
+    *,
+    parallelism: int = 2,
+    config: JobConfig | None = None,
+    actions: Sequence[Action] = ACTIONS,
+    max_steps: int = 200_000,
+) -> SimulationResult:
+    """Run `flow` as `seed` decides; its sinks are replaced by lists, which the result holds.
+
+    Without `config` the seed also chooses batch sizes, key groups, how often checkpoints are taken, and whether aggregates are
+    combined before the shuffle. `actions` is what may happen; add accidents to it. Raises what a user's function or a source raised,
+    as `job.wait()` does, and SimulationError if the job gets stuck, takes more than `max_steps`, or leaves something behind.
+    Sources that follow a clock of their own (`generate(rate=...)`) make runs differ.
+    """
+    random = Random(seed)  # noqa: S311 -- the point is that it can be repeated
+    config = replace(config, parallelism=parallelism) if config is not None else random_config(random, parallelism)
+    simulation = _Simulation(flow.plan(config=config), config, random, actions)
+    try:
+        return simulation.run(seed, max_steps)
+    except Exception as error:
+        error.add_note(f"simulated as simulate(flow, seed={seed}, parallelism={parallelism}, ...) with {config}")
+        error.add_note("last steps: " + "; ".join(f"{who}: {kind}" for who, kind in simulation.trace))
+        raise
+
+
+def random_config(random: Random, parallelism: int) -> JobConfig:
+    """A configuration with which interesting things happen to a few rows."""
+    return JobConfig(
+        parallelism=parallelism,
+        batch_rows=random.choice((1, 2, 3, 5, 16, 1024)),
+        key_groups=random.choice((16, 64)) if parallelism <= 16 else 1024,
+        checkpoint_interval=random.choice((None, "1ms", "20ms", "500ms")),
+        credit_batches=random.choice((1, 2, 16)),
+        combine=random.random() < 0.5,
+        metrics=random.random() < 0.5,
+    )
+
+
+class _Simulation:
+    def __init__(self, plan: Plan, config: JobConfig, random: Random, actions: Sequence[Action]) -> None:
+        self.trace: deque[tuple[str, str]] = deque(maxlen=TRACE)
+        self._actions, self._random = actions, random
+        self._sources = [c.operator.source for stage in plan.stages for c in stage.chain if isinstance(c.operator, Read)]
+        self._rows: dict[str, list[dict[str, Any]]] = {}
+        sinks = self._list_sinks(plan)
+        channels = {spec.id: Channel(spec) for spec in plan.channels}
+        workers = {task.name: Worker(_with_sinks(task, sinks), channels, config.credit_batches) for task in plan.tasks}
+        interval = None if config.checkpoint_interval is None else seconds(config.checkpoint_interval)
+        core = JobCore(plan, checkpoint_interval=interval)
+        self.world = World(random, channels, workers, Coordinator(core, workers, sinks))
+        self._sinks = sinks
+        self._schedule = _Schedule(random)
+
+    def run(self, seed: int, max_steps: int) -> SimulationResult:
+        world, picked = self.world, Counter[str]()
+        connectors: list[Source | Sink] = [*self._sinks.values(), *self._sources]
+        try:
+            for connector in connectors:
+                connector.start()
+            self._run(picked, max_steps)
+        finally:
+            for worker in world.workers.values():
+                worker.close()
+            for connector in connectors:
+                connector.stop()
+        core = world.coordinator.core
+        if core.error is not None:
+            raise core.error
+        if core.state is JobState.FINISHED:
+            self._check_leftovers()
+        return SimulationResult(seed, core.state, self._rows, core.completed_checkpoints, self._late_records(), dict(picked))
+
+    def _run(self, picked: Counter[str], max_steps: int) -> None:
+        world, alone = self.world, 0
+        for _ in range(max_steps):
+            if world.coordinator.over:
+                return
+            choices = [choice for action in self._actions for choice in action(world)]
+            alone = alone + 1 if all(choice.who == TIME for choice in choices) else 0
+            if alone > STUCK_AFTER:
+                raise SimulationError(self._standstill("is stuck: nothing but time passes"))
+            choice = self._schedule.pick(choices)
+            picked[choice.kind] += 1
+            self.trace.append((choice.who, choice.kind))
+            choice.run(*choice.arguments)
+        raise SimulationError(self._standstill(f"has not ended within {max_steps} steps"))
+
+    def _standstill(self, what: str) -> str:
+        core = self.world.coordinator.core
+        lines = [f"{name} waits for {worker.waits_for()}" for name, worker in self.world.workers.items()]
+        return "\n  ".join([f"the job `{core.name}`, {core.state.value}, {what}", *lines])
+
+    def _check_leftovers(self) -> None:
+        left = [f"{name} {what}" for name, worker in self.world.workers.items() for what in worker.leftovers()]
+        if left:
+            raise SimulationError("\n  ".join(["the job has finished, but:", *left]))
+
+    def _late_records(self) -> dict[str, int]:
+        late: Counter[str] = Counter()
+        for worker in self.world.workers.values():
+            for chained, operator in zip(worker.spec.chain, worker.task.operators, strict=True):
+                if isinstance(operator, AggregateWindows) and worker.started:
+                    late[chained.name] += operator.late_records
+        return dict(late)
+
+    def _list_sinks(self, plan: Plan) -> dict[str, Sink]:
+        sinks: dict[str, Sink] = {}
+        for stage in plan.stages:
+            for chained in stage.chain:
+                if isinstance(chained.operator, Write):
+                    self._rows[chained.name] = []
+                    sinks[chained.name] = to_list(self._rows[chained.name], name=chained.name)
+        return sinks
+
+
+class _Schedule:
+    """Picks by weight: every kind of action has a pace of its own in this run, some workers are slow, and there are bursts."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._pace: dict[str, float] = {}
+        self._time_share = random.choice((0.01, 0.1, 0.4))
+        self._busy, self._left = "", 0
+
+    def pick(self, choices: Sequence[Choice]) -> Choice:
+        """One of the choices; time passes in a fixed share of the steps, whatever else is possible."""
+        random = self._random
+        others = [choice for choice in choices if choice.who != TIME]
+        if not others or (len(others) < len(choices) and random.random() < self._time_share):
+            return random.choice([choice for choice in choices if choice.who == TIME])
+        if self._left:
+            self._left -= 1
+            others = [choice for choice in others if choice.who == self._busy] or others
+        choice = random.choices(others, [self._of_kind(c.kind) * self._of_worker(c.who) for c in others])[0]
+        if not self._left and random.random() < 0.02:
+            self._busy, self._left = choice.who, random.randint(2, 30)
+        return choice
+
+    def _of_kind(self, kind: str) -> float:
+        if kind not in self._pace:
+            self._pace[kind] = float(10 ** -self._random.uniform(0, 2))
+        return self._pace[kind]
+
+    def _of_worker(self, who: str) -> float:
+        if who not in self._pace:
+            self._pace[who] = 0.02 if self._random.random() < 0.2 else 1.0
+        return self._pace[who]
+
+
+def _with_sinks(task: TaskSpec, sinks: Mapping[str, Sink]) -> TaskSpec:
+    chain = tuple(replace(c, operator=Write(sinks[c.name])) if isinstance(c.operator, Write) else c for c in task.chain)
+    return replace(task, chain=chain)

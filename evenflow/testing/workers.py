@@ -1,0 +1,141 @@
+"""A worker of the simulation: the task that runs on Ray too, with a reader that is polled when the schedule says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..engine.errors import EvenflowError
+from ..engine.exchange import Sent
+from ..engine.operators.aggregate_windows import AggregateWindows
+from ..engine.operators.read import Read
+from ..engine.source import SourceReader
+from ..engine.task import Consumed, Effect, Finished, Latency, Prepared, TaskCore, TaskSpec
+from ..scheduler.messages import BeginCheckpoint, Command, Failed, Shutdown, StopSource
+from .network import Channel, Mailbox
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """From a worker: its task has started."""
+
+
+SimulatedReport = Ready | Prepared | Finished | Failed
+
+
+class Worker:
+    """`inputs` and `outputs` by channel id; with `credit` batches under way on an output the worker waits."""
+
+    def __init__(self, spec: TaskSpec, channels: Mapping[int, Channel], credit: int) -> None:
+        self.spec, self.name = spec, spec.name
+        self.task = TaskCore(spec)
+        self.inputs = {id_: channels[id_] for id_ in spec.inputs}
+        self.outputs = {id_: channels[id_] for exchange in spec.exchanges for id_ in exchange.channels}
+        self.commands: Mailbox[Command] = Mailbox()
+        self.reports: Mailbox[SimulatedReport] = Mailbox()
+        self.started = False
+        self.over = False
+        self._credit = credit
+        self._reader: SourceReader | None = None
+
+    @property
+    def may_take(self) -> bool:
+        """Whether it may process something: it runs, and has credit on every output."""
+        return self.started and not self.over and all(c.batches < self._credit for c in self.outputs.values())
+
+    @property
+    def may_poll(self) -> bool:
+        """Whether it is a source that may be polled."""
+        return self._reader is not None and self.may_take
+
+    def open(self, now: float) -> None:
+        """Start the task."""
+        self.task.open()
+        head = self.spec.chain[0].operator
+        if isinstance(head, Read):
+            self._reader = head.source.reader(self.spec.index, self.spec.parallelism)
+        self.started = True
+        self.reports.post(Ready())
+
+    def receive(self, channel: Channel, now: float) -> None:
+        """Take the oldest element of an input."""
+        try:
+            self._carry_out(self.task.receive(channel.spec.id, channel.take(), now))
+        except EvenflowError as error:
+            self._fail(error)
+
+    def poll(self, max_rows: int, mark: bool, now: float) -> None:
+        """Poll the source once, perhaps behind a latency mark."""
+        reader = self._reader
+        if reader is None:
+            return
+        try:
+            batch = reader.poll(max_rows)
+            if mark:
+                self._carry_out(self.task.mark(0, now))
+            self._carry_out(self.task.polled(batch, reader.watermark(), now))
+            if batch is None and reader.finished:
+                self._carry_out(self.task.exhausted(now))
+        except EvenflowError as error:
+            self._fail(error)
+
+    def flush(self, now: float) -> None:
+        """Let the buffers go."""
+        self._carry_out(self.task.idle(now))
+
+    def obey(self, command: Command, now: float) -> None:
+        """Carry out a command; one that comes too late for a source is nothing to it."""
+        if isinstance(command, Shutdown):
+            self.over = True
+        elif self._reader is None or self.over:
+            return
+        elif isinstance(command, BeginCheckpoint):
+            self._carry_out(self.task.barrier(command.checkpoint, now))
+        elif isinstance(command, StopSource):
+            self._carry_out(self.task.exhausted(now))
+
+    def close(self) -> None:
+        """Let go of the reader and the sinks."""
+        self.task.close()
+        if self._reader is not None:
+            self._reader.close()
+
+    def waits_for(self) -> str:
+        """What keeps it from going on, for people."""
+        if not self.started:
+            return "to be started"
+        if self.over:
+            return "nothing, it is over"
+        full = [c.spec.receiver for c in self.outputs.values() if c.batches >= self._credit]
+        if full:
+            return f"credit from {', '.join(sorted(set(full)))}"
+        if self._reader is not None:
+            return f"its source, which is {'finished' if self._reader.finished else 'not finished'}"
+        waiting = [c.spec.sender for c in self.inputs.values() if not c.elements and not c.ended]
+        return f"input from {', '.join(sorted(set(waiting))) or 'nobody'}"
+
+    def leftovers(self) -> list[str]:
+        """What a task that has finished must not have any more."""
+        held = self.task.held_elements
+        panes = [c.name for c, o in zip(self.spec.chain, self.task.operators, strict=True) if isinstance(o, AggregateWindows) and o.panes]
+        return [
+            *(["is not finished"] if not self.task.finished else []),
+            *(["has rows or signals in its buffers"] if self.task.waits else []),
+            *([f"holds back {held} elements"] if held else []),
+            *(f"has panes in `{name}`" for name in panes),
+            *(f"has {len(c.elements)} elements from {c.spec.sender} before it" for c in self.inputs.values() if c.elements),
+        ]
+
+    def _carry_out(self, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Sent):
+                self.outputs[effect.channel].send(effect.element)
+            elif isinstance(effect, Consumed):
+                self.inputs[effect.channel].consumed()
+            elif not isinstance(effect, Latency):
+                self.over = self.over or isinstance(effect, Finished)
+                self.reports.post(effect)
+
+    def _fail(self, error: EvenflowError) -> None:
+        self.over = True
+        self.reports.post(Failed(error))
