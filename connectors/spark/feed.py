@@ -1,0 +1,174 @@
+"""How Spark fills an exchange folder: a streaming query, or a job that writes a DataFrame once.
+
+Both run beside the driver's own work and end with an end marker in the folder, which names the last batch or the failure.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import threading
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...engine.errors import ConnectorError
+from .exchange import End, Exchange
+from .session import WriteSettings, finishes_within, problem_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+Trigger = Callable[["DataStreamWriter"], "DataStreamWriter"]
+
+STOP_SECONDS = 60.0
+
+
+class Feed(ABC):
+    """Fills `exchange` from `df`. `start` and `stop` are called once each, on the driver."""
+
+    def __init__(self, df: DataFrame, exchange: Exchange, max_rows_per_file: int, operator: str) -> None:
+        self._df, self._exchange, self._max_rows_per_file, self._operator = df, exchange, max_rows_per_file, operator
+        self._settings = WriteSettings(df.sparkSession)
+        self._failure: str | None = None
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name=f"evenflow-{operator}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to fill the folder; returns before there is data. Raises ConnectorError."""
+        self._check()
+        self._exchange.create()
+        self._exchange.reopen()
+        self._settings.hold()
+        try:
+            self._begin()
+        except Exception as error:
+            self._settings.release()
+            raise ConnectorError(f"operator `{self._operator}`: Spark can't write {self._exchange.folder}: {problem_of(error)}") from error
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it, if it hasn't, and wait up to `STOP_SECONDS` for that. Doesn't raise."""
+        if self._thread.is_alive():
+            self._stopping = True
+            finishes_within(STOP_SECONDS, self._interrupt)
+            self._thread.join(STOP_SECONDS)
+
+    def failure(self) -> str | None:
+        return self._failure
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except Exception as error:  # noqa: BLE001 -- whatever ends the thread must reach the readers, or they wait for ever
+            if not self._stopping:
+                self._failure = problem_of(error)
+        finally:
+            self._settings.release()
+        if not self._stopping:
+            latest = self._exchange.latest()
+            self._exchange.finish(End(-1 if latest is None else latest, self._failure))
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Raises ConnectorError if the folder can't be filled from this DataFrame."""
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """What must have happened before `start` returns."""
+
+    @abstractmethod
+    def _work(self) -> None:
+        """Returns when all is committed, raises what went wrong; in a thread of its own."""
+
+    @abstractmethod
+    def _interrupt(self) -> None:
+        """Make `_work` return or raise soon."""
+
+
+class StreamFeed(Feed):
+    """Spark's streaming file sink writes the folder and its log. Whoever stops the query ends the stream in order."""
+
+    def __init__(
+        self,
+        df: DataFrame,
+        exchange: Exchange,
+        max_rows_per_file: int,
+        operator: str,
+        *,
+        trigger: Trigger,
+        checkpoint: str | None,
+    ) -> None:
+        super().__init__(df, exchange, max_rows_per_file, operator)
+        self._trigger, self._checkpoint = trigger, checkpoint or str(exchange.own / "checkpoint")
+        self._query: StreamingQuery | None = None
+
+    def _check(self) -> None:
+        if "://" in self._checkpoint:
+            return
+        begun = any(Path(self._checkpoint, "offsets").glob("[0-9]*"))
+        if not begun and self._exchange.latest() is not None:
+            raise ConnectorError(
+                f"operator `{self._operator}`: {self._exchange.folder} has the output of a query whose checkpoint is not in "
+                f"{self._checkpoint}; Spark would skip the first batches of a new query: give that query's checkpoint=, or an empty path="
+            )
+        if any(Path(self._checkpoint, "commits").glob("[0-9]*")) and self._exchange.latest() is None:
+            raise ConnectorError(
+                f"operator `{self._operator}`: the checkpoint {self._checkpoint} is of a query that did not write into "
+                f"{self._exchange.folder}; give that path=, or an empty checkpoint="
+            )
+
+    def _begin(self) -> None:
+        writer = self._df.writeStream.format("parquet").outputMode("append")
+        writer = writer.option("path", f"file://{self._exchange.folder}").option("checkpointLocation", self._checkpoint)
+        writer = writer.option("maxRecordsPerFile", str(self._max_rows_per_file))
+        self._query = self._trigger(writer).start()
+
+    def _work(self) -> None:
+        assert self._query is not None
+        self._query.awaitTermination()  # ends when the query does, and `_interrupt` ends the query
+
+    def _interrupt(self) -> None:
+        assert self._query is not None
+        self._query.stop()
+
+
+class BatchFeed(Feed):
+    """A job writes the DataFrame into a subfolder, and its files then become the log's only batch."""
+
+    def __init__(self, df: DataFrame, exchange: Exchange, max_rows_per_file: int, operator: str) -> None:
+        super().__init__(df, exchange, max_rows_per_file, operator)
+        self._tag = f"evenflow-{uuid.uuid4().hex}"
+
+    def _check(self) -> None:
+        if self._exchange.latest() is not None:
+            raise ConnectorError(
+                f"operator `{self._operator}`: {self._exchange.folder} holds data already; give an empty path=, or read it with reuse=True"
+            )
+
+    def _begin(self) -> None:
+        """Nothing: the thread does it all."""
+
+    def _work(self) -> None:
+        folder = self._exchange.folder / f"batch-{uuid.uuid4().hex[:12]}"
+        spark = self._df.sparkSession
+        spark.addTag(self._tag)
+        try:
+            self._df.write.option("maxRecordsPerFile", self._max_rows_per_file).parquet(f"file://{folder}")
+            self._exchange.publish(0, sorted(folder.glob("*.parquet"), key=_part_order))
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    def _interrupt(self) -> None:
+        self._df.sparkSession.interruptTag(self._tag)
+
+
+def _part_order(path: Path) -> tuple[int, ...]:
+    """Partition and chunk of a file that Spark wrote: `part-00001-<uuid>-c1000.snappy.parquet` comes after its `c999`."""
+    match = re.match(r"part-(\d+)-.*-c(\d+)\b", path.name)
+    return (int(match[1]), int(match[2])) if match else ()

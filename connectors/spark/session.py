@@ -1,0 +1,72 @@
+"""What the connectors need of a Spark session: settings that hold while they write, and errors without the JVM's stack.
+
+Settings are counted per session: the first who needs them puts them in place, the last who is done restores what was there before.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WRITE_SETTINGS = {
+    # Spark's default, INT96, has no statistics, and the watermark of unread files comes from these.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # A reader that goes on from a checkpoint needs the log as it was; its files are small.
+    "spark.sql.streaming.fileSink.log.deletion": "false",
+}
+
+_lock = threading.Lock()
+_held: dict[int, tuple[int, dict[str, str | None]]] = {}
+
+
+class WriteSettings:
+    """Holds `WRITE_SETTINGS` in a session from `hold` to `release`; both may be called once."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def hold(self) -> None:
+        with _lock:
+            count, before = _held.get(id(self._spark), (0, {}))
+            if count == 0:
+                before = {key: self._spark.conf.get(key, None) for key in WRITE_SETTINGS}
+                for key, value in WRITE_SETTINGS.items():
+                    self._spark.conf.set(key, value)
+            _held[id(self._spark)] = (count + 1, before)
+
+    def release(self) -> None:
+        with _lock:
+            count, before = _held.pop(id(self._spark))
+            if count > 1:
+                _held[id(self._spark)] = (count - 1, before)
+                return
+            for key, value in before.items():
+                if value is None:
+                    self._spark.conf.unset(key)
+                else:
+                    self._spark.conf.set(key, value)
+
+
+def problem_of(error: BaseException, limit: int = 2_000) -> str:
+    """What Spark says went wrong, without the JVM's stack trace."""
+    text = str(error).split("JVM stacktrace:")[0].split("\n\tat ")[0].strip()
+    return f"{type(error).__name__}: {text[:limit]}"
+
+
+def finishes_within(seconds: float, call: Callable[[], object]) -> bool:
+    """Whether `call`, made in a thread of its own, returned or raised in time. For calls into Spark that have no bound of their own."""
+
+    def quiet() -> None:
+        try:
+            call()
+        except Exception:  # noqa: BLE001 -- the session may be gone already, and that is as good
+            return
+
+    thread = threading.Thread(target=quiet, name="evenflow-spark-call", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return not thread.is_alive()

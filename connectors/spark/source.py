@@ -1,0 +1,133 @@
+"""Spark as a source: a DataFrame, streaming or not, becomes files in an exchange folder, and the workers read these as they are committed.
+
+The records of a committed batch are seen whole or not at all, and in the same order by every reader, so that a position in the log is
+all that a checkpoint needs.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...engine.duration import Duration, microseconds
+from ...engine.errors import FlowError
+from ...engine.event_time import EventTime
+from ...engine.source import Source
+from .exchange import End, Exchange
+from .feed import BatchFeed, Feed, StreamFeed, Trigger
+from .tail import TailReader
+from .types import engine_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MAX_ROWS_PER_FILE = 1_000_000
+
+
+def from_spark(
+    df: DataFrame,
+    *,
+    event_time: str | None = None,
+    unit: str = "ms",
+    max_delay: Duration = 0,
+    path: str | Path | None = None,
+    trigger: Duration | None = None,
+    checkpoint: str | None = None,
+    max_rows_per_file: int = MAX_ROWS_PER_FILE,
+    reuse: bool = False,
+    name: str = "from_spark",
+) -> SparkSource:
+    """Rows of a Spark DataFrame, exactly once.
+
+    A streaming `df` becomes a streaming query that runs as long as the job. `trigger` is the time between two micro-batches (default: each
+    as soon as the one before is done), or "availableNow": the stream then ends with what there is at the start. It also ends when the
+    query is stopped. `checkpoint` is the query's checkpoint location, by default beside the data in `path`. A batch `df` is written
+    once, and the stream ends with its last row; `reuse` reads what an earlier run wrote to `path` instead of writing it again.
+
+    `path` is a folder that Spark and all workers reach by that path, kept afterwards: a job that goes on from a checkpoint of an earlier
+    run needs it. Without it, a temporary folder of this machine is used and removed. A file holds at most `max_rows_per_file` rows,
+    and is what one worker reads at a time.
+
+    `event_time` names the event time column: timestamps, dates, or integers that count `unit` since the Unix epoch. A row may be up to
+    `max_delay` older than one before it: in its file, and in all earlier micro-batches.
+
+    The start of the job raises ConnectorError for a missing event time column, a column type that Arrow lacks, and a folder that
+    holds something else.
+    """
+    spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
+    if max_rows_per_file < 1:
+        raise FlowError(f"operator `{name}`: max_rows_per_file is {max_rows_per_file}; it must be at least 1")
+    streaming = df.isStreaming
+    for option, given in (("trigger", trigger is not None), ("checkpoint", checkpoint is not None)):
+        if given and not streaming:
+            raise FlowError(f"operator `{name}`: {option}= is for streaming DataFrames, and this one is not")
+    if reuse and (streaming or path is None):
+        raise FlowError(f"operator `{name}`: reuse=True is for a batch DataFrame with a path=")
+    return SparkSource(df, spec, path, _trigger(trigger, name), checkpoint, max_rows_per_file, reuse, name)
+
+
+class SparkSource(Source):
+    """See `from_spark`. What is sent to the workers knows the folder and the schema, and nothing of Spark."""
+
+    guarantee = "exactly once (seeks to the checkpointed file and row of Spark's output log)"
+
+    def __init__(
+        self,
+        df: DataFrame,
+        event_time: EventTime | None,
+        path: str | Path | None,
+        trigger: Trigger,
+        checkpoint: str | None,
+        max_rows_per_file: int,
+        reuse: bool,
+        name: str,
+    ) -> None:
+        self.name, self._event_time, self._reuse = name, event_time, reuse
+        self._temporary = path is None
+        self._exchange = Exchange(path or Path(tempfile.gettempdir(), f"evenflow-exchange-{uuid.uuid4().hex}"))
+        self._schema = engine_schema(df.schema, name)
+        self._feed: Feed | None
+        if df.isStreaming:
+            self._feed = StreamFeed(df, self._exchange, max_rows_per_file, name, trigger=trigger, checkpoint=checkpoint)
+        else:
+            self._feed = BatchFeed(df, self._exchange, max_rows_per_file, name)
+
+    def start(self) -> None:
+        if self._event_time is not None:
+            self._event_time.check(self._schema, self.name)
+        written = self._exchange.latest()
+        if self._reuse and written is not None:
+            self._exchange.finish(End(written))
+            self._feed = None
+        if self._feed is not None:
+            self._feed.start()
+
+    def stop(self) -> None:
+        if self._feed is not None:
+            self._feed.stop()
+        if self._temporary:
+            shutil.rmtree(self._exchange.folder, ignore_errors=True)
+
+    def failure(self) -> str | None:
+        problem = None if self._feed is None else self._feed.failure()
+        return None if problem is None else f"operator `{self.name}`: Spark failed: {problem}"
+
+    def reader(self, index: int, parallelism: int) -> TailReader:
+        return TailReader(
+            self._exchange, self._schema, operator=self.name, index=index, parallelism=parallelism, event_time=self._event_time
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_feed": None}
+
+
+def _trigger(trigger: Duration | None, name: str) -> Trigger:
+    if trigger is None:
+        return lambda writer: writer
+    if trigger == "availableNow":
+        return lambda writer: writer.trigger(availableNow=True)
+    interval = f"{microseconds(trigger, f'operator `{name}`: trigger') // 1_000} milliseconds"
+    return lambda writer: writer.trigger(processingTime=interval)

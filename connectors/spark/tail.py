@@ -1,0 +1,95 @@
+"""A reader that follows the log of an exchange folder: every file of every committed batch, in log order.
+
+All workers list the same files and number them the same, and each reads its own. A worker that got no file of a batch still knows how
+far event time came in it, so that its watermark goes on.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from ...engine.errors import ConnectorError
+from ...engine.event_time import EventTime
+from ..row_groups import open_parquet, read_row_groups, time_bounds
+from ..splits import Split, SplitReader
+from .exchange import Exchange
+from .log_file import LogFile
+from .types import as_engine
+
+IDLE_SECONDS = 0.05
+"""How often a reader without work looks for a new batch: well below the time that Spark needs for one."""
+
+
+class TailReader(SplitReader):
+    """One worker's share of the files that an exchange folder's log names, until the end marker.
+
+    Its position holds the first batch that it has not read to the end, and the number of that batch's first file; earlier batches
+    aren't looked at again.
+    """
+
+    def __init__(
+        self, exchange: Exchange, schema: pa.Schema, *, operator: str, index: int, parallelism: int, event_time: EventTime | None
+    ) -> None:
+        self._exchange, self._schema = exchange, schema
+        self._batch, self._ordinal = 0, 0
+        self._listed: deque[tuple[int, int]] = deque()
+        super().__init__(operator, [], self._rows, index=index, parallelism=parallelism, event_time=event_time, complete=False)
+
+    def discover(self) -> None:
+        # The marker is read before the log: all batches that it speaks of are then there to be seen.
+        end = self._exchange.end()
+        if end is not None and end.failure is not None:
+            raise ConnectorError(f"operator `{self._operator}`: Spark failed: {end.failure}")
+        while not self._unread:
+            files = self._exchange.added(self._batch)
+            if files is None:
+                self._expect_none_later(None if end is None else end.last)
+                self._next_ordinal = max(self._next_ordinal, self._ordinal)
+                if end is not None:
+                    self.complete()
+                return
+            self._listed.append((self._batch, self._ordinal))
+            self.extend([self._split(file, self._ordinal + number) for number, file in enumerate(files)])
+            self._batch += 1
+            self._ordinal += len(files)
+
+    def position(self) -> dict[str, Any]:
+        read_to = super().position()
+        starts = [*self._listed, (self._batch, self._ordinal)]
+        while len(starts) > 1 and starts[1][1] <= read_to["ordinal"]:
+            starts.pop(0)
+            self._listed.popleft()
+        batch, first = starts[0]
+        return {**read_to, "batch": batch, "first": first}
+
+    def seek(self, position: Any) -> None:
+        super().seek(position)
+        self._batch, self._ordinal = position["batch"], position["first"]
+
+    def ready_in(self) -> float:
+        return IDLE_SECONDS
+
+    def _expect_none_later(self, last: int | None) -> None:
+        """The next batch isn't there: no later one may be."""
+        latest = self._exchange.latest() if last is None else last
+        if latest is not None and latest > self._batch and self._exchange.added(self._batch) is None:
+            raise ConnectorError(
+                f"operator `{self._operator}`: batch {self._batch} is missing in {self._exchange.log}, though batch {latest} is there; "
+                "Spark removes old log files unless spark.sql.streaming.fileSink.log.deletion is false; "
+                "restore it, or start with an empty folder"
+            )
+
+    def _split(self, file: LogFile, ordinal: int) -> Split:
+        if self._event_time is None:
+            return Split(file.path, ordinal)
+        with open_parquet(file.path, self._operator) as parquet:
+            low, high = time_bounds(parquet.metadata, self._event_time)
+        return Split(file.path, ordinal, min_time=low, max_time=high)
+
+    def _rows(self, split: Split, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        for rows in read_row_groups(split, batch_rows, operator=self._operator):
+            yield as_engine(rows, self._schema)

@@ -1,0 +1,39 @@
+"""Drives sources by hand, as a worker would."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from evenflow.engine.batch import Batch
+from evenflow.engine.source import Source, SourceReader
+
+
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
+    """Spark commits when it is ready; tests wait for what it did, with a bound."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
+        time.sleep(0.02)
+
+
+def batches_of(reader: SourceReader, max_rows: int = 1_000, seconds: float = 60) -> Iterator[Batch]:
+    """What the reader gives until it is finished."""
+    deadline = time.monotonic() + seconds
+    while not reader.finished:
+        batch = reader.poll(max_rows)
+        if batch is None:
+            assert time.monotonic() < deadline, f"the reader was not finished within {seconds} s"
+            time.sleep(reader.ready_in())
+        else:
+            yield batch
+
+
+def rows_of(source: Source, parallelism: int = 1) -> list[dict[str, object]]:
+    """All rows of a source, by running it to its end."""
+    source.start()
+    try:
+        readers = [source.reader(index, parallelism) for index in range(parallelism)]
+        return [row for reader in readers for batch in batches_of(reader) for row in batch.to_rows()]
+    finally:
+        source.stop()
