@@ -5,7 +5,6 @@ Ray's threads call in, a thread of our own keeps time; one lock lets one of them
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from collections.abc import Sequence
@@ -22,8 +21,9 @@ from ..scheduler.config import JobConfig
 from ..scheduler.messages import Command, InOrder, Report
 from ..scheduler.metrics import WorkerFigures
 from .prometheus import MetricsServer
+from .security import Security
+from .socket_folder import SocketFolder
 from .supervisor import JobStatus, Progress, Supervisor
-from .transport import Security
 from .worker import Worker
 
 NAMESPACE = "evenflow"
@@ -62,7 +62,8 @@ class Coordinator:
         tasks = self._plan.tasks
         for task in tasks:
             self._workers[task.name] = self._start_actor(task.name, me)
-        deployed = [self._workers[task.name].deploy.remote(task, self._config) for task in tasks]
+        across_nodes = sum(node["Alive"] for node in ray.nodes()) > 1
+        deployed = [self._workers[task.name].deploy.remote(task, self._config, across_nodes=across_nodes) for task in tasks]
         names = [task.name for task in tasks]
         addresses = dict(zip(names, self._await(deployed, names, deadline, "start"), strict=True))
         connected = []
@@ -178,5 +179,5 @@ class Coordinator:
         for worker in self._workers.values():
             ray.kill(worker)
         self._metrics.close()
-        shutil.rmtree(self._security.folder, ignore_errors=True)
+        SocketFolder(self._security.job).remove()
         self._closed.set()

@@ -1,4 +1,4 @@
-"""Column types on a channel: plain Arrow types without metadata, so that reading one never runs code.
+"""Column types on a channel: plain Arrow types without foreign metadata, so that reading one never runs code.
 
 Arrow hands an extension type that it reads to whatever Python class is registered under its name, and some of those
 unpickle. So extension types are never sent, and a schema that names one is refused before Arrow sees it. Dictionaries are sent as
@@ -13,20 +13,25 @@ from __future__ import annotations
 import pyarrow as pa
 
 from ..engine.errors import ProtocolError
+from ..engine.summary import INPUT
 
 MAX_SCHEMA_BYTES = 1 << 20
 _EXTENSION = b"ARROW:extension:"
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The names, plain types and nullability of `schema`. Raises TypeError naming a column that can't be sent."""
+    """The names, plain types and nullability of `schema`, and of its metadata only what summaries say about their input.
+
+    Raises TypeError naming a column that can't be sent.
+    """
     fields = []
     for field in schema:
         try:
             fields.append(pa.field(field.name, plain_type(field.type), field.nullable))
         except TypeError as error:
             raise TypeError(f"column `{field.name}` {error}") from error
-    return pa.schema(fields)
+    metadata = schema.metadata or {}
+    return pa.schema(fields, metadata={INPUT: metadata[INPUT]} if INPUT in metadata else None)
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:

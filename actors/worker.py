@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import Any
 
+import ray
+
 from ..engine.duration import seconds
 from ..engine.elements import Element
 from ..engine.errors import ProtocolError
@@ -19,8 +21,11 @@ from ..engine.plan import ChannelSpec
 from ..engine.task import TaskSpec
 from ..scheduler.config import JobConfig
 from ..scheduler.messages import Command, InOrder, Report, Shutdown
+from .address import Address
+from .credit import ChannelLimits
 from .runner import Runner
-from .transport import Address, ChannelLimits, Security, Transport
+from .security import Security
+from .transport import Transport
 
 TURN = 64
 """Elements that a worker takes before it looks at its sockets and commands again."""
@@ -41,18 +46,19 @@ class Worker:
         self._reported = 0
         self._rest = 0.0
 
-    def deploy(self, spec: TaskSpec, config: JobConfig) -> Address:
-        """Bind the sockets; returns where this worker can be reached."""
+    def deploy(self, spec: TaskSpec, config: JobConfig, *, across_nodes: bool) -> Address:
+        """Bind the sockets, to more than loopback only if the job has workers on other nodes; returns where this worker can be reached."""
         self._spec, self._config = spec, config
         limits = ChannelLimits(config.credit_batches, config.credit_bytes)
-        self._transport = Transport(f"{self._job}/{spec.name}", self._attempt, self._security, limits)
+        host = ray.util.get_node_ip_address() if across_nodes else "127.0.0.1"
+        self._transport = Transport(f"{self._job}/{spec.name}", self._attempt, self._security, limits, host=host)
         return self._transport.address
 
     def connect(self, addresses: Mapping[str, Address], channels: tuple[ChannelSpec, ...]) -> None:
         """Open the channels: `channels` are those that begin or end here."""
         for channel in channels:
             if channel.receiver == self._spec.name:
-                self._transport.accept(channel.id, channel.sender)
+                self._transport.accept(channel.id, f"{self._job}/{channel.sender}")
             if channel.sender == self._spec.name:
                 self._transport.connect(channel.id, addresses[channel.receiver])
 

@@ -21,7 +21,8 @@ from .keys import encode_keys
 
 ROWS = "__rows"
 PANE = "__pane"
-_INPUT = b"evenflow.input"
+INPUT = b"evenflow.input"
+"""Schema metadata of a summary: the Arrow schema of the columns that were summarised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ class Summariser:
         if self.input is None:
             raise ValueError("a summariser that saw no batch has nothing to send")
         fields = [self.input.field(name) for name in self.columns]
-        metadata = {_INPUT: pa.schema(fields).serialize().to_pybytes()}
+        metadata = {INPUT: pa.schema(fields).serialize().to_pybytes()}
         schema = pa.schema([(n, c.type) for n, c in zip(names, columns, strict=True)], metadata=metadata)
         return Batch(pa.RecordBatch.from_arrays(columns, schema=schema), times)
 
@@ -110,7 +111,7 @@ class Summariser:
         """What `to_batch` made: the summary and its panes."""
         rows = batch.rows
         if self.input is None:
-            self.bind(pa.ipc.read_schema(pa.py_buffer(rows.schema.metadata[_INPUT])))
+            self.bind(pa.ipc.read_schema(pa.py_buffer(rows.schema.metadata[INPUT])))
         names = rows.schema.names
         panes = rows.column(PANE).to_numpy() if PANE in names else None
         at, parts = names.index(ROWS) + 1, []
