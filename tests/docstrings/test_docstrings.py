@@ -37,9 +37,17 @@ def failures(module: ModuleType) -> tuple[str, int]:
     return "".join(differences), runner.tries
 
 
+@pytest.fixture
+def swept_temporary_folder(monkeypatch):
+    """What the examples make is swept with it. Not `tmp_path`, whose long names leave no room for the path of a Unix socket."""
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield
+
+
+@pytest.mark.usefixtures("swept_temporary_folder")
 @pytest.mark.parametrize("name", modules_with_examples())
-def test_examples_give_what_they_say(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # what an example makes is swept with the test's own folder
+def test_examples_give_what_they_say(name):
     difference, tried = failures(importlib.import_module(name))
     assert tried, f"{name} has a `>>>` that is no example"
     assert not difference, difference
