@@ -11,7 +11,7 @@ import msgpack
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.connectors.csv import read_csv
@@ -103,7 +103,6 @@ def drained(reader: SourceReader, max_rows: int = 3) -> list[int]:
 
 @every_source
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
-@settings(max_examples=15, deadline=None)
 @given(files=streams)
 def test_workers_together_give_every_row_exactly_once(build, parallelism, tmp_path_factory, files):
     source = started(build, files, tmp_path_factory)
@@ -112,7 +111,6 @@ def test_workers_together_give_every_row_exactly_once(build, parallelism, tmp_pa
 
 
 @every_source
-@settings(max_examples=25, deadline=None)
 @given(files=streams, polls=st.integers(0, 12), before=st.integers(1, 5), after=st.integers(1, 5), index=st.integers(0, 1))
 def test_a_reader_goes_on_from_any_position_without_loss_or_repeat(build, tmp_path_factory, files, polls, before, after, index):
     source = started(build, files, tmp_path_factory)
@@ -129,7 +127,6 @@ def test_a_reader_goes_on_from_any_position_without_loss_or_repeat(build, tmp_pa
 
 
 @pytest.mark.parametrize("build", [items, parquet, csv, ndjson, generated])
-@settings(max_examples=25, deadline=None)
 @given(files=streams, max_rows=st.integers(1, 6), parallelism=st.integers(1, 3))
 def test_no_row_is_older_than_a_watermark_before_it_and_the_watermark_never_falls(build, tmp_path_factory, files, max_rows, parallelism):
     source = started(build, files, tmp_path_factory)
