@@ -173,7 +173,7 @@ def _unpack(data: bytes) -> Any:
 
 
 def _extension(value: Any) -> Any:
-    """msgpack has no tuples of its own; without this they would come back as lists."""
+    """A tuple as an extension: msgpack has none of its own, and it would come back as a list."""
     if type(value) is tuple:
         return msgpack.ExtType(_TUPLE, _pack(list(value)))
     raise TypeError(f"{type(value).__name__} is not among them")

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from evenflow.state.hashing import MAX_GROUPS, NULL_HASH, UnhashableKey, combine, group_of, hash64
 from hypothesis import given
 from hypothesis import strategies as st
+
+from evenflow.state.hashing import MAX_GROUPS, NULL_HASH, UnhashableKey, combine, group_of, hash64
 
 INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
 BYTES = [pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(5)]
