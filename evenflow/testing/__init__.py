@@ -1,15 +1,21 @@
 """Testing flows: a simulated run for every seed, and a plain evaluation of the same flow to compare it with.
 
 >>> import evenflow as ef
->>> from evenflow.testing import simulate
->>> flow = ef.Dataflow("squares")
->>> _ = flow.read(ef.from_items([1, 2, 3])).map(lambda row: row["item"] ** 2).write(ef.to_list([]))
->>> sorted(row["item"] for row in simulate(flow, seed=1).rows["to_list"])
-[1, 4, 9]
+>>> from evenflow.testing import check
+>>> def squares():
+...     flow = ef.Dataflow("squares")
+...     flow.read(ef.from_items([1, 2, 3])).map(lambda row: row["item"] ** 2).write(ef.to_list([]))
+...     return flow
+>>> check(squares, seeds=range(10))
 """
 
+from __future__ import annotations
+
 from .actions import ACTIONS, Action, Choice, World
+from .comparison import check
 from .network import SimulationError
+from .oracle import oracle
+from .order import in_order
 from .simulation import SimulationResult, simulate
 
-__all__ = ["ACTIONS", "Action", "Choice", "SimulationError", "SimulationResult", "World", "simulate"]
+__all__ = ["ACTIONS", "Action", "Choice", "SimulationError", "SimulationResult", "World", "check", "in_order", "oracle", "simulate"]

@@ -1,0 +1,159 @@
+"""Simulated runs compared with the oracle: the same rows, however often, whatever the order."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ..dataflow import Dataflow
+from ..engine.aggregates.count import Count
+from ..engine.aggregates.extremes import Extreme
+from ..engine.errors import FlowError
+from ..engine.operators.aggregate_running import AggregateRunning
+from ..engine.sink import Sink
+from ..scheduler.config import JobConfig
+from ..scheduler.job import JobState
+from .actions import ACTIONS, Action
+from .network import SimulationError
+from .oracle import Row, key_of, oracle
+from .simulation import SimulationResult, simulate
+
+
+def check(
+    make_flow: Callable[[], Dataflow],
+    seeds: Iterable[int],
+    *,
+    parallelism: int | Sequence[int] = 2,
+    config: JobConfig | None = None,
+    actions: Sequence[Action] = ACTIONS,
+) -> None:
+    """Simulate the flow once for each seed; every run must finish with the rows that the oracle gives.
+
+    `make_flow` makes the same flow each time it is called. Of several values of `parallelism` the seed chooses one. Rows are compared as
+    multisets, floats to 9 digits. Of running aggregates with `emit="update"` the last row of each key must be the oracle's, and counts and
+    extremes must not go back. Raises SimulationError with what differs and the seed that shows it again; also if records
+    were late, because which ones are depends on the run: give the source a larger `max_delay`.
+
+    >>> import evenflow as ef
+    >>> def word_count():
+    ...     flow = ef.Dataflow("words")
+    ...     words = flow.read(ef.from_items(["a", "b", "a", None]))
+    ...     words.key_by("item").aggregate(n=ef.count()).write(ef.to_list([]))
+    ...     return flow
+    >>> check(word_count, seeds=range(5))
+    """
+    expected = oracle(make_flow())
+    for seed in seeds:
+        workers = parallelism if isinstance(parallelism, int) else parallelism[seed % len(parallelism)]
+        flow = make_flow()
+        try:
+            _compare(flow, workers, expected, simulate(flow, seed, parallelism=workers, config=config, actions=actions))
+        except Exception as error:
+            error.add_note(f"run it again: check(make_flow, seeds=[{seed}], parallelism={workers}, ...)")
+            raise
+
+
+def _compare(flow: Dataflow, parallelism: int, expected: dict[str, list[Row]], result: SimulationResult) -> None:
+    differences = [*_unfinished(result), *_differences(flow, parallelism, expected, result)]
+    if differences:
+        raise SimulationError("\n  ".join([f"the flow `{flow.name}` with seed {result.seed} and {parallelism} workers:", *differences]))
+
+
+def _unfinished(result: SimulationResult) -> list[str]:
+    late = [f"{count} records were late for `{name}`" for name, count in result.late_records.items() if count]
+    return late if result.state is JobState.FINISHED else [f"the job was {result.state.value}", *late]
+
+
+def _differences(flow: Dataflow, parallelism: int, expected: dict[str, list[Row]], result: SimulationResult) -> list[str]:
+    differences = []
+    for node in flow.graph:
+        if isinstance(node.operator, Sink):
+            above = flow.graph.nodes[node.inputs[0].node]
+            rows, wanted = result.rows[node.name], expected[node.name]
+            if isinstance(above.operator, AggregateRunning) and above.operator.updates:
+                if (above.parallelism or parallelism) != (node.parallelism or parallelism):
+                    raise FlowError(
+                        f"the updates of `{above.name}` lose their order on the way to `{node.name}`: give both the same parallelism"
+                    )
+                found = _update_differences(above.operator, rows, wanted)
+            else:
+                found = row_differences(rows, wanted)
+            differences += [f"sink `{node.name}`: {difference}" for difference in found]
+    return differences
+
+
+def row_differences(rows: Sequence[Row], expected: Sequence[Row]) -> list[str]:
+    """How two multisets of rows differ, in words; nothing if they don't.
+
+    >>> row_differences([{"n": 1}, {"n": 1}], [{"n": 1.0}])
+    ["1 row too many, the first: {'n': 1}"]
+    """
+    found, wanted = Counter(map(_hashable, rows)), Counter(map(_hashable, expected))
+    many, few = sorted((found - wanted).elements(), key=_by_size), sorted((wanted - found).elements(), key=_by_size)
+    if len(many) == len(few) and all(map(_close, many, few)):
+        return []
+    differences = []
+    for rows_, what in ((many, "too many"), (few, "missing")):
+        if rows_:
+            differences.append(f"{len(rows_)} row{'s' if len(rows_) > 1 else ''} {what}, the first: {dict(rows_[0])}")
+    return differences
+
+
+def _update_differences(operator: AggregateRunning, rows: Sequence[Row], expected: Sequence[Row]) -> list[str]:
+    differences = row_differences(_last_by_key(rows, operator.keys), _last_by_key(expected, operator.keys))
+    before: dict[tuple[Any, ...], Row] = {}
+    for row in rows:
+        key = key_of(row, operator.keys)
+        if key in before:
+            differences += [
+                f"`{name}` of key {key} went from {before[key][name]} to {row[name]}" for name in _back(operator, before[key], row)
+            ]
+        before[key] = row
+    return differences
+
+
+def _back(operator: AggregateRunning, before: Row, after: Row) -> list[str]:
+    """The counts and extremes that went back, or did not go on."""
+    return [name for name, function in operator.functions.items() if not _goes_on(function, before[name], after[name])]
+
+
+def _goes_on(function: Any, before: Any, after: Any) -> bool:
+    if isinstance(function, Count):
+        return bool(after > before if function.column is None else after >= before)
+    if isinstance(function, Extreme) and before is not None:
+        return after is not None and bool(after >= before if function.largest else after <= before)
+    return True
+
+
+def _last_by_key(rows: Iterable[Row], keys: tuple[str, ...]) -> list[Row]:
+    return list({key_of(row, keys): row for row in rows}.values())
+
+
+def _hashable(value: Any) -> Any:
+    """A row as a tuple that can be counted; NaN equals itself here."""
+    if isinstance(value, dict):
+        return tuple(sorted((name, _hashable(item)) for name, item in value.items()))
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_hashable, value))
+    return "NaN" if isinstance(value, float) and math.isnan(value) else value
+
+
+def _by_size(row: Any) -> tuple[str, str]:
+    """What rows are sorted by: their values without the digits in which floats may differ, then with them."""
+    return _rounded(row), repr(row)
+
+
+def _rounded(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "(" + ",".join(map(_rounded, value)) + ")"
+    return f"{value:.6g}" if isinstance(value, float) else repr(value)
+
+
+def _close(left: Any, right: Any) -> bool:
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return len(left) == len(right) and all(map(_close, left, right))
+    if isinstance(left, float) and isinstance(right, float):
+        return math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-12)
+    return bool(left == right)

@@ -1,0 +1,268 @@
+"""What a flow gives, row by row in plain Python: no batches, no workers, no watermarks, and none of the engine's operators.
+
+Every source is read from its beginning to its end by one reader, and every operator then sees all rows at once in that order. So nothing
+is late here, and a function that depends on the order of a key's rows agrees with a job only if the job keeps that order.
+
+>>> import evenflow as ef
+>>> flow = ef.Dataflow("even")
+>>> _ = flow.read(ef.from_items([1, 2, 3, 4])).filter(lambda row: row["item"] % 2 == 0).write(ef.to_list([], name="even"))
+>>> oracle(flow)
+{'even': [{'item': 2}, {'item': 4}]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..dataflow import Dataflow
+from ..engine.batch import ITEM
+from ..engine.errors import FlowError
+from ..engine.graph import Node
+from ..engine.key_rows import KeyRows
+from ..engine.operators.aggregate_running import AggregateRunning
+from ..engine.operators.aggregate_windows import AggregateWindows
+from ..engine.operators.filter import Filter
+from ..engine.operators.flat_map import FlatMap
+from ..engine.operators.key_by import KeyBy
+from ..engine.operators.map import Map
+from ..engine.operators.map_batches import MapBatches
+from ..engine.operators.project import Project
+from ..engine.operators.stateful_map import StatefulMap
+from ..engine.operators.stateful_map_columns import StatefulMapColumns
+from ..engine.operators.union import Union
+from ..engine.sink import Sink
+from ..engine.source import Source
+from ..engine.windows import Windows
+from .plain_aggregates import aggregated
+
+Row = dict[str, Any]
+
+MAX_ROWS = 1_000_000
+MAX_POLLS = 100_000
+"""A source that gives more rows, or has nothing more often, has no end that is worth waiting for."""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A row and its event time in microseconds, None without event time."""
+
+    row: Row
+    time: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """A whole stream; `schema` where the source's column types are still those of the rows."""
+
+    items: list[Record]
+    schema: pa.Schema | None = None
+
+
+def oracle(flow: Dataflow) -> dict[str, list[Row]]:
+    """The rows of every sink, by the sink's operator name.
+
+    Of running aggregates with `emit="update"` there is an update per row. Raises FlowError for a flow that can't run, whose results depend on
+    how the stream is cut into batches, or that has a source without an end.
+    """
+    flow.graph.check()
+    streams: dict[tuple[int, str], Records] = {}
+    sinks: dict[str, list[Row]] = {}
+    for node in flow.graph.ordered():
+        inputs = [streams[edge.node, edge.port] for edge in node.inputs]
+        if isinstance(node.operator, Sink):
+            sinks[node.name] = [dict(record.row) for record in inputs[0].items]
+            continue
+        _refuse_updates(flow, node)
+        streams[node.id, "out"] = read(node.operator) if isinstance(node.operator, Source) else evaluate(node.operator, inputs)
+        streams[node.id, "late"] = Records([])
+    return sinks
+
+
+def read(source: Source) -> Records:
+    """Everything that a source has, in the order of one reader."""
+    reader, items, schema, polls = source.reader(0, 1), list[Record](), None, 0
+    while not reader.finished:
+        batch = reader.poll(MAX_ROWS)
+        polls += 1
+        if len(items) > MAX_ROWS or polls > MAX_POLLS:
+            raise FlowError(f"source `{source.name}` does not end: it gave {len(items)} rows in {polls} polls; give it an end, and no pace")
+        if batch is not None:
+            times = [None] * batch.num_rows if batch.times is None else batch.times.tolist()
+            items += [Record(row, time) for row, time in zip(batch.rows.to_pylist(), times, strict=True)]
+            schema = batch.rows.schema
+    reader.close()
+    return Records(items, schema)
+
+
+@singledispatch
+def evaluate(operator: Any, inputs: Sequence[Records]) -> Records:  # noqa: ARG001 -- those that know the operator use them
+    """What an operator gives for whole inputs. Register a function here to teach the oracle an operator."""
+    raise FlowError(f"the oracle does not know {type(operator).__name__}: register how it is evaluated with evaluate.register")
+
+
+@evaluate.register
+def _(operator: Map, inputs: Sequence[Records]) -> Records:
+    return Records([Record(_row(operator.function(dict(r.row))), r.time) for r in inputs[0].items], operator.schema)
+
+
+@evaluate.register
+def _(operator: FlatMap, inputs: Sequence[Records]) -> Records:
+    items = [Record(_row(result), r.time) for r in inputs[0].items for result in operator.function(dict(r.row))]
+    return Records(items, operator.schema)
+
+
+@evaluate.register
+def _(operator: Filter, inputs: Sequence[Records]) -> Records:
+    stream, predicate = inputs[0], operator.predicate
+    if not isinstance(predicate, pc.Expression):
+        return Records([r for r in stream.items if predicate(dict(r.row))], stream.schema)
+    table = _table(stream).append_column("__place", pa.array(np.arange(len(stream.items))))
+    kept = table.filter(predicate).column("__place").to_pylist()
+    return Records([stream.items[place] for place in kept], stream.schema)
+
+
+@evaluate.register
+def _(operator: MapBatches, inputs: Sequence[Records]) -> Records:
+    stream = inputs[0]
+    if not stream.items:
+        return Records([])
+    result = operator.function(_table(stream).combine_chunks().to_batches()[0])
+    table = pa.table(result) if isinstance(result, dict) else result
+    times = [r.time for r in stream.items] if table.num_rows == len(stream.items) else [None] * table.num_rows
+    return Records([Record(row, time) for row, time in zip(table.to_pylist(), times, strict=True)], table.schema)
+
+
+@evaluate.register
+def _(operator: Project, inputs: Sequence[Records]) -> Records:
+    rename = operator.rename or {}
+
+    def project(row: Row) -> Row:
+        kept = operator.select if operator.select is not None else tuple(row)
+        return {rename.get(name, name): row[name] for name in kept if name not in operator.drop}
+
+    return Records([Record(project(r.row), r.time) for r in inputs[0].items])
+
+
+@evaluate.register
+def _(_operator: Union, inputs: Sequence[Records]) -> Records:
+    return Records([record for stream in inputs for record in stream.items], inputs[0].schema)
+
+
+@evaluate.register
+def _(operator: KeyBy, inputs: Sequence[Records]) -> Records:
+    return Records([Record({**r.row, operator.column: operator.function(dict(r.row))}, r.time) for r in inputs[0].items])
+
+
+@evaluate.register
+def _(operator: StatefulMap, inputs: Sequence[Records]) -> Records:
+    states: dict[Any, Any] = {}
+    items = []
+    for record in inputs[0].items:
+        key = key_of(record.row, operator.keys)
+        argument = key[0] if len(key) == 1 else key
+        states[argument], result = operator.function(states.get(argument), dict(record.row))
+        if result is not None:
+            items.append(Record(_row(result), record.time))
+    return Records(items, operator.schema)
+
+
+@evaluate.register
+def _(operator: StatefulMapColumns, inputs: Sequence[Records]) -> Records:
+    """A row at a time: that the function gives the same for several at once is a part of what is compared."""
+    stream, items = inputs[0], list[Record]()
+    states: dict[Any, dict[str, Any]] = {}
+    for record in stream.items:
+        key = key_of(record.row, operator.keys)
+        state = states.setdefault(key, {name: np.zeros(1, dtype) for name, dtype in operator.state.items()})
+        table = _table(Records([record], stream.schema))
+        names = operator.columns if operator.columns is not None else table.schema.names
+        rows = KeyRows({name: table.column(name).to_numpy() for name in names}, np.ones(1, np.int64))
+        new, output = operator.function(state, rows)
+        states[key] = {name: np.array(new[name], dtype) for name, dtype in operator.state.items()}
+        if output is not None:
+            items += [Record(row, record.time) for row in pa.table({n: pa.array(c) for n, c in output.items()}).to_pylist()]
+    return Records(items)
+
+
+@evaluate.register
+def _(operator: AggregateWindows, inputs: Sequence[Records]) -> Records:
+    groups: dict[tuple[int, tuple[Any, ...]], list[Record]] = {}
+    for record in inputs[0].items:
+        if record.time is None:
+            raise FlowError("windows need event time: give the source event_time=")
+        for start in window_starts(record.time, operator.windows):
+            groups.setdefault((start, key_of(record.row, operator.keys)), []).append(record)
+    items = []
+    for (start, _), records in groups.items():
+        end = start + operator.windows.size
+        bounds = {"window_start": EPOCH + timedelta(microseconds=start), "window_end": EPOCH + timedelta(microseconds=end)}
+        items.append(Record({**_keys(records, operator.keys), **bounds, **_results(operator, records)}, end - 1))
+    return Records(sorted(items, key=lambda record: record.time or 0))
+
+
+@evaluate.register
+def _(operator: AggregateRunning, inputs: Sequence[Records]) -> Records:
+    groups: dict[tuple[Any, ...], list[Record]] = {}
+    updates = []
+    for record in inputs[0].items:
+        records = groups.setdefault(key_of(record.row, operator.keys), [])
+        records.append(record)
+        if operator.updates:
+            updates.append(Record({**_keys(records, operator.keys), **_results(operator, records)}, record.time))
+    if operator.updates:
+        return Records(updates)
+    return Records([Record({**_keys(records, operator.keys), **_results(operator, records)}, None) for records in groups.values()])
+
+
+def window_starts(time: int, windows: Windows) -> list[int]:
+    """The starts of all windows that a time falls into, by trying every one that could.
+
+    >>> window_starts(7, Windows(size=4, slide=2))
+    [4, 6]
+    """
+    nearest = (time - windows.offset) // windows.slide
+    reach = windows.size // windows.slide + 1
+    starts = [windows.offset + k * windows.slide for k in range(nearest - reach, nearest + 1)]
+    return [start for start in starts if start <= time < start + windows.size]
+
+
+def key_of(row: Row, keys: Iterable[str]) -> tuple[Any, ...]:
+    """The key columns' values; a null is a value like any other."""
+    return tuple(row[name] for name in keys)
+
+
+def _keys(records: Sequence[Record], keys: Iterable[str]) -> Row:
+    return {name: records[0].row[name] for name in keys}
+
+
+def _results(operator: AggregateRunning | AggregateWindows, records: Sequence[Record]) -> Row:
+    pairs = [(record.row, record.time) for record in records]
+    return {name: aggregated(function, pairs) for name, function in operator.functions.items()}
+
+
+def _row(result: Any) -> Row:
+    return dict(result) if isinstance(result, dict) else {ITEM: result}
+
+
+def _table(stream: Records) -> pa.Table:
+    return pa.Table.from_pylist([record.row for record in stream.items], schema=stream.schema)
+
+
+def _refuse_updates(flow: Dataflow, node: Node) -> None:
+    for edge in node.inputs:
+        above = flow.graph.nodes[edge.node]
+        if isinstance(above.operator, AggregateRunning) and above.operator.updates:
+            raise FlowError(
+                f"operator `{node.name}` reads the updates of `{above.name}`, and how many there are depends on how the stream is cut into "
+                'batches: the oracle can follow emit="final", or updates that go straight into a sink'
+            )
