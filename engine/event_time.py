@@ -43,7 +43,8 @@ class EventTime:
             raise ConnectorError(f"operator `{operator}`: no event time column `{self.column}`; there are: {', '.join(schema.names)}")
         kind = schema.field(index).type
         if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
-            raise ConnectorError(f"operator `{operator}`: event time column `{self.column}` is {kind}; expected a timestamp, a date or an integer")
+            expected = "expected a timestamp, a date or an integer"
+            raise ConnectorError(f"operator `{operator}`: event time column `{self.column}` is {kind}; {expected}")
 
     def extract(self, rows: pa.RecordBatch, operator: str) -> Times:
         """Event times of `rows` in microseconds, shape (rows,). Raises ConnectorError for a missing column, a wrong type, a null."""
@@ -65,4 +66,5 @@ class EventTime:
             return times
         if pa.types.is_date(column.type):
             column = column.cast(pa.timestamp("s"))
-        return column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False).view(pa.int64()).to_numpy()
+        stamps: Times = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False).view(pa.int64()).to_numpy()
+        return stamps

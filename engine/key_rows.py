@@ -22,7 +22,8 @@ SHORT = 32
 class KeyRows:
     """`rows[column]`: numpy array, shape (rows,): the first key's rows in arrival order, then the next key's, and so on.
 
-    `lengths`: rows of each key, shape (keys,). `selected`: the last mask that `where` was given. State arrays have one entry per key in the same order.
+    `lengths`: rows of each key, shape (keys,). State arrays have one entry per key in the same order.
+    `selected`: the last mask that `where` was given.
     """
 
     def __init__(self, columns: Mapping[str, Array], lengths: npt.NDArray[np.int64]) -> None:
@@ -40,15 +41,18 @@ class KeyRows:
 
     def spread(self, values: Array) -> Array:
         """A value per key, shape (keys,), as a value per row, shape (rows,)."""
-        return np.repeat(values, self.lengths)
+        spread: Array = np.repeat(values, self.lengths)
+        return spread
 
     def first(self, values: Array) -> Array:
         """Of values per row, each key's first, shape (keys,)."""
-        return values[self.starts]
+        first: Array = values[self.starts]
+        return first
 
     def last(self, values: Array) -> Array:
         """Of values per row, each key's last, shape (keys,)."""
-        return values[self.ends - 1]
+        last: Array = values[self.ends - 1]
+        return last
 
     def running_count(self, start: Array) -> npt.NDArray[np.int64]:
         """For each row how many rows its key has had up to it, counting from `start`, shape (keys,)."""

@@ -12,14 +12,14 @@ the operator, the column and the value; a column that was all null so far takes 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from .batch import ITEM
 from .errors import FlowError, RecordError
 
-SchemaLike = pa.Schema | Mapping[str, Any] | None
+SchemaLike: TypeAlias = pa.Schema | Mapping[str, Any] | None
 """Column types: an Arrow schema, or a dict from column name to Arrow type or its name (`{"n": "int64"}`)."""
 
 
@@ -84,6 +84,7 @@ class RowsEncoder:
                     pa.array([value], type=known)
                 except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError):
                     expected = f"is {known} in this stream" if known is not None else "must have a type that Arrow has"
-                    problem = f"column `{name}` {expected}, got {value!r} ({type(value).__name__}); set the type with schema={{{name!r}: ...}}"
+                    got = f"got {value!r} ({type(value).__name__})"
+                    problem = f"column `{name}` {expected}, {got}; set the type with schema={{{name!r}: ...}}"
                     raise RecordError(self.operator, problem, record=row) from error
             raise RecordError(self.operator, f"column `{name}` mixes types: {error}; set it with schema={{{name!r}: ...}}") from error

@@ -124,4 +124,4 @@ class Summariser:
     def nbytes(self, summary: Summary) -> int:
         """Estimate of the bytes that the summary takes."""
         parts = sum(a.nbytes(p) for a, p in zip(self.accumulators, summary.parts, strict=True))
-        return parts + summary.rows.nbytes + sum(k.nbytes for k in summary.keys)
+        return int(parts + summary.rows.nbytes + sum(k.nbytes for k in summary.keys))

@@ -70,9 +70,10 @@ class Dataflow:
         physical = self.plan(config=config)
         sources = {node.name: node.operator for node in self.graph if isinstance(node.operator, Source)}
         sinks = {node.name: node.operator for node in self.graph if isinstance(node.operator, Sink)}
+        connectors: list[Source | Sink] = [*sinks.values(), *sources.values()]
         started: list[Source | Sink] = []
         try:
-            for connector in (*sinks.values(), *sources.values()):
+            for connector in connectors:
                 started.append(connector)
                 connector.start()
             running = start(physical, config)

@@ -37,21 +37,24 @@ _NO_KEYS = "key_by needs at least one column, or a function"
 
 
 class Stream:
-    """Rows that flow; a row is a dict from column name to value."""
+    """Rows that flow; a row is a dict from column name to value.
+
+    `flow`, `node`, `port`: the dataflow, the operator that made the stream, and which of its outputs this is.
+    """
 
     def __init__(self, flow: Dataflow, node: Node, port: str = "out") -> None:
-        self._flow, self._node, self._port = flow, node, port
+        self.flow, self.node, self.port = flow, node, port
 
     def named(self, name: str) -> Self:
         """Name the operator that made this stream: for plans, actors, metrics and handles."""
-        self._flow.graph.rename(self._node, name)
+        self.flow.graph.rename(self.node, name)
         return self
 
     def parallelism(self, workers: int) -> Self:
         """Run the operator that made this stream in so many workers."""
         if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
-            raise FlowError(f"operator `{self._node.name}`: parallelism {workers!r} must be a whole number of at least 1")
-        self._node.parallelism = workers
+            raise FlowError(f"operator `{self.node.name}`: parallelism {workers!r} must be a whole number of at least 1")
+        self.node.parallelism = workers
         return self
 
     def map(self, function: Callable[[dict[str, Any]], Any], *, schema: SchemaLike = None) -> Stream:
@@ -85,10 +88,10 @@ class Stream:
     def union(self, *others: Stream) -> Stream:
         """This stream's rows and the others', as they come; their columns must be the same."""
         for other in others:
-            if other._flow is not self._flow:
-                raise FlowError(f"union of streams of two flows, `{self._flow.name}` and `{other._flow.name}`: read both in one flow")
-        inputs = tuple(Input(s._node.id, s._port) for s in (self, *others))
-        return Stream(self._flow, self._flow.graph.add("union", Union(), inputs))
+            if other.flow is not self.flow:
+                raise FlowError(f"union of streams of two flows, `{self.flow.name}` and `{other.flow.name}`: read both in one flow")
+        inputs = tuple(Input(s.node.id, s.port) for s in (self, *others))
+        return Stream(self.flow, self.flow.graph.add("union", Union(), inputs))
 
     def key_by(self, *keys: str | Callable[[dict[str, Any]], Any], column: str = "key") -> KeyedStream:
         """Partition by one or several columns, or by `function(row)`, whose value is added as the column `column`.
@@ -109,11 +112,11 @@ class Stream:
         """End the stream in a sink; returns this stream, so that it can also go elsewhere."""
         if not isinstance(sink, Sink):
             raise FlowError(f'.write({sink!r}): expected a sink, for example ef.write_parquet("out/")')
-        self._flow.graph.add(sink.name, sink, (Input(self._node.id, self._port),))
+        self.flow.graph.add(sink.name, sink, (Input(self.node.id, self.port),))
         return self
 
     def _then(self, name: str, operator: Operator) -> Stream:
-        return Stream(self._flow, self._flow.graph.add(name, operator, (Input(self._node.id, self._port),)))
+        return Stream(self.flow, self.flow.graph.add(name, operator, (Input(self.node.id, self.port),)))
 
 
 class KeyedStream:
@@ -135,11 +138,10 @@ class KeyedStream:
 
     def stateful_map(self, function: StatefulFunction, *, schema: SchemaLike = None) -> Stream:
         """`function(state, row) -> (state, row or None)`: None as state for a new key; any msgpack-able state."""
-        return self._keyed("stateful_map", StatefulMap(self._keys, _callable(function, "stateful_map"), arrow_schema(schema, "stateful_map")))
+        operator = StatefulMap(self._keys, _callable(function, "stateful_map"), arrow_schema(schema, "stateful_map"))
+        return self._keyed("stateful_map", operator)
 
-    def stateful_map_columns(
-        self, function: ColumnsFunction, *, state: Mapping[str, Any], columns: Iterable[str] | None = None
-    ) -> Stream:
+    def stateful_map_columns(self, function: ColumnsFunction, *, state: Mapping[str, Any], columns: Iterable[str] | None = None) -> Stream:
         """`function(state, rows) -> (state, columns or None)`: all rows of a batch at once, sorted by key, as numpy arrays.
 
         `state` gives the state's columns and their numpy types, `{"n": "int64"}`; the function gets and returns an array of each, one entry
@@ -177,7 +179,7 @@ class WindowedStream:
         reserved = (*self._keys, "window_start", "window_end")
         operator = AggregateWindows(self._keys, check_aggregates(aggregates, reserved), self._windows)
         stream = keyed_node(self._stream, "aggregate", operator, self._keys)
-        return WindowResults(stream._flow, stream._node)
+        return WindowResults(stream.flow, stream.node)
 
 
 class WindowResults(Stream):
@@ -186,13 +188,13 @@ class WindowResults(Stream):
     @property
     def late(self) -> Stream:
         """Records, as they came, all of whose windows had been emitted."""
-        return Stream(self._flow, self._node, "late")
+        return Stream(self.flow, self.node, "late")
 
 
 def keyed_node(stream: Stream, name: str, operator: Operator, keys: tuple[str, ...]) -> Stream:
     """The stream of a keyed operator behind `stream`."""
-    node = stream._flow.graph.add(name, operator, (Input(stream._node.id, stream._port),), keys)
-    return Stream(stream._flow, node)
+    node = stream.flow.graph.add(name, operator, (Input(stream.node.id, stream.port),), keys)
+    return Stream(stream.flow, node)
 
 
 def check_aggregates(aggregates: Mapping[str, Any], taken: Iterable[str]) -> dict[str, AggregateFunction]:

@@ -13,12 +13,12 @@ from ..engine.task import TaskSettings
 class JobConfig:
     """How a job runs.
 
-    `parallelism`: workers per operator that doesn't say otherwise. `checkpoint_interval`: how often the sinks commit, None for once at
-    the end. `batch_rows`: rows at which a batch leaves; `linger`: how long a row may wait for that. `key_groups`: a power of
+    `parallelism`: workers per operator that doesn't say otherwise. `checkpoint_interval`: how often the sinks commit, None for
+    once at the end. `batch_rows`: rows at which a batch leaves; `linger`: how long a row may wait for that. `key_groups`: a power of
     two, fixed for the job's life. `credit_batches`, `credit_bytes`: what a channel may have under way. `combine`: pre-combine
     aggregates before the shuffle. `metrics`: measure load per window of `metrics_window`; False leaves only the record counts.
-    `metrics_port`: where Prometheus reads, 0 for any free port. `start_timeout`: how long workers may take to start. `worker_cpus`: CPUs that
-    Ray sets aside for each worker.
+    `metrics_port`: where Prometheus reads, 0 for any free port. `start_timeout`: how long workers may take to start. `worker_cpus`: CPUs
+    that Ray sets aside for each worker.
 
     >>> JobConfig(parallelism=2, checkpoint_interval="10s").parallelism
     2

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 from ..engine.errors import EvenflowError, JobError
@@ -17,7 +17,7 @@ from ..engine.task import Finished, Prepared
 from .messages import BeginCheckpoint, Command, Shutdown, StopSource
 
 
-class JobState(str, Enum):
+class JobState(StrEnum):
     """Where a job is in its life; the last three are final."""
 
     STARTING = "starting"

@@ -89,7 +89,8 @@ class AggregateWindows(KeyedOperator):
 
     def _ends(self, after: int, until: int) -> list[int]:
         """Ends of the windows that have panes, in (after, until], rising."""
-        slide, ends = self.windows.slide, set()
+        slide = self.windows.slide
+        ends: set[int] = set()
         for pane in self.panes:
             first = self.windows.first_end(pane)
             if first <= after:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from ..errors import RecordError
 from .base import Emit, Operator
 from .user_function import call_rows
 
-Predicate = Callable[[dict[str, Any]], Any] | pc.Expression
+Predicate: TypeAlias = Callable[[dict[str, Any]], Any] | pc.Expression
 """`function(row) -> bool`, or an Arrow expression such as `pc.field("delay") > 0`, which is vectorised."""
 
 

@@ -26,7 +26,7 @@ class MapBatches(Operator):
         name = self.context.name
         try:
             rows = self._record_batch(self.function(batch.rows))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
             refuse(name, self.function, error, record=f"a batch of {batch.num_rows} rows beginning with {batch.slice(0, 1).to_rows()[0]}")
         if batch.times is not None and rows.num_rows != batch.num_rows:
             raise RecordError(

@@ -32,5 +32,9 @@ class Project(Operator):
         emit(batch.with_rows(pa.record_batch([batch.rows.column(n) for n in kept], names=names)))
 
     def describe(self) -> str:
-        parts = [", ".join(self.select or ()), *(f"-{n}" for n in sorted(self.drop)), *(f"{a}->{b}" for a, b in (self.rename or {}).items())]
+        parts = [
+            ", ".join(self.select or ()),
+            *(f"-{n}" for n in sorted(self.drop)),
+            *(f"{a}->{b}" for a, b in (self.rename or {}).items()),
+        ]
         return " ".join(part for part in parts if part)

@@ -58,7 +58,7 @@ class StatefulMap(KeyedOperator):
                 if result is not None:
                     results.append(result)
                     places.append(place)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
             refuse(self.context.name, function, error, key=key, record=batch.slice(place, 1).to_rows()[0])
         return results, places
 

@@ -51,7 +51,7 @@ class StatefulMapColumns(KeyedOperator):
                 array[where] = state[column]
             if output is not None:
                 self._emit(batch, order, output, rows.selected, emit)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
             first = batch.slice(int(order[0]), 1).to_rows()[0]
             refuse(name, self.function, error, record=f"a batch of {batch.num_rows} rows of {keys.count} keys, the first: {first}")
 

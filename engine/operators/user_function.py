@@ -17,7 +17,7 @@ def call_rows(operator: str, function: Callable[[dict[str, Any]], Any], batch: B
     try:
         for row in rows:
             append(function(row))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
         refuse(operator, function, error, record=batch.slice(len(results), 1).to_rows()[0])
     return results
 

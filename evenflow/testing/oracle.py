@@ -71,8 +71,8 @@ class Records:
 def oracle(flow: Dataflow) -> dict[str, list[Row]]:
     """The rows of every sink, by the sink's operator name.
 
-    Of running aggregates with `emit="update"` there is an update per row. Raises FlowError for a flow that can't run, whose results depend on
-    how the stream is cut into batches, or that has a source without an end.
+    Of running aggregates with `emit="update"` there is an update per row. Raises FlowError for a flow that can't run, whose results depend
+    on how the stream is cut into batches, or that has a source without an end.
     """
     flow.graph.check()
     streams: dict[tuple[int, str], Records] = {}
