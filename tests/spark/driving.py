@@ -1,12 +1,35 @@
-"""Drives sources by hand, as a worker would."""
+"""Starts Spark, and drives sources by hand, as a worker would."""
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from pyspark.sql import SparkSession
 
 from evenflow.engine.batch import Batch
 from evenflow.engine.source import Source, SourceReader
+
+
+def start_spark(folder: Path) -> SparkSession:
+    """One session per process; nothing of it listens on more than this machine."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").appName("evenflow-tests")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.log.level": "OFF",
+    }
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:

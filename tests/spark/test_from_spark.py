@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import datetime as dt
 import pickle
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -135,6 +137,16 @@ def test_a_stopped_and_restarted_query_neither_loses_nor_repeats_a_micro_batch(s
     assert sorted(row["n"] for row in rows_of(again)) == list(range(90))
 
 
+def test_a_query_whose_process_was_killed_neither_loses_nor_repeats_a_micro_batch(spark, tmp_path):
+    df = files(spark, tmp_path / "in", 40)
+    program = [sys.executable, str(Path(__file__).with_name("killed_query.py")), tmp_path / "work", tmp_path / "in", tmp_path / "exchange"]
+    subprocess.run(program, check=True, timeout=100, capture_output=True)
+    killed_at = Exchange(tmp_path / "exchange").latest()
+    assert 3 <= killed_at < 39
+    again = from_spark(df, path=tmp_path / "exchange", trigger="availableNow")
+    assert sorted(row["n"] for row in rows_of(again, 2)) == list(range(120))
+
+
 def test_a_reader_goes_on_from_its_position(spark, tmp_path):
     source = from_spark(files(spark, tmp_path / "in", 12), event_time="ts", trigger="availableNow", path=tmp_path / "exchange")
     source.start()
@@ -191,7 +203,7 @@ def test_a_missing_event_time_column_is_found_before_spark_starts(spark):
 
 
 def test_a_column_that_arrow_lacks_is_named(spark):
-    with pytest.raises(ConnectorError, match="column `v` is variant.*to_json"):
+    with pytest.raises(ConnectorError, match=r"column `v` is variant.*to_json"):
         from_spark(spark.sql("select parse_json('1') as v"))
 
 

@@ -1,0 +1,96 @@
+"""Hands the committed batches of an exchange folder to a function on the driver, as Spark's `foreachBatch` does.
+
+A batch is handed over as exactly the files that its log entry names, with the columns that these have, so one that arrives meanwhile
+can't slip in. Invariant: batches are handed over in order, and none again after the function returned for it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ...engine.errors import ConnectorError
+from .exchange import Exchange
+from .session import problem_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Receive = Callable[["DataFrame", int], None]
+
+
+class Delivery:
+    """Calls `receive(df, batch)` for each batch; how far it came is kept beside the log."""
+
+    def __init__(self, spark: SparkSession, exchange: Exchange, receive: Receive, operator: str) -> None:
+        self._spark, self._exchange, self._receive, self._operator = spark, exchange, receive, operator
+        self._mark = exchange.own / "delivered"
+
+    def begin(self) -> None:
+        """Take the log as it is: batches that an earlier run committed and couldn't hand over are handed over now.
+
+        Raises ConnectorError naming the batch if the function raises.
+        """
+        latest = self._exchange.latest()
+        newest = -1 if latest is None else latest
+        if self._mark.exists():
+            self.up_to(newest)
+        else:
+            self._remember(newest)
+
+    def up_to(self, batch: int) -> None:
+        """Hand over all batches up to and with `batch`. Raises ConnectorError naming the batch if the function raises."""
+        for number in range(self._done() + 1, batch + 1):
+            files = self._exchange.added(number)
+            if files is None:
+                raise ConnectorError(f"operator `{self._operator}`: batch {number} is missing in {self._exchange.log}")
+            if files:
+                self._hand_over(number, [f"file://{file.path}" for file in files])
+            self._remember(number)
+
+    def _hand_over(self, batch: int, paths: list[str]) -> None:
+        try:
+            self._receive(self._spark.read.option("mergeSchema", "true").parquet(*paths), batch)
+        except ConnectorError:
+            raise
+        except Exception as error:
+            raise ConnectorError(f"operator `{self._operator}`: batch {batch} could not be handed over: {problem_of(error)}") from error
+
+    def _done(self) -> int:
+        text = self._mark.read_text("utf-8")
+        if not text.removeprefix("-").isdecimal():
+            raise ConnectorError(
+                f"operator `{self._operator}`: {self._mark} is damaged: {text[:40]!r}; write the last handed over batch into it"
+            )
+        return int(text)
+
+    def _remember(self, batch: int) -> None:
+        temporary = self._mark.with_name(f".delivered.{uuid.uuid4().hex}")
+        temporary.write_text(str(batch), "utf-8")
+        temporary.replace(self._mark)
+
+
+def append_to_table(df: DataFrame, table: str, operator: str) -> None:
+    """Append rows to a table of the catalog, by column name, and make the table if it isn't there; columns that `df` lacks are null.
+
+    Raises ConnectorError naming a column that the table lacks.
+    """
+    from pyspark.sql import functions as sf
+
+    if not df.sparkSession.catalog.tableExists(table):
+        df.write.saveAsTable(table)
+        return
+    present = {name.lower(): name for name in df.columns}
+    wanted = df.sparkSession.table(table).schema.fields
+    extra = set(present) - {field.name.lower() for field in wanted}
+    if extra:
+        raise ConnectorError(
+            f"operator `{operator}`: table {table} has no column `{present[min(extra)]}`; add it with ALTER TABLE (a column that "
+            "was all null when the table was made is not in it), or leave it out of the rows"
+        )
+    columns = [
+        df[f"`{present[field.name.lower()]}`"] if field.name.lower() in present else sf.lit(None).cast(field.dataType).alias(field.name)
+        for field in wanted
+    ]
+    df.select(*columns).write.insertInto(table)

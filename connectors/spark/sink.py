@@ -1,0 +1,175 @@
+"""Spark as a sink: files that Spark's readers see when the checkpoint that holds them completes, all of it or nothing.
+
+The files of a checkpoint become one batch of the exchange folder's log, so `spark.read.parquet(path)` and `spark.readStream.parquet(path)`
+give exactly the committed rows, whatever lies beside them.
+
+>>> import tempfile
+>>> import pyarrow as pa, pyarrow.parquet as pq
+>>> from evenflow.engine.batch import Batch
+>>> sink = to_spark(path=tempfile.mkdtemp())
+>>> sink.start()
+>>> writer = sink.writer(0, 1)
+>>> writer.write(Batch(pa.record_batch({"n": [1, 2]})))
+>>> prepared = writer.prepare(1)
+>>> sink.exchange.latest(), sink.commit(1, prepared), sink.exchange.latest()
+(None, [], 0)
+>>> pq.read_table([file.path for file in sink.exchange.added(0)]).to_pylist()
+[{'n': 1}, {'n': 2}]
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...engine.batch import Batch
+from ...engine.errors import ConnectorError, FlowError
+from ..file_sink import Encoder, FileSink, FileWriter
+from ..parquet_sink import ParquetEncoder
+from .delivery import Delivery, Receive, append_to_table
+from .exchange import Exchange
+from .types import as_parquet, parquet_schema, spark_refuses
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROLL_BYTES = 128 << 20
+"""A file that has grown to this is closed, and the next one begun."""
+
+ROWS_PER_GROUP = 131_072
+
+
+def to_spark(
+    spark: SparkSession | None = None,
+    *,
+    path: str | Path | None = None,
+    table: str | None = None,
+    foreach_batch: Callable[[DataFrame, int], None] | None = None,
+    append: bool = False,
+    name: str = "to_spark",
+) -> SparkSink:
+    """Rows to Spark, as Parquet files in a folder whose log says which of them count: exactly once.
+
+    `path` is that folder, which all workers and Spark reach by that path: read it with `spark.read.parquet(path)` or, while the job runs,
+    with `spark.readStream.schema(...).parquet(path)`. It must be empty, unless `append` adds to what an earlier run committed. Without
+    `path`, a temporary folder of this machine is used and removed.
+
+    `table` is a table of the catalog that gets the rows of each checkpoint when it completes; it is made if it doesn't exist.
+    `foreach_batch(df, batch_id)` is called on the driver with the rows of each checkpoint that has any, as Spark's own is: in order, with
+    ids that rise by one, and once more with the same rows and id if the driver was lost in the middle of a call. Both use `spark`, by
+    default the active session, and hold up the job's next step on the driver while they work.
+
+    A column that changes its type midway is a ConnectorError, and so is a type that Spark's Parquet reader lacks. Timestamps are written in
+    microseconds. Columns that are all null so far are left out of the files; Spark reads them as null where other files have them.
+    """
+    if table is not None and foreach_batch is not None:
+        raise FlowError(f"operator `{name}`: choose one of table= and foreach_batch=; the function can append to a table too")
+    if path is None and table is None and foreach_batch is None:
+        raise FlowError(f"operator `{name}`: say where the rows shall go: path=, table= or foreach_batch=")
+    receive: Receive | None = foreach_batch if table is None else lambda df, _: append_to_table(df, table, name)
+    if receive is not None and spark is None:
+        spark = _active_session(name)
+    return SparkSink(spark, path, receive, append, name)
+
+
+class SparkSink(FileSink):
+    """See `to_spark`. What is sent to the workers knows the folder, and nothing of Spark."""
+
+    guarantee = "exactly once (a batch of Spark's file log appears when the checkpoint that holds it completes)"
+    extension = ".parquet"
+
+    def __init__(self, spark: SparkSession | None, path: str | Path | None, receive: Receive | None, append: bool, name: str) -> None:
+        self._temporary = path is None
+        folder = Path(path or Path(tempfile.gettempdir(), f"evenflow-exchange-{uuid.uuid4().hex}"))
+        super().__init__(folder, overwrite=False, append=append, name=name)
+        self.exchange = Exchange(folder)
+        self._delivers = receive is not None
+        self._delivery: Delivery | None = None
+        if receive is not None and spark is not None:
+            self._delivery = Delivery(spark, self.exchange, receive, name)
+
+    def start(self) -> None:
+        super().start()
+        unlisted = next(self.folder.glob("*.parquet"), None)
+        if unlisted is not None and not self.exchange.log.exists():
+            raise ConnectorError(
+                f"operator `{self.name}`: {self.folder} has files without a log of Spark's file sink, for example {unlisted.name}: "
+                "Spark would no longer see them; choose another folder"
+            )
+        self.exchange.create()
+        if self._delivery is not None:
+            self._delivery.begin()
+
+    def stop(self) -> None:
+        super().stop()
+        if self._temporary:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def writer(self, index: int, parallelism: int) -> SparkWriter:
+        return SparkWriter(self, index)
+
+    def commit(self, checkpoint: int, committables: Sequence[Any]) -> list[Any]:
+        super().commit(checkpoint, committables)
+        if not committables:
+            return []
+        batch = self.exchange.append([self.folder / part["final"] for part in committables])
+        return [batch] if self._delivers else []
+
+    def deliver(self, payload: Any) -> None:
+        assert self._delivery is not None
+        self._delivery.up_to(payload)
+
+    def check_type(self, kind: pa.DataType) -> str | None:
+        return spark_refuses(kind)
+
+    def encoder(self, file: BinaryIO, schema: pa.Schema) -> SparkEncoder:
+        return SparkEncoder(file, schema, self.name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_delivery": None}
+
+
+class SparkWriter(FileWriter):
+    """One worker's files: a new one for each checkpoint, and when one has grown to `ROLL_BYTES`."""
+
+    def write(self, batch: Batch) -> None:
+        super().write(batch)
+        if self._open is not None and isinstance(self._open.encoder, SparkEncoder) and self._open.encoder.size >= ROLL_BYTES:
+            self._close_part()
+
+
+class SparkEncoder(Encoder):
+    """Writes rows as Parquet in the types that Spark reads."""
+
+    def __init__(self, file: BinaryIO, schema: pa.Schema, operator: str) -> None:
+        self._file, self._schema, self._operator = file, parquet_schema(schema), operator
+        # Spark has its own schema metadata; Arrow's would turn a timestamp back to nanoseconds for readers that know it.
+        writer = pq.ParquetWriter(file, self._schema, compression="zstd", store_schema=False)
+        self._parquet = ParquetEncoder(writer, ROWS_PER_GROUP)
+
+    @property
+    def size(self) -> int:
+        """Bytes in the file so far; what waits for a full row group isn't there yet."""
+        return self._file.tell()
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        self._parquet.write(as_parquet(rows, self._schema, self._operator))
+
+    def finish(self) -> None:
+        self._parquet.finish()
+
+
+def _active_session(name: str) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.getActiveSession()
+    if spark is None:
+        raise FlowError(f"operator `{name}`: table= and foreach_batch= need a Spark session: to_spark(spark, ...)")
+    return spark
