@@ -16,7 +16,7 @@ from .credit import ChannelLimits, SenderCredit
 from .frames import ChannelEncoder
 
 COPY_BELOW = 65_536
-"""Frames under this many bytes are copied by ZeroMQ: sharing a smaller buffer costs more than copying it (measured)."""
+"""Frames under this many bytes are copied: below it, sharing memory with ZeroMQ costs more processor time than the copy (measured)."""
 
 
 class Outbox:
