@@ -206,7 +206,7 @@ class Cutter:
 
 
 @pytest.mark.parametrize("case", CASES, ids=name_of)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings().max_examples // 3)
 @given(data=st.data())
 def test_results_do_not_depend_on_how_rows_are_cut_and_merged(case: Case, data: st.DataObject) -> None:
     row = st.tuples(st.integers(0, GROUPS - 1), st.none() | case.values, st.integers(-3, 3))
@@ -241,7 +241,7 @@ def agree(result: Any, expected: Any, case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=name_of)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=settings().max_examples // 6)
 @given(data=st.data())
 def test_merging_changes_neither_side(case: Case, data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.tuples(st.just(0), st.none() | case.values, st.integers(-3, 3)), min_size=2, max_size=6))
