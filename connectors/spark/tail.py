@@ -36,6 +36,7 @@ class TailReader(SplitReader):
     ) -> None:
         self._exchange, self._schema = exchange, schema
         self._batch, self._ordinal = 0, 0
+        self._looked_beyond = -1
         self._listed: deque[tuple[int, int]] = deque()
         super().__init__(operator, [], self._rows, index=index, parallelism=parallelism, event_time=event_time, complete=False)
 
@@ -74,11 +75,16 @@ class TailReader(SplitReader):
         return IDLE_SECONDS
 
     def _expect_none_later(self, last: int | None) -> None:
-        """The next batch isn't there: no later one may be."""
-        latest = self._exchange.latest() if last is None else last
-        if latest is not None and latest > self._batch and self._exchange.added(self._batch) is None:
+        """The next batch isn't there: no later one may be, and the log must not end later (at batch `last`)."""
+        if last is None and self._looked_beyond < self._batch:
+            # Once for each batch is enough, since gaps are there from the start; listing a long log is slow.
+            self._looked_beyond = self._batch
+            latest = self._exchange.latest()
+            if latest is not None and latest > self._batch and self._exchange.added(self._batch) is None:
+                last = latest
+        if last is not None and last >= self._batch:
             raise ConnectorError(
-                f"operator `{self._operator}`: batch {self._batch} is missing in {self._exchange.log}, though batch {latest} is there; "
+                f"operator `{self._operator}`: batch {self._batch} is missing in {self._exchange.log}, though the log goes on to batch {last}; "
                 "Spark removes old log files unless spark.sql.streaming.fileSink.log.deletion is false; "
                 "restore it, or start with an empty folder"
             )
