@@ -20,6 +20,8 @@ from .connectors.list_sink import to_list
 from .connectors.parquet import read_parquet
 from .connectors.parquet_sink import write_parquet
 from .connectors.print_rows import print_rows as print  # noqa: A004 -- ef.print, beside ef.to_list
+from .connectors.spark.sink import to_spark
+from .connectors.spark.source import from_spark
 from .connectors.text import read_text
 from .dataflow import Dataflow
 from .engine.aggregates.custom import Aggregate
@@ -49,6 +51,7 @@ __all__ = [
     "count",
     "first",
     "from_items",
+    "from_spark",
     "generate",
     "last",
     "max",
@@ -63,6 +66,7 @@ __all__ = [
     "sum",
     "to_callback",
     "to_list",
+    "to_spark",
     "tumbling",
     "write_csv",
     "write_json",
