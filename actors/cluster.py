@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import Any
 
@@ -18,6 +19,11 @@ from .coordinator import LEAVE_TIMEOUT, NAMESPACE, Coordinator
 from .supervisor import JobStatus, Progress
 
 CALL_TIMEOUT = 30.0
+THREADS = 64
+"""Calls that a coordinator answers at a time; everyone who watches a job keeps one waiting."""
+
+WATCH = 10.0
+"""Seconds that such a call waits."""
 
 
 def start_cluster() -> None:
@@ -29,7 +35,17 @@ def start_cluster() -> None:
         return
     os.environ.setdefault("RAY_worker_niceness", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    ray.init(namespace=NAMESPACE, log_to_driver=True, logging_level="WARNING", configure_logging=True)
+    _silence_news()
+    ray.init(namespace=NAMESPACE, logging_level=logging.WARNING)
+
+
+def _silence_news() -> None:
+    """That a cluster asks for a token, as it should, is not worth a warning; that one doesn't is."""
+    logging.getLogger("ray._private.authentication.authentication_token_setup").addFilter(_is_news)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    return not record.getMessage().startswith("Token authentication is enabled")
 
 
 def start_job(plan: Plan, config: JobConfig) -> RayJob:
@@ -38,12 +54,12 @@ def start_job(plan: Plan, config: JobConfig) -> RayJob:
     name = f"{plan.name}/coordinator"
     try:
         coordinator = (
-            ray.remote(Coordinator)
-            .options(name=name, namespace=NAMESPACE, max_concurrency=16, num_cpus=0)
-            .remote(plan, config)
+            ray.remote(Coordinator).options(name=name, namespace=NAMESPACE, max_concurrency=THREADS, num_cpus=0).remote(plan, config)
         )
     except ValueError as error:
-        raise JobError(f"a job `{plan.name}` is running: stop it with ef.connect({plan.name!r}).stop(), or give the flow another name") from error
+        raise JobError(
+            f"a job `{plan.name}` is running: stop it with ef.connect({plan.name!r}).stop(), or give the flow another name"
+        ) from error
     job = RayJob(plan.name, coordinator)
     try:
         job.call("deploy", coordinator, timeout=seconds(config.start_timeout) + CALL_TIMEOUT)
@@ -53,19 +69,35 @@ def start_job(plan: Plan, config: JobConfig) -> RayJob:
     return job
 
 
-def find_job(name: str) -> RayJob:
-    """The running job of that name. Raises JobError if there is none, naming those that run."""
-    start_cluster()
+def find_job(name: str) -> WatchedJob:
+    """The running job of that name, which may be another process's. Raises JobError if there is none, naming those that run."""
+    running = running_jobs()
     try:
-        return RayJob(name, ray.get_actor(f"{name}/coordinator", namespace=NAMESPACE))
+        return WatchedJob(name, ray.get_actor(f"{name}/coordinator", namespace=NAMESPACE))
     except ValueError as error:
-        actors = ray.util.list_named_actors(all_namespaces=True)
-        running = [a["name"].removesuffix("/coordinator") for a in actors if a["namespace"] == NAMESPACE and a["name"].endswith("/coordinator")]
         raise JobError(f"no job `{name}` runs on this cluster; running: {', '.join(running) or 'none'}") from error
 
 
+def running_jobs() -> list[str]:
+    """The names of the jobs on the cluster that this process or RAY_ADDRESS knows, or that runs on this machine.
+
+    Raises JobError if there is no such cluster.
+    """
+    if not ray.is_initialized():
+        _silence_news()
+        try:
+            ray.init(address="auto", namespace=NAMESPACE, logging_level=logging.WARNING)
+        except ConnectionError as error:
+            raise JobError("no Ray cluster runs on this machine, so no job does; RAY_ADDRESS names one elsewhere") from error
+    actors = ray.util.list_named_actors(all_namespaces=True)
+    names = [actor["name"] for actor in actors if actor["namespace"] == NAMESPACE]
+    return sorted(name.removesuffix("/coordinator") for name in names if name.endswith("/coordinator"))
+
+
 class RayJob:
-    """A job on Ray, by its coordinator."""
+    """A job on Ray that this process started, by its coordinator."""
+
+    owned = True
 
     def __init__(self, name: str, coordinator: Any) -> None:
         self._name, self._coordinator = name, coordinator
@@ -102,8 +134,8 @@ class RayJob:
         try:
             self.call("close", timeout=LEAVE_TIMEOUT + CALL_TIMEOUT)
             self._last = self.call("status"), self.call("figures")
-        except JobError:
-            self._last = JobStatus(self._name, JobState.FAILED, None, (), 0, 0.0), []
+        except JobError as error:
+            self._last = JobStatus(self._name, JobState.FAILED, error, (), 0, 0.0), []
         ray.kill(self._coordinator)
 
     def call(self, method: str, *args: Any, timeout: float = CALL_TIMEOUT) -> Any:
@@ -118,3 +150,22 @@ class RayJob:
             if isinstance(error.cause, EvenflowError):
                 raise error.cause from None
             raise
+
+
+class WatchedJob(RayJob):
+    """A job that another process started, and that goes on whatever becomes of this handle: it sees and steers, but takes nothing away."""
+
+    owned = False
+
+    def progress(self, seen: int) -> Progress:
+        """Waits a while for the job's end. Raises JobError if the job's processes are gone without one."""
+        status, figures = self.call("outcome", WATCH, timeout=WATCH + CALL_TIMEOUT)
+        if status.state.final:
+            self._last = status, figures
+        return Progress(status.state, status.error, ())
+
+    def fail(self, error: EvenflowError) -> None:
+        """What goes wrong here is no concern of the job's."""
+
+    def close(self) -> None:
+        """The job's owner ends it."""

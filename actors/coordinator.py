@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayError
+from ray.exceptions import RayActorError, RayError
 
 from ..engine.duration import seconds
 from ..engine.errors import EvenflowError, JobError
@@ -28,7 +28,10 @@ from .worker import Worker
 
 NAMESPACE = "evenflow"
 TICK = 0.05
-LEAVE_TIMEOUT = 10.0
+LEAVE_TIMEOUT = 5.0
+"""Seconds that workers have to leave after the end of the job; a user's function that takes longer is cut off."""
+
+_PATIENCE = 0.2
 
 
 class Coordinator:
@@ -38,7 +41,7 @@ class Coordinator:
         self._plan, self._config = plan, config
         self._lock = threading.RLock()
         self._supervisor = Supervisor(plan, config, self._tell)
-        self._metrics = MetricsServer(plan.name, config.metrics_port, self.figures)
+        self._metrics: MetricsServer | None = None
         self._security = Security.generate()
         self._workers: dict[str, Any] = {}
         self._joins: dict[Any, str] = {}
@@ -49,10 +52,13 @@ class Coordinator:
     def deploy(self, me: Any) -> None:
         """Start the workers and the job; `me` is this actor's handle. Raises JobError naming the workers that didn't come up."""
         try:
+            self._metrics = MetricsServer(self._plan.name, self._config.metrics_port, self.figures)
             self._deploy(me)
-        except EvenflowError as error:
+        except Exception as error:
             with self._lock:
-                self._supervisor.failed(error)
+                self._supervisor.failed(
+                    error if isinstance(error, EvenflowError) else JobError(f"job `{self._plan.name}` did not start: {error}")
+                )
             self._close()
             raise
         threading.Thread(target=self._keep_time, name=f"{self._plan.name}/clock", daemon=True).start()
@@ -62,7 +68,7 @@ class Coordinator:
         tasks = self._plan.tasks
         for task in tasks:
             self._workers[task.name] = self._start_actor(task.name, me)
-        across_nodes = sum(node["Alive"] for node in ray.nodes()) > 1
+        across_nodes = sum(node["Alive"] for node in ray.nodes()) > 1  # type: ignore[no-untyped-call]
         deployed = [self._workers[task.name].deploy.remote(task, self._config, across_nodes=across_nodes) for task in tasks]
         names = [task.name for task in tasks]
         addresses = dict(zip(names, self._await(deployed, names, deadline, "start"), strict=True))
@@ -83,15 +89,21 @@ class Coordinator:
         return ray.remote(Worker).options(scheduling_strategy="SPREAD", **options).remote(self._plan.name, 0, me, self._security)
 
     def _await(self, refs: Sequence[Any], names: Sequence[str], deadline: float, what: str) -> list[Any]:
+        """What the workers answer. Raises JobError for those that don't by the deadline, and as soon as the job has ended."""
+        waiting: list[Any] = list(refs)
         try:
-            return list(ray.get(list(refs), timeout=max(0.1, deadline - time.monotonic())))
-        except GetTimeoutError as error:
-            done = set(ray.wait(list(refs), num_returns=len(refs), timeout=0)[0])
-            missing = ", ".join(name for name, ref in zip(names, refs, strict=True) if ref not in done)
-            raise JobError(
-                f"job `{self._plan.name}`: {missing} did not {what} within {self._config.start_timeout}; "
-                "is there room in the cluster (`ray status`)? JobConfig(start_timeout=...) sets the bound"
-            ) from error
+            while waiting:
+                done, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=_PATIENCE)
+                ray.get(done)
+                if self._supervisor.core.state.final:
+                    raise self._supervisor.core.error or JobError(f"job `{self._plan.name}` was cancelled while it started")
+                if waiting and time.monotonic() > deadline:
+                    missing = ", ".join(name for name, ref in zip(names, refs, strict=True) if ref in waiting)
+                    raise JobError(
+                        f"job `{self._plan.name}`: {missing} did not {what} within {self._config.start_timeout}; "
+                        "is there room in the cluster (`ray status`)? JobConfig(start_timeout=...) sets the bound"
+                    )
+            return list(ray.get(list(refs)))
         except RayError as error:
             cause = getattr(error, "cause", None)
             if isinstance(cause, EvenflowError):
@@ -109,10 +121,16 @@ class Coordinator:
         with self._lock:
             return self._supervisor.progress(seen)
 
+    def outcome(self, patience: float) -> tuple[JobStatus, list[WorkerFigures]]:
+        """Status and figures once the job has ended, or after `patience` seconds: for those who watch."""
+        self._closed.wait(patience)
+        with self._lock:
+            return self.status(), self.figures()
+
     def status(self) -> JobStatus:
         """What `job.status()` shows."""
         with self._lock:
-            return replace(self._supervisor.status(), metrics_url=self._metrics.url)
+            return replace(self._supervisor.status(), metrics_url=self._metrics.url if self._metrics is not None else None)
 
     def figures(self) -> list[WorkerFigures]:
         """What `job.metrics()` shows."""
@@ -178,6 +196,9 @@ class Coordinator:
             ray.wait(list(self._joins), num_returns=len(self._joins), timeout=LEAVE_TIMEOUT)
         for worker in self._workers.values():
             ray.kill(worker)
-        self._metrics.close()
+        with self._lock:
+            metrics, self._metrics = self._metrics, None
+        if metrics is not None:
+            metrics.close()
         SocketFolder(self._security.job).remove()
         self._closed.set()

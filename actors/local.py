@@ -25,6 +25,8 @@ QUEUE_LIMIT = 16
 class LocalJob:
     """A running job; its methods may be called from any thread."""
 
+    owned = True
+
     def __init__(self, plan: Plan, config: JobConfig) -> None:
         self._plan, self._config = plan, config
         self._lock = threading.RLock()

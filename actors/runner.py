@@ -19,6 +19,9 @@ from ..engine.task import Consumed, Effect, Finished, Latency, TaskCore, TaskSpe
 from ..scheduler.messages import BeginCheckpoint, Command, Failed, Report, StopSource
 from .meter import Meter
 
+IDLE = 0.1
+"""Seconds that a worker without a source may sleep: what comes in wakes it earlier."""
+
 
 class Runner:
     """Used by one thread. `send(channel, element)` must not block; `report` is told what the coordinator must know, `consumed` which
@@ -88,7 +91,7 @@ class Runner:
 
     def sleep_for(self) -> float:
         """Seconds until the source may have something, for a worker that has nothing else to do."""
-        return self._reader.ready_in() if self._reader is not None else 0.1
+        return self._reader.ready_in() if self._reader is not None and not self.over else IDLE
 
     def idle(self) -> None:
         """Nothing waits to be processed: let the buffers go."""
@@ -143,7 +146,6 @@ class Runner:
             if isinstance(effect, Finished):
                 self.over = True
             self._report(effect)
-
 
     def _guard(self, step: Callable[[], None]) -> None:
         if self.over:

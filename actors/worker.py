@@ -16,7 +16,6 @@ import ray
 
 from ..engine.duration import seconds
 from ..engine.elements import Element
-from ..engine.errors import ProtocolError
 from ..engine.plan import ChannelSpec
 from ..engine.task import TaskSpec
 from ..scheduler.config import JobConfig
@@ -25,6 +24,7 @@ from .address import Address
 from .credit import ChannelLimits
 from .runner import Runner
 from .security import Security
+from .stale_folders import sweep_stale_folders
 from .transport import Transport
 
 TURN = 64
@@ -49,8 +49,9 @@ class Worker:
     def deploy(self, spec: TaskSpec, config: JobConfig, *, across_nodes: bool) -> Address:
         """Bind the sockets, to more than loopback only if the job has workers on other nodes; returns where this worker can be reached."""
         self._spec, self._config = spec, config
+        sweep_stale_folders()
         limits = ChannelLimits(config.credit_batches, config.credit_bytes)
-        host = ray.util.get_node_ip_address() if across_nodes else "127.0.0.1"
+        host = ray.util.get_node_ip_address() if across_nodes else "127.0.0.1"  # type: ignore[no-untyped-call]
         self._transport = Transport(f"{self._job}/{spec.name}", self._attempt, self._security, limits, host=host)
         return self._transport.address
 
@@ -97,14 +98,14 @@ class Worker:
             while self._obey():
                 try:
                     self._turn()
-                except ProtocolError as error:
+                    if runner.meter.due():
+                        self._measure()
+                except Exception as error:  # noqa: BLE001 -- whatever it is must reach the user
                     runner.fail(error)
-                if runner.meter.due():
-                    self._measure()
             self._measure()
         finally:
             runner.close()
-            self._transport.close()
+            self._transport.close(linger=0)  # a job that ends well has had every element by now
             self._over.set()
 
     def _obey(self) -> bool:

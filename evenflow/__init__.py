@@ -28,7 +28,7 @@ from .engine.aggregates.custom import Aggregate
 from .engine.aggregates.functions import approx_distinct, approx_quantile, count, first, last, max, mean, min, sum  # noqa: A004 -- as in SQL
 from .engine.errors import ConnectorError, EvenflowError, FlowError, JobError, ProtocolError, RecordError
 from .engine.windows import sliding, tumbling
-from .job import Job
+from .job import Job, connect
 from .scheduler.config import JobConfig
 from .stream import KeyedStream, Stream, WindowedStream
 
@@ -48,6 +48,7 @@ __all__ = [
     "WindowedStream",
     "approx_distinct",
     "approx_quantile",
+    "connect",
     "count",
     "first",
     "from_items",

@@ -1,4 +1,4 @@
-"""The handle of a running job, the same for every runtime.
+"""The handle of a running job, the same for every runtime, and how another process gets one.
 
 A thread follows the job from where it was started: it hands the sinks what they deliver on the driver, and notices when a
 source's outside part (a Spark query) fails.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Protocol
 
 from .actors.supervisor import JobStatus, Progress
@@ -23,7 +24,9 @@ POLL = 0.05
 
 
 class Runtime(Protocol):
-    """What a driver offers for one job."""
+    """What a driver offers for one job. `owned`: whether it ends with this process."""
+
+    owned: bool
 
     def progress(self, seen: int) -> Progress: ...
     def status(self) -> JobStatus: ...
@@ -49,7 +52,7 @@ class Job:
     def wait(self, timeout: Duration | None = None) -> Job:
         """Wait until the job has ended; returns the job. Raises the job's error if it failed, TimeoutError after `timeout`.
 
-        Ctrl-C cancels the job, waits until it is gone, and goes on as a KeyboardInterrupt.
+        Ctrl-C cancels the job, waits until it is gone, and goes on as a KeyboardInterrupt; a job of another process runs on.
         """
         deadline = None if timeout is None else time.monotonic() + seconds(timeout, "timeout")
         try:
@@ -58,8 +61,10 @@ class Job:
                 if deadline is not None and time.monotonic() > deadline and self._thread.is_alive():
                     raise TimeoutError(f"job `{self.name}` has not ended within {timeout}; it is {self.status().state.value}")
         except KeyboardInterrupt:
-            self.cancel()
-            self._thread.join(30)
+            if self._runtime.owned:
+                with suppress(EvenflowError):  # a coordinator that is gone has nothing left to cancel
+                    self.cancel()
+                self._thread.join(30)
             raise
         if self._failure is not None:
             raise self._failure
@@ -108,7 +113,8 @@ class Job:
             self._failure.__cause__ = error
         finally:
             if self._failure is not None:
-                self._runtime.fail(JobError(str(self._failure)))
+                with suppress(EvenflowError):  # it may be the coordinator itself that is gone
+                    self._runtime.fail(JobError(str(self._failure)))
             self._release()
 
     def _release(self) -> None:
@@ -128,3 +134,14 @@ class Job:
 
     def __repr__(self) -> str:
         return f"<Job {self.name!r} {self.status().state.value}>"
+
+
+def connect(name: str) -> Job:
+    """The job `name` that another process runs on the Ray cluster that this one is connected to, or that RAY_ADDRESS names.
+
+    Its handle shows the job, waits for it, and can stop or cancel it; what sinks deliver goes to the process that started the job, and when
+    that ends, so does the job. Raises JobError if no job of that name runs, naming those that do.
+    """
+    from .actors.cluster import find_job
+
+    return Job(name, find_job(name), {}, {})

@@ -1,0 +1,52 @@
+"""Socket folders whose job is dead: what is left when a driver, and with it every process of its job, was killed.
+
+A folder goes only if it is provably dead: it is this user's, it has been there for a while, and nobody listens on any socket in it.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+YOUNG = 60.0
+"""Seconds for which a file is left alone: a socket that is just being made refuses connections too."""
+
+
+def sweep_stale_folders() -> None:
+    """Remove the dead socket folders of this user in the temporary folder."""
+    for folder in Path(tempfile.gettempdir()).glob(f"evenflow-{os.getuid()}-*"):
+        with suppress(OSError):  # another worker sweeps too, or the folder is in use after all
+            _sweep(folder)
+
+
+def _sweep(folder: Path) -> None:
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or _young(found):
+        return
+    sockets = list(folder.iterdir())
+    if all(_dead(path) for path in sockets):
+        for path in sockets:
+            path.unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def _dead(path: Path) -> bool:
+    found = path.lstat()
+    if not stat.S_ISSOCK(found.st_mode) or _young(found):
+        return False
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            return True
+    return False
+
+
+def _young(found: os.stat_result) -> bool:
+    return time.time() - found.st_mtime < YOUNG
