@@ -10,13 +10,13 @@ import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
 from ..engine.duration import seconds
-from ..engine.errors import EvenflowError, JobError
+from ..engine.errors import EvenflowError, FlowError, JobError
 from ..engine.plan import Plan
 from ..scheduler.config import JobConfig
 from ..scheduler.job import JobState
-from ..scheduler.metrics import WorkerFigures
+from ..scheduler.metrics import OperatorLoad, WorkerFigures
 from .coordinator import LEAVE_TIMEOUT, NAMESPACE, Coordinator
-from .supervisor import JobStatus, Progress
+from .supervisor import JobStatus, Outcome, Progress
 
 CALL_TIMEOUT = 30.0
 THREADS = 64
@@ -101,19 +101,28 @@ class RayJob:
 
     def __init__(self, name: str, coordinator: Any) -> None:
         self._name, self._coordinator = name, coordinator
-        self._last: tuple[JobStatus, list[WorkerFigures]] | None = None
+        self._last: Outcome | None = None
 
     def progress(self, seen: int) -> Progress:
         progress: Progress = self.call("progress", seen)
         return progress
 
     def status(self) -> JobStatus:
-        status: JobStatus = self._last[0] if self._last is not None else self.call("status")
+        status: JobStatus = self._last.status if self._last is not None else self.call("status")
         return status
 
     def figures(self) -> list[WorkerFigures]:
-        figures: list[WorkerFigures] = self._last[1] if self._last is not None else self.call("figures")
+        figures: list[WorkerFigures] = self._last.figures if self._last is not None else self.call("figures")
         return figures
+
+    def load(self, operator: str) -> OperatorLoad:
+        if self._last is None:
+            load: OperatorLoad = self.call("load", operator)
+            return load
+        if operator not in self._last.loads:
+            there = ", ".join(self._last.loads) or "none, because its coordinator was lost"
+            raise FlowError(f"the job `{self._name}` has no operator `{operator}`; there are: {there}")
+        return self._last.loads[operator]
 
     def stop(self) -> None:
         if self._last is None:
@@ -128,14 +137,14 @@ class RayJob:
             self.call("fail", error)
 
     def close(self) -> None:
-        """End the job's actors; its last status and figures stay."""
+        """End the job's actors; its last status, figures and loads stay."""
         if self._last is not None:
             return
         try:
             self.call("close", timeout=LEAVE_TIMEOUT + CALL_TIMEOUT)
-            self._last = self.call("status"), self.call("figures")
+            self._last = self.call("outcome", 0.0)
         except JobError as error:
-            self._last = JobStatus(self._name, JobState.FAILED, error, (), 0, 0.0), []
+            self._last = Outcome(JobStatus(self._name, JobState.FAILED, error, (), 0, 0.0), [], {})
         ray.kill(self._coordinator)
 
     def call(self, method: str, *args: Any, timeout: float = CALL_TIMEOUT) -> Any:
@@ -159,10 +168,10 @@ class WatchedJob(RayJob):
 
     def progress(self, seen: int) -> Progress:
         """Waits a while for the job's end. Raises JobError if the job's processes are gone without one."""
-        status, figures = self.call("outcome", WATCH, timeout=WATCH + CALL_TIMEOUT)
-        if status.state.final:
-            self._last = status, figures
-        return Progress(status.state, status.error, ())
+        outcome: Outcome = self.call("outcome", WATCH, timeout=WATCH + CALL_TIMEOUT)
+        if outcome.status.state.final:
+            self._last = outcome
+        return Progress(outcome.status.state, outcome.status.error, ())
 
     def fail(self, error: EvenflowError) -> None:
         """What goes wrong here is no concern of the job's."""

@@ -19,11 +19,11 @@ from ..engine.errors import EvenflowError, JobError
 from ..engine.plan import Plan
 from ..scheduler.config import JobConfig
 from ..scheduler.messages import Command, InOrder, Report
-from ..scheduler.metrics import WorkerFigures
+from ..scheduler.metrics import OperatorLoad, WorkerFigures
 from .prometheus import MetricsServer
 from .security import Security
 from .socket_folder import SocketFolder
-from .supervisor import JobStatus, Progress, Supervisor
+from .supervisor import JobStatus, Outcome, Progress, Supervisor
 from .worker import Worker
 
 NAMESPACE = "evenflow"
@@ -121,11 +121,12 @@ class Coordinator:
         with self._lock:
             return self._supervisor.progress(seen)
 
-    def outcome(self, patience: float) -> tuple[JobStatus, list[WorkerFigures]]:
-        """Status and figures once the job has ended, or after `patience` seconds: for those who watch."""
+    def outcome(self, patience: float) -> Outcome:
+        """Status, figures and loads once the job has ended; without the loads after `patience` seconds, for those who watch."""
         self._closed.wait(patience)
         with self._lock:
-            return self.status(), self.figures()
+            status = self.status()
+            return Outcome(status, self.figures(), self._supervisor.loads() if status.state.final else {})
 
     def status(self) -> JobStatus:
         """What `job.status()` shows."""
@@ -137,11 +138,10 @@ class Coordinator:
         with self._lock:
             return self._supervisor.figures()
 
-    def load(self, operator: str) -> Any:
-        """The load of an operator's workers, key groups and hottest keys."""
-        stage = self._plan.stage_of(operator).name
+    def load(self, operator: str) -> OperatorLoad:
+        """What `job.load()` shows."""
         with self._lock:
-            return self._supervisor.metrics.load(stage)
+            return self._supervisor.load(operator)
 
     def stop(self) -> None:
         """Let the sources end."""

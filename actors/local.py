@@ -14,7 +14,7 @@ from ..engine.errors import EvenflowError
 from ..engine.plan import Plan
 from ..scheduler.config import JobConfig
 from ..scheduler.messages import Command, Report
-from ..scheduler.metrics import WorkerFigures
+from ..scheduler.metrics import OperatorLoad, WorkerFigures
 from .runner import Runner
 from .supervisor import JobStatus, Progress, Supervisor
 
@@ -50,6 +50,10 @@ class LocalJob:
     def figures(self) -> list[WorkerFigures]:
         with self._lock:
             return self._supervisor.figures()
+
+    def load(self, operator: str) -> OperatorLoad:
+        with self._lock:
+            return self._supervisor.load(operator)
 
     def stop(self) -> None:
         with self._lock:

@@ -18,7 +18,7 @@ from ..engine.sink import Sink
 from ..scheduler.config import JobConfig
 from ..scheduler.job import Commit, Effect, JobCore, JobState, Tell
 from ..scheduler.messages import Command, Failed, Report
-from ..scheduler.metrics import JobMetrics, WorkerFigures
+from ..scheduler.metrics import JobMetrics, OperatorLoad, WorkerFigures
 from ..scheduler.window import WorkerWindow
 
 
@@ -33,6 +33,15 @@ class JobStatus:
     completed_checkpoints: int
     running_seconds: float
     metrics_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What stays of a job that has ended; `loads` by operator."""
+
+    status: JobStatus
+    figures: list[WorkerFigures]
+    loads: dict[str, OperatorLoad]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +119,14 @@ class Supervisor:
     def figures(self) -> list[WorkerFigures]:
         """What `job.metrics()` shows."""
         return self.metrics.workers()
+
+    def load(self, operator: str) -> OperatorLoad:
+        """What `job.load()` shows. Raises FlowError if there is no such operator, naming those there are."""
+        return self.metrics.load(self.plan.stage_of(operator).name)
+
+    def loads(self) -> dict[str, OperatorLoad]:
+        """The load of every operator."""
+        return {chained.name: self.metrics.load(stage.name) for stage in self.plan.stages for chained in stage.chain}
 
     def _carry_out(self, effects: Iterable[Effect]) -> None:
         for effect in effects:

@@ -18,7 +18,7 @@ from .engine.errors import ConnectorError, EvenflowError, JobError
 from .engine.sink import Sink
 from .engine.source import Source
 from .scheduler.job import JobState
-from .scheduler.metrics import WorkerFigures
+from .scheduler.metrics import OperatorLoad, WorkerFigures
 
 POLL = 0.05
 
@@ -31,6 +31,7 @@ class Runtime(Protocol):
     def progress(self, seen: int) -> Progress: ...
     def status(self) -> JobStatus: ...
     def figures(self) -> list[WorkerFigures]: ...
+    def load(self, operator: str) -> OperatorLoad: ...
     def stop(self) -> None: ...
     def cancel(self) -> None: ...
     def fail(self, error: EvenflowError) -> None: ...
@@ -79,6 +80,13 @@ class Job:
     def metrics(self) -> list[WorkerFigures]:
         """Every worker's figures: totals, rates of the newest window, shares of time, watermark, latency."""
         return self._runtime.figures()
+
+    def load(self, operator: str) -> OperatorLoad:
+        """How the operator's work was shared out over its last 120 windows: load per worker and key group, hottest keys, imbalance.
+
+        Operators that are chained in one worker share one load. Raises FlowError if there is no such operator.
+        """
+        return self._runtime.load(operator)
 
     @property
     def metrics_url(self) -> str | None:

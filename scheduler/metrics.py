@@ -45,7 +45,7 @@ class WorkerFigures:
 
 @dataclass(frozen=True, slots=True)
 class OperatorLoad:
-    """Load of an operator's newest windows, in useful seconds per second."""
+    """Load of an operator over some windows, in useful seconds per second; `hot_keys`: (key, records at least), hottest first."""
 
     workers: dict[str, float]
     groups: dict[int, float]
@@ -84,19 +84,20 @@ class JobMetrics:
         """The last windows of a worker, oldest first."""
         return list(self._history[worker])
 
-    def load(self, operator: str) -> OperatorLoad:
-        """The load of an operator's workers, key groups and hottest keys in their newest windows."""
+    def load(self, operator: str, windows: int = HISTORY) -> OperatorLoad:
+        """The mean load of an operator's workers and key groups, and its hottest keys, over the newest `windows` of each worker."""
         workers: dict[str, float] = {}
         groups: dict[int, float] = {}
         hot: dict[Any, int] = {}
         for worker, name in self._operators.items():
             if name != operator:
                 continue
-            window = self._newest(worker)
-            workers[worker] = window.useful / window.length if window and window.length else 0.0
-            if window is not None:
+            newest = self.history(worker)[-windows:]
+            length = max(sum(window.length for window in newest), 1e-9)
+            workers[worker] = sum(window.useful for window in newest) / length
+            for window in newest:
                 for group, load in zip(window.groups.tolist(), window.load.tolist(), strict=True):
-                    groups[group] = groups.get(group, 0.0) + load / window.length
+                    groups[group] = groups.get(group, 0.0) + load / length
                 for key, count in window.hot_keys:
                     hot[key] = hot.get(key, 0) + count
         return OperatorLoad(workers, groups, tuple(sorted(hot.items(), key=lambda item: -item[1])[:16]))
