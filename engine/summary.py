@@ -52,14 +52,15 @@ class Summariser:
         self.input: pa.Schema | None = None
 
     def bind(self, schema: pa.Schema) -> None:
-        """Learn the input types; a later batch with other types is a RecordError."""
+        """Learn the input types; a later batch with other types, but for a column of nulls, is a RecordError."""
         if self.input is not None and self.input.equals(schema):
             return
         if self.input is not None:
             for name in self.columns:
                 before, now = self.input.field(name).type, schema.field(name).type if name in schema.names else None
-                if before != now:
+                if before != now and not (now is not None and pa.types.is_null(now)):
                     raise RecordError(self.operator, f"column `{name}` was {before} and is now {now or 'missing'}: its type must stay")
+            return
         self.accumulators = tuple(f.bind(schema, self.operator) for f in self.functions.values())
         self.input = schema
 
@@ -71,7 +72,7 @@ class Summariser:
 
     def combine(self, summaries: Sequence[Summary]) -> Summary:
         """One summary with every key once."""
-        keys = [pa.concat_arrays([s.keys[i] for s in summaries]) for i in range(len(self.keys))]
+        keys = [_joined([s.keys[i] for s in summaries], name, self.operator) for i, name in enumerate(self.keys)]
         encoded = encode_keys(pa.record_batch(keys, names=list(self.keys)), self.keys, self.operator)
         if len(summaries) == 1 and encoded.count == len(summaries[0]):
             return summaries[0]
@@ -125,3 +126,15 @@ class Summariser:
         """Estimate of the bytes that the summary takes."""
         parts = sum(a.nbytes(p) for a, p in zip(self.accumulators, summary.parts, strict=True))
         return int(parts + summary.rows.nbytes + sum(k.nbytes for k in summary.keys))
+
+
+def _joined(columns: Sequence[pa.Array], name: str, operator: str) -> pa.Array:
+    """Pieces of the key column `name` as one; a piece that holds only nulls takes the others' type."""
+    types = {column.type for column in columns}
+    if len(types) == 1:
+        return pa.concat_arrays(columns)
+    known = [kind for kind in types if not pa.types.is_null(kind)]
+    if len(known) > 1:
+        found = " and ".join(sorted(map(str, known)))
+        raise RecordError(operator, f"the key column `{name}` is of the types {found} in turn: give it one type, for example by schema=")
+    return pa.concat_arrays([column.cast(known[0]) for column in columns])
