@@ -1,0 +1,13 @@
+"""`python -m evenflow.bench` is `evenflow bench`; without arguments it makes the data and runs every benchmark."""
+
+from __future__ import annotations
+
+import sys
+
+from evenflow.cli import main
+
+EVERYTHING = ("data", "run throughput", "run latency", "run overhead", "run memory")
+
+if __name__ == "__main__":
+    commands = [sys.argv[1:]] if len(sys.argv) > 1 else [command.split() for command in EVERYTHING]
+    sys.exit(max(main(["bench", *words]) for words in commands))

@@ -1,0 +1,129 @@
+"""`evenflow bench data | run | compare`."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from . import latency, memory, overhead, throughput
+from .comparison import compare, other_conditions
+from .conditions import RESULTS, save
+from .data import default_cache, make
+from .plots import plot
+from .record import Run
+from .report import case_row, difference_row, verdict_row
+
+ROWS = 10_000_000
+
+
+def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
+    """The three subcommands."""
+    commands = parser.add_subparsers(dest="bench_command", metavar="COMMAND", required=True)
+    _add_data(commands.add_parser("data", help="make the data that the throughput benchmarks read, with Spark"))
+    _add_run(
+        commands.add_parser("run", help="run a benchmark; writes JSON, Markdown and a plot").add_subparsers(dest="benchmark", required=True)
+    )
+    comparing = commands.add_parser("compare", help="two runs of one benchmark; differences within the noise are called noise")
+    comparing.add_argument("before", type=Path, metavar="A.json")
+    comparing.add_argument("after", type=Path, metavar="B.json")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the chosen subcommand; a missed target is no error."""
+    if arguments.bench_command == "data":
+        make_data(arguments)
+    elif arguments.bench_command == "run":
+        finished = run_benchmark(arguments)
+        path = save(finished, arguments.results)
+        plot(finished, path.with_suffix(".png"))
+        show(finished, path)
+    else:
+        show_comparison(Run.read(arguments.before), Run.read(arguments.after))
+    return 0
+
+
+def make_data(arguments: argparse.Namespace) -> None:
+    """Make what is not there yet."""
+    begun = time.monotonic()
+    for dataset in make(arguments.folder, arguments.rows):
+        Console().print(f"{dataset.folder}: {dataset.rows:,} rows in {len(dataset.files)} files")
+    Console().print(f"took {time.monotonic() - begun:.1f} s")
+
+
+def run_benchmark(arguments: argparse.Namespace) -> Run:
+    """The benchmark of that name with its arguments."""
+    say = Console(stderr=True, highlight=False).print
+    if arguments.benchmark == "throughput":
+        return throughput.run(
+            tasks=arguments.tasks, systems=arguments.systems, repeat=arguments.repeat, rows=arguments.rows, cache=arguments.folder,
+            spark_files=arguments.spark_files, say=say,
+        )  # fmt: skip
+    if arguments.benchmark == "latency":
+        return latency.run(rates=arguments.rates, seconds=arguments.seconds, say=say)
+    if arguments.benchmark == "overhead":
+        return overhead.run(pairs=arguments.pairs, rows=arguments.rows, cache=arguments.folder, say=say)
+    return memory.run(minutes=arguments.minutes, say=say)
+
+
+def show(finished: Run, path: Path) -> None:
+    """Tables of a run on the terminal."""
+    console = Console()
+    _print(console, ("case", "median", "spread", "iterations"), [case_row(case) for case in finished.cases])
+    if finished.verdicts:
+        _print(console, ("target", "asked for", "measured", ""), [verdict_row(verdict) for verdict in finished.verdicts])
+    for line in finished.checks:
+        console.print(line, highlight=False)
+    console.print(f"{path} (and .md)", highlight=False)
+
+
+def show_comparison(a: Run, b: Run) -> None:
+    """A comparison on the terminal, and what else differs between the runs."""
+    console = Console()
+    _print(console, ("case", a.commit, b.commit, "ratio", "verdict"), [difference_row(difference) for difference in compare(a, b)])
+    for line in other_conditions(a, b):
+        console.print(f"differs: {line}", highlight=False)
+
+
+def _add_data(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rows", type=int, default=ROWS, help="rows of each variant (default: %(default)s)")
+    parser.add_argument("--folder", type=Path, default=default_cache(), help="where it is kept (default: %(default)s)")
+
+
+def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    rates = benchmarks.add_parser("throughput", help="rows per second beside other systems")
+    rates.add_argument("--tasks", type=_names, default=list(throughput.SYSTEMS_OF), help="default: all")
+    rates.add_argument("--systems", type=_names, default=list(throughput.SYSTEMS), help="default: all")
+    rates.add_argument("--repeat", type=int, default=3, help="iterations of each (default: %(default)s)")
+    rates.add_argument(
+        "--spark-files", type=int, default=10, help="Spark's maxFilesPerTrigger; all 10 is its fastest (default: %(default)s)"
+    )
+    _add_data(rates)
+    delays = benchmarks.add_parser("latency", help="p50 and p99 at fixed rates")
+    delays.add_argument("--rates", type=_numbers, default=[50_000, 200_000], help="rows per second (default: 50000,200000)")
+    delays.add_argument("--seconds", type=int, default=30, help="of each rate, after the warm-up (default: %(default)s)")
+    cost = benchmarks.add_parser("overhead", help="what measuring load costs")
+    cost.add_argument("--pairs", type=int, default=7, help="pairs of runs with and without (default: %(default)s)")
+    _add_data(cost)
+    leaks = benchmarks.add_parser("memory", help="resident memory at full speed")
+    leaks.add_argument("--minutes", type=float, default=10.0, help="default: %(default)s")
+    for parser in (rates, delays, cost, leaks):
+        parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the reports (default: %(default)s)")
+
+
+def _names(text: str) -> list[str]:
+    return text.split(",")
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(word) for word in text.split(",")]
+
+
+def _print(console: Console, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    table = Table(*header)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)

@@ -1,0 +1,52 @@
+"""Putting a run's record together, and where results go."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from . import machine
+from .record import Case, Run, Verdict
+from .report import markdown
+
+RESULTS = Path(__file__).parent / "results"
+BUSY = 0.1
+"""A machine that others use more than this while nothing of ours runs disturbs the measurement; the report says so."""
+
+
+def record(
+    benchmark: str,
+    arguments: Mapping[str, Any],
+    cases: Sequence[Case],
+    verdicts: Sequence[Verdict] = (),
+    *,
+    checks: Sequence[str] = (),
+    not_measured: Sequence[str] = (),
+    series: Mapping[str, Any] | None = None,
+) -> Run:
+    """A run that ends now, on this machine."""
+    busy = [float(d["busy_before"]) for case in cases for d in case.details if "busy_before" in d]
+    disturbed = [f"other programs used up to {max(busy):.0%} of the machine before measurements"] if busy and max(busy) > BUSY else []
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return Run(
+        benchmark, now, machine.describe(), machine.versions(), machine.commit(), dict(arguments), tuple(cases), tuple(verdicts),
+        (*checks, *disturbed), tuple(not_measured), dict(series or {}),
+    )  # fmt: skip
+
+
+def save(run: Run, results: Path) -> Path:
+    """Write the JSON and the Markdown; returns the path of the JSON."""
+    results.mkdir(parents=True, exist_ok=True)
+    (results / ".gitignore").write_text("*\n")
+    path = results / f"{run.benchmark}-{run.started.replace(':', '').replace('+0000', 'Z')}.json"
+    path.write_text(run.to_json())
+    path.with_suffix(".md").write_text(markdown(run))
+    return path
+
+
+def scratch(name: str) -> str:
+    """A folder for what a benchmark writes and nobody keeps."""
+    return tempfile.mkdtemp(prefix=f"evenflow-bench-{name}-")

@@ -1,0 +1,96 @@
+"""What a run ran on: the machine, the versions, the commit, and how busy the machine was with other things."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("evenflow", "ray", "pyspark", "pyarrow", "numpy", "pyzmq", "duckdb", "bytewax")
+
+
+def describe() -> dict[str, Any]:
+    """Processor, cores, memory, operating system."""
+    return {
+        "processor": _field(Path("/proc/cpuinfo"), "model name") or platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "memory_gib": round(int((_field(Path("/proc/meminfo"), "MemTotal") or "0").split()[0]) / 2**20, 1),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Installed versions of what takes part."""
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def commit() -> str:
+    """The checkout's commit, with `+changes` if files differ from it; `unknown` outside a checkout."""
+    here = Path(__file__).parent
+    try:
+        head = _git(here, "rev-parse", "--short=12", "HEAD")
+        return head + ("+changes" if _git(here, "status", "--porcelain", "--untracked-files=no") else "")
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+
+
+def busy_share(seconds: float = 1.0) -> float:
+    """Share of all cores that is in use while we do nothing for `seconds`: what others take from a measurement."""
+    before = _times()
+    time.sleep(seconds)
+    after = _times()
+    total = sum(after) - sum(before)
+    idle = after[3] + after[4] - before[3] - before[4]
+    return round(1 - idle / total, 3) if total else 0.0
+
+
+def rss_bytes(pid: int) -> int:
+    """Resident memory of a process, 0 if it is gone."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def descendants(root: int) -> dict[int, str]:
+    """Process ids below `root` with the first word of their command line."""
+    parents: dict[int, int] = {}
+    names: dict[int, str] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            names[int(folder.name)] = (folder / "cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")
+        except (OSError, IndexError):
+            continue
+    below = {root}
+    while found := {pid for pid, parent in parents.items() if parent in below and pid not in below}:
+        below |= found
+    return {pid: names.get(pid, "") for pid in below - {root}}
+
+
+def _times() -> list[int]:
+    return [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+
+
+def _field(path: Path, name: str) -> str | None:
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return None
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), None)
+
+
+def _git(folder: Path, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True, timeout=10).stdout.strip()  # noqa: S603, S607 -- fixed words, and git as the user has it

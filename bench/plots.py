@@ -1,0 +1,62 @@
+"""Plots of a run: bars of throughput, latency by second, memory over time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .record import Run
+
+SIZE = (8.0, 4.5)
+
+
+def plot(run: Run, path: Path) -> bool:
+    """Write the run's PNG; False for a benchmark that has no plot."""
+    draw = {"throughput": _throughput, "latency": _latency, "memory": _memory}.get(run.benchmark)
+    if draw is None:
+        return False
+    _save(run, path, draw)
+    return True
+
+
+def _save(run: Run, path: Path, draw: Callable[[Run, Any], None]) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=SIZE, layout="constrained")
+    try:
+        draw(run, axes)
+        figure.savefig(path, dpi=120)
+    finally:
+        plt.close(figure)
+
+
+def _throughput(run: Run, axes: Any) -> None:
+    cases = run.cases[::-1]
+    colours = ["tab:blue" if case.name.endswith("/evenflow") else "tab:gray" for case in cases]
+    bars = axes.barh([case.name for case in cases], [case.median / 1e6 for case in cases], color=colours)
+    axes.bar_label(bars, fmt="%.2f", padding=3)
+    axes.set_xscale("log")
+    axes.set_xlabel("million rows per second (median, logarithmic)")
+    axes.margins(x=0.1)
+
+
+def _latency(run: Run, axes: Any) -> None:
+    for rate, figures in run.series.items():
+        seconds = [figure[0] for figure in figures]
+        (line,) = axes.plot(seconds, [figure[2] for figure in figures], label=f"{int(rate):,} rows/s, p99")
+        axes.plot(seconds, [figure[1] for figure in figures], linestyle=":", color=line.get_color(), label=f"{int(rate):,} rows/s, p50")
+    axes.set_yscale("log")
+    axes.set_xlabel("second")
+    axes.set_ylabel("end-to-end latency, ms")
+    axes.legend()
+
+
+def _memory(run: Run, axes: Any) -> None:
+    axes.plot([sample[0] for sample in run.series["rss"]], [sample[1] for sample in run.series["rss"]])
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("minutes at full speed")
+    axes.set_ylabel("resident memory of all workers, MiB")

@@ -1,0 +1,69 @@
+"""A run or a comparison as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from .comparison import Difference
+from .record import Case, Run, Verdict
+from .statistics import spread
+
+
+def markdown(run: Run) -> str:
+    """The whole run: cases, verdicts, checks, conditions, what was not measured."""
+    machine = ", ".join(f"{name} {value}" for name, value in run.machine.items())
+    versions = ", ".join(f"{name} {value}" for name, value in run.versions.items())
+    parts = [
+        f"# {run.benchmark}, {run.started}, commit {run.commit}",
+        table(("case", "median", "spread", "iterations"), [case_row(case) for case in run.cases]),
+    ]
+    if run.verdicts:
+        parts.append(table(("target", "asked for", "measured", ""), [verdict_row(v) for v in run.verdicts]))
+    parts += [f"- {line}" for line in run.checks]
+    parts.append(f"Machine: {machine}.\nVersions: {versions}.\nArguments: {', '.join(f'{k}={v}' for k, v in run.arguments.items())}.")
+    if run.not_measured:
+        parts.append("Not measured:\n\n" + "\n".join(f"- {line}" for line in run.not_measured))
+    return "\n\n".join(parts) + "\n"
+
+
+def case_row(case: Case) -> tuple[str, str, str, str]:
+    """Name, median with unit, spread, every iteration."""
+    each = ", ".join(number(value) for value in case.values)
+    return case.name, f"{number(case.median)} {case.unit}", f"{spread(case.values):.0%}", each
+
+
+def verdict_row(verdict: Verdict) -> tuple[str, str, str, str]:
+    """Claim, target, measured, whether it is met."""
+    sign = ">=" if verdict.better == "higher" else "<="
+    return verdict.claim, f"{sign} {number(verdict.target)}", number(verdict.measured), "met" if verdict.met else "missed"
+
+
+def difference_row(difference: Difference) -> tuple[str, str, str, str, str]:
+    """Name, before, after, ratio with the noise band, verdict."""
+    before, after = (f"{number(value)} {difference.unit}" for value in (difference.before, difference.after))
+    return difference.name, before, after, f"{difference.ratio:.2f} (noise ±{difference.noise:.0%})", difference.verdict
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table.
+
+    >>> print(table(("a", "b"), [("1", "2")]))
+    | a | b |
+    |---|---|
+    | 1 | 2 |
+    """
+    lines = [header, *rows]
+    first, *rest = [f"| {' | '.join(line)} |" for line in lines]
+    return "\n".join([first, "|" + "---|" * len(header), *rest])
+
+
+def number(value: float) -> str:
+    """Three significant digits, with a suffix for thousands and millions.
+
+    >>> number(12_345_678), number(2_500), number(0.1234), number(3.0)
+    ('12.3 M', '2.5 k', '0.123', '3')
+    """
+    for suffix, factor in ((" M", 1e6), (" k", 1e3)):
+        if abs(value) >= factor:
+            return f"{value / factor:.3g}{suffix}"
+    return f"{value:.3g}"

@@ -1,0 +1,97 @@
+"""Sinks for measuring: one keeps a histogram of latencies, one only takes rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..engine.batch import Batch
+from ..engine.sink import Sink, SinkWriter
+
+EDGES_MS: npt.NDArray[np.float64] = np.geomspace(0.01, 100_000.0, 1621)
+"""Bins of one percent, from 10 us to 100 s; what is beyond counts in the first or the last."""
+
+
+class LatencySink(Sink):
+    """Counts rows per second of their creation and bin of their latency, from the column `created` (ns, wall clock) to the write."""
+
+    guarantee = "at least once (it only measures)"
+
+    def __init__(self) -> None:
+        self.name = "latencies"
+        self.counts: dict[int, npt.NDArray[np.int64]] = {}
+
+    def writer(self, index: int, parallelism: int) -> SinkWriter:
+        return LatencyWriter()
+
+    def commit(self, checkpoint: int, committables: Sequence[Any]) -> list[Any]:
+        return list(committables)
+
+    def deliver(self, payload: Any) -> None:
+        second, counts = payload
+        add_counts(self.counts, second, np.frombuffer(counts, np.int64))
+
+
+class LatencyWriter(SinkWriter):
+    """Gathers between two checkpoints."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, npt.NDArray[np.int64]] = {}
+
+    def write(self, batch: Batch) -> None:
+        now = time.time_ns()
+        created = batch.rows.column("created").to_numpy()
+        bins = bin_of((now - created) / 1e6)
+        seconds = created // 1_000_000_000
+        for second in range(int(seconds.min()), int(seconds.max()) + 1):
+            add_counts(self._counts, second, np.bincount(bins[seconds == second], minlength=len(EDGES_MS)))
+
+    def prepare(self, checkpoint: int) -> list[Any]:
+        gathered, self._counts = self._counts, {}
+        return [(second, counts.tobytes()) for second, counts in gathered.items()]
+
+
+class DiscardSink(Sink):
+    """Takes rows and forgets them."""
+
+    guarantee = "at least once (it only takes)"
+
+    def __init__(self) -> None:
+        self.name = "discard"
+
+    def writer(self, index: int, parallelism: int) -> SinkWriter:
+        return DiscardWriter()
+
+
+class DiscardWriter(SinkWriter):
+    """See `DiscardSink`."""
+
+    def write(self, batch: Batch) -> None:
+        return
+
+    def prepare(self, checkpoint: int) -> list[Any]:
+        return []
+
+
+def bin_of(latencies_ms: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
+    """The bin of each latency."""
+    return np.minimum(np.searchsorted(EDGES_MS, latencies_ms), len(EDGES_MS) - 1)
+
+
+def add_counts(counts: dict[int, npt.NDArray[np.int64]], second: int, more: npt.NDArray[np.int64]) -> None:
+    """Add to a second's histogram."""
+    counts[second] = counts[second] + more if second in counts else more
+
+
+def percentile(counts: npt.NDArray[np.int64], share: float) -> float:
+    """The latency (ms) that `share` of the rows do not exceed: the upper edge of its bin, at most one percent too high.
+
+    >>> round(percentile(np.bincount(bin_of(np.array([1.0, 2.0, 100.0])), minlength=len(EDGES_MS)), 0.5), 1)
+    2.0
+    """
+    reached = np.searchsorted(np.cumsum(counts), share * counts.sum())
+    return float(EDGES_MS[min(int(reached), len(EDGES_MS) - 1)])

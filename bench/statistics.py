@@ -1,0 +1,43 @@
+"""Medians, spreads and noise of a few repeated measurements.
+
+>>> spread([9.0, 10.0, 11.0])
+0.2
+>>> is_noise([10.0, 10.4], [10.3, 10.6]), is_noise([10.0, 10.1], [20.0, 20.2])
+(True, False)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+SMALLEST_NOISE = 0.03
+"""Two medians that differ by less are the same, however little the iterations of a run differ among themselves."""
+
+
+def spread(values: Sequence[float]) -> float:
+    """(largest - smallest) / median; 0 for a single value."""
+    middle = median(values)
+    return (max(values) - min(values)) / middle if middle else 0.0
+
+
+def noise_band(*runs: Sequence[float]) -> float:
+    """The relative difference of two medians that these runs can't tell from chance: their largest spread."""
+    return max(SMALLEST_NOISE, *(spread(values) for values in runs))
+
+
+def is_noise(a: Sequence[float], b: Sequence[float]) -> bool:
+    """Whether the difference of the medians lies within the noise band."""
+    before = median(a)
+    return before == median(b) or (before != 0 and abs(median(b) / before - 1) <= noise_band(a, b))
+
+
+def slope(xs: Sequence[float], ys: Sequence[float]) -> float:
+    """Least-squares slope of `ys` over `xs`, both of the same length of at least two.
+
+    >>> slope([0.0, 1.0, 2.0], [1.0, 3.0, 5.0])
+    2.0
+    """
+    mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
+    over = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True))
+    return over / sum((x - mean_x) ** 2 for x in xs)

@@ -1,0 +1,66 @@
+"""The command line: `evenflow COMMAND`, also `python -m evenflow`.
+
+A command is a line in `COMMANDS` and two functions in the module that it names: one adds its arguments, one runs it. The module is
+imported when the command is used, so that `evenflow status` doesn't wait for the benchmarks' imports.
+
+>>> parser_of("status").parse_args(["status", "delays"]).job
+'delays'
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from .engine.errors import EvenflowError
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`module` has `add_arguments(parser, name)` and `run(arguments) -> exit code`."""
+
+    module: str
+    help: str
+
+
+_JOBS = "evenflow.job_commands"
+
+COMMANDS = {
+    "jobs": Command(_JOBS, "the jobs that run on the cluster"),
+    "status": Command(_JOBS, "a job's state, workers and checkpoints"),
+    "metrics": Command(_JOBS, "what a job's workers do: rows, shares of time, watermark, latency"),
+    "stop": Command(_JOBS, "end a job gracefully: what was read is processed and committed"),
+    "cancel": Command(_JOBS, "end a job at once"),
+    "bench": Command("evenflow.bench.command", "benchmarks: data, run, compare"),
+}
+
+
+def parser_of(chosen: str | None) -> argparse.ArgumentParser:
+    """The parser with all commands; only `chosen` has its arguments."""
+    parser = argparse.ArgumentParser(prog="evenflow", description="Stream dataflows on Ray. RAY_ADDRESS names the cluster.")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, command in COMMANDS.items():
+        one = commands.add_parser(name, help=command.help, description=command.help)
+        if name == chosen:
+            importlib.import_module(command.module).add_arguments(one, name)
+    return parser
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code: 0, 1 for an error of evenflow's own, 2 for a wrong command line, 130 after Ctrl-C."""
+    words = list(sys.argv[1:] if words is None else words)
+    chosen = next((word for word in words if word in COMMANDS), None)
+    arguments = parser_of(chosen).parse_args(words)
+    try:
+        code: int = importlib.import_module(COMMANDS[arguments.command].module).run(arguments)
+    except EvenflowError as error:
+        Console(stderr=True).print(f"[bold red]error:[/] {error}", highlight=False)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return code
