@@ -88,7 +88,7 @@ def running_jobs() -> list[str]:
         try:
             ray.init(address="auto", namespace=NAMESPACE, logging_level=logging.WARNING)
         except ConnectionError as error:
-            raise JobError("no Ray cluster runs on this machine, so no job does; RAY_ADDRESS names one elsewhere") from error
+            raise JobError(f"there is no Ray cluster to find a job on: {error}") from error
     actors = ray.util.list_named_actors(all_namespaces=True)
     names = [actor["name"] for actor in actors if actor["namespace"] == NAMESPACE]
     return sorted(name.removesuffix("/coordinator") for name in names if name.endswith("/coordinator"))
