@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 import threading
+import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 Trigger = Callable[["DataStreamWriter"], "DataStreamWriter"]
 
 STOP_SECONDS = 60.0
+RETRY_SECONDS = 0.25
+"""A job that is only being planned can't be interrupted yet: that has to be tried again."""
 
 
 class Feed(ABC):
@@ -53,10 +56,11 @@ class Feed(ABC):
 
     def stop(self) -> None:
         """End it, if it hasn't, and wait up to `STOP_SECONDS` for that. Doesn't raise."""
-        if self._thread.is_alive():
-            self._stopping = True
-            finishes_within(STOP_SECONDS, self._interrupt)
-            self._thread.join(STOP_SECONDS)
+        self._stopping = True
+        deadline = time.monotonic() + STOP_SECONDS
+        while self._thread.is_alive() and (left := deadline - time.monotonic()) > 0:
+            finishes_within(left, self._interrupt)
+            self._thread.join(RETRY_SECONDS)
 
     def failure(self) -> str | None:
         return self._failure
@@ -87,7 +91,7 @@ class Feed(ABC):
 
     @abstractmethod
     def _interrupt(self) -> None:
-        """Make `_work` return or raise soon."""
+        """Make `_work` return or raise soon, if it can be done now; called until it does."""
 
 
 class StreamFeed(Feed):
@@ -155,8 +159,8 @@ class BatchFeed(Feed):
 
     def _work(self) -> None:
         folder = self._exchange.folder / f"batch-{uuid.uuid4().hex[:12]}"
-        spark = self._df.sparkSession
-        spark.addTag(self._tag)
+        # The session's own tags (`addTag`, `interruptTag`) don't find a write; those of its context do.
+        self._df.sparkSession.sparkContext.addJobTag(self._tag)
         try:
             self._df.write.option("maxRecordsPerFile", self._max_rows_per_file).parquet(f"file://{folder}")
             self._exchange.publish(0, sorted(folder.glob("*.parquet"), key=_part_order))
@@ -165,7 +169,7 @@ class BatchFeed(Feed):
             raise
 
     def _interrupt(self) -> None:
-        self._df.sparkSession.interruptTag(self._tag)
+        self._df.sparkSession.sparkContext.cancelJobsWithTag(self._tag)
 
 
 def _part_order(path: Path) -> tuple[int, ...]:

@@ -84,8 +84,8 @@ class TailReader(SplitReader):
                 last = latest
         if last is not None and last >= self._batch:
             raise ConnectorError(
-                f"operator `{self._operator}`: batch {self._batch} is missing in {self._exchange.log}, though the log goes on to batch {last}; "
-                "Spark removes old log files unless spark.sql.streaming.fileSink.log.deletion is false; "
+                f"operator `{self._operator}`: batch {self._batch} is missing in {self._exchange.log}, though the log goes on to "
+                f"batch {last}; Spark removes old log files unless spark.sql.streaming.fileSink.log.deletion is false; "
                 "restore it, or start with an empty folder"
             )
 

@@ -4,6 +4,7 @@ import datetime as dt
 import pickle
 import subprocess
 import sys
+import threading
 from decimal import Decimal
 from pathlib import Path
 
@@ -195,6 +196,21 @@ def test_a_failing_streaming_query_is_named_by_source_and_readers(spark, tmp_pat
         list(batches_of(source.reader(0, 1)))
     assert "no luck" in source.failure()
     source.stop()
+
+
+def test_a_job_that_ends_early_ends_the_writing_too(spark):
+    source = from_spark(spark.range(10**12).selectExpr("hash(id) as h"))
+    source.start()
+    reader = source.reader(0, 1)
+    assert reader.poll(1) is None
+    source.stop()
+    assert source.failure() is None
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("evenflow")]
+    assert spark.range(3).count() == 3
+
+
+def test_stopping_what_was_never_started_is_nothing(spark):
+    from_spark(spark.range(3)).stop()
 
 
 def test_a_missing_event_time_column_is_found_before_spark_starts(spark):
