@@ -95,7 +95,7 @@ class LocalJob:
         )
 
     def _fed_by(self, name: str) -> list[deque[tuple[int, Element]]]:
-        return [self._queues[receiver] for receiver in {c.receiver for c in self._plan.channels if c.sender == name}]
+        return [self._queues[receiver] for receiver in {c.receiver for c in self._plan.channels if c.sender == name and not c.state}]
 
     def _tell(self, worker: str, command: Command) -> None:
         self._runners[worker].command(command)
@@ -122,18 +122,22 @@ class LocalJob:
     def _step(self, name: str, runner: Runner) -> bool:
         """One turn of a task; whether it did anything."""
         queue, busy = self._queues[name], False
-        full = any(len(target) >= QUEUE_LIMIT for target in self._targets[name])
-        while queue and not full and not runner.over:
+        full = self._full(name)
+        while queue and not full and not runner.task.paused and not runner.over:
             runner.receive(*queue.popleft())
             busy = True
-            full = any(len(target) >= QUEUE_LIMIT for target in self._targets[name])
-        if runner.is_source and not full:
+            full = self._full(name)
+        busy = runner.give() or busy
+        if runner.is_source and not full and not runner.task.paused:
             busy = runner.poll() or busy
         if not busy or not runner.is_source:
             runner.idle()
         if runner.meter.due():
             self._supervisor.report(name, runner.meter.take(len(queue), 0))
         return busy or any(self._targets[name])
+
+    def _full(self, name: str) -> bool:
+        return any(len(target) >= QUEUE_LIMIT for target in self._targets[name])
 
     def _pause(self) -> float:
         waits = [runner.sleep_for() for runner in self._runners.values() if runner.is_source]

@@ -16,7 +16,7 @@ from ..engine.exchange import Sent
 from ..engine.operators.read import Read
 from ..engine.source import SourceReader
 from ..engine.task import Consumed, Effect, Finished, Latency, TaskCore, TaskSpec
-from ..scheduler.messages import BeginCheckpoint, Command, Failed, Report, StopSource
+from ..scheduler.messages import Announce, Announced, BeginCheckpoint, Command, Failed, Report, Resume, StopSource, Switch
 from .meter import Meter
 
 IDLE = 0.1
@@ -105,13 +105,31 @@ class Runner:
 
     def command(self, command: Command) -> None:
         """Carry out a command from the coordinator, if this worker still is what it is for."""
-        if not self.is_source:
+        if isinstance(command, Announce):
+            self._guard(lambda: self._announce(command))
+        elif isinstance(command, Switch):
+            version = command.version
+            self._work(lambda now: self.task.switch(version, now))
+        elif isinstance(command, Resume):
+            self._work(self.task.resume)
+        elif not self.is_source:
             return
-        if isinstance(command, BeginCheckpoint):
+        elif isinstance(command, BeginCheckpoint):
             checkpoint = command.checkpoint
             self._work(lambda now: self.task.barrier(checkpoint, now))
         elif isinstance(command, StopSource):
             self._work(self.task.exhausted)
+
+    def give(self) -> bool:
+        """Give a chunk of the state that moves away in the background; whether there was any."""
+        if not self.task.giving or self.over:
+            return False
+        self._work(self.task.give)
+        return True
+
+    def _announce(self, announcement: Announce) -> None:
+        self.task.announce(announcement.stage, announcement.steps)
+        self._report(Announced(announcement.number))
 
     def fail(self, error: Exception) -> None:
         """The worker can't go on, for a cause outside its task."""

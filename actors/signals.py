@@ -13,7 +13,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..engine.elements import MAX_TIME, MIN_TIME, Barrier, Element, End, LatencyMark, Watermark
+from ..engine.elements import (
+    MAX_TIME,
+    MIN_TIME,
+    Answered,
+    Barrier,
+    Element,
+    End,
+    Giving,
+    Handed,
+    LatencyMark,
+    Marker,
+    Request,
+    Watermark,
+)
 from .headers import number
 
 
@@ -30,6 +43,10 @@ class SignalKind:
     from_fields: Callable[..., Element]
 
 
+def _numbered(signal: Any) -> tuple[Any, ...]:
+    return signal.version, signal.number
+
+
 BATCH = 0
 """The code of a batch, which has frames of its own and so no line in the table."""
 
@@ -38,6 +55,11 @@ KINDS = (
     SignalKind(2, LatencyMark, lambda s: (s.created,), lambda created: LatencyMark(number(created, "latency mark"))),
     SignalKind(3, Barrier, lambda s: (s.checkpoint,), lambda checkpoint: Barrier(number(checkpoint, "checkpoint"))),
     SignalKind(4, End, lambda _: (), lambda: End()),
+    SignalKind(5, Marker, lambda s: (s.version,), lambda version: Marker(number(version, "version"))),
+    SignalKind(9, Giving, lambda s: (s.version,), lambda version: Giving(number(version, "version"))),
+    SignalKind(6, Request, _numbered, lambda v, n: Request(number(v, "version"), number(n, "request"))),
+    SignalKind(7, Answered, _numbered, lambda v, n: Answered(number(v, "version"), number(n, "request"))),
+    SignalKind(8, Handed, lambda s: (s.version,), lambda version: Handed(number(version, "version"))),
 )
 
 BY_TYPE: dict[type[Element], SignalKind] = {kind.signal: kind for kind in KINDS}

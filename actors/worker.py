@@ -49,6 +49,7 @@ class Worker:
     def deploy(self, spec: TaskSpec, config: JobConfig, *, across_nodes: bool) -> Address:
         """Bind the sockets, to more than loopback only if the job has workers on other nodes; returns where this worker can be reached."""
         self._spec, self._config = spec, config
+        self._state_channels = frozenset(peer.incoming for peer in spec.peers)
         sweep_stale_folders()
         limits = ChannelLimits(config.credit_batches, config.credit_bytes)
         host = ray.util.get_node_ip_address() if across_nodes else "127.0.0.1"  # type: ignore[no-untyped-call]
@@ -122,10 +123,11 @@ class Worker:
         runner, transport, pending = self._runner, self._transport, self._pending
         self._receive()
         taken = 0
-        while pending and taken < TURN and not transport.blocked and not runner.over:
+        while pending and taken < TURN and not self._stalled and not runner.over:
             runner.receive(*pending.popleft())
             taken += 1
-        polled = runner.is_source and not transport.blocked and runner.poll()
+        taken += runner.give()
+        polled = runner.is_source and not self._stalled and runner.poll()
         self._rest = 0.0
         if taken or polled:
             runner.flush_if_due()
@@ -133,19 +135,32 @@ class Worker:
             runner.idle()
             self._rest = runner.sleep_for()
 
+    @property
+    def _stalled(self) -> bool:
+        """Whether nothing may be processed now: for want of credit, or because a reconfiguration paused this task."""
+        return self._transport.blocked or self._runner.task.paused
+
     def _receive(self) -> None:
         """Take what has come; if there was nothing to do, wait for it, and note what the wait was for."""
         transport, meter = self._transport, self._runner.meter
-        if transport.blocked:
+        if self._stalled:
             begun = monotonic()
-            self._pending.extend(transport.poll(LONGEST_SLEEP))
+            self._sort(transport.poll(LONGEST_SLEEP))
             meter.wait_credit += monotonic() - begun
         elif self._rest > 0.0:
             begun = monotonic()
-            self._pending.extend(transport.poll(min(self._rest, LONGEST_SLEEP)))
+            self._sort(transport.poll(min(self._rest, LONGEST_SLEEP)))
             meter.wait_input += monotonic() - begun
         else:
-            self._pending.extend(transport.poll(0.0))
+            self._sort(transport.poll(0.0))
+
+    def _sort(self, received: list[tuple[int, Element]]) -> None:
+        """Records wait for their turn. State does not: two workers that wait for each other's credit must still take each other's state."""
+        for channel, element in received:
+            if channel in self._state_channels:
+                self._runner.receive(channel, element)
+            else:
+                self._pending.append((channel, element))
 
     def _measure(self) -> None:
         meter, transport = self._runner.meter, self._transport

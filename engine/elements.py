@@ -42,4 +42,41 @@ class End:
     """Nothing follows on this channel."""
 
 
-Element = Batch | Watermark | LatencyMark | Barrier | End
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """Records before it went by the routing table before step `version` of a reconfiguration, records after it by the one after."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Giving:
+    """The state that moves to this worker in step `version` follows."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The next batch on this channel holds keys whose state is asked for: request `number` in step `version`."""
+
+    version: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """Everything that request `number` asked for has been sent, or never was there."""
+
+    version: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """All state that moves to this worker in step `version` has been sent."""
+
+    version: int
+
+
+Element = Batch | Watermark | LatencyMark | Barrier | End | Marker | Giving | Request | Answered | Handed

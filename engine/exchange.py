@@ -11,24 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from .batch import Batch
-from .elements import MIN_TIME, Element, LatencyMark, Watermark
-from .keys import key_column, key_groups
-
-RoutingTable = npt.NDArray[np.uint16]
-"""Key group -> index of the downstream worker, shape (key_groups,)."""
-
-
-def even_table(key_groups: int, workers: int) -> RoutingTable:
-    """The first routing table: contiguous ranges of groups, as even as they can be.
-
-    >>> even_table(8, 3).tolist()
-    [0, 0, 0, 1, 1, 1, 2, 2]
-    """
-    return (np.arange(key_groups) * workers // key_groups).astype(np.uint16)
-
+from .elements import MIN_TIME, Element, LatencyMark, Marker, Watermark
+from .handover_step import HandoverStep
+from .keys import key_column, key_hashes
+from .routing import RoutingTable
 
 @dataclass(frozen=True, slots=True)
 class Sent:
@@ -114,7 +102,13 @@ class Exchange(ABC):
 
 
 class HashExchange(Exchange):
-    """Every record goes to the worker that owns its key's group."""
+    """Every record goes to the worker that owns its key; while `paused`, nothing leaves."""
+
+    paused = False
+
+    def flush(self, out: list[Sent]) -> None:
+        if not self.paused:
+            super().flush(out)
 
     def __init__(self, channels: Sequence[int], batch_rows: int, operator: str, keys: tuple[str, ...], table: RoutingTable) -> None:
         super().__init__(channels, batch_rows)
@@ -125,7 +119,7 @@ class HashExchange(Exchange):
             self._add(self.buffers[0], batch, now, out)
             return
         columns = [key_column(batch.rows, key, self.operator) for key in self.keys]
-        targets = self.table[key_groups(columns, len(self.table), self.operator)]
+        targets = self.table.owners(key_hashes(columns, self.operator))
         counts = np.bincount(targets, minlength=len(self.buffers))
         if counts.max() == batch.num_rows:
             self._add(self.buffers[int(targets[0])], batch, now, out)
@@ -135,6 +129,16 @@ class HashExchange(Exchange):
             if count:
                 self._add(buffer, ordered.slice(start, count), now, out)
             start += count
+
+
+    def switch(self, step: HandoverStep, out: list[Sent]) -> None:
+        """Route by the table after `step` from here on; tell the workers that give or take state, behind everything sent before."""
+        affected = sorted({worker for move in step.moves for worker in (move.source, move.target)})
+        for worker in affected:
+            self.buffers[worker].flush(out)
+            out.append(Sent(self.buffers[worker].channel, Marker(step.version)))
+        self.table = self.table.after(step.moves)
+        self.paused = step.pause
 
 
 class ForwardExchange(Exchange):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
+from ..state.slots import Slots, Where
 from .aggregates.base import Parts
+from .keys import KeyTypes, key_hashes, key_values
+from .routing import Move
 from .summary import Summariser, Summary
-
-_FIRST = 1024
 
 
 class KeyTable:
@@ -18,8 +19,8 @@ class KeyTable:
 
     def __init__(self, summariser: Summariser) -> None:
         self._summariser = summariser
-        self._slots: dict[Any, int] = {}
-        self._keys: list[tuple[pa.Array, ...]] = []
+        self._slots = Slots()
+        self._types = KeyTypes()
         self._rows = np.zeros(0, np.int64)
         self._parts: tuple[Parts, ...] = ()
 
@@ -30,17 +31,19 @@ class KeyTable:
     def nbytes(self) -> int:
         """Estimate of its bytes."""
         parts = sum(a.nbytes(p) for a, p in zip(self._summariser.accumulators, self._parts, strict=False))
-        return parts + self._rows.nbytes + 100 * len(self._slots)
+        return parts + self._rows.nbytes + self._slots.nbytes
 
-    def merge(self, keys: list[Any], summary: Summary) -> Summary:
-        """Add a summary with every key once (`keys` are its keys as Python values); returns the new rows of these keys."""
-        slots, known = self._slots, len(self._slots)
-        found = [slots.setdefault(key, len(slots)) for key in keys]
-        where = np.array(found, np.int64)
-        if len(slots) > known:
-            fresh = pa.array(np.flatnonzero(where >= known))
-            self._keys.append(tuple(column.take(fresh) for column in summary.keys))
-            self._grow(len(slots))
+    def merge(self, summary: Summary) -> Summary:
+        """Add a summary with every key once; returns the new rows of these keys."""
+        self._types.learn(summary.keys)
+        where = self._slots.find(key_values(summary.keys), lambda fresh: self._hashes(summary.keys, fresh))
+        self._grow()
+        fresh = self._slots.fresh
+        if len(fresh):
+            self._rows[fresh] = 0
+            for accumulator, parts in zip(self._summariser.accumulators, self._parts, strict=True):
+                for column, value in zip(parts, accumulator.empty(len(fresh)), strict=True):
+                    column[fresh] = value
         self._rows[where] += summary.rows
         merged = []
         for accumulator, parts, new in zip(self._summariser.accumulators, self._parts, summary.parts, strict=True):
@@ -51,21 +54,43 @@ class KeyTable:
         return Summary(summary.keys, self._rows[where], tuple(merged))
 
     def everything(self) -> Summary:
-        """All keys, in the order in which they came."""
-        n = len(self._slots)
-        if len(self._keys) > 1:
-            columns = [pa.concat_arrays([keys[i] for keys in self._keys]) for i in range(len(self._keys[0]))]
-            self._keys = [tuple(columns)]
-        return Summary(self._keys[0], self._rows[:n], tuple(tuple(column[:n] for column in parts) for parts in self._parts))
+        """All keys."""
+        return self._at(self._slots.everything())
 
-    def _grow(self, size: int) -> None:
-        capacity = len(self._rows)
-        if size <= capacity:
+    def moving(self, move: Move, key_groups: int) -> Where:
+        """The slots of the keys that `move` selects."""
+        return self._slots.where(lambda hashes: move.selects(hashes, key_groups))
+
+    def known(self, columns: Sequence[pa.Array]) -> Where:
+        """The slots of those of the keys that are here."""
+        return self._slots.known(key_values(columns))
+
+    def in_use(self, where: Where) -> Where:
+        """Those of the slots that still hold a key."""
+        return self._slots.in_use(where)
+
+    def take(self, where: Where) -> Summary:
+        """The rows at these slots, which are free after it."""
+        summary = self._at(where)
+        self._slots.remove(where)
+        return summary
+
+    def _at(self, where: Where) -> Summary:
+        keys = self._types.columns(self._slots.keys(where))
+        return Summary(tuple(keys), self._rows[where], tuple(tuple(column[where] for column in parts) for parts in self._parts))
+
+    def _hashes(self, columns: Sequence[pa.Array], places: Where) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+        where = pa.array(places)
+        return key_hashes([column.take(where) for column in columns], self._summariser.operator)
+
+    def _grow(self) -> None:
+        more = self._slots.capacity - len(self._rows)
+        if more <= 0:
             return
-        more = max(_FIRST, 2 * capacity, size) - capacity
         self._rows = np.concatenate([self._rows, np.zeros(more, np.int64)])
-        empty = [a.empty(more) for a in self._summariser.accumulators]
-        before = self._parts or tuple(a.empty(0) for a in self._summariser.accumulators)
+        accumulators = self._summariser.accumulators
+        before = self._parts or tuple(a.empty(0) for a in accumulators)
         self._parts = tuple(
-            tuple(np.concatenate([old, new]) for old, new in zip(olds, news, strict=True)) for olds, news in zip(before, empty, strict=True)
+            tuple(np.concatenate([old, new]) for old, new in zip(olds, a.empty(more), strict=True))
+            for olds, a in zip(before, accumulators, strict=True)
         )

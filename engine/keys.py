@@ -11,6 +11,7 @@ A null is a key of its own, as in SQL's GROUP BY.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,7 +71,7 @@ def key_groups(columns: list[pa.Array], groups: int, operator: str) -> npt.NDArr
     return group_of(key_hashes(columns, operator), groups)
 
 
-def key_hashes(columns: list[pa.Array], operator: str) -> npt.NDArray[np.uint64]:
+def key_hashes(columns: Sequence[pa.Array], operator: str) -> npt.NDArray[np.uint64]:
     """hash64 of each row of the key columns, shape (rows,)."""
     try:
         hashes = [hash64(column) for column in columns]
@@ -79,11 +80,29 @@ def key_hashes(columns: list[pa.Array], operator: str) -> npt.NDArray[np.uint64]
     return hashes[0] if len(hashes) == 1 else combine(hashes)
 
 
-def key_values(columns: list[pa.Array]) -> list[Any]:
+def key_values(columns: Sequence[pa.Array]) -> list[Any]:
     """Rows of key columns as Python values: the value itself, or a tuple if there are several columns."""
     if len(columns) == 1:
         return column_values(columns[0])
     return list(zip(*(column_values(column) for column in columns), strict=True))
+
+
+class KeyTypes:
+    """The types of the key columns, learned from the first keys, to turn Python values back into columns."""
+
+    def __init__(self) -> None:
+        self._types: list[pa.DataType] = []
+
+    def learn(self, columns: Sequence[pa.Array]) -> None:
+        """Take the types of key columns; a column that was all null so far may still get one."""
+        if not self._types or any(pa.types.is_null(kind) for kind in self._types):
+            self._types = [column.type for column in columns]
+
+    def columns(self, keys: list[Any]) -> list[pa.Array]:
+        """Keys, as `key_values` gives them, as columns."""
+        if len(self._types) == 1:
+            return [pa.array(keys, self._types[0])]
+        return [pa.array([key[i] for key in keys], kind) for i, kind in enumerate(self._types)]
 
 
 def compact(codes: npt.NDArray[Any], span: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

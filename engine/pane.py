@@ -32,6 +32,13 @@ class Pane:
         self._log = [summariser.combine(self._log)]
         return self._log[0]
 
+    def replace(self, summary: Summary) -> None:
+        """Hold this alone from now on, every key once."""
+        self._log, self._rows = [summary], len(summary)
+
+    def __len__(self) -> int:
+        return self._rows
+
     @property
     def log(self) -> list[Summary]:
         """The summaries as they lie, keys may repeat."""

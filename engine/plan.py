@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .errors import FlowError
-from .exchange import even_table
 from .graph import Graph, Node
 from .operators.base import Operator
+from .handover import Peer
+from .operators.keyed import KeyedOperator
 from .operators.read import Read
 from .operators.write import Write
+from .routing import RoutingTable, even_table
 from .sink import Sink
 from .source import Source
 from .task import ChainedOperator, ExchangeSpec, TaskSettings, TaskSpec
@@ -41,14 +43,20 @@ class Stage:
     def is_source(self) -> bool:
         return isinstance(self.chain[0].operator, Read)
 
+    @property
+    def is_keyed(self) -> bool:
+        """Whether its head has keyed state, which can move."""
+        return isinstance(self.chain[0].operator, KeyedOperator)
+
 
 @dataclass(frozen=True, slots=True)
 class ChannelSpec:
-    """A channel between two workers (their names)."""
+    """A channel between two workers (their names), for records, or for `state` between two workers of one operator."""
 
     id: int
     sender: str
     receiver: str
+    state: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,11 @@ class Plan:
                 return stage
         names = ", ".join(chained.name for stage in self.stages for chained in stage.chain)
         raise FlowError(f"the job `{self.name}` has no operator `{operator}`; there are: {names}")
+
+    def table_of(self, stage: Stage) -> RoutingTable:
+        """The first routing table of a stage with keyed state."""
+        tables = [e.table for task in self.tasks for e in task.exchanges if e.target == stage.name and e.table is not None]
+        return tables[0]
 
 
 def plan(graph: Graph, *, parallelism: int = 1, combine: bool = True, settings: TaskSettings | None = None) -> Plan:
@@ -138,7 +151,8 @@ def _tasks(stages: list[Stage], settings: TaskSettings) -> tuple[list[TaskSpec],
                     channels.append(channel)
                     inputs.setdefault(channel.receiver, []).append(channel.id)
                     ids.append(channel.id)
-                exchanges.setdefault(f"{stage.name}-{i}", []).append(ExchangeSpec(output.source, tuple(ids), output.keys, table))
+                exchanges.setdefault(f"{stage.name}-{i}", []).append(ExchangeSpec(output.source, tuple(ids), target.name, output.keys, table))
+    peers = _peers(stages, channels)
     tasks = []
     for stage in stages:
         for i in range(stage.parallelism):
@@ -151,6 +165,24 @@ def _tasks(stages: list[Stage], settings: TaskSettings) -> tuple[list[TaskSpec],
                 tuple(exchanges.get(name, ())),
                 tuple(inputs.get(name, ())),
                 settings,
+                tuple(peers.get(name, ())),
             )
             tasks.append(task)
     return tasks, channels
+
+
+def _peers(stages: list[Stage], channels: list[ChannelSpec]) -> dict[str, list[Peer]]:
+    """Channels between all workers of an operator with keyed state, over which it moves; they are added to `channels`."""
+    peers: dict[str, list[Peer]] = {}
+    for stage in stages:
+        if not stage.is_keyed:
+            continue
+        ids = {}
+        for i in range(stage.parallelism):
+            for j in range(stage.parallelism):
+                if i != j:
+                    ids[i, j] = len(channels)
+                    channels.append(ChannelSpec(len(channels), f"{stage.name}-{i}", f"{stage.name}-{j}", state=True))
+        for i, j in ids:
+            peers.setdefault(f"{stage.name}-{i}", []).append(Peer(j, ids[i, j], ids[j, i]))
+    return peers

@@ -15,14 +15,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .batch import Batch
-from .elements import MAX_TIME, MIN_TIME, Barrier, Element, End, LatencyMark, Watermark
+from .elements import MAX_TIME, MIN_TIME, Barrier, Element, End, LatencyMark, Marker, Watermark
 from .errors import ProtocolError
-from .exchange import Exchange, ForwardExchange, HashExchange, RebalanceExchange, RoutingTable, Sent
+from .exchange import Exchange, ForwardExchange, HashExchange, RebalanceExchange, Sent
+from .handover import Arrived, Handovers, Peer
+from .handover_step import HandoverStep
 from .load import KeyLoad
 from .operators.aggregate_windows import AggregateWindows
 from .operators.base import Context, Operator
 from .operators.keyed import KeyedOperator
 from .operators.write import Write
+from .routing import RoutingTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +39,12 @@ class ChainedOperator:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeSpec:
-    """An output: from (position in the chain, port) to `channels`, by hash of `keys` and `table`, or round robin without."""
+    """An output: from (position in the chain, port) to the workers of stage `target`, a channel each, by hash of `keys` and `table`, or round
+    robin without."""
 
     source: tuple[int, str]
     channels: tuple[int, ...]
+    target: str
     keys: tuple[str, ...] | None = None
     table: RoutingTable | None = None
 
@@ -65,6 +70,7 @@ class TaskSpec:
     exchanges: tuple[ExchangeSpec, ...]
     inputs: tuple[int, ...]
     settings: TaskSettings = field(default_factory=TaskSettings)
+    peers: tuple[Peer, ...] = ()
 
     @property
     def name(self) -> str:
@@ -102,7 +108,14 @@ class Consumed:
     batch: Batch
 
 
-Effect = Sent | Prepared | Finished | Latency | Consumed
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """The task routes by the table after step `version`, and has sent its markers."""
+
+    version: int
+
+
+Effect = Sent | Prepared | Finished | Latency | Consumed | Switched | Arrived
 
 
 class TaskCore:
@@ -119,12 +132,16 @@ class TaskCore:
         self.rows_in = 0
         self.rows_out = 0
         self.finished = False
+        head = self.operators[0]
+        self._sent: list[Sent] = []
+        self.handovers = Handovers(spec.index, head, spec.peers, self._sent) if isinstance(head, KeyedOperator) else None
+        self._frozen: dict[int, int] = {}
+        self._steps: dict[int, tuple[HashExchange, HandoverStep]] = {}
         self._barrier: int | None = None
         self._passed = 0
         self._aligned: set[int] = set()
         self._held: dict[int, deque[Element]] = {}
         self._out: list[Effect] = []
-        self._sent: list[Sent] = []
         self._now = 0.0
 
     def open(self) -> None:
@@ -143,9 +160,12 @@ class TaskCore:
 
         Raises RecordError if a user function fails, ProtocolError for a channel that this task hasn't or that has ended.
         """
+        self._now = now
+        if self.handovers is not None and self.handovers.is_peer(channel):
+            self._receive_state(self.handovers, channel, element)
+            return self._take()
         if channel not in self.watermarks:
             raise ProtocolError(f"task {self.spec.name}: an element on channel {channel}, which has ended or never was an input")
-        self._now = now
         self._receive(channel, element)
         return self._take()
 
@@ -174,6 +194,50 @@ class TaskCore:
         """A source task sends a latency mark."""
         self._now = now
         self._mark(LatencyMark(created))
+        return self._take()
+
+    def announce(self, stage: str, steps: Sequence[HandoverStep]) -> None:
+        """Steps of a reconfiguration of `stage` that may come, for the tasks that feed it and for its own."""
+        if stage == self.spec.stage and self.handovers is not None:
+            self.handovers.announce(steps)
+        for spec, exchange in zip(self.spec.exchanges, self.exchanges, strict=True):
+            if spec.target == stage and isinstance(exchange, HashExchange):
+                self._steps.update((step.version, (exchange, step)) for step in steps)
+
+    def switch(self, version: int, now: float) -> list[Effect]:
+        """Route by the table after step `version` from here on, between two batches. Raises ProtocolError for an unannounced step."""
+        if version not in self._steps:
+            raise ProtocolError(f"task {self.spec.name}: step {version} was not announced")
+        self._now = now
+        exchange, step = self._steps.pop(version)
+        exchange.switch(step, self._sent)
+        self._collect()
+        self._out.append(Switched(version))
+        return self._take()
+
+    def resume(self, now: float) -> list[Effect]:
+        """Go on after a step that paused this task."""
+        self._now = now
+        for exchange in self.exchanges:
+            if isinstance(exchange, HashExchange):
+                exchange.paused = False
+        return self._take()
+
+    @property
+    def paused(self) -> bool:
+        """Whether the task must not process anything until `resume`."""
+        return any(isinstance(exchange, HashExchange) and exchange.paused for exchange in self.exchanges)
+
+    @property
+    def giving(self) -> bool:
+        """Whether `give` has something to do."""
+        return self.handovers is not None and self.handovers.giving
+
+    def give(self, now: float) -> list[Effect]:
+        """Give a chunk of the state that moves away in the background."""
+        self._now = now
+        if self.handovers is not None:
+            self.handovers.give_some()
         return self._take()
 
     def idle(self, now: float) -> list[Effect]:
@@ -226,17 +290,57 @@ class TaskCore:
             self._held.setdefault(channel, deque()).append(element)
         elif isinstance(element, Batch):
             self.rows_in += element.num_rows
-            self._process(0, element)
+            batch = element if self.handovers is None else self.handovers.split(element)
+            if batch is not None:
+                self._process(0, batch)
             self._out.append(Consumed(channel, element))
         elif isinstance(element, Watermark):
             self.watermarks[channel] = max(self.watermarks[channel], element.time)
-            self._advance(min(self.watermarks.values()))
+            self._advance(self._time())
         elif isinstance(element, Barrier):
             self._align(channel, element.checkpoint)
         elif isinstance(element, End):
             self._end(channel)
-        else:
+        elif isinstance(element, Marker):
+            self._pass_marker(channel, element.version)
+        elif isinstance(element, LatencyMark):
             self._mark(element)
+        else:
+            raise ProtocolError(f"task {self.spec.name}: a {type(element).__name__} came on channel {channel}, which is for records")
+
+    def _receive_state(self, handovers: Handovers, channel: int, element: Element) -> None:
+        batches, arrived = handovers.peer_element(channel, element)
+        for batch in batches:
+            self._process(0, batch)
+        if isinstance(element, Batch):
+            self._out.append(Consumed(channel, element))
+        if arrived is not None:
+            self._out.append(arrived)
+            self._go_on()
+
+    def _pass_marker(self, channel: int, version: int) -> None:
+        if self.handovers is None:
+            raise ProtocolError(f"task {self.spec.name}: a marker came, but it has no keyed state")
+        self.handovers.marker(channel, version)
+        if self.handovers.holds_time:
+            self._frozen[channel] = self.watermarks[channel]
+            self._advance(self._time())
+        self.handovers.pass_barriers(self.watermarks)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """What was held back for a handover may be due."""
+        if self.handovers is not None and not self.handovers.holds_time:
+            self._frozen.clear()
+        if self.watermarks:
+            self._advance(self._time())
+        else:
+            self._finish_if_done()
+
+    def _time(self) -> int:
+        """Event time over all inputs; one that was frozen at its marker counts as it was then, even if it has ended since."""
+        going = [time for channel, time in self.watermarks.items() if channel not in self._frozen]
+        return min([*going, *self._frozen.values()])
 
     def _process(self, position: int, batch: Batch) -> None:
         self.operators[position].process(batch, self.emitters[position])
@@ -272,12 +376,18 @@ class TaskCore:
 
     def _end(self, channel: int) -> None:
         del self.watermarks[channel]
+        if self.handovers is not None:
+            if self._frozen:
+                self._advance(self._time())
+            self.handovers.pass_barriers(self.watermarks)
+            if not self.handovers.holds_time:
+                self._frozen.clear()
         if not self.watermarks:
-            self._finish()
+            self._finish_if_done()
         elif self._barrier is not None:
             self._try_complete()
         else:
-            self._advance(min(self.watermarks.values()))
+            self._advance(self._time())
 
     def _try_complete(self) -> None:
         if self._barrier is None or not self._aligned.issuperset(self.watermarks):
@@ -290,7 +400,7 @@ class TaskCore:
             while elements:
                 self._receive(channel, elements.popleft())
         if self.watermarks:
-            self._advance(min(self.watermarks.values()))
+            self._advance(self._time())
 
     def _pass_barrier(self, checkpoint: int) -> None:
         for exchange in self.exchanges:
@@ -301,6 +411,15 @@ class TaskCore:
 
     def _prepare(self, checkpoint: int) -> dict[str, list[Any]]:
         return {o.context.name: o.prepare(checkpoint) for o in self.operators if isinstance(o, Write)}
+
+    def _finish_if_done(self) -> None:
+        """All inputs have ended: give what is still to be given; what is still to be taken is waited for."""
+        if self.handovers is not None:
+            self.handovers.give_some(everything=True)
+            if self.handovers.taking:
+                return
+        if not self.finished:
+            self._finish()
 
     def _finish(self) -> None:
         self._advance(MAX_TIME)

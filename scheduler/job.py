@@ -6,15 +6,18 @@ worker that has not finished has prepared it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from ..engine.errors import EvenflowError, JobError
-from ..engine.plan import Plan
-from ..engine.task import Finished, Prepared
-from .messages import BeginCheckpoint, Command, Shutdown, StopSource
+from ..engine.handover import Arrived
+from ..engine.handover_step import HandoverStep
+from ..engine.plan import Plan, Stage
+from ..engine.task import Finished, Prepared, Switched
+from .messages import Announce, Announced, BeginCheckpoint, Command, Resume, Shutdown, StopSource, Switch
+from .migration import Migration, MigrationQueue, MigrationState
 
 
 class JobState(StrEnum):
@@ -84,6 +87,9 @@ class JobCore:
         self._last = 0
         self._next_at: float | None = None
         self._committables: dict[str, list[Any]] = {}
+        self._stop_wanted = False
+        self._plan = plan
+        self.migrations = MigrationQueue({s.name: plan.table_of(s) for s in plan.stages if s.is_keyed})
 
     def ready(self, worker: str, now: float) -> list[Effect]:
         """The worker has started its task."""
@@ -93,18 +99,36 @@ class JobCore:
             self._next_at = None if self.interval is None else now + self.interval
         return []
 
-    def report(self, worker: str, report: Prepared | Finished, now: float) -> list[Effect]:
-        """A worker has prepared a checkpoint or finished."""
+    def report(self, worker: str, report: Prepared | Finished | Announced | Switched | Arrived, now: float) -> list[Effect]:
+        """A worker has prepared a checkpoint, finished, or got on with a migration."""
         if self.state.final:
             return []
-        self._collect(report.committables)
+        if isinstance(report, (Prepared, Finished)):
+            self._collect(report.committables)
         if isinstance(report, Finished):
             self._finished.add(worker)
             if self._finished.issuperset(self.workers):
-                return self._finish()
-        elif self._pending is not None and report.checkpoint == self._pending.id:
-            self._pending.prepared.add(worker)
-        return self._try_complete(now)
+                return self._finish(now)
+        elif isinstance(report, Prepared):
+            if self._pending is not None and report.checkpoint == self._pending.id:
+                self._pending.prepared.add(worker)
+        else:
+            self._note_migration(worker, report)
+        return [*self._try_complete(now), *self._migrate(now)]
+
+    def migrate(self, stage: Stage, strategy: str, steps: Sequence[HandoverStep], reason: str, now: float) -> tuple[Migration, list[Effect]]:
+        """Change the routing of a stage with keyed state by `steps`, behind the migrations asked for before.
+
+        Raises JobError if the job is not running.
+        """
+        if self.state is not JobState.RUNNING:
+            raise JobError(f"job `{self.name}` is {self.state}: keys can only move while it runs")
+        feeders = frozenset(
+            f"{s.name}-{i}" for s in self._plan.stages for o in s.outputs if o.target == stage.name for i in range(s.parallelism)
+        )
+        members = frozenset(f"{stage.name}-{i}" for i in range(stage.parallelism))
+        migration = self.migrations.add(stage.name, strategy, reason, [s for s in steps if s.moves], feeders, members, now)
+        return migration, self._migrate(now)
 
     def failed(self, error: EvenflowError) -> list[Effect]:
         """A worker's task has failed; the first cause stands."""
@@ -121,6 +145,9 @@ class JobCore:
         """Let the sources end now; what they have read is processed and committed."""
         if self.state is not JobState.RUNNING:
             return []
+        if self.migrations.in_step:
+            self._stop_wanted = True
+            return []
         self.state = JobState.STOPPING
         return [Tell(worker, StopSource()) for worker in sorted(self.sources - self._finished)]
 
@@ -131,6 +158,8 @@ class JobCore:
     def tick(self, now: float) -> list[Effect]:
         """Time has passed: begin a checkpoint if one is due."""
         if self.state is not JobState.RUNNING or self._next_at is None or self._pending is not None or now < self._next_at:
+            return []
+        if self.migrations.in_step:
             return []
         return self._begin(now)
 
@@ -152,7 +181,70 @@ class JobCore:
             self._next_at = now + self.interval
         return [self._commit(pending.id)]
 
-    def _finish(self) -> list[Effect]:
+    def _note_migration(self, worker: str, report: Announced | Switched | Arrived) -> None:
+        current = self.migrations.current
+        if current is None:
+            return
+        if isinstance(report, Announced):
+            if report.number == current.number:
+                current.announced.add(worker)
+        elif current.in_step and report.version == current.step.version:
+            if isinstance(report, Switched):
+                current.switched.add(worker)
+            else:
+                current.note(int(worker.rpartition("-")[2]), report)
+
+    def _migrate(self, now: float) -> list[Effect]:
+        """Whatever the migrations' next moves are, as far as it goes without an answer."""
+        effects: list[Effect] = []
+        while (current := self.migrations.current) is not None:
+            more = self._advance(current, now)
+            if more is None:
+                break
+            effects += more
+        if self._stop_wanted and not self.migrations.in_step:
+            self._stop_wanted = False
+            effects += self.stop()
+        return effects
+
+    def _advance(self, migration: Migration, now: float) -> list[Effect] | None:
+        """The next move of a migration, None while it waits for an answer."""
+        if migration.state is MigrationState.WAITING:
+            migration.state, migration.begun = MigrationState.RUNNING, now
+            concerned = sorted((migration.feeders | migration.members) - self._finished)
+            return [Tell(w, Announce(migration.number, migration.stage, migration.steps)) for w in concerned]
+        feeding = migration.feeders - self._finished
+        if migration.in_step:
+            return self._advance_step(migration, feeding, now)
+        if migration.done == len(migration.steps):
+            return self._end_migration(migration, MigrationState.DONE, now)
+        if not feeding or self.state is not JobState.RUNNING:
+            return self._end_migration(migration, MigrationState.ENDED_EARLY, now)
+        if self._pending is not None or not (migration.announced | self._finished).issuperset(migration.feeders | migration.members):
+            return None
+        migration.in_step = True
+        migration.switched, migration.arrived = set(), set()
+        return [Tell(worker, Switch(migration.step.version)) for worker in sorted(feeding)]
+
+    def _advance_step(self, migration: Migration, feeding: frozenset[str], now: float) -> list[Effect] | None:
+        if not feeding and not migration.switched:
+            return self._end_migration(migration, MigrationState.ENDED_EARLY, now)
+        if not migration.complete or not (migration.switched | self._finished).issuperset(migration.feeders):
+            return None
+        step = migration.step
+        self.migrations.tables[migration.stage] = self.migrations.tables[migration.stage].after(step.moves)
+        migration.in_step = False
+        migration.done += 1
+        return [Tell(worker, Resume()) for worker in sorted(feeding)] if step.pause else []
+
+    def _end_migration(self, migration: Migration, state: MigrationState, now: float) -> list[Effect]:
+        migration.state, migration.ended, migration.in_step = state, now, False
+        return []
+
+    def _finish(self, now: float) -> list[Effect]:
+        while (current := self.migrations.current) is not None:
+            done = current.done + (current.in_step and current.complete) == len(current.steps)
+            self._end_migration(current, MigrationState.DONE if done else MigrationState.ENDED_EARLY, now)
         self._last += 1
         commit = self._commit(self._last)
         return [commit, *self._end(JobState.FINISHED)]

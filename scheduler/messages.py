@@ -12,7 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from ..engine.task import Finished, Prepared
+from ..engine.handover import Arrived
+from ..engine.handover_step import HandoverStep
+from ..engine.task import Finished, Prepared, Switched
 from .window import WorkerWindow
 
 T = TypeVar("T")
@@ -35,7 +37,35 @@ class Shutdown:
     """To any worker: close everything and leave."""
 
 
-Command = BeginCheckpoint | StopSource | Shutdown
+@dataclass(frozen=True, slots=True)
+class Announce:
+    """To the workers of stage `stage` and those that feed it: the steps of migration `number`. Answered with `Announced`."""
+
+    number: int
+    stage: str
+    steps: tuple[HandoverStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """To a worker that feeds a stage: make step `version` of the routing table. Answered with `Switched`."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """To a worker that a step paused: go on."""
+
+
+Command = BeginCheckpoint | StopSource | Shutdown | Announce | Switch | Resume
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """From a worker: it knows the steps of migration `number`."""
+
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +75,7 @@ class Failed:
     error: Exception
 
 
-Report = Prepared | Finished | Failed | WorkerWindow
+Report = Prepared | Finished | Failed | WorkerWindow | Announced | Switched | Arrived
 
 
 class InOrder(Generic[T]):

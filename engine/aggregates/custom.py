@@ -23,10 +23,10 @@ import msgpack
 import pyarrow as pa
 
 from ..batch import Batch
+from ...state.packing import pack_value, unpack_value
 from ..errors import FlowError, ProtocolError, RecordError
 from .base import Accumulator, AggregateFunction, Codes, Parts, objects, sampled_bytes
 
-_TUPLE = 1
 _IMMUTABLE = (int, float, str, bytes, bool, type(None))
 
 
@@ -110,7 +110,7 @@ class CustomAccumulator(Accumulator):
     def from_arrow(self, arrays: Sequence[pa.Array]) -> Parts:
         self.check_types(arrays)
         try:
-            return (objects([_unpack(data) for data in arrays[0].to_pylist()]),)
+            return (objects([unpack_value(data) for data in arrays[0].to_pylist()]),)
         except (ValueError, TypeError, msgpack.UnpackException) as error:
             raise ProtocolError(f"operator `{self.operator}`: an accumulator of {self.name} is not valid msgpack: {error}") from error
 
@@ -119,11 +119,11 @@ class CustomAccumulator(Accumulator):
 
     def _owned(self, accumulator: Any) -> Any:
         """The accumulator if it can't be changed, a copy otherwise."""
-        return accumulator if type(accumulator) in _IMMUTABLE else _unpack(self._packed(accumulator))
+        return accumulator if type(accumulator) in _IMMUTABLE else unpack_value(self._packed(accumulator))
 
     def _packed(self, accumulator: Any) -> bytes:
         try:
-            return _pack(accumulator)
+            return pack_value(accumulator)
         except (TypeError, ValueError, OverflowError) as error:
             raise RecordError(
                 self.operator,
@@ -161,25 +161,3 @@ def _resolved(output_type: pa.DataType | str | None, name: str, operator: str) -
     except ValueError as error:
         problem = f'{name}.output_type is {output_type!r}: use an Arrow type or its name, as "int64"'
         raise FlowError(f"operator `{operator}`: {problem}") from error
-
-
-def _pack(value: Any) -> bytes:
-    packed: bytes = msgpack.packb(value, strict_types=True, default=_extension)
-    return packed
-
-
-def _unpack(data: bytes) -> Any:
-    return msgpack.unpackb(data, strict_map_key=False, ext_hook=_from_extension)
-
-
-def _extension(value: Any) -> Any:
-    """A tuple as an extension: msgpack has none of its own, and it would come back as a list."""
-    if type(value) is tuple:
-        return msgpack.ExtType(_TUPLE, _pack(list(value)))
-    raise TypeError(f"{type(value).__name__} is not among them")
-
-
-def _from_extension(code: int, data: bytes) -> Any:
-    if code != _TUPLE:
-        raise ValueError(f"unknown extension {code}")
-    return tuple(_unpack(data))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ import pyarrow as pa
 from ..aggregates.base import AggregateFunction
 from ..batch import Batch
 from ..key_table import KeyTable
-from ..keys import encode_keys, key_values
+from ..keys import encode_keys
+from ..routing import Move
 from ..summary import Summariser, Summary
 from .base import Context, Emit, Operator
 from .combine import Combine, Summarise, latest
-from .keyed import KeyedOperator
+from .keyed import Departing, KeyedOperator
 
 
 class AggregateRunning(KeyedOperator):
@@ -25,6 +27,7 @@ class AggregateRunning(KeyedOperator):
         self, keys: tuple[str, ...], functions: dict[str, AggregateFunction], *, updates: bool, behind_combiner: bool = False
     ) -> None:
         self.keys, self.functions, self.updates, self.behind_combiner = keys, functions, updates, behind_combiner
+        self.needs_state = updates
 
     def combined(self) -> tuple[Operator, Operator]:
         behind = AggregateRunning(self.keys, self.functions, updates=self.updates, behind_combiner=True)
@@ -42,9 +45,16 @@ class AggregateRunning(KeyedOperator):
     def process(self, batch: Batch, emit: Emit) -> None:
         summary, times = self._summary(batch)
         self.note_load(summary.keys, summary.rows)
-        changed = self.table.merge(key_values(list(summary.keys)), summary)
+        changed = self.table.merge(summary)
         if self.updates:
             self._emit(changed, times, emit)
+
+    def depart(self, move: Move) -> Departing:
+        return _DepartingRows(self, move)
+
+    def install(self, state: Batch) -> None:
+        summary, _ = self.summariser.from_batch(state)
+        self.table.merge(summary)
 
     def finish(self, emit: Emit) -> None:
         if not self.updates and len(self.table):
@@ -75,3 +85,22 @@ class AggregateRunning(KeyedOperator):
     def _emit(self, summary: Summary, times: Any, emit: Emit) -> None:
         columns = [*summary.keys, *self.summariser.results(summary)]
         emit(Batch(pa.RecordBatch.from_arrays(columns, names=[*self.keys, *self.functions]), times))
+
+
+class _DepartingRows(Departing):
+    """Rows leave the table as they are taken."""
+
+    def __init__(self, operator: AggregateRunning, move: Move) -> None:
+        self._table, self._summariser = operator.table, operator.summariser
+        self._left = self._table.moving(move, operator.context.key_groups)
+
+    def some(self, keys: int) -> Batch | None:
+        where = self._table.in_use(self._left[:keys])
+        self._left = self._left[keys:]
+        if not len(where):
+            return self.some(keys) if len(self._left) else None
+        return self._summariser.to_batch(self._table.take(where), None, None)
+
+    def of(self, columns: Sequence[pa.Array]) -> Batch | None:
+        where = self._table.known(columns)
+        return self._summariser.to_batch(self._table.take(where), None, None) if len(where) else None

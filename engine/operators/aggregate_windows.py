@@ -6,6 +6,7 @@ emitted is late: it is counted, and goes out on the port `late`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,14 @@ import pyarrow as pa
 from ..aggregates.base import AggregateFunction
 from ..batch import Batch
 from ..elements import MIN_TIME
+from ..keys import key_hashes
 from ..pane import Pane
+from ..routing import Move
 from ..summary import Summariser, Summary
 from ..windows import Windows
 from .base import Context, Emit, Operator
 from .combine import Combine, Summarise
-from .keyed import KeyedOperator
+from .keyed import Departing, KeyedOperator
 
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
 
@@ -29,6 +32,7 @@ class AggregateWindows(KeyedOperator):
     """Emits key columns, `window_start`, `window_end` (timestamps, UTC) and the aggregates."""
 
     ports = ("out", "late")
+    needs_state = False
 
     def __init__(
         self, keys: tuple[str, ...], functions: dict[str, AggregateFunction], windows: Windows, *, behind_combiner: bool = False
@@ -61,13 +65,13 @@ class AggregateWindows(KeyedOperator):
         if panes is None:
             raise ValueError("a summary for windows came without panes")
         self.note_load(summary.keys, summary.rows)
-        for pane in np.unique(panes).tolist():
-            if self.windows.last_end(pane) <= self.watermark:
-                self._late(batch, summary, codes, panes == pane, emit)
-            else:
-                where = np.flatnonzero(panes == pane)
-                rows = summary if len(where) == len(summary) else summary.take(where)
-                self.panes.setdefault(pane, Pane()).append(rows, self.summariser)
+        late = np.array([pane for pane in np.unique(panes).tolist() if self.windows.last_end(pane) <= self.watermark], np.int64)
+        if len(late):
+            rows = np.isin(panes, late)
+            self._late(batch, summary, codes, rows, emit)
+            kept = np.flatnonzero(~rows)
+            summary, panes = summary.take(kept), panes[kept]
+        self._append(summary, panes)
 
     def advance(self, watermark: int, emit: Emit) -> None:
         for end in self._ends(self.watermark, watermark):
@@ -76,11 +80,25 @@ class AggregateWindows(KeyedOperator):
         for pane in [pane for pane in self.panes if self.windows.last_end(pane) <= watermark]:
             del self.panes[pane]
 
+    def depart(self, move: Move) -> Departing:
+        return _DepartingPanes(self, move)
+
+    def install(self, state: Batch) -> None:
+        summary, panes = self.summariser.from_batch(state)
+        if panes is not None:
+            self._append(summary, panes)
+
     def state_bytes(self) -> int:
         return sum(pane.nbytes(self.summariser) for pane in self.panes.values())
 
     def describe(self) -> str:
         return f"{', '.join(self.functions)} by {', '.join(self.keys)} in {self.windows.describe()} windows"
+
+    def _append(self, summary: Summary, panes: npt.NDArray[np.int64]) -> None:
+        for pane in np.unique(panes).tolist():
+            where = np.flatnonzero(panes == pane)
+            rows = summary if len(where) == len(summary) else summary.take(where)
+            self.panes.setdefault(pane, Pane()).append(rows, self.summariser)
 
     def _late(self, batch: Batch, summary: Summary, codes: npt.NDArray[Any] | None, rows: npt.NDArray[np.bool_], emit: Emit) -> None:
         self.late_records += int(summary.rows[rows].sum())
@@ -110,3 +128,31 @@ class AggregateWindows(KeyedOperator):
         columns = [*summary.keys, *bounds, *self.summariser.results(summary)]
         rows = pa.RecordBatch.from_arrays(columns, names=[*self.keys, "window_start", "window_end", *self.functions])
         emit(Batch(rows, np.full(n, end - 1, np.int64)))
+
+
+class _DepartingPanes(Departing):
+    """The leaving keys' part of every pane, cut out at once, so that the windows that stay can go on."""
+
+    def __init__(self, operator: AggregateWindows, move: Move) -> None:
+        self._summariser = operator.summariser
+        self._left: list[tuple[int, Summary]] = []
+        for start, pane in list(operator.panes.items()):
+            summary = pane.combined(self._summariser)
+            leaving = move.selects(key_hashes(summary.keys, operator.context.name), operator.context.key_groups)
+            if leaving.any():
+                self._left.append((start, summary.take(np.flatnonzero(leaving))))
+                pane.replace(summary.take(np.flatnonzero(~leaving)))
+                if not len(pane):
+                    del operator.panes[start]
+
+    def some(self, keys: int) -> Batch | None:
+        if not self._left:
+            return None
+        start, summary = self._left.pop()
+        if len(summary) > keys:
+            self._left.append((start, summary.take(np.arange(keys, len(summary)))))
+            summary = summary.take(np.arange(keys))
+        return self._summariser.to_batch(summary, None, np.full(len(summary), start, np.int64))
+
+    def of(self, columns: Sequence[pa.Array]) -> Batch | None:
+        return None

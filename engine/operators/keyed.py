@@ -1,24 +1,53 @@
-"""What operators with keyed state share: their key columns, and noting which keys their load comes from."""
+"""What operators with keyed state share: their keys, noting where their load comes from, and giving state away and taking it.
+
+State travels as batches with the key columns in front, so that it crosses a channel like any data and a snapshot could hold it.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..batch import Batch
 from ..keys import encode_keys, key_column, key_groups, key_values
+from ..routing import Move
 from .base import Operator
 
 HOTTEST = 8
 SAMPLE = 1024
 
 
+class Departing(ABC):
+    """The state of the keys that leave with a move. What was taken is gone from the operator."""
+
+    @abstractmethod
+    def some(self, keys: int) -> Batch | None:
+        """The state of about `keys` keys that are still here; None when nothing is left."""
+
+    @abstractmethod
+    def of(self, columns: Sequence[pa.Array]) -> Batch | None:
+        """The state of those of the keys (key columns) that are still here; None if none is."""
+
+
 class KeyedOperator(Operator):
     """Its input is partitioned by `keys`, so that every record of a key comes to the same worker."""
 
     keys: tuple[str, ...]
+
+    needs_state = True
+    """Whether a record can only be processed where its key's state is; if not, state that comes later is merged."""
+
+    @abstractmethod
+    def depart(self, move: Move) -> Departing:
+        """Let go of the state of the keys that `move` selects. No record of them comes any more."""
+
+    @abstractmethod
+    def install(self, state: Batch) -> None:
+        """Take state that another instance's `Departing` gave."""
 
     def note_load(self, columns: Sequence[pa.Array], counts: npt.NDArray[np.int64]) -> None:
         """Note that `counts` records came for each row of the (distinct) keys in `columns`."""
@@ -34,10 +63,14 @@ class KeyedOperator(Operator):
         if not load.enabled:
             return
         name = self.context.name
-        load.add(key_groups([key_column(rows, key, name) for key in self.keys], self.context.key_groups, name))
+        load.add(key_groups(self.key_columns(rows), self.context.key_groups, name))
         sample = rows.slice(0, SAMPLE)
         keys = encode_keys(sample, self.keys, name)
         self._note_hottest(keys.columns, np.bincount(keys.codes, minlength=keys.count) * rows.num_rows // sample.num_rows)
+
+    def key_columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
+        """The key columns of `rows`."""
+        return [key_column(rows, key, self.context.name) for key in self.keys]
 
     def state_bytes(self) -> int:
         """Estimate of the bytes of its keyed state."""

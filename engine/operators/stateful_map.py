@@ -5,18 +5,25 @@ This is the loop where a user's Python runs once a record: everything around the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from ...state.members import GroupMembers
+from ...state.packing import pack_value, unpack_value
 from ..batch import Batch
-from ..keys import key_column, key_values
+from ..errors import RecordError
+from ..keys import KeyTypes, key_groups, key_hashes, key_values
+from ..routing import Move
 from ..rows import RowsEncoder
 from .base import Context, Emit
-from .keyed import KeyedOperator
+from .keyed import Departing, KeyedOperator
 from .user_function import refuse
+
+STATE = "__state"
 
 StatefulFunction = Callable[[Any, dict[str, Any]], tuple[Any, Any]]
 """`function(state, row) -> (state, row or None)`; the state is None for a new key, and returning None forgets the key."""
@@ -32,9 +39,12 @@ class StatefulMap(KeyedOperator):
         super().open(context)
         self.encoder = RowsEncoder(context.name, self.schema)
         self.states: dict[Any, Any] = {}
+        self.key_types = KeyTypes()
+        self.members = GroupMembers(context.key_groups)
 
     def process(self, batch: Batch, emit: Emit) -> None:
         self.note_rows(batch.rows)
+        self.key_types.learn(self.key_columns(batch.rows))
         results, places = self._call(batch)
         if results:
             times = None if batch.times is None else batch.times[np.array(places, np.int64)]
@@ -46,13 +56,13 @@ class StatefulMap(KeyedOperator):
         get = states.get
         results: list[Any] = []
         places: list[int] = []
-        keys = key_values([key_column(batch.rows, key, self.context.name) for key in self.keys])
-        place, key = 0, None
+        keys = key_values(self.key_columns(batch.rows))
+        place, key, before, forgotten = 0, None, len(states), 0
         try:
             for place, key, row in zip(range(len(keys)), keys, batch.to_rows(), strict=True):
                 state, result = function(get(key), row)
                 if state is None:
-                    states.pop(key, None)
+                    forgotten += states.pop(key, None) is not None
                 else:
                     states[key] = state
                 if result is not None:
@@ -60,10 +70,69 @@ class StatefulMap(KeyedOperator):
                     places.append(place)
         except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
             refuse(self.context.name, function, error, key=key, record=batch.slice(place, 1).to_rows()[0])
+        self._index(len(states) - before + forgotten)
         return results, places
+
+    def _index(self, added: int) -> None:
+        """Note the groups of the last `added` keys of the dict: those that are new since the batch began."""
+        if added:
+            keys = list(islice(reversed(self.states), added))
+            groups = key_groups(self.key_types.columns(keys), self.context.key_groups, self.context.name)
+            self.members.add(keys, groups.tolist(), self.states)
+
+    def depart(self, move: Move) -> Departing:
+        return _DepartingStates(self, move)
+
+    def install(self, state: Batch) -> None:
+        columns = self.key_columns(state.rows)
+        self.key_types.learn(columns)
+        before = len(self.states)
+        self.states.update(zip(key_values(columns), map(unpack_value, state.rows.column(STATE).to_pylist()), strict=True))
+        self._index(len(self.states) - before)
 
     def state_bytes(self) -> int:
         return 200 * len(self.states)
 
     def describe(self) -> str:
         return f"{getattr(self.function, '__qualname__', 'function')} by {', '.join(self.keys)}"
+
+
+class _DepartingStates(Departing):
+    """States leave the dict as they are taken."""
+
+    def __init__(self, operator: StatefulMap, move: Move) -> None:
+        self._operator = operator
+        groups = operator.context.key_groups
+        touched = {*move.groups, *(key % groups for key in move.keys)}
+        keys = [key for group in sorted(touched) for key in operator.members.of(group) if key in operator.states]
+        if keys:
+            hashes = key_hashes(operator.key_types.columns(keys), operator.context.name)
+            keys = [keys[place] for place in np.flatnonzero(move.selects(hashes, groups)).tolist()]
+        self._left = keys
+
+    def some(self, keys: int) -> Batch | None:
+        while self._left:
+            taken, self._left = self._left[-keys:], self._left[:-keys]
+            batch = self._take(taken)
+            if batch is not None:
+                return batch
+        return None
+
+    def of(self, columns: Sequence[pa.Array]) -> Batch | None:
+        return self._take(key_values(columns))
+
+    def _take(self, keys: list[Any]) -> Batch | None:
+        operator = self._operator
+        found = {key: operator.states.pop(key) for key in keys if key in operator.states}
+        if not found:
+            return None
+        states = [self._packed(key, state) for key, state in found.items()]
+        columns = [*operator.key_types.columns(list(found)), pa.array(states, pa.binary())]
+        return Batch(pa.RecordBatch.from_arrays(columns, names=[*operator.keys, STATE]))
+
+    def _packed(self, key: Any, state: Any) -> bytes:
+        try:
+            return pack_value(state)
+        except (TypeError, ValueError, OverflowError) as error:
+            problem = f"the state can't be moved: it must be made of None, bool, int, float, str, bytes, lists, tuples and dicts ({error})"
+            raise RecordError(self._operator.context.name, problem, key=key, record=state) from error

@@ -5,19 +5,21 @@ One call per batch instead of one per record: the function's numpy runs over all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ...state.slots import Slots
 from ..batch import Batch
 from ..errors import RecordError
 from ..key_rows import Array, KeyRows
-from ..keys import encode_keys
+from ..keys import KeyTypes, encode_keys, key_hashes, key_values
+from ..routing import Move
 from .base import Context, Emit
-from .keyed import KeyedOperator
+from .keyed import Departing, KeyedOperator
 from .user_function import refuse
 
 ColumnsFunction = Callable[[dict[str, Array], KeyRows], tuple[Mapping[str, Array], Mapping[str, Array] | None]]
@@ -34,8 +36,9 @@ class StatefulMapColumns(KeyedOperator):
 
     def open(self, context: Context) -> None:
         super().open(context)
-        self.slots: dict[Any, int] = {}
-        self.arrays = {name: np.zeros(1024, dtype) for name, dtype in self.state.items()}
+        self.slots = Slots()
+        self.key_types = KeyTypes()
+        self.arrays = {name: np.zeros(0, dtype) for name, dtype in self.state.items()}
 
     def process(self, batch: Batch, emit: Emit) -> None:
         name = self.context.name
@@ -44,7 +47,7 @@ class StatefulMapColumns(KeyedOperator):
         self.note_load(keys.columns, lengths)
         order = np.argsort(keys.codes.astype(np.uint16) if keys.count < 2**16 else keys.codes, kind="stable")
         rows = KeyRows(self._sorted(batch, order), lengths)
-        where = self._where(keys.values())
+        where = self._where(keys.columns)
         try:
             state, output = self.function({n: array[where] for n, array in self.arrays.items()}, rows)
             for column, array in self.arrays.items():
@@ -56,19 +59,33 @@ class StatefulMapColumns(KeyedOperator):
             refuse(name, self.function, error, record=f"a batch of {batch.num_rows} rows of {keys.count} keys, the first: {first}")
 
     def state_bytes(self) -> int:
-        return sum(array.nbytes for array in self.arrays.values()) + 100 * len(self.slots)
+        return sum(array.nbytes for array in self.arrays.values()) + self.slots.nbytes
 
     def describe(self) -> str:
         return f"{getattr(self.function, '__qualname__', 'function')} by {', '.join(self.keys)}"
 
-    def _where(self, keys: list[Any]) -> npt.NDArray[np.int64]:
-        """The slots of the keys' states; new keys get new ones."""
-        slots = self.slots
-        where = np.array([slots.setdefault(key, len(slots)) for key in keys], np.int64)
+    def _where(self, columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
+        """The slots of the keys' states; new keys get new ones, zero."""
+        self.key_types.learn(columns)
+
+        def hashes(fresh: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+            places = pa.array(fresh)
+            return key_hashes([column.take(places) for column in columns], self.context.name)
+
+        where = self.slots.find(key_values(columns), hashes)
         for name, array in self.arrays.items():
-            if len(slots) > len(array):
-                self.arrays[name] = np.concatenate([array, np.zeros(max(len(array), len(slots) - len(array)), array.dtype)])
+            if self.slots.capacity > len(array):
+                self.arrays[name] = np.concatenate([array, np.zeros(self.slots.capacity - len(array), array.dtype)])
+            self.arrays[name][self.slots.fresh] = 0
         return where
+
+    def depart(self, move: Move) -> Departing:
+        return _DepartingSlots(self, move)
+
+    def install(self, state: Batch) -> None:
+        where = self._where(self.key_columns(state.rows))
+        for name, array in self.arrays.items():
+            array[where] = state.rows.column(f"__{name}").to_numpy(zero_copy_only=False)
 
     def _sorted(self, batch: Batch, order: npt.NDArray[np.intp]) -> dict[str, Array]:
         names = list(self.columns) if self.columns is not None else batch.rows.schema.names
@@ -100,3 +117,29 @@ class StatefulMapColumns(KeyedOperator):
         if size:
             times = None if batch.times is None else batch.times[rows]
             emit(Batch(pa.record_batch(columns, names=list(output)), times))
+
+
+class _DepartingSlots(Departing):
+    """States leave the arrays as they are taken."""
+
+    def __init__(self, operator: StatefulMapColumns, move: Move) -> None:
+        self._operator = operator
+        self._left = operator.slots.where(lambda hashes: move.selects(hashes, operator.context.key_groups))
+
+    def some(self, keys: int) -> Batch | None:
+        while len(self._left):
+            where, self._left = self._operator.slots.in_use(self._left[:keys]), self._left[keys:]
+            if len(where):
+                return self._take(where)
+        return None
+
+    def of(self, columns: Sequence[pa.Array]) -> Batch | None:
+        where = self._operator.slots.known(key_values(columns))
+        return self._take(where) if len(where) else None
+
+    def _take(self, where: npt.NDArray[np.int64]) -> Batch:
+        operator = self._operator
+        keys = operator.key_types.columns(operator.slots.keys(where))
+        columns = [*keys, *(pa.array(array[where]) for array in operator.arrays.values())]
+        operator.slots.remove(where)
+        return Batch(pa.RecordBatch.from_arrays(columns, names=[*operator.keys, *(f"__{name}" for name in operator.arrays)]))

@@ -1,0 +1,143 @@
+"""A migration: a sequence of steps that changes an operator's routing table while the stream runs, without I/O.
+
+Invariant: at most one step of a job is under way, and no checkpoint is; a step is over when every move's target has all the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from ..engine.handover import Arrived
+from ..engine.handover_step import HandoverStep
+from ..engine.routing import RoutingTable
+
+
+class MigrationState(StrEnum):
+    """Where a migration is; the last two are final. `ended early`: the stream ended before all steps were made."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    ENDED_EARLY = "ended early"
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationReport:
+    """What `job.migrations()` shows. Seconds, bytes, keys whose state moved; `reason` is the plan's."""
+
+    number: int
+    operator: str
+    strategy: str
+    reason: str
+    state: MigrationState
+    groups: int
+    routed_keys: int
+    steps: int
+    steps_done: int
+    keys_moved: int
+    state_bytes: int
+    seconds: float | None
+
+
+@dataclass(slots=True)
+class Migration:
+    """`feeders`: workers that feed the operator; `members`: its own."""
+
+    number: int
+    stage: str
+    strategy: str
+    reason: str
+    steps: tuple[HandoverStep, ...]
+    feeders: frozenset[str]
+    members: frozenset[str]
+    asked: float
+    state: MigrationState = MigrationState.WAITING
+    done: int = 0
+    keys_moved: int = 0
+    state_bytes: int = 0
+    begun: float | None = None
+    ended: float | None = None
+    announced: set[str] = field(default_factory=set)
+    switched: set[str] = field(default_factory=set)
+    arrived: set[tuple[int, int]] = field(default_factory=set)
+    in_step: bool = False
+
+    @property
+    def step(self) -> HandoverStep:
+        """The step under way, or the next."""
+        return self.steps[self.done]
+
+    @property
+    def over(self) -> bool:
+        return self.state in (MigrationState.DONE, MigrationState.ENDED_EARLY)
+
+    def note(self, target: int, arrived: Arrived) -> None:
+        """A move of the step under way is complete."""
+        self.arrived.add((arrived.source, target))
+        self.keys_moved += arrived.keys
+        self.state_bytes += arrived.state_bytes
+
+    @property
+    def complete(self) -> bool:
+        """Whether every move of the step has arrived."""
+        return self.arrived.issuperset((move.source, move.target) for move in self.step.moves)
+
+    def report(self) -> MigrationReport:
+        """For people and for `job.migrations()`."""
+        moves = [move for step in self.steps for move in step.moves]
+        seconds = None if self.begun is None or self.ended is None else self.ended - self.begun
+        return MigrationReport(
+            self.number,
+            self.stage,
+            self.strategy,
+            self.reason,
+            self.state,
+            sum(len(move.groups) for move in moves),
+            sum(len(move.keys) for move in moves),
+            len(self.steps),
+            self.done,
+            self.keys_moved,
+            self.state_bytes,
+            seconds,
+        )
+
+
+class MigrationQueue:
+    """The migrations of a job, one at a time, and the routing tables as they are. Effects are decided by `JobCore`."""
+
+    def __init__(self, tables: dict[str, RoutingTable]) -> None:
+        self.tables = tables
+        self.history: list[Migration] = []
+        self._versions = 0
+
+    def add(
+        self,
+        stage: str,
+        strategy: str,
+        reason: str,
+        steps: Sequence[HandoverStep],
+        feeders: frozenset[str],
+        members: frozenset[str],
+        now: float,
+    ) -> Migration:
+        """Put a migration behind the others; its steps get the next versions."""
+        numbered = []
+        for step in steps:
+            self._versions += 1
+            numbered.append(HandoverStep(self._versions, step.moves, step.lazy, step.pause))
+        migration = Migration(len(self.history), stage, strategy, reason, tuple(numbered), feeders, members, now)
+        self.history.append(migration)
+        return migration
+
+    @property
+    def current(self) -> Migration | None:
+        """The first that is not over."""
+        return next((migration for migration in self.history if not migration.over), None)
+
+    @property
+    def in_step(self) -> bool:
+        """Whether a step is under way: no checkpoint may begin then."""
+        current = self.current
+        return current is not None and current.in_step

@@ -1,0 +1,37 @@
+"""Users' values as bytes: msgpack, with tuples kept apart from lists. Reading one never runs code.
+
+>>> unpack_value(pack_value({"n": (1, 2.5)}))
+{'n': (1, 2.5)}
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgpack
+
+_TUPLE = 1
+
+
+def pack_value(value: Any) -> bytes:
+    """`value` made of None, bool, int of 64 bits, float, str, bytes, lists, tuples and dicts. Raises TypeError, ValueError, OverflowError."""
+    packed: bytes = msgpack.packb(value, strict_types=True, default=_extension)
+    return packed
+
+
+def unpack_value(data: bytes) -> Any:
+    """What `pack_value` packed. Raises ValueError, TypeError or msgpack.UnpackException for anything else."""
+    return msgpack.unpackb(data, strict_map_key=False, ext_hook=_from_extension)
+
+
+def _extension(value: Any) -> Any:
+    """A tuple as an extension: msgpack has none of its own, and it would come back as a list."""
+    if type(value) is tuple:
+        return msgpack.ExtType(_TUPLE, pack_value(list(value)))
+    raise TypeError(f"{type(value).__name__} is not among them")
+
+
+def _from_extension(code: int, data: bytes) -> Any:
+    if code != _TUPLE:
+        raise ValueError(f"unknown extension {code}")
+    return tuple(unpack_value(data))
