@@ -34,14 +34,13 @@ class Summarise:
             return self.summariser.summarise(batch, keys.codes, keys.columns, keys.count), keys.codes, None
         if batch.times is None:
             raise FlowError(f"operator `{self.operator}` has windows, but its stream has no event time: give the source event_time=")
-        panes, width = self.windows.pane_of(batch.times), self.windows.pane
-        first = int(panes.min())
-        place = (panes - first) // width
-        last = int(place.max())
-        if last == 0:
+        first, newest = self.windows.pane_of(np.array([batch.times.min(), batch.times.max()])).tolist()
+        if first == newest:
             summary = self.summariser.summarise(batch, keys.codes, keys.columns, keys.count)
             return summary, keys.codes, np.full(len(summary), first, np.int64)
-        if last * keys.count > 2**62:
+        width = self.windows.pane
+        place, last = (batch.times - first) // width, (newest - first) // width
+        if last > len(place):  # one stray time must not cost memory for all the panes up to it
             distinct, place = np.unique(place, return_inverse=True)
         else:
             distinct = np.arange(last + 1)

@@ -10,7 +10,6 @@ import os
 from random import Random
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
@@ -73,7 +72,8 @@ def windows_of_windows() -> ef.Dataflow:
 def running_updates() -> ef.Dataflow:
     flow = ef.Dataflow("updates")
     rows = flow.read(source()).key_by("key")
-    rows.aggregate(n=ef.count(), known=ef.count("value"), low=ef.min("value"), high=ef.max("value"), total=ef.sum("value")).write(ef.to_list([]))
+    counts = rows.aggregate(n=ef.count(), known=ef.count("value"), low=ef.min("value"), high=ef.max("value"), total=ef.sum("value"))
+    counts.write(ef.to_list([]))
     return flow
 
 
@@ -114,7 +114,8 @@ def union_and_branches() -> ef.Dataflow:
     flow = ef.Dataflow("branches")
     left = flow.read(source()).named("left").select("key", "value", "seq")
     right = flow.read(source(rows=20, seed=6)).named("right").parallelism(1).select("key", "value", "seq")
-    both = left.union(right.map(lambda row: {**row, "seq": row["seq"] + 1000}), left.filter(pc.field("value") > 0))
+    types = {"key": "string", "value": "int64", "seq": "int64"}
+    both = left.union(right.map(lambda row: {**row, "seq": row["seq"] + 1000}, schema=types), left.filter(pc.field("value") > 0))
     both.filter(lambda row: row["seq"] % 2 == 0).rename(seq="place").drop("value").write(ef.to_list([], name="even"))
     both.key_by("key").aggregate(n=ef.count(), total=ef.sum("value"), emit="final").write(ef.to_list([], name="totals"))
     words = both.flat_map(lambda row: [{"n": row["seq"], "part": i} for i in range(row["seq"] % 3)])
@@ -167,7 +168,8 @@ def null_keys_made_by_a_map() -> ef.Dataflow:
     rows = flow.read(source()).map(lambda row: {"key": row["key"] if row["seq"] > 30 else None, "seq": row["seq"], "ts": row["ts"]})
     rows.key_by("key").aggregate(n=ef.count(), emit="final").write(ef.to_list([], name="totals"))
     rows.key_by("key").aggregate(n=ef.count()).write(ef.to_list([], name="updates"))
-    rows.key_by("key").window(ef.sliding("2s", every="1s")).aggregate(n=ef.count(), last=ef.max("seq")).write(ef.to_list([], name="windows"))
+    windows = rows.key_by("key").window(ef.sliding("2s", every="1s"))
+    windows.aggregate(n=ef.count(), last=ef.max("seq")).write(ef.to_list([], name="windows"))
     return flow
 
 

@@ -1,0 +1,141 @@
+"""Which operators share a worker, and which channels there are."""
+
+from __future__ import annotations
+
+import pytest
+
+import evenflow as ef
+from evenflow.engine.errors import FlowError
+from evenflow.engine.operators.combine import Combine
+
+
+def chains(plan):
+    return {stage.name: [chained.name for chained in stage.chain] for stage in plan.stages}
+
+
+def channels(plan):
+    return {(channel.sender, channel.receiver) for channel in plan.channels}
+
+
+def read(flow, **options):
+    return flow.read(ef.from_items([{"k": 1, "v": 2}], **options))
+
+
+def test_operators_without_a_shuffle_share_their_workers():
+    flow = ef.Dataflow("f")
+    read(flow).map(lambda row: row).filter(lambda row: True).select("k").write(ef.to_list([]))
+    plan = flow.plan(3)
+    assert chains(plan) == {"from_items": ["from_items", "map", "filter", "select", "to_list"]}
+    assert [task.name for task in plan.tasks] == ["from_items-0", "from_items-1", "from_items-2"]
+    assert not plan.channels
+
+
+def test_keyed_operator_begins_a_stage_with_a_channel_from_every_worker_to_every_worker():
+    flow = ef.Dataflow("f")
+    read(flow).key_by("k").stateful_map(lambda state, row: (state, row)).parallelism(3).write(ef.to_list([]))
+    plan = flow.plan(2)
+    assert {("from_items-0", "stateful_map-2"), ("from_items-1", "stateful_map-0")} <= channels(plan)
+    assert [output.keys for output in plan.stage_of("from_items").outputs] == [("k",)]
+
+
+def test_another_parallelism_deals_the_batches_out():
+    flow = ef.Dataflow("f")
+    read(flow).parallelism(1).map(lambda row: row).parallelism(3).write(ef.to_list([]))
+    plan = flow.plan(2)
+    assert chains(plan) == {"from_items": ["from_items"], "map": ["map"], "to_list": ["to_list"]}
+    assert channels(plan) == {
+        *((("from_items-0"), f"map-{i}") for i in range(3)),
+        *((f"map-{i}", f"to_list-{j}") for i in range(3) for j in range(2)),
+    }
+
+
+def test_aggregate_is_combined_before_the_shuffle_at_the_end_of_the_stage_above():
+    flow = ef.Dataflow("f")
+    read(flow).map(lambda row: row).key_by("k").aggregate(n=ef.count()).write(ef.to_list([]))
+    plan = flow.plan(2)
+    assert chains(plan)["from_items"] == ["from_items", "map", "aggregate.combine"]
+    assert isinstance(plan.stage_of("from_items").chain[-1].operator, Combine)
+    assert chains(flow.plan(config=ef.JobConfig(combine=False)))["from_items"] == ["from_items", "map"]
+
+
+def test_late_rows_that_somebody_reads_are_not_combined_before_the_shuffle():
+    flow = ef.Dataflow("f")
+    results = read(flow, event_time="v").key_by("k").window(ef.tumbling("1s")).aggregate(n=ef.count())
+    results.write(ef.to_list([], name="results"))
+    results.late.write(ef.to_list([], name="late"))
+    assert chains(flow.plan())["from_items"] == ["from_items"]
+
+
+def test_union_is_a_stage_that_every_input_feeds_worker_by_worker():
+    flow = ef.Dataflow("f")
+    left = read(flow).named("left")
+    right = read(flow).named("right").parallelism(1)
+    left.union(right).write(ef.to_list([]))
+    plan = flow.plan(2)
+    assert chains(plan) == {"left": ["left"], "right": ["right"], "union": ["union", "to_list"]}
+    assert channels(plan) == {("left-0", "union-0"), ("left-1", "union-1"), ("right-0", "union-0"), ("right-0", "union-1")}
+
+
+def test_stream_in_union_with_itself_has_a_channel_for_each_side():
+    flow = ef.Dataflow("f")
+    stream = read(flow)
+    stream.union(stream).write(ef.to_list([]))
+    plan = flow.plan(1)
+    assert [(c.sender, c.receiver) for c in plan.channels] == [("from_items-0", "union-0")] * 2
+
+
+def test_branches_of_a_stream_stay_in_its_stage():
+    flow = ef.Dataflow("f")
+    stream = read(flow)
+    stream.filter(lambda row: True).write(ef.to_list([], name="a"))
+    stream.map(lambda row: row).write(ef.to_list([], name="b"))
+    (task,) = flow.plan(1).tasks
+    assert [(chained.name, chained.inputs) for chained in task.chain] == [
+        ("from_items", ()), ("filter", ((0, "out"),)), ("a", ((1, "out"),)), ("map", ((0, "out"),)), ("b", ((3, "out"),)),
+    ]  # fmt: skip
+
+
+def test_every_channel_has_an_id_of_its_own_that_both_ends_know():
+    flow = ef.Dataflow("f")
+    read(flow).key_by("k").aggregate(n=ef.count()).key_by("n").aggregate(m=ef.count(), emit="final").write(ef.to_list([]))
+    plan = flow.plan(3)
+    receiving = {(id_, task.name) for task in plan.tasks for id_ in task.inputs}
+    sending = {(id_, task.name) for task in plan.tasks for exchange in task.exchanges for id_ in exchange.channels}
+    between = [c for c in plan.channels if (c.id, c.receiver) in receiving]
+    assert len({channel.id for channel in plan.channels}) == len(plan.channels)
+    assert {(c.id, c.sender) for c in between} == sending
+    assert {(c.id, c.receiver) for c in between} == receiving
+
+
+def test_more_workers_than_key_groups_are_refused():
+    flow = ef.Dataflow("f")
+    read(flow).write(ef.to_list([]))
+    with pytest.raises(FlowError, match="parallelism 5 is more than the 4 key groups"):
+        flow.plan(config=ef.JobConfig(parallelism=5, key_groups=4))
+
+
+def test_unknown_operator_is_answered_with_those_there_are():
+    flow = ef.Dataflow("f")
+    read(flow).write(ef.to_list([]))
+    with pytest.raises(FlowError, match="no operator `nobody`; there are: from_items, to_list"):
+        flow.plan().stage_of("nobody")
+
+
+def test_explain_shows_both_plans_and_the_guarantees():
+    flow = ef.Dataflow("f")
+    read(flow).key_by("k").aggregate(n=ef.count()).write(ef.to_list([]))
+    text = flow.explain(2)
+    assert "aggregate                <- from_items" in text
+    assert "from_items x 2: from_items -> aggregate.combine" in text
+    assert "to aggregate by hash of k, 2 x 2 workers" in text
+    assert "to_list: exactly once" in text
+
+
+def test_mermaid_shows_the_keys_and_the_late_port():
+    flow = ef.Dataflow("f")
+    results = read(flow, event_time="v").key_by("k").window(ef.tumbling("1s")).aggregate(n=ef.count())
+    results.write(ef.to_list([]))
+    results.late.write(ef.to_list([], name="late"))
+    text = flow.to_mermaid()
+    assert 'n0 -->|"k"| n1' in text
+    assert 'n1 -->|"late"| n3' in text
