@@ -75,8 +75,8 @@ class Run:
         fields = json.loads(text)
         cases = tuple(Case(**{**c, "values": tuple(c["values"]), "details": tuple(c["details"])}) for c in fields.pop("cases"))
         verdicts = tuple(Verdict(**v) for v in fields.pop("verdicts"))
-        texts = {name: tuple(fields.pop(name)) for name in ("checks", "not_measured")}
-        return Run(cases=cases, verdicts=verdicts, **texts, **fields)
+        checks, not_measured = tuple(fields.pop("checks")), tuple(fields.pop("not_measured"))
+        return Run(cases=cases, verdicts=verdicts, checks=checks, not_measured=not_measured, **fields)
 
     @staticmethod
     def read(path: Path) -> Run:
