@@ -29,7 +29,8 @@ Hashes = npt.NDArray[np.uint64]
 class Move:
     """Key groups, and single keys by their hash64, go from worker `source` to worker `target`.
 
-    `staying`: hashes of keys of these groups that have a route of their own, and so stay where they are.
+    `staying`: hashes of keys of these groups that the group doesn't take along: they have a route of their own, or get one to where they
+    are.
     """
 
     source: int
@@ -52,10 +53,19 @@ class Move:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoutingTable:
-    """`groups`: worker of each key group, uint16, shape (key_groups,). `keys`: hash64 -> worker, for keys with a route of their own."""
+    """`groups`: worker of each key group, uint16, shape (key_groups,). `keys`: hash64 -> worker, for keys with a route of their own.
+
+    Invariant: such a route leads away from the worker of the key's group; one that doesn't is left out.
+    """
 
     groups: npt.NDArray[np.uint16]
-    keys: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
+    keys: Mapping[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        hashes = np.array(list(self.keys), np.uint64)
+        homes = self.groups[group_of(hashes, len(self.groups))].tolist() if self.keys else ()
+        away = {key: worker for (key, worker), home in zip(self.keys.items(), homes, strict=True) if worker != home}
+        object.__setattr__(self, "keys", MappingProxyType(away))
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -67,7 +77,7 @@ class RoutingTable:
         return hash((self.groups.tobytes(), tuple(sorted(self.keys.items()))))
 
     def __reduce__(self) -> Any:
-        return _table, (self.groups, dict(self.keys))
+        return RoutingTable, (self.groups, dict(self.keys))
 
     def owners(self, hashes: Hashes) -> npt.NDArray[np.uint16]:
         """The worker of each key, shape (keys,)."""
@@ -81,11 +91,10 @@ class RoutingTable:
         groups, keys = self.groups.copy(), dict(self.keys)
         for move in moves:
             groups[list(move.groups)] = move.target
+            for key in move.staying:
+                keys.setdefault(key, move.source)
             keys.update(dict.fromkeys(move.keys, move.target))
-        hashes = np.array(list(keys), np.uint64)
-        homes = groups[group_of(hashes, len(groups))] if len(keys) else ()
-        kept = {key: worker for (key, worker), home in zip(keys.items(), homes, strict=True) if worker != home}
-        return RoutingTable(groups, kept)
+        return RoutingTable(groups, keys)
 
     def moves_to(self, target: RoutingTable) -> list[Move]:
         """Exactly the difference: one move per pair of workers, in order of the pairs."""
@@ -95,29 +104,24 @@ class RoutingTable:
         for group in np.flatnonzero(self.groups != target.groups).tolist():
             groups.setdefault((int(self.groups[group]), int(target.groups[group])), []).append(group)
         keys: dict[tuple[int, int], list[int]] = {}
+        staying: dict[tuple[int, int], list[int]] = {}
         special = np.array(sorted({*self.keys, *target.keys}), np.uint64)
-        before, after = self.owners(special), target.owners(special)
-        homes = group_of(special, len(self)) if len(special) else ()
-        staying: dict[int, list[int]] = {}
-        for key, old, new, group in zip(special.tolist(), before.tolist(), after.tolist(), homes, strict=True):
-            pair = int(self.groups[group]), int(target.groups[group])
-            if (old, new) == pair:
+        homes = group_of(special, len(self)) if len(special) else np.zeros(0, np.uint16)
+        paths = zip(self.owners(special).tolist(), target.owners(special).tolist(), strict=True)
+        group_paths = zip(self.groups[homes].tolist(), target.groups[homes].tolist(), strict=True)
+        for key, path, group_path in zip(special.tolist(), paths, group_paths, strict=True):
+            if path == group_path:
                 continue
-            if pair[0] != pair[1] and old == pair[0]:
-                staying.setdefault(int(group), []).append(key)
-            if old != new:
-                keys.setdefault((old, new), []).append(key)
-        moves = []
-        for pair in sorted({*groups, *keys}):
-            stay = tuple(key for group in groups.get(pair, ()) for key in staying.get(group, ()))
-            moves.append(Move(*pair, tuple(groups.get(pair, ())), tuple(keys.get(pair, ())), stay))
-        return moves
+            if group_path[0] != group_path[1]:
+                staying.setdefault(group_path, []).append(key)
+            if path[0] != path[1]:
+                keys.setdefault(path, []).append(key)
+        return [
+            Move(*pair, tuple(groups.get(pair, ())), tuple(keys.get(pair, ())), tuple(staying.get(pair, ())))
+            for pair in sorted({*groups, *keys})
+        ]
 
 
 def even_table(key_groups: int, workers: int) -> RoutingTable:
     """The first routing table: contiguous ranges of groups, as even as they can be."""
     return RoutingTable((np.arange(key_groups) * workers // key_groups).astype(np.uint16))
-
-
-def _table(groups: npt.NDArray[np.uint16], keys: dict[int, int]) -> RoutingTable:
-    return RoutingTable(groups, keys)
