@@ -1,0 +1,106 @@
+"""Flight delays per destination and day: Spark reads and cleans the departures, evenflow aggregates them, Spark gets the results.
+
+    make demo        or        .venv/bin/python examples/delays.py
+
+The 336,776 departures from New York in 2013 arrive month by month, as a stream. At the end every row of the result is compared
+with the same query in Spark; the process exits with 1 if one differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pyarrow.compute as pc
+from demo.check import compare
+from demo.clusters import Clusters
+from demo.data import MONTHS, departures, split_by_month
+from demo.live import LiveView
+from demo.picture import draw
+from demo.report import CONSOLE, Report, show
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 -- as in Spark's own documentation
+
+import evenflow as ef
+
+
+def delays(flights: DataFrame, output: Path) -> ef.Dataflow:
+    """The dataflow: departures and their delays per destination and day."""
+    flow = ef.Dataflow("delays")
+    departures = flow.read(ef.from_spark(flights, event_time="ts", max_delay="1d", trigger="availableNow"))
+    daily = (
+        departures.filter(pc.field("dep_delay").is_valid())  # a cancelled flight has none
+        .key_by("dest")
+        .window(ef.tumbling("1d"))
+        .aggregate(departures=ef.count(), total=ef.sum("dep_delay"), mean=ef.mean("dep_delay"), worst=ef.max("dep_delay"))
+    )
+    daily.write(ef.to_spark(path=output))
+    return flow
+
+
+def delays_in_spark(flights: DataFrame) -> DataFrame:
+    """The same query, by Spark in batch."""
+    delay = F.col("dep_delay")
+    return (
+        flights.where(delay.isNotNull())
+        .groupBy("dest", F.window("ts", "1 day").alias("w"))
+        .agg(F.count("*").alias("departures"), F.sum(delay).alias("total"), F.mean(delay).alias("mean"), F.max(delay).alias("worst"))
+        .select("dest", F.col("w.start").alias("window_start"), F.col("w.end").alias("window_end"), "departures", "total", "mean", "worst")
+    )
+
+
+# Without the combiner every departure travels to the worker of its destination, so that the hot destinations show in the load.
+SETTINGS = ef.JobConfig(parallelism=2, combine=False, checkpoint_interval="1s", metrics_window="500ms")
+
+
+def run(output: Path, months: int) -> bool:
+    """The whole demo; whether the results were right."""
+    begun = time.monotonic()
+    # Under /tmp, whatever TMPDIR says: the path of a Unix socket, which Ray has here, must be short.
+    with (
+        tempfile.TemporaryDirectory(prefix="delays-", dir="/tmp", ignore_cleanup_errors=True) as folder,
+        Clusters(Path(folder)) as clusters,
+    ):
+        files = split_by_month(Path(folder, "csv"), months)
+        spark = clusters.start()
+
+        table = output / "delays.parquet"
+        shutil.rmtree(table, ignore_errors=True)
+        job = delays(departures(spark, files, streaming=True), table).run(config=SETTINGS)
+        with LiveView(job):
+            job.wait()
+
+        with CONSOLE.status("The same query in Spark, in batch ..."):
+            result = spark.read.parquet(str(table)).toArrow()
+            expected = delays_in_spark(departures(spark, files, streaming=False)).toArrow()
+        comparison = compare(result, expected)
+
+        report = Report.of(result, job.metrics(), job.load("aggregate"), job.status().running_seconds)
+        draw(report, output / "delays.png")
+        show(report, comparison, output, time.monotonic() - begun)
+    return comparison.equal
+
+
+def main() -> int:
+    """Exit code: 0 if all rows are right, 1 if one is not, 130 after Ctrl-C."""
+    arguments = argparse.ArgumentParser(description="Flight delays: from Spark through evenflow and back")
+    arguments.add_argument(
+        "--months", type=int, default=MONTHS, choices=range(1, MONTHS + 1), help="of 2013, from January on (default: all)"
+    )
+    arguments.add_argument(
+        "--output", type=Path, default=Path("build/demo"), help="folder for the results and the picture (default: %(default)s)"
+    )
+    given = arguments.parse_args()
+    try:
+        return 0 if run(given.output.resolve(), given.months) else 1
+    except KeyboardInterrupt:
+        CONSOLE.print("Stopped.")
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

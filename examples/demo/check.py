@@ -1,0 +1,40 @@
+"""Compares two tables row for row, in any order, and exactly.
+
+>>> import pyarrow as pa
+>>> compare(pa.table({"n": [1, 2]}), pa.table({"n": [2, 1]})).equal
+True
+>>> compare(pa.table({"n": [1, 1]}), pa.table({"n": [1]})).unexpected
+[(1,)]
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`rows`: how many were expected. `missing`, `unexpected`: rows that only the expected, only the actual table has."""
+
+    rows: int
+    columns: tuple[str, ...]
+    missing: list[tuple[Any, ...]]
+    unexpected: list[tuple[Any, ...]]
+
+    @property
+    def equal(self) -> bool:
+        return not self.missing and not self.unexpected and self.rows > 0
+
+
+def compare(actual: pa.Table, expected: pa.Table) -> Comparison:
+    columns = tuple(expected.column_names)
+    got, wanted = Counter(_rows(actual, columns)), Counter(_rows(expected, columns))
+    return Comparison(expected.num_rows, columns, list((wanted - got).elements()), list((got - wanted).elements()))
+
+
+def _rows(table: pa.Table, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
+    return list(zip(*(table.column(name).to_pylist() for name in columns), strict=True))

@@ -1,0 +1,73 @@
+"""What is seen of the job while it runs: records per second, how busy each worker is, and how far event time has come."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+import evenflow as ef
+from evenflow.scheduler.metrics import WorkerFigures
+
+from .report import CONSOLE
+
+PER_SECOND = 4
+RATE_OVER = 3 * PER_SECOND
+"""Views over which the rate is taken: Spark's micro-batches come about every second."""
+
+
+class LiveView:
+    """A context in which the job's figures are shown, a few times a second."""
+
+    def __init__(self, job: ef.Job) -> None:
+        self._job = job
+        self._figures: Sequence[WorkerFigures] = ()
+        self._seconds = 0.0
+        self._watermark: int | None = None
+        self._seen: deque[tuple[float, int]] = deque(maxlen=RATE_OVER)
+        self._live = Live(get_renderable=self._render, console=CONSOLE, refresh_per_second=PER_SECOND)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._live.stop()
+
+    def _render(self) -> RenderableType:
+        with suppress(ef.JobError):  # asked in the moment in which the job is taken down: what was seen last stays
+            self._figures, self._seconds = self._job.metrics(), self._job.status().running_seconds
+        marks = [worker.watermark for worker in self._figures if worker.watermark is not None]
+        if marks:
+            self._watermark = min(marks)
+        return Group(self._headline(), _workers(self._figures), "")
+
+    def _headline(self) -> Text:
+        rows = sum(worker.rows_in for worker in self._figures if worker.operator == "from_spark")
+        self._seen.append((self._seconds, rows))
+        (began, before), (ended, _) = self._seen[0], self._seen[-1]
+        rate = (rows - before) / (ended - began) if ended > began else 0.0
+        day = "-" if self._watermark is None else f"{dt.datetime.fromtimestamp(self._watermark / 1e6, dt.UTC):%d %B %Y}"
+        return Text.assemble(
+            *((f"{rows:>9,}", "bold"), " records   ", (f"{rate:>7,.0f}", "bold"), " records/s   "),
+            *("event time ", (f"{day:<18}", "bold"), f"{self._seconds:5.1f} s"),
+        )
+
+
+def _workers(figures: Sequence[WorkerFigures]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name, justify in (("worker", "left"), ("records in", "right"), ("busy", "left"), ("", "right"), ("waits for credit", "right")):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    for worker in figures:
+        busy = ProgressBar(total=1.0, completed=min(worker.useful_share, 1.0), width=30, complete_style="green")
+        table.add_row(worker.worker, f"{worker.rows_in:,}", busy, f"{worker.useful_share:.0%}", f"{worker.backpressure:.0%}")
+    return table
