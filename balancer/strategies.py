@@ -1,0 +1,142 @@
+"""Migration strategies: from the routing table as it is to the one wanted, in steps that are made one after the other.
+
+Invariant: whatever the tables, the steps together move exactly the keys whose worker differs, and each of them once. A key with a route of
+its own is never dragged along by its group (`Move.staying`). In a step, a pair of workers has one move at most.
+
+>>> import numpy as np
+>>> current, target = RoutingTable(np.array([0, 0, 1, 1], np.uint16)), RoutingTable(np.array([1, 1, 1, 0], np.uint16))
+>>> [[(move.source, move.target, move.groups) for move in step.moves] for step in plan_steps("fluid", current, target)]
+[[(0, 1, (0,))], [(0, 1, (1,))], [(1, 0, (3,))]]
+>>> [step.moves for step in plan_steps("sudden", current, target)] == [tuple(current.moves_to(target))]
+True
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..engine.errors import FlowError
+from ..engine.routing import Move, RoutingTable
+from ..state.hashing import group_of
+
+Pair = tuple[int, int]
+"""Source and target: a worker's index each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Moves that are made together; the next step waits until their state has arrived.
+
+    `lazy`: the new owner fetches a key's state when a record asks for it. `pause`: the workers that feed the operator wait until the step
+    is done. `restart`: the job stops with a savepoint and starts again with the new table.
+    """
+
+    moves: tuple[Move, ...]
+    lazy: bool = False
+    pause: bool = False
+    restart: bool = False
+
+
+def sudden(current: RoutingTable, target: RoutingTable) -> Iterator[Step]:
+    """Everything in one step, while the stream runs (Megaphone's all-at-once)."""
+    yield from _together(current, target, Step(()))
+
+
+def pause(current: RoutingTable, target: RoutingTable) -> Iterator[Step]:
+    """Everything in one step, while the operator's input waits (partial pause and restart)."""
+    yield from _together(current, target, Step((), pause=True))
+
+
+def lazy(current: RoutingTable, target: RoutingTable) -> Iterator[Step]:
+    """Everything in one step; state follows when it is asked for (Koala; Meces, ATC 2022)."""
+    yield from _together(current, target, Step((), lazy=True))
+
+
+def restart(current: RoutingTable, target: RoutingTable) -> Iterator[Step]:
+    """Stop the job with a savepoint and start it with the new table (Flink's rescale)."""
+    yield from _together(current, target, Step((), restart=True))
+
+
+def fluid(current: RoutingTable, target: RoutingTable) -> Iterator[Step]:
+    """A group, or a key, per step: the least latency, the most steps (Megaphone, Hoffmann et al., VLDB 2019)."""
+    for pair, pieces in _pieces(current, target).items():
+        for piece in pieces:
+            yield Step((_move(pair, [piece]),))
+
+
+def batched(current: RoutingTable, target: RoutingTable, groups_per_move: int = 1) -> Iterator[Step]:
+    """Steps of pairs of workers of which no two share a worker, `groups_per_move` groups or keys of each (Megaphone's batched).
+
+    A worker can't be done in fewer steps than it has pieces to give and take, so pairs with the busiest workers go first; there are fewer
+    steps than twice that number, as in every greedy colouring of a graph's edges. Raises FlowError unless `groups_per_move` is at least 1.
+    """
+    if groups_per_move < 1:
+        raise FlowError(f"groups_per_move is {groups_per_move}: a step moves at least 1 key group of a pair of workers")
+    waiting = _pieces(current, target)
+    left: Counter[int] = Counter()
+    for pair, pieces in waiting.items():
+        left.update(dict.fromkeys(pair, len(pieces)))
+    while waiting:
+        moves, used = [], set[int]()
+        for pair in sorted(waiting, key=lambda pair: (-max(left[pair[0]], left[pair[1]]), pair)):
+            if not used.isdisjoint(pair):
+                continue
+            used.update(pair)
+            pieces, waiting[pair] = waiting[pair][:groups_per_move], waiting[pair][groups_per_move:]
+            left.subtract(dict.fromkeys(pair, len(pieces)))
+            moves.append(_move(pair, pieces))
+        waiting = {pair: pieces for pair, pieces in waiting.items() if pieces}
+        yield Step(tuple(sorted(moves, key=lambda move: (move.source, move.target))))
+
+
+STRATEGIES: dict[str, Callable[[RoutingTable, RoutingTable], Iterator[Step]]] = {
+    "restart": restart,
+    "pause": pause,
+    "sudden": sudden,
+    "fluid": fluid,
+    "batched": batched,
+    "lazy": lazy,
+}
+"""The strategies by the names that users give them."""
+
+
+def plan_steps(name: str, current: RoutingTable, target: RoutingTable) -> Iterator[Step]:
+    """The steps of strategy `name` from `current` to `target`: none if the tables are equal. Raises FlowError for an unknown name."""
+    if name not in STRATEGIES:
+        raise FlowError(f"{name!r} is not a migration strategy: use one of {', '.join(STRATEGIES)}")
+    return STRATEGIES[name](current, target)
+
+
+def _together(current: RoutingTable, target: RoutingTable, kind: Step) -> Iterator[Step]:
+    moves = tuple(current.moves_to(target))
+    if moves:
+        yield Step(moves, kind.lazy, kind.pause, kind.restart)
+
+
+def _pieces(current: RoutingTable, target: RoutingTable) -> dict[Pair, list[Move]]:
+    """The moves cut into the smallest ones, a group or a key each, by their pair of workers."""
+    return {(move.source, move.target): list(_cut(move, len(current))) for move in current.moves_to(target)}
+
+
+def _cut(move: Move, key_groups: int) -> Iterator[Move]:
+    homes = group_of(np.array(move.staying, np.uint64), key_groups).tolist() if move.staying else ()
+    staying: dict[int, list[int]] = {}
+    for key, group in zip(move.staying, homes, strict=True):
+        staying.setdefault(group, []).append(key)
+    for group in move.groups:
+        yield Move(move.source, move.target, groups=(group,), staying=tuple(staying.get(group, ())))
+    for key in move.keys:
+        yield Move(move.source, move.target, keys=(key,))
+
+
+def _move(pair: Pair, pieces: list[Move]) -> Move:
+    return Move(
+        *pair,
+        tuple(group for piece in pieces for group in piece.groups),
+        tuple(key for piece in pieces for key in piece.keys),
+        tuple(key for piece in pieces for key in piece.staying),
+    )
