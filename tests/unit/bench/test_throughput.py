@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+
+from evenflow.bench.overhead import cost_percent
+from evenflow.bench.record import Case
+from evenflow.bench.systems.loop import loop
+from evenflow.bench.task import Answer, Task
+from evenflow.bench.throughput import SYSTEMS, SYSTEMS_OF, TARGETS, check_names, check_results, verdicts
+from evenflow.engine.errors import FlowError, JobError
+
+
+def test_every_target_is_about_cases_that_are_run():
+    cases = {f"{task}/{system}" for task, systems in SYSTEMS_OF.items() for system in systems}
+    assert {name for ours, theirs, *_ in TARGETS for name in (ours, theirs)} <= cases
+    assert {system for systems in SYSTEMS_OF.values() for system in systems} == set(SYSTEMS)
+
+
+def test_verdicts_are_ratios_of_medians_where_both_sides_ran():
+    cases = [Case("t1/evenflow", "rows/s", "higher", (20.0, 30.0, 25.0)), Case("t1/spark", "rows/s", "higher", (2.5,))]
+    (verdict,) = verdicts(cases)
+    assert verdict.measured == 10.0
+    assert verdict.met
+
+
+def test_systems_that_disagree_are_named():
+    with pytest.raises(JobError, match=r"benchmark t1: duckdb came to \{'rows': 2\}, evenflow to \{'rows': 1\}"):
+        check_results("t1", {"evenflow": {"rows": 1}, "duckdb": {"rows": 2}})
+
+
+def test_equal_results_are_said_to_be_equal():
+    assert check_results("t1", {"evenflow": {"rows": 1200}, "duckdb": {"rows": 1200}}) == [
+        "t1: evenflow and duckdb came to the same: rows 1,200"
+    ]
+
+
+def test_an_unknown_task_is_named_with_the_known_ones():
+    with pytest.raises(FlowError, match="task 't9' is unknown; there are: t1, "):
+        check_names("task", ["t1", "t9"], SYSTEMS_OF)
+
+
+def test_task_and_answer_come_back_from_json():
+    task = Task("t1", "data", 10, 1000, "out", 3, {"metrics": [True]})
+    answer = Answer(2.0, 10, {"rows": 1.0})
+    assert Task.from_json(task.to_json()) == task
+    assert Answer.from_json(answer.to_json()) == answer
+    assert answer.rate == 5.0
+
+
+def test_an_alert_is_a_value_far_above_the_running_mean_of_its_key():
+    columns = {"key": [1, 2, 1, 1, 1, 1], "ts": [0] * 6, "value": [1.0, 9.0, 1.0, 1.0, 1.0, 20.0]}
+    assert loop(columns) == [{"key": 1, "value": 20.0, "mean": 4.8}]
+
+
+def test_cost_is_the_median_of_the_pairs():
+    assert cost_percent([90.0, 100.0, 98.0], [100.0, 100.0, 100.0]) == 2.0
