@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..state.hashing import UnhashableKey, combine, group_of, hash64
 from .batch import column_values
@@ -96,8 +97,10 @@ class KeyTypes:
 
     def learn(self, columns: Sequence[pa.Array]) -> None:
         """Take the types of key columns; a column that was all null so far may still get one."""
-        if not self._types or any(pa.types.is_null(kind) for kind in self._types):
+        if not self._types:
             self._types = [column.type for column in columns]
+        elif any(pa.types.is_null(kind) for kind in self._types):
+            self._types = [column.type if pa.types.is_null(kind) else kind for kind, column in zip(self._types, columns, strict=True)]
 
     def columns(self, keys: list[Any]) -> list[pa.Array]:
         """Keys, as `key_values` gives them, as columns."""
@@ -140,5 +143,7 @@ def _encode(column: pa.Array) -> tuple[npt.NDArray[Any], pa.Array]:
         if high - low < _table_size(len(values)):
             present, codes = compact(values.astype(np.int64, copy=False) - low, high - low + 1)
             return codes, pa.array((present + low).astype(values.dtype))
+    if pa.types.is_float32(column.type) or pa.types.is_float64(column.type):
+        column = pc.add(column, pa.scalar(0.0, column.type))  # makes -0.0 the 0.0 that it equals
     encoded = column.dictionary_encode(null_encoding="encode")
     return encoded.indices.to_numpy(), encoded.dictionary

@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 from ..batch import Batch
-from .base import Emit, Operator
+from ..errors import RecordError
+from .base import Context, Emit, Operator
 
 
 class Union(Operator):
-    """Passes everything on; the task takes the minimum of the inputs' watermarks."""
+    """Passes everything on, with the columns in the order of the first batch; the task takes the minimum of the inputs' watermarks."""
+
+    def open(self, context: Context) -> None:
+        super().open(context)
+        self._columns: list[str] = []
+        self._timed = False
 
     def process(self, batch: Batch, emit: Emit) -> None:
+        names = batch.rows.schema.names
+        if not self._columns:
+            self._columns, self._timed = names, batch.times is not None
+        if (batch.times is not None) != self._timed:
+            problem = "one stream has event time and another has none: read both with event_time=, or both without"
+            raise RecordError(self.context.name, problem)
+        if names != self._columns:
+            if sorted(names) != sorted(self._columns):
+                before, now = ", ".join(self._columns), ", ".join(names)
+                problem = f"one stream has the columns {before}, another has {now}: bring them to the same by select, rename or map"
+                raise RecordError(self.context.name, problem)
+            batch = batch.with_rows(batch.rows.select(self._columns))
         emit(batch)

@@ -37,6 +37,11 @@ class Driven:
     def finish(self) -> list[dict[str, Any]]:
         return self._new(lambda: self.operator.finish(self._emit))
 
+    def into(self, other: Driven) -> Driven:
+        """This one's batches go to `other` from now on."""
+        self._emit = lambda batch, port="out": other.process_batch(batch)  # type: ignore[method-assign]
+        return self
+
     def _new(self, step: Any) -> list[dict[str, Any]]:
         before = len(self.rows["out"])
         step()

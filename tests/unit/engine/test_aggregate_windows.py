@@ -168,15 +168,9 @@ def test_counts_are_those_of_looking_at_every_window(drive, rows, slide, parts, 
     step, combiner = drive(second), None if first is None else drive(first)
     bounds = sorted({0, *(cut for cut in cuts if cut < len(rows)), len(rows)})
     for start, end in pairwise(bounds):
-        columns = {"k": [key for key, _ in rows[start:end]]}, [time for _, time in rows[start:end]]
-        if combiner is None:
-            step.process(*columns)
-        else:
-            combined = []
-            combiner._emit = lambda batch, port="out", combined=combined: combined.append(batch)
-            combiner.process(*columns)
-            for batch in combined:
-                step.process_batch(batch)
+        (step if combiner is None else combiner.into(step)).process(
+            {"k": [key for key, _ in rows[start:end]]}, [time for _, time in rows[start:end]]
+        )
     expected = Counter(
         (key, start) for key, time in rows for start in range(time - windows.size + 1, time + 1) if (start - offset) % windows.slide == 0
     )
