@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import numpy as np
+from rich.console import Console
+
+from evenflow.actors.supervisor import JobStatus
+from evenflow.engine.errors import JobError
+from evenflow.job_commands import metrics_table, status_table
+from evenflow.scheduler.job import JobState
+from evenflow.scheduler.metrics import JobMetrics
+from evenflow.scheduler.window import WorkerWindow
+
+
+def text_of(table) -> str:
+    console = Console(width=200, color_system=None)
+    with console.capture() as captured:
+        console.print(table)
+    return captured.get()
+
+
+def test_status_shows_state_workers_and_error():
+    status = JobStatus("delays", JobState.FAILED, JobError("disk full"), ("count-0", "count-1"), 3, 12.34)
+    text = text_of(status_table(status))
+    assert all(part in text for part in ("delays", "failed", "12.3 s", "count-0, count-1", "disk full"))
+
+
+def test_metrics_show_rates_shares_and_event_time():
+    metrics = JobMetrics({"count-0": "count"})
+    window = WorkerWindow(
+        "count-0",
+        0.0,
+        2.0,
+        rows_in=3000,
+        useful=1.0,
+        wait_credit=0.5,
+        watermark=1_500_000,
+        latencies=(1.0, 1.0),
+        groups=np.zeros(0, np.int32),
+    )
+    metrics.add(window)
+    text = text_of(metrics_table("delays", metrics.workers()))
+    assert all(part in text for part in ("1,500", "50%", "25%", "1970-01-01 00:00:01.5", "1.0/1.0 ms"))
