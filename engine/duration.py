@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from math import isfinite
 
 from .errors import FlowError
 
@@ -24,7 +25,7 @@ def microseconds(duration: Duration, what: str = "duration") -> int:
         value = duration // timedelta(microseconds=1)
     elif isinstance(duration, bool):
         raise FlowError(_explain(duration, what))
-    elif isinstance(duration, (int, float)):
+    elif isinstance(duration, (int, float)) and isfinite(duration):
         value = round(duration * 1_000_000)
     elif isinstance(duration, str) and (match := _PATTERN.fullmatch(duration)) and match[2] in _UNITS:
         value = round(float(match[1]) * _UNITS[match[2]])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from .elements import MIN_TIME, Element, LatencyMark, Marker, Watermark
 from .handover_step import HandoverStep
 from .keys import key_column, key_hashes
 from .routing import RoutingTable
+
 
 @dataclass(frozen=True, slots=True)
 class Sent:
@@ -46,11 +48,16 @@ class Buffer:
 
     def flush(self, out: list[Sent]) -> None:
         if self.batches:
-            out.append(Sent(self.channel, Batch.concat(self.batches)))
+            out.extend(Sent(self.channel, Batch.concat(list(run))) for _, run in groupby(self.batches, _shape))
             self.batches, self.rows = [], 0
         if self.marks:
             out.extend(Sent(self.channel, mark) for mark in self.marks)
             self.marks = []
+
+
+def _shape(batch: Batch) -> tuple[list[str], bool]:
+    """What batches must have in common to leave as one: their columns, and whether they have event times."""
+    return batch.rows.schema.names, batch.times is not None
 
 
 class Exchange(ABC):
@@ -129,7 +136,6 @@ class HashExchange(Exchange):
             if count:
                 self._add(buffer, ordered.slice(start, count), now, out)
             start += count
-
 
     def switch(self, step: HandoverStep, out: list[Sent]) -> None:
         """Route by the table after `step` from here on; tell the workers that give or take state, behind everything sent before."""
