@@ -1,0 +1,44 @@
+"""One Ray cluster for all tests of this folder, in a temporary folder of its own; nothing of a job may outlive its test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import ray
+from watching import actors, processes_of, socket_folders, until
+
+
+@pytest.fixture(scope="session")
+def folder() -> Iterator[Path]:
+    """The temporary folder of every process of these tests. Its path is short: sockets lie in it."""
+    path = Path(tempfile.mkdtemp(prefix="ef-", dir="/tmp"))
+    os.environ["TMPDIR"], tempfile.tempdir = str(path), None
+    yield path
+    del os.environ["TMPDIR"]
+    tempfile.tempdir = None
+    shutil.rmtree(path)
+
+
+@pytest.fixture(scope="session")
+def cluster(folder: Path) -> Iterator[str]:
+    """The address of a cluster without a dashboard, which costs seconds."""
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 -- Ray's spelling
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    context = ray.init("local", namespace="other", num_cpus=2, include_dashboard=False, object_store_memory=100 << 20, log_to_driver=False)
+    yield context.address_info["gcs_address"]
+    ray.shutdown()
+    until(lambda: not processes_of(folder), f"no process is left: {processes_of(folder)}")
+
+
+@pytest.fixture(autouse=True)
+def nothing_outlives_its_test(cluster: str, folder: Path) -> Iterator[None]:
+    """A job that a wider fixture runs may stay."""
+    before = set(actors())
+    yield
+    until(lambda: before.issuperset(actors()), f"no actor but {before} is left")
+    assert before or not socket_folders(folder)

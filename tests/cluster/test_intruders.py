@@ -1,0 +1,92 @@
+"""Whatever a stranger sends to a worker's sockets is refused, counted where it got in, and changes nothing."""
+
+from __future__ import annotations
+
+import random
+import socket
+from pathlib import Path
+
+import pytest
+import ray
+import zmq
+from watching import socket_folders, until
+
+import evenflow as ef
+from evenflow.actors.cluster import NAMESPACE
+from evenflow.actors.headers import pack
+
+GARBAGE = [
+    [b""],
+    [b"\xc1"],
+    [b"\x80\x04\x95K\x01."],
+    [b"\x00" * 5000],
+    [pack(("kind", 0, 0, 0))],
+    [pack((1, 0, 0, 0, 10**15))],
+    [pack((0, 0, 0, 0, 1)), b"body", b"times", b"schema", b"more", b"and more"],
+    [pack((99, -1, -1, -1))],
+]
+
+
+@pytest.fixture
+def job(cluster, tmp_path):
+    flow = ef.Dataflow("besieged")
+    flow.read(ef.generate(rate=2000, keys=10)).key_by("key").aggregate(n=ef.count()).write(ef.write_parquet(tmp_path / "out"))
+    job = flow.run(config=ef.JobConfig(metrics_window="100ms"))
+    yield job
+    job.cancel()
+    job.wait("30s")
+
+
+def test_malformed_messages_are_refused_and_counted_and_the_job_goes_on(job, folder, tmp_path):
+    paths = list(socket_folders(folder)[0].iterdir())
+    assert len(paths) == 2
+    with zmq.Context() as context:
+        for path in paths:
+            with context.socket(zmq.DEALER) as stranger:
+                stranger.linger = 5000
+                stranger.connect(f"ipc://{path}")
+                for frames in GARBAGE:
+                    stranger.send_multipart(frames)
+        until(lambda: [f.refused_messages for f in job.metrics()] == [len(GARBAGE)] * 2, "all are counted")
+    for path in paths:
+        babble(socket.AF_UNIX, str(path))
+    for port in ports_of("besieged/generate-0") + ports_of("besieged/aggregate-0"):
+        babble(socket.AF_INET, ("127.0.0.1", port))
+    goes_on_with_right_results(job, tmp_path)
+    assert all(f.refused_messages >= len(GARBAGE) for f in job.metrics())
+
+
+def babble(family, address):
+    """Bytes that are no ZeroMQ at all, and a good greeting followed by nonsense."""
+    greeting = b"\xff" + b"\x00" * 8 + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\x00") + b"\x00" * 32
+    noise = random.Random(5).randbytes(1000)
+    for message in (noise, b"GET / HTTP/1.1\r\n\r\n", greeting + noise):
+        with socket.socket(family) as stranger:
+            stranger.settimeout(10)
+            stranger.connect(address)
+            stranger.sendall(message)
+
+
+def goes_on_with_right_results(job, tmp_path):
+    taken = sum(figures.rows_in for figures in job.metrics() if figures.operator == "generate")
+    until(lambda: job.metrics()[0].rows_in > taken, "more rows have come")
+    job.stop()
+    job.wait("30s")
+    rows = []
+    check = ef.Dataflow("check")
+    check.read(ef.read_parquet(tmp_path / "out")).key_by("key").aggregate(n=ef.max("n"), emit="final").write(ef.to_list(rows))
+    check.run(runtime="local").wait()
+    assert sum(row["n"] for row in rows) == job.metrics()[0].rows_in
+
+
+def ports_of(actor):
+    """The TCP ports on loopback that an actor's process listens on and that speak ZeroMQ: Ray's own listen elsewhere."""
+
+    def look(worker):
+        inodes = {str(fd.readlink()) for fd in Path("/proc/self/fd").iterdir() if fd.is_socket()}
+        lines = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
+        return [int(line[1].split(":")[1], 16) for line in lines if line[3] == "0A" and f"socket:[{line[9]}]" in inodes]
+
+    ports = ray.get(ray.get_actor(actor, namespace=NAMESPACE).__ray_call__.remote(look), timeout=10)
+    assert len(ports) == 1
+    return ports

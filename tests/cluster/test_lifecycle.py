@@ -1,0 +1,118 @@
+"""A job starts, ends, is ended, or loses a process: what its handle says, and that it doesn't take long."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+import ray
+from watching import actors, figures_of, socket_folders, until
+
+import evenflow as ef
+from evenflow.actors.cluster import NAMESPACE
+from evenflow.scheduler.job import JobState
+
+
+def endless(name, sink, **options):
+    flow = ef.Dataflow(name)
+    flow.read(ef.generate(rate=1000, keys=10)).key_by("key").aggregate(n=ef.count()).write(sink)
+    return flow.run(**options)
+
+
+def kill(actor):
+    handle = ray.get_actor(actor, namespace=NAMESPACE)
+    os.kill(ray.get(handle.__ray_call__.remote(lambda _: os.getpid())), signal.SIGKILL)
+
+
+def test_a_finished_job_still_shows_its_status_and_metrics():
+    flow, rows = ef.Dataflow("finishing"), []
+    flow.read(ef.generate(total=1000, keys=10)).key_by("key").aggregate(n=ef.count(), emit="final").write(ef.to_list(rows))
+    job = flow.run().wait("30s")
+    assert job.status().state is JobState.FINISHED
+    assert job.status().workers == ("generate-0", "aggregate-0")
+    assert job.metrics()[0].rows_in == 1000
+    assert job.metrics_url is None
+    assert sum(row["n"] for row in rows) == 1000
+    assert repr(job) == "<Job 'finishing' finished>"
+
+
+def test_a_job_of_the_same_name_can_follow_at_once():
+    for _ in range(3):
+        flow, rows = ef.Dataflow("again"), []
+        flow.read(ef.from_items([1, 2, 3])).write(ef.to_list(rows))
+        flow.run().wait("30s")
+        assert rows == [{"item": 1}, {"item": 2}, {"item": 3}]
+
+
+def test_a_running_job_is_stopped_cancelled_and_not_doubled(tmp_path):
+    job = endless("running", ef.write_parquet(tmp_path / "out"), config=ef.JobConfig(checkpoint_interval=None))
+    with pytest.raises(TimeoutError, match="job `running` has not ended within 10ms; it is running"):
+        job.wait("10ms")
+    with pytest.raises(ef.JobError, match=r"a job `running` is running: stop it with ef.connect\(.running.\).stop\(\)"):
+        endless("running", ef.to_list([]))
+    until(lambda: figures_of(job, "aggregate")[0].rows_in > 0, "the job has taken rows")
+    job.stop()
+    assert job.wait("30s").status().state is JobState.FINISHED
+    committed = ef.Dataflow("check")
+    rows = []
+    committed.read(ef.read_parquet(tmp_path / "out")).key_by("key").aggregate(n=ef.max("n"), emit="final").write(ef.to_list(rows))
+    committed.run(runtime="local").wait()
+    taken, written = (sum(f.rows_in for f in figures_of(job, "generate")), sum(row["n"] for row in rows))
+    assert taken == written > 0
+
+
+def test_a_cancelled_job_commits_nothing_more_and_is_gone(tmp_path):
+    job = endless("cancelled", ef.write_parquet(tmp_path / "out"), config=ef.JobConfig(checkpoint_interval=None))
+    until(lambda: figures_of(job, "aggregate")[0].rows_in > 0, "the job has taken rows")
+    job.cancel()
+    assert job.wait("30s").status().state is JobState.CANCELLED
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_worker_stuck_in_a_users_function_does_not_keep_a_cancelled_job():
+    def stuck(row):
+        import threading
+
+        threading.Event().wait(300)
+
+    flow = ef.Dataflow("stuck")
+    flow.read(ef.from_items([1])).map(stuck).write(ef.to_list([]))
+    job = flow.run()
+    job.cancel()
+    assert job.wait("20s").status().state is JobState.CANCELLED
+
+
+@pytest.mark.parametrize("worker", ["generate-0", "aggregate-1"])
+def test_a_killed_worker_fails_the_job_by_its_name(worker):
+    job = endless("bereft", ef.to_list([]), parallelism=2)
+    kill(f"bereft/{worker}")
+    with pytest.raises(ef.JobError, match=f"job `bereft`: worker {worker} is gone"):
+        job.wait("20s")
+
+
+def test_a_killed_coordinator_fails_the_job_and_a_later_job_sweeps_the_sockets_that_it_left(folder):
+    job = endless("headless", ef.to_list([]))
+    kill("headless/coordinator")
+    with pytest.raises(ef.JobError, match="job `headless`: its coordinator is gone"):
+        job.wait("20s")
+    assert job.status().state is JobState.FAILED
+    until(lambda: not actors(), "its workers are gone")
+    left = socket_folders(folder)
+    for path in [file for left_folder in left for file in left_folder.iterdir()] + left:
+        os.utime(path, (0, 0))
+    job = endless("living", ef.to_list([]))
+    assert len(socket_folders(folder)) == 1
+    assert set(left).isdisjoint(socket_folders(folder))
+    job.cancel()
+    job.wait("30s")
+
+
+def test_workers_that_find_no_room_are_named():
+    with pytest.raises(ef.JobError, match=r"generate-0.* did not start within 2s; is there room in the cluster"):
+        endless("homeless", ef.to_list([]), config=ef.JobConfig(worker_cpus=1000, start_timeout="2s"))
+
+
+def test_there_is_no_job_of_an_unknown_name():
+    with pytest.raises(ef.JobError, match="no job `unknown` runs on this cluster; running: none"):
+        ef.connect("unknown")

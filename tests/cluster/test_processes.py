@@ -1,0 +1,146 @@
+"""Jobs and the processes around them: a driver that is interrupted or killed, another shell, a submitted script."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from watching import PATIENCE, actors, processes_of, socket_folders, until
+
+import evenflow as ef
+from evenflow.scheduler.job import JobState
+
+START = """
+import sys
+import evenflow as ef
+
+def announce(row):
+    if row["n"] == 1:
+        print("running", flush=True)
+
+flow = ef.Dataflow(sys.argv[1])
+numbers = flow.read(ef.generate(rate=1000, keys=5))
+numbers.key_by("key").aggregate(n=ef.count()).write(ef.to_callback(announce))
+job = flow.run()
+job.wait()
+print("ended", job.status().state.value, flush=True)
+"""
+
+LOOK = """
+import sys
+import evenflow as ef
+from ray.util.state import list_actors
+
+job = ef.connect(sys.argv[1])
+status = job.status()
+print(status.state.value, *status.workers)
+print(*sorted(actor.name for actor in list_actors(address=sys.argv[2]) if actor.state == "ALIVE" and actor.name.startswith(sys.argv[1])))
+job.stop()
+print(job.wait("30s").status().state.value)
+"""
+
+
+@contextmanager
+def running(command, log: Path, **environment):
+    """A process in a process group of its own, as a shell starts it, that writes into `log`."""
+    env = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"} | {"PYTHONUNBUFFERED": "1"} | environment
+    with log.open("w") as out, subprocess.Popen(command, stdout=out, stderr=out, env=env, start_new_session=True) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def script(source, tmp_path, *arguments):
+    path = tmp_path / f"script_{arguments[0]}_{len(source)}.py"
+    path.write_text(source)
+    return [sys.executable, str(path), *arguments]
+
+
+def says(log, text, process):
+    """Waits until the process has written `text`."""
+    until(lambda: text in log.read_text() or process.poll() is not None, f"it says {text}", 60)
+    assert text in log.read_text(), log.read_text()
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return str(server.getsockname()[1])
+
+
+def test_ctrl_c_ends_the_job_and_leaves_nothing_behind(cluster, folder, tmp_path):
+    own, log = folder / "own", tmp_path / "log"
+    own.mkdir()
+    with running(script(START, tmp_path, "interrupted"), log, TMPDIR=str(own)) as process:
+        says(log, "running", process)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(PATIENCE) != 0
+    until(lambda: not processes_of(own), "no process is left")
+    assert not socket_folders(own)
+    assert "KeyboardInterrupt" in log.read_text()
+    assert "Error" not in log.read_text()
+
+
+def test_a_second_process_sees_and_stops_a_job(cluster, folder, tmp_path):
+    log = tmp_path / "log"
+    with running(script(START, tmp_path, "seen"), log, RAY_ADDRESS=cluster) as process:
+        until(lambda: "seen/aggregate-0" in actors() or process.poll() is not None, "the job starts")
+        job = ef.connect("seen")
+        until(lambda: sum(figures.rows_in for figures in job.metrics()), "the job has taken rows")
+        assert job.status().workers == ("generate-0", "aggregate-0")
+        with pytest.raises(ef.JobError, match="no job `unseen` runs on this cluster; running: seen"):
+            ef.connect("unseen")
+        job.stop()
+        assert job.wait("30s").status().state is JobState.FINISHED
+        assert process.wait(PATIENCE) == 0
+    assert "ended finished" in log.read_text()
+
+
+def test_a_killed_driver_takes_its_job_along_and_those_who_watch_it_hear_of_it(cluster, folder, tmp_path):
+    log = tmp_path / "log"
+    with running(script(START, tmp_path, "orphaned"), log, RAY_ADDRESS=cluster) as process:
+        says(log, "running", process)
+        job = ef.connect("orphaned")
+        process.kill()
+        with pytest.raises(ef.JobError, match="job `orphaned`: its coordinator is gone"):
+            job.wait("60s")
+    until(lambda: not actors(), "no actor is left")
+    for left in socket_folders(folder):
+        for path in left.iterdir():
+            path.unlink()
+        left.rmdir()
+
+
+def test_a_submitted_script_runs_as_a_job_that_another_process_can_join(cluster, folder, tmp_path):
+    own, log, port, dashboard = folder / "head", tmp_path / "submitted", free_port(), free_port()
+    own.mkdir()
+    ray = [str(Path(sys.executable).with_name("ray"))]
+    agent = ["--dashboard-agent-listen-port=0", "--disable-usage-stats", "--num-cpus=2", "--object-store-memory=100000000"]
+    listen = ["--node-ip-address=127.0.0.1", f"--port={port}", "--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard}"]
+    head = [*ray, "start", "--head", "--block", *listen, *agent, "--include-dashboard=true"]
+    submit = [*ray, "job", "submit", f"--address=http://127.0.0.1:{dashboard}", "--"]
+    with running(head, tmp_path / "head", TMPDIR=str(own)) as cluster_process:
+        says(tmp_path / "head", "Ray runtime started", cluster_process)
+        with running([*submit, *script(START, tmp_path, "submitted")], log) as process:
+            says(log, "running", process)
+            look = script(LOOK, tmp_path, "submitted", f"http://127.0.0.1:{dashboard}")
+            with running(look, tmp_path / "look", RAY_ADDRESS=f"127.0.0.1:{port}") as looker:
+                assert looker.wait(60) == 0, (tmp_path / "look").read_text()
+            assert process.wait(PATIENCE) == 0, log.read_text()
+        cluster_process.terminate()
+        cluster_process.wait(PATIENCE)
+    assert (tmp_path / "look").read_text().splitlines()[-3:] == [
+        "running generate-0 aggregate-0",
+        "submitted/aggregate-0 submitted/coordinator submitted/generate-0",
+        "finished",
+    ]
+    assert "ended finished" in log.read_text()
+    until(lambda: not processes_of(own), f"no process is left: {processes_of(own)}")
+    assert not socket_folders(own)

@@ -1,0 +1,50 @@
+"""What tests on a cluster look at: waiting with a bound, and what is there of a job outside this process."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from evenflow.actors.cluster import NAMESPACE
+from evenflow.scheduler.metrics import WorkerFigures
+
+PATIENCE = 30.0
+
+
+def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
+    """The first true value of `condition`, asked again and again; fails after `patience` seconds."""
+    deadline = time.monotonic() + patience
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"waited {patience} s in vain until {what}"
+        time.sleep(0.02)
+    return value
+
+
+def actors() -> list[str]:
+    """The names of evenflow's actors on the cluster."""
+    return sorted(actor["name"] for actor in ray.util.list_named_actors(all_namespaces=True) if actor["namespace"] == NAMESPACE)
+
+
+def socket_folders(folder: Path) -> list[Path]:
+    return list(folder.glob("evenflow-*"))
+
+
+def processes_of(folder: Path) -> dict[int, str]:
+    """The other processes, with their command lines, that run in this temporary folder."""
+    mark, found = f"TMPDIR={folder}".encode(), {}
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if int(process.name) != os.getpid() and mark in (process / "environ").read_bytes().split(b"\0"):
+                found[int(process.name)] = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:  # it has ended meanwhile, or is another user's
+            continue
+    return {pid: command for pid, command in found.items() if command}
+
+
+def figures_of(job: Any, operator: str) -> list[WorkerFigures]:
+    return [figures for figures in job.metrics() if figures.operator == operator]
