@@ -87,6 +87,7 @@ class JobCore:
         self._last = 0
         self._next_at: float | None = None
         self._committables: dict[str, list[Any]] = {}
+        self._later: dict[str, list[Any]] = {}
         self._stop_wanted = False
         self._plan = plan
         self.migrations = MigrationQueue({s.name: plan.table_of(s) for s in plan.stages if s.is_keyed})
@@ -97,6 +98,9 @@ class JobCore:
         if self.state is JobState.STARTING and self._ready.issuperset(self.workers):
             self.state = JobState.RUNNING
             self._next_at = None if self.interval is None else now + self.interval
+            if self._stop_wanted:
+                self._stop_wanted = False
+                return self.stop()
         return []
 
     def report(self, worker: str, report: Prepared | Finished | Announced | Switched | Arrived, now: float) -> list[Effect]:
@@ -104,7 +108,8 @@ class JobCore:
         if self.state.final:
             return []
         if isinstance(report, (Prepared, Finished)):
-            self._collect(report.committables)
+            passed = isinstance(report, Finished) and self._pending is not None and worker in self._pending.prepared
+            _collect(self._later if passed else self._committables, report.committables)
         if isinstance(report, Finished):
             self._finished.add(worker)
             if self._finished.issuperset(self.workers):
@@ -142,8 +147,9 @@ class JobCore:
         return self.failed(JobError(f"job `{self.name}`: worker {worker} is gone: {why}"))
 
     def stop(self) -> list[Effect]:
-        """Let the sources end now; what they have read is processed and committed."""
+        """Let the sources end now, or once all workers have started; what they have read is processed and committed."""
         if self.state is not JobState.RUNNING:
+            self._stop_wanted = self.state is JobState.STARTING
             return []
         if self.migrations.in_step:
             self._stop_wanted = True
@@ -245,21 +251,24 @@ class JobCore:
         while (current := self.migrations.current) is not None:
             done = current.done + (current.in_step and current.complete) == len(current.steps)
             self._end_migration(current, MigrationState.DONE if done else MigrationState.ENDED_EARLY, now)
+        _collect(self._committables, self._later)
+        self._later = {}
         self._last += 1
-        commit = self._commit(self._last)
-        return [commit, *self._end(JobState.FINISHED)]
+        return [self._commit(self._last), *self._end(JobState.FINISHED)]
 
     def _commit(self, checkpoint: int) -> Commit:
-        committables, self._committables = self._committables, {}
+        """What was written before the checkpoint; what workers wrote behind it, before they finished, is for the next."""
+        committables, self._committables, self._later = self._committables, self._later, {}
         return Commit(checkpoint, committables)
-
-    def _collect(self, committables: dict[str, list[Any]]) -> None:
-        for sink, items in committables.items():
-            self._committables.setdefault(sink, []).extend(items)
 
     def _end(self, state: JobState) -> list[Effect]:
         self.state = state
         return [*_tell_all(self.workers, Shutdown()), Ended(state)]
+
+
+def _collect(into: dict[str, list[Any]], committables: dict[str, list[Any]]) -> None:
+    for sink, items in committables.items():
+        into.setdefault(sink, []).extend(items)
 
 
 def _tell_all(workers: Iterable[str], command: Command) -> list[Effect]:
