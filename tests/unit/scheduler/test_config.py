@@ -1,0 +1,42 @@
+"""Settings that can't work are refused when they are made."""
+
+from __future__ import annotations
+
+import pytest
+
+from evenflow.engine.errors import FlowError
+from evenflow.scheduler.config import JobConfig
+
+
+def test_defaults_work():
+    settings = JobConfig().task_settings()
+    assert (settings.batch_rows, settings.linger, settings.key_groups) == (32_768, 0.005, 1024)
+
+
+@pytest.mark.parametrize("name", ["parallelism", "batch_rows", "source_rows", "key_groups", "credit_batches", "credit_bytes"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "4", None])
+def test_number_that_is_none_is_refused_by_name(name, value):
+    with pytest.raises(FlowError, match=f"JobConfig: {name} is .*; expected a whole number of at least 1"):
+        JobConfig(**{name: value})
+
+
+@pytest.mark.parametrize("groups", [3, 1000, 65_536])
+def test_key_groups_are_a_power_of_two_up_to_32768(groups):
+    with pytest.raises(FlowError, match="expected a power of two up to 32768"):
+        JobConfig(key_groups=groups)
+
+
+@pytest.mark.parametrize("name", ["checkpoint_interval", "metrics_window", "latency_interval", "start_timeout"])
+def test_interval_of_zero_is_refused_by_name(name):
+    with pytest.raises(FlowError, match=f"JobConfig: {name} must be longer than zero"):
+        JobConfig(**{name: 0})
+
+
+def test_no_linger_and_no_checkpoints_are_fine():
+    config = JobConfig(linger=0, checkpoint_interval=None)
+    assert config.task_settings().linger == 0.0
+
+
+def test_wrong_duration_is_refused_by_name():
+    with pytest.raises(FlowError, match="JobConfig: linger 'soon' is not a duration"):
+        JobConfig(linger="soon")
