@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
 import time
 from pathlib import Path
 
@@ -37,6 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.bench_command == "data":
         make_data(arguments)
     elif arguments.bench_command == "run":
+        # So that an ended run ends the processes that it started.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         finished = run_benchmark(arguments)
         path = save(finished, arguments.results)
         plot(finished, path.with_suffix(".png"))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+import threading
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 PACKAGES = ("evenflow", "ray", "pyspark", "pyarrow", "numpy", "pyzmq", "duckdb", "bytewax")
 
@@ -55,6 +56,45 @@ def busy_share(seconds: float = 1.0) -> float:
     return round(1 - idle / total, 3) if total else 0.0
 
 
+class CpuWatch:
+    """Processor time of this process and its descendants while the context lasts; unlike the time on the wall it hardly knows others' load.
+
+    It follows the processes that are there at the beginning. One that ends counts as it was last seen, `interval` seconds before at most.
+    """
+
+    def __init__(self, interval: float = 0.02) -> None:
+        self._interval = interval
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="evenflow-bench-cpu", daemon=True)
+
+    def __enter__(self) -> Self:
+        pids = (os.getpid(), *descendants(os.getpid()))
+        self._first = {pid: _cpu_of(pid) or 0.0 for pid in pids}
+        self._last = dict(self._first)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join(10)
+        self._look()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds used so far."""
+        return round(sum(self._last.values()) - sum(self._first.values()), 3)
+
+    def _follow(self) -> None:
+        while not self._over.wait(self._interval):
+            self._look()
+
+    def _look(self) -> None:
+        for pid in self._last:
+            now = _cpu_of(pid)
+            if now is not None:
+                self._last[pid] = now
+
+
 def rss_bytes(pid: int) -> int:
     """Resident memory of a process, 0 if it is gone."""
     try:
@@ -78,6 +118,15 @@ def descendants(root: int) -> dict[int, str]:
     while found := {pid for pid, parent in parents.items() if parent in below and pid not in below}:
         below |= found
     return {pid: names.get(pid, "") for pid in below - {root}}
+
+
+def _cpu_of(pid: int) -> float | None:
+    """User and system time of a process in seconds, None if it is gone."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _times() -> list[int]:

@@ -55,7 +55,9 @@ def run(
             case, answers = measure(name, system, repeat, rows, cache, spark_files)
             cases.append(case)
             results[system] = answers[-1].result
-            say(f"{case.name}: {', '.join(f'{value / 1e6:.2f}' for value in case.values)} M rows/s")
+            used = [f"{d['cpu_seconds']:.2f}" for d in case.details if "cpu_seconds" in d]
+            cpu = f", {', '.join(used)} s of processor time" if used else ""
+            say(f"{case.name}: {', '.join(f'{value / 1e6:.2f}' for value in case.values)} M rows/s{cpu}")
         checks += check_results(name, results)
     arguments = {"tasks": list(tasks), "systems": list(systems), "repeat": repeat, "rows": rows, "spark_files_per_trigger": spark_files}
     return record("throughput", arguments, cases, verdicts(cases), checks=checks, not_measured=NOT_MEASURED)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..data import spark_session
+from ..machine import CpuWatch
 from ..task import Answer, Task, result_of_windows
 
 FILES_PER_TRIGGER = 10
@@ -27,14 +28,15 @@ def run(task: Task) -> Iterator[Answer]:
             shutil.rmtree(folder, ignore_errors=True)
         results = windows(spark, task.folder, files)
         writer = results.writeStream.outputMode("append").format("parquet").option("path", task.output)
-        begun = time.monotonic()
-        query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
-        if not query.awaitTermination(600):
-            raise TimeoutError(f"Spark's query for {task.name} did not end within 600 s")
-        seconds = time.monotonic() - begun
+        with CpuWatch() as cpu:
+            begun = time.monotonic()
+            query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+            if not query.awaitTermination(600):
+                raise TimeoutError(f"Spark's query for {task.name} did not end within 600 s")
+            seconds = time.monotonic() - begun
         shutil.rmtree(checkpoint)
         result = result_of_windows(task.output, "start", task.last_window)
-        yield Answer(seconds, task.rows, result, {"files_per_trigger": files})
+        yield Answer(seconds, task.rows, result, {"cpu_seconds": cpu.seconds, "files_per_trigger": files})
     spark.stop()
 
 
