@@ -9,6 +9,7 @@ with the same query in Spark; the process exits with 1 if one differs.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
@@ -62,7 +63,7 @@ def run(output: Path, months: int) -> bool:
     begun = time.monotonic()
     # Under /tmp, whatever TMPDIR says: the path of a Unix socket, which Ray has here, must be short.
     with (
-        tempfile.TemporaryDirectory(prefix="delays-", dir="/tmp", ignore_cleanup_errors=True) as folder,
+        tempfile.TemporaryDirectory(prefix=f"delays-{os.getpid()}-", dir="/tmp", ignore_cleanup_errors=True) as folder,
         Clusters(Path(folder)) as clusters,
     ):
         files = split_by_month(Path(folder, "csv"), months)

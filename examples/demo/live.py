@@ -11,7 +11,6 @@ from typing import Self
 
 from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
@@ -68,6 +67,12 @@ def _workers(figures: Sequence[WorkerFigures]) -> Table:
     for name, justify in (("worker", "left"), ("records in", "right"), ("busy", "left"), ("", "right"), ("waits for credit", "right")):
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
     for worker in figures:
-        busy = ProgressBar(total=1.0, completed=min(worker.useful_share, 1.0), width=30, complete_style="green")
-        table.add_row(worker.worker, f"{worker.rows_in:,}", busy, f"{worker.useful_share:.0%}", f"{worker.backpressure:.0%}")
+        table.add_row(
+            worker.worker, f"{worker.rows_in:,}", _bar(worker.useful_share), f"{worker.useful_share:4.0%}", f"{worker.backpressure:.0%}"
+        )
     return table
+
+
+def _bar(share: float, width: int = 30) -> Text:
+    full = round(min(share, 1.0) * width)
+    return Text.assemble(("█" * full, "green"), ("░" * (width - full), "dim"))

@@ -47,9 +47,9 @@ def _draw_workers(axes: Axes, report: Report) -> None:
 
 def _draw_destinations(axes: Axes, report: Report) -> None:
     names, counts, delays = zip(*report.hottest, strict=True)
-    axes.bar([f"{name}\n{delay:.0f} min" for name, delay in zip(names, delays, strict=True)], counts, color=BLUE)
+    axes.bar([f"{name}\n{delay:.0f}" for name, delay in zip(names, delays, strict=True)], counts, color=BLUE)
     shown = sum(counts) / report.departures
     axes.set_title(
-        f"The {len(names)} hottest of {report.destinations} destinations: {shown:.0%} of the departures\nbelow: their mean delay"
+        f"The {len(names)} hottest of {report.destinations} destinations: {shown:.0%} of the departures\nbelow: their mean delay in minutes"
     )
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")

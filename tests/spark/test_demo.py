@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture
+def demo_check(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    from demo import check
+
+    return check
+
+
+@pytest.fixture
+def folder():
+    """Not `tmp_path`, whose long names leave no room for the path of a Unix socket."""
+    with tempfile.TemporaryDirectory(prefix="demo-") as name:
+        yield Path(name)
+
+
+def start_demo(output: Path, months: int) -> subprocess.Popen[str]:
+    command = [sys.executable, str(EXAMPLES / "delays.py"), "--months", str(months), "--output", str(output)]
+    environment = {**os.environ, "TMPDIR": str(output.parent / "tmp"), "COLUMNS": "100"}
+    (output.parent / "tmp").mkdir()
+    # A group of its own gets the signal as the group in front of a terminal does.
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, process_group=0)
+
+
+def traces(demo: subprocess.Popen[str], output: Path) -> list[Path]:
+    """What is left of the demo's own folder, and of the engine's."""
+    return [*Path("/tmp").glob(f"delays-{demo.pid}-*"), *(output.parent / "tmp").glob("evenflow-*")]
+
+
+def group_members(group: int) -> list[str]:
+    listing = subprocess.run(["ps", "-A", "-o", "pgid=,stat=,args="], capture_output=True, text=True, check=True).stdout
+    rows = [line.split(None, 2) for line in listing.splitlines()]
+    return [row[2] for row in rows if int(row[0]) == group and not row[1].startswith("Z")]
+
+
+def assert_nothing_runs(group: int) -> None:
+    """Resource trackers of Python's multiprocessing, which Ray's processes have, outlive these by a moment."""
+    deadline = time.monotonic() + 20
+    while left := group_members(group):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
+
+
+def test_the_demo_gives_what_spark_gives_and_leaves_its_results_only(folder):
+    output = folder / "out"
+    with start_demo(output, 1) as demo:
+        printed, _ = demo.communicate(timeout=110)
+    assert demo.returncode == 0, printed
+    assert "Check: all 2,659 rows are equal to those of the same query in Spark." in printed
+    assert "27,004 records" in printed
+    assert (output / "delays.png").stat().st_size > 10_000
+    assert pq.read_table([*(output / "delays.parquet").glob("*.parquet")]).num_rows == 2_659
+    assert_nothing_runs(demo.pid)
+    assert traces(demo, output) == []
+
+
+def test_ctrl_c_ends_the_demo_and_all_it_started(folder):
+    output = folder / "out"
+    with start_demo(output, 12) as demo:
+        assert demo.stdout is not None
+        deadline = time.monotonic() + 80
+        while not (output / "delays.parquet/_spark_metadata/0").exists():  # the first results
+            assert demo.poll() is None, demo.stdout.read()
+            assert time.monotonic() < deadline, "the demo had no results within 80 s"
+            time.sleep(0.05)
+        os.killpg(demo.pid, signal.SIGINT)
+        printed, _ = demo.communicate(timeout=60)
+    assert demo.returncode == 130, printed
+    assert "Stopped." in printed
+    assert_nothing_runs(demo.pid)
+    assert traces(demo, output) == []
+
+
+def test_a_wrong_row_fails_the_check(demo_check):
+    right = pa.table({"dest": ["ATL", "ORD"], "mean": [1.0, 2.0]})
+    wrong = pa.table({"dest": ["ATL", "ORD"], "mean": [1.0, 2.0000000000000004]})
+    comparison = demo_check.compare(wrong, right)
+    assert not comparison.equal
+    assert comparison.missing == [("ORD", 2.0)]
+    assert comparison.unexpected == [("ORD", 2.0000000000000004)]
+
+
+def test_two_empty_tables_are_no_success(demo_check):
+    empty = pa.table({"dest": pa.array([], pa.string())})
+    assert not demo_check.compare(empty, empty).equal
