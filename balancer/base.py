@@ -1,0 +1,50 @@
+"""What every balancer is: a function from a load snapshot to a plan, without I/O, clock or memory."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..engine.errors import FlowError
+from .plan import BalancePlan
+from .snapshot import LoadSnapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far a plan may go.
+
+    `tolerance`: good enough is max / mean <= tolerance * floor. `max_bytes`: most state to move, None for any. `fixed_groups`,
+    `fixed_keys`: what must stay where it is. Raises FlowError for a tolerance below 1 and for negative bytes.
+    """
+
+    tolerance: float = 1.05
+    max_bytes: int | None = None
+    fixed_groups: frozenset[int] = frozenset()
+    fixed_keys: frozenset[Hashable] = frozenset()
+
+    def __post_init__(self) -> None:
+        if not self.tolerance >= 1:
+            raise FlowError(f"tolerance is {self.tolerance}: it is a multiple of the least imbalance, 1 or more, for example 1.05")
+        if self.max_bytes is not None and self.max_bytes < 0:
+            raise FlowError(f"max_bytes is {self.max_bytes}: it must be 0 or more, or None for any number")
+
+
+ANY_STATE = Limits()
+"""The default: anything may move."""
+
+
+class Balancer(ABC):
+    """Called when the load is known and a better placement is wanted; pure, so equal snapshots give equal plans.
+
+    `hotspot` changes what is there within the limits. The others place everything anew by their rule, whatever that moves, and take
+    no notice of the limits: they are what `hotspot` is compared with.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def plan(self, snapshot: LoadSnapshot, limits: Limits = ANY_STATE) -> BalancePlan:
+        """The moves to make, none if nothing helps."""

@@ -1,0 +1,154 @@
+"""Hotspot-diminishing: take the heat off the hottest worker, a piece at a time, for the least state moved.
+
+Invariant: every change lowers the hottest worker's load and leaves the worker that takes the piece below it, so the loads' sum of squares
+falls and the search ends.
+
+A piece is a key group or a hot key with a route of its own. The hottest worker h, with load L(h), gives piece p to the coldest worker c,
+where p is the one with the most
+
+    min(p, gap - p, need) / (bytes + 1),    gap = L(h) - L(c),    need = L(h) - tolerance * floor * mean:
+
+what it takes off the hotter of the two, as far as that is needed, per byte of state moved. A piece for which `gap - p` is small would
+only move the hotspot: it is left, and its neighbours go. A group with one key that is most of its heat is opened: the key and the rest are
+pieces of their own. When no piece of the hottest worker can go, its hottest group with known hot keys is opened; when there is none, a
+piece is swapped against a colder one of one of the coldest workers. When that doesn't help either, the search is over.
+
+The design follows AutoFlow's hotspot diminishing; the greedy step weighs balance against migration cost as Gedik does (Partitioning
+functions for stateful data parallelism in stream processing, VLDB Journal 2014).
+
+>>> from .snapshot import GroupLoad, KeyLoad
+>>> groups = [GroupLoad(0, 0, 5.0, 100), GroupLoad(1, 0, 1.0, 100), GroupLoad(2, 1, 2.0, 100)]
+>>> plan = Hotspot().plan(LoadSnapshot(2, groups, [KeyLoad("JFK", 0, 2.0, 8)]))
+>>> [(move.key, move.source, move.target) for move in plan.moves], plan.imbalance_after, plan.state_bytes
+([('JFK', 0, 1)], 1.0, 8)
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from .base import ANY_STATE, Balancer, Limits
+from .pieces import Pieces
+from .placement import plan_to
+from .plan import BalancePlan
+from .snapshot import LoadSnapshot
+
+LEAST_EFFECT = 0.1
+"""A piece that takes less than this part of itself off the hotter worker only moves the hotspot."""
+
+SWAP_PARTNERS = 16
+"""How many of the coldest workers are asked for a swap."""
+
+HOT_IN_GROUP = 0.5
+"""A key with this part of its group's load is the heat of the group..."""
+
+HOT_ON_WORKER = 0.25
+"""...if it is this part of the mean load of a worker, too: routes of their own are for few keys."""
+
+_TINY = 1e-9
+
+
+class Hotspot(Balancer):
+    """The default balancer."""
+
+    name: ClassVar[str] = "hotspot"
+
+    def plan(self, snapshot: LoadSnapshot, limits: Limits = ANY_STATE) -> BalancePlan:
+        before, floor = snapshot.imbalance, snapshot.floor
+        good = f"{limits.tolerance:g} times the floor of {floor:.2f}"
+        hot = f"worker {int(snapshot.worker_loads().argmax())} has {before:.2f} times the mean load"
+        if before <= limits.tolerance * floor:
+            return _stay(snapshot, f"{hot}, which is within {good}")
+        search = _Search(snapshot, limits)
+        reached = search.run()
+        obstacle = "" if reached else f"; {search.obstacle}"
+        plan = plan_to(snapshot, search.pieces.group_workers(), search.pieces.key_workers(), f"{hot}, over {good}{obstacle}")
+        return plan if plan.imbalance_after < before else _stay(snapshot, plan.reason)
+
+
+class _Search:
+    """Takes pieces off the hottest worker until it is cool enough, or nothing helps."""
+
+    def __init__(self, snapshot: LoadSnapshot, limits: Limits) -> None:
+        self.pieces = Pieces(snapshot, limits)
+        mean = float(snapshot.group_loads.sum()) / snapshot.workers
+        self.goal = limits.tolerance * snapshot.floor * mean
+        self.obstacle = "no move of one piece or swap of two lowers the hottest load further"
+        self._least = _TINY * mean
+        self.pieces.open_heat(HOT_IN_GROUP, HOT_ON_WORKER * mean)
+
+    def run(self) -> bool:
+        """Whether the goal was reached."""
+        loads = self.pieces.loads
+        while loads[hottest := int(loads.argmax())] > self.goal + self._least:
+            if not (self._give(hottest) or self.pieces.open_hottest(hottest) or self._swap(hottest)):
+                return False
+        return True
+
+    def _give(self, source: int) -> bool:
+        """Move the best piece of `source` to the coldest worker; whether there was one. No warmer worker could take more."""
+        pieces, target = self.pieces, int(self.pieces.loads.argmin())
+        gap, need = float(pieces.loads[source] - pieces.loads[target]), float(pieces.loads[source]) - self.goal
+        best, best_score, best_gain = -1, 0.0, self._least
+        for per_byte, negative, piece in pieces.of(source):
+            load = -negative
+            if -per_byte < best_score or (-per_byte == best_score and load <= best_gain):
+                break
+            if gap - load < LEAST_EFFECT * load:
+                continue
+            gain, cost = min(load, gap - load, need), pieces.cost(piece, target)
+            score = gain / (max(cost, 0) + 1)
+            if (score, gain) <= (best_score, best_gain) or gain <= self._least:
+                continue
+            if pieces.affordable(cost):
+                best, best_score, best_gain = piece, score, gain
+            else:
+                self.obstacle = "max_bytes allows no further move"
+        if best >= 0:
+            pieces.move(best, target)
+        return best >= 0
+
+    def _swap(self, source: int) -> bool:
+        """Swap a piece of `source` against a colder one of one of the coldest workers; whether that helps."""
+        pieces = self.pieces
+        for target in np.argsort(pieces.loads, kind="stable")[:SWAP_PARTNERS].tolist():
+            pair = self._best_swap(source, target)
+            if pair is not None:
+                pieces.move(pair[0], target)
+                pieces.move(pair[1], source)
+                return True
+        return False
+
+    def _best_swap(self, source: int, target: int) -> tuple[int, int] | None:
+        """The swap with the most gain per byte, if one gains LEAST_EFFECT of what is needed.
+
+        For a piece of load p, a partner near p - gap / 2 evens the two out, and one near p - need does as much as is needed.
+        """
+        pieces = self.pieces
+        gap, need = float(pieces.loads[source] - pieces.loads[target]), float(pieces.loads[source]) - self.goal
+        given, taken = sorted(pieces.of(source), key=_by_load), sorted(pieces.of(target), key=_by_load)
+        if not given or not taken:
+            return None
+        p, q = -np.array([entry[1] for entry in given]), -np.array([entry[1] for entry in taken])
+        near = np.concatenate([np.searchsorted(-q, -(p - wanted)) for wanted in (gap / 2, need)])
+        best, best_score = None, 0.0
+        for mine, theirs in zip(np.tile(np.arange(len(p)), 4).tolist(), np.concatenate([near, near - 1]).tolist(), strict=True):
+            if not 0 <= theirs < len(q):
+                continue
+            difference = float(p[mine] - q[theirs])
+            gain = min(difference, gap - difference, need)
+            cost = pieces.cost(given[mine][2], target) + pieces.cost(taken[theirs][2], source)
+            score = gain / (max(cost, 0) + 1)
+            if gain >= max(LEAST_EFFECT * need, self._least) and score > best_score and pieces.affordable(cost):
+                best, best_score = (given[mine][2], taken[theirs][2]), score
+        return best
+
+
+def _by_load(entry: tuple[float, float, int]) -> tuple[float, int]:
+    return entry[1], entry[2]
+
+
+def _stay(snapshot: LoadSnapshot, reason: str) -> BalancePlan:
+    return plan_to(snapshot, snapshot.group_workers, snapshot.key_workers, reason)

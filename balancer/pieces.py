@@ -1,0 +1,124 @@
+"""What can be moved in one piece, a key group or a hot key, and the worker that has it: the board that `hotspot` plays on.
+
+Invariant: a worker's load is the sum of its pieces and of what is fixed on it; its pieces are sorted by load per byte of state that moving
+them costs, the most first, and by load where that is equal.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+
+import numpy as np
+
+from .base import Limits
+from .snapshot import LoadSnapshot, Workers
+
+Entry = tuple[float, float, int]
+"""Load per byte, negative; load, negative; the piece."""
+
+
+class Pieces:
+    """Pieces 0..groups-1 are the key groups of the snapshot, less their opened keys; the others are its hot keys, in its order.
+
+    A hot key is a piece once it is opened; those with a route of their own are from the start. `loads`: by worker, shape (workers,).
+    """
+
+    def __init__(self, snapshot: LoadSnapshot, limits: Limits) -> None:
+        self.groups, self._key_at = len(snapshot.key_groups), snapshot.key_at.tolist()
+        self.load: list[float] = [*snapshot.group_loads.tolist(), *snapshot.key_loads.tolist()]
+        self.state_bytes: list[int] = [*snapshot.group_bytes.tolist(), *snapshot.key_bytes.tolist()]
+        self.worker: list[int] = [*snapshot.group_workers.tolist(), *snapshot.key_workers.tolist()]
+        self.home = tuple(self.worker)
+        self.loads = snapshot.worker_loads()
+        self.opened = snapshot.key_workers != snapshot.group_workers[snapshot.key_at]
+        self._openable: dict[int, list[int]] = {}
+        self._left = limits.max_bytes
+        fixed_keys = [key.key in limits.fixed_keys for key in snapshot.hot_keys]
+        fixed = [group.group in limits.fixed_groups for group in snapshot.key_groups] + fixed_keys
+        self._by_worker: list[list[Entry]] = [[] for _ in range(snapshot.workers)]
+        for key, at in enumerate(self._key_at):
+            if self.opened[key]:
+                self._take_out(key)
+            elif not (fixed[at] or fixed_keys[key]):
+                self._openable.setdefault(at, []).append(key)
+        for piece, load in enumerate(self.load):
+            if load > 0 and not fixed[piece] and (piece < self.groups or self.opened[piece - self.groups]):
+                self._by_worker[self.worker[piece]].append(self._entry(piece))
+        for entries in self._by_worker:
+            entries.sort()
+
+    def of(self, worker: int) -> list[Entry]:
+        """The pieces of a worker that may move."""
+        return self._by_worker[worker]
+
+    def cost(self, piece: int, target: int) -> int:
+        """Bytes that the plan moves more if `piece` goes to `target`: what moved already moves on for nothing."""
+        if target == self.home[piece]:
+            return -self.state_bytes[piece]
+        return self.state_bytes[piece] if self.worker[piece] == self.home[piece] else 0
+
+    def affordable(self, cost: int) -> bool:
+        """Whether the limit on the bytes to move allows `cost` more."""
+        return self._left is None or cost <= self._left
+
+    def move(self, piece: int, target: int) -> None:
+        """Give a piece to another worker."""
+        if self._left is not None:
+            self._left -= self.cost(piece, target)
+        self._remove(piece)
+        self.loads[self.worker[piece]] -= self.load[piece]
+        self.loads[target] += self.load[piece]
+        self.worker[piece] = target
+        insort(self._by_worker[target], self._entry(piece))
+
+    def open_heat(self, part_of_group: float, least: float) -> None:
+        """Open the groups with a key of at least this part of the group's load and of at least the load `least`."""
+        for at, keys in list(self._openable.items()):
+            hottest = max(self.load[self.groups + key] for key in keys)
+            if hottest >= max(part_of_group * self.load[at], least):
+                self._open(at)
+
+    def open_hottest(self, worker: int) -> bool:
+        """Open the hottest group of a worker that has known hot keys in it; whether there was one."""
+        for _, _, piece in sorted(self._by_worker[worker], key=lambda entry: entry[1:]):
+            if piece in self._openable:
+                self._open(piece)
+                return True
+        return False
+
+    def key_workers(self) -> Workers:
+        """The worker of each hot key: its own if it is opened, else its group's."""
+        placed = np.array(self.worker, np.int64)
+        return np.where(self.opened, placed[self.groups :], placed[: self.groups][self._key_at])
+
+    def group_workers(self) -> Workers:
+        """The worker of each key group."""
+        return np.array(self.worker[: self.groups], np.int64)
+
+    def _open(self, at: int) -> None:
+        """Make the hot keys of group `at` pieces of their own, where the group is."""
+        self._remove(at)
+        for key in self._openable.pop(at):
+            self.opened[key] = True
+            self._take_out(key)
+            piece = self.groups + key
+            self.worker[piece] = self.worker[at]
+            if self.load[piece] > 0:
+                insort(self._by_worker[self.worker[piece]], self._entry(piece))
+        if self.load[at] > 0:
+            insort(self._by_worker[self.worker[at]], self._entry(at))
+
+    def _take_out(self, key: int) -> None:
+        at, piece = self._key_at[key], self.groups + key
+        self.load[at] = max(self.load[at] - self.load[piece], 0.0)
+        self.state_bytes[at] = max(self.state_bytes[at] - self.state_bytes[piece], 0)
+
+    def _entry(self, piece: int) -> Entry:
+        cost = self.state_bytes[piece] if self.worker[piece] == self.home[piece] else 0
+        return -self.load[piece] / (cost + 1), -self.load[piece], piece
+
+    def _remove(self, piece: int) -> None:
+        entries, entry = self._by_worker[self.worker[piece]], self._entry(piece)
+        at = bisect_left(entries, entry)
+        if at < len(entries) and entries[at] == entry:
+            del entries[at]

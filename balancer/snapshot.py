@@ -1,0 +1,174 @@
+"""The load of one operator at one time: what every balancer decides by.
+
+Invariant: a snapshot that exists is sound: loads are finite and not negative, workers and groups are in range, every group is there once,
+and the hot keys of a group are not hotter than the group.
+
+>>> snapshot = LoadSnapshot(2, [GroupLoad(0, 0, 3.0), GroupLoad(1, 1, 1.0)], [KeyLoad("JFK", 0, 2.5)])
+>>> snapshot.worker_loads().tolist(), snapshot.imbalance, snapshot.floor
+([3.0, 1.0], 1.5, 1.25)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..engine.errors import FlowError
+from ..state.hashing import MAX_GROUPS
+
+Workers = npt.NDArray[np.int64]
+"""A worker's index per group or per key."""
+
+Loads = npt.NDArray[np.float64]
+"""A load per group, key or worker, in any unit: useful seconds, records, a share."""
+
+MAX_WORKERS = 65_535
+"""What a routing table can name."""
+
+_ROUNDING = 1e-6
+
+
+class GroupLoad(NamedTuple):
+    """A key group: its worker, the load of all its keys, and the bytes of all their state."""
+
+    group: int
+    worker: int
+    load: float
+    state_bytes: int = 0
+
+
+class KeyLoad(NamedTuple):
+    """A hot key. Its load is part of its group's load, and its state of its group's state, wherever it is processed.
+
+    `worker`: where the key is if it has a route of its own; None if it is where its group is.
+    """
+
+    key: Hashable
+    group: int
+    load: float
+    state_bytes: int = 0
+    worker: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSnapshot:
+    """`workers`: how many there are, idle ones too. Groups that are not listed have no load. Loads are in any one unit.
+
+    The arrays hold the same by columns: `group_*` have shape (groups,), `key_*` have shape (keys,). `key_at` is the position of a key's
+    group in `key_groups`; `key_workers` is where the key is, by its own route or its group's.
+
+    Raises FlowError, naming the field, for a snapshot that can't be.
+    """
+
+    workers: int
+    key_groups: tuple[GroupLoad, ...]
+    hot_keys: tuple[KeyLoad, ...] = ()
+    group_ids: Workers = field(init=False, repr=False, compare=False)
+    group_workers: Workers = field(init=False, repr=False, compare=False)
+    group_loads: Loads = field(init=False, repr=False, compare=False)
+    group_bytes: Workers = field(init=False, repr=False, compare=False)
+    key_at: Workers = field(init=False, repr=False, compare=False)
+    key_workers: Workers = field(init=False, repr=False, compare=False)
+    key_loads: Loads = field(init=False, repr=False, compare=False)
+    key_bytes: Workers = field(init=False, repr=False, compare=False)
+
+    def __init__(self, workers: int, key_groups: Iterable[GroupLoad], hot_keys: Iterable[KeyLoad] = ()) -> None:
+        groups, keys = tuple(key_groups), tuple(hot_keys)
+        _whole([workers], lambda _: "workers", 1, MAX_WORKERS)
+        ids = _whole([g.group for g in groups], lambda i: f"key_groups[{i}].group", 0, MAX_GROUPS - 1)
+        positions = _positions(ids)
+        homes = _whole([k.group for k in keys], lambda i: f"hot_keys[{i}].group", 0, MAX_GROUPS - 1)
+        key_at = positions[homes]
+        if (missing := np.flatnonzero(key_at < 0)).size:
+            raise FlowError(f"hot_keys[{missing[0]}].group is {homes[missing[0]]}, which is not among the key_groups: list it there too")
+        group_workers = _whole([g.worker for g in groups], lambda i: f"key_groups[{i}].worker", 0, workers - 1)
+        routed = [int(group_workers[at]) if key.worker is None else key.worker for key, at in zip(keys, key_at, strict=True)]
+        values: dict[str, Any] = {
+            "workers": workers,
+            "key_groups": groups,
+            "hot_keys": keys,
+            "group_ids": ids,
+            "group_workers": group_workers,
+            "group_loads": _loads([g.load for g in groups], "key_groups"),
+            "group_bytes": _whole([g.state_bytes for g in groups], lambda i: f"key_groups[{i}].state_bytes", 0, 2**53),
+            "key_at": key_at,
+            "key_workers": _whole(routed, lambda i: f"hot_keys[{i}].worker", 0, workers - 1),
+            "key_loads": _loads([k.load for k in keys], "hot_keys"),
+            "key_bytes": _whole([k.state_bytes for k in keys], lambda i: f"hot_keys[{i}].state_bytes", 0, 2**53),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        self._check_keys()
+
+    def worker_loads(self, group_workers: Workers | None = None, key_workers: Workers | None = None) -> Loads:
+        """The load of each worker, shape (workers,): as it is, or if groups and hot keys were at the given workers."""
+        of_groups = self.group_workers if group_workers is None else group_workers
+        of_keys = self.key_workers if key_workers is None else key_workers
+        loads = np.bincount(of_groups, self.group_loads, self.workers)
+        home = of_groups[self.key_at]
+        away = of_keys != home
+        loads -= np.bincount(home[away], self.key_loads[away], self.workers)
+        loads += np.bincount(of_keys[away], self.key_loads[away], self.workers)
+        return np.maximum(loads, 0.0)
+
+    @property
+    def imbalance(self) -> float:
+        """max / mean of the workers' loads: 1 is even. The slowest worker makes the stream this much slower than it could be."""
+        return imbalance(self.worker_loads())
+
+    @property
+    def floor(self) -> float:
+        """The least imbalance of any placement that gives a key one owner: `max(1, workers * p1)`, p1 the hottest key's share."""
+        total = float(self.group_loads.sum())
+        return max(1.0, self.workers * float(self.key_loads.max(initial=0.0)) / total) if total else 1.0
+
+    def _check_keys(self) -> None:
+        seen = set[Hashable]()
+        for index, key in enumerate(self.hot_keys):
+            if key.key in seen:
+                raise FlowError(f"hot_keys[{index}].key is {key.key!r}, which is there already: a hot key is listed once")
+            seen.add(key.key)
+        of_keys = np.bincount(self.key_at, self.key_loads, len(self.key_groups))
+        hotter = np.flatnonzero(of_keys > self.group_loads * (1 + _ROUNDING))
+        if hotter.size:
+            at = int(hotter[0])
+            names = ", ".join(repr(key.key) for key, home in zip(self.hot_keys, self.key_at, strict=True) if home == at)
+            raise FlowError(
+                f"hot_keys {names} have a load of {of_keys[at]:g}, their group {self.group_ids[at]} one of {self.group_loads[at]:g}: a hot "
+                "key's load is part of its group's load"
+            )
+
+
+def imbalance(loads: Loads) -> float:
+    """max / mean of loads, shape (workers,); 1 where there is no load."""
+    mean = float(loads.mean())
+    return float(loads.max()) / mean if mean > 0 else 1.0
+
+
+def _positions(ids: Workers) -> Workers:
+    """Where each key group is among `ids`, -1 if it isn't, shape (MAX_GROUPS,)."""
+    counts = np.bincount(ids, minlength=MAX_GROUPS)
+    if (twice := np.flatnonzero(counts > 1)).size:
+        raise FlowError(f"key_groups has group {twice[0]} {counts[twice[0]]} times: a group is on one worker, list it once")
+    positions = np.full(MAX_GROUPS, -1, np.int64)
+    positions[ids] = np.arange(len(ids))
+    return positions
+
+
+def _whole(values: list[Any], name: Callable[[int], str], low: int, high: int) -> Workers:
+    for index, value in enumerate(values):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
+            raise FlowError(f"{name(index)} is {value!r}: it must be a whole number from {low} to {high}")
+    return np.array(values, np.int64)
+
+
+def _loads(values: list[Any], entries: str) -> Loads:
+    for index, value in enumerate(values):
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not math.isfinite(value) or value < 0:
+            raise FlowError(f"{entries}[{index}].load is {value!r}: it must be a finite number, 0 or more")
+    return np.array(values, np.float64)

@@ -1,0 +1,78 @@
+"""Load snapshots as JSON: what `evenflow plan balance` reads.
+
+>>> text = '{"workers": 2, "key_groups": [{"group": 0, "worker": 1, "load": 0.5, "state_bytes": 4096}], "hot_keys": []}'
+>>> snapshot_from_json(text).key_groups
+(GroupLoad(group=0, worker=1, load=0.5, state_bytes=4096),)
+>>> snapshot_to_json(snapshot_from_json(text)) == text
+True
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+from ..engine.errors import FlowError
+from .snapshot import GroupLoad, KeyLoad, LoadSnapshot
+
+
+def snapshot_from_json(text: str) -> LoadSnapshot:
+    """The snapshot that `text` holds; `hot_keys` and every `state_bytes` may be left out, and fields that are not known say nothing.
+
+    A key is a string, a number, a boolean, null, or a list of these for a key of several columns (a tuple in the snapshot).
+    Raises FlowError, naming the field, for text that is no JSON and for a snapshot that can't be.
+    """
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise FlowError(f"the load snapshot is not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise FlowError('the load snapshot must be an object: {"workers": 4, "key_groups": [...], "hot_keys": [...]}')
+    return LoadSnapshot(_required(document, "workers", ""), _groups(document), _keys(document))
+
+
+def snapshot_to_json(snapshot: LoadSnapshot) -> str:
+    """The text that `snapshot_from_json` reads. Raises TypeError for keys that JSON can't hold."""
+    keys = [key._asdict() for key in snapshot.hot_keys]
+    for key in keys:
+        if key["worker"] is None:
+            del key["worker"]
+    groups = [group._asdict() for group in snapshot.key_groups]
+    return json.dumps({"workers": snapshot.workers, "key_groups": groups, "hot_keys": keys})
+
+
+def _groups(document: dict[str, Any]) -> Iterator[GroupLoad]:
+    for where, entry in _entries(document, "key_groups"):
+        group, worker, load = (_required(entry, name, where) for name in ("group", "worker", "load"))
+        yield GroupLoad(group, worker, load, entry.get("state_bytes", 0))
+
+
+def _keys(document: dict[str, Any]) -> Iterator[KeyLoad]:
+    if "hot_keys" not in document:
+        return
+    for where, entry in _entries(document, "hot_keys"):
+        key, group, load = (_required(entry, name, where) for name in ("key", "group", "load"))
+        yield KeyLoad(_hashable(key, where), group, load, entry.get("state_bytes", 0), entry.get("worker"))
+
+
+def _entries(document: dict[str, Any], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    entries = _required(document, name, "")
+    if not isinstance(entries, list):
+        raise FlowError(f"{name} must be a list of objects, not {type(entries).__name__}")
+    for index, entry in enumerate(entries):
+        if not isinstance(entry, dict):
+            raise FlowError(f"{name}[{index}] must be an object, not {entry!r}")
+        yield f"{name}[{index}].", entry
+
+
+def _required(entry: dict[str, Any], name: str, where: str) -> Any:
+    if name not in entry:
+        raise FlowError(f"{where}{name} is missing from the load snapshot")
+    return entry[name]
+
+
+def _hashable(key: Any, where: str) -> Hashable:
+    if isinstance(key, dict):
+        raise FlowError(f"{where}key is an object: a key is a string, a number, a boolean, null, or a list of these")
+    return tuple(_hashable(part, where) for part in key) if isinstance(key, list) else key
