@@ -47,6 +47,7 @@ class Job:
         self._sources, self._sinks = sources, sinks
         self._failure: BaseException | None = None
         self._last: Progress | None = None
+        self._ended = threading.Event()  # and not Thread.join: a KeyboardInterrupt in it makes Python 3.11 take the thread for ended
         self._thread = threading.Thread(target=self._follow, name=f"evenflow-follow-{name}", daemon=True)
         self._thread.start()
 
@@ -57,15 +58,14 @@ class Job:
         """
         deadline = None if timeout is None else time.monotonic() + seconds(timeout, "timeout")
         try:
-            while self._thread.is_alive():
-                self._thread.join(0.2)
-                if deadline is not None and time.monotonic() > deadline and self._thread.is_alive():
+            while not self._ended.wait(0.2):
+                if deadline is not None and time.monotonic() > deadline:
                     raise TimeoutError(f"job `{self.name}` has not ended within {timeout}; it is {self.status().state.value}")
         except KeyboardInterrupt:
             if self._runtime.owned:
                 with suppress(EvenflowError):  # a coordinator that is gone has nothing left to cancel
                     self.cancel()
-                self._thread.join(30)
+                self._ended.wait(30)
             raise
         if self._failure is not None:
             raise self._failure
@@ -123,7 +123,10 @@ class Job:
             if self._failure is not None:
                 with suppress(EvenflowError):  # it may be the coordinator itself that is gone
                     self._runtime.fail(JobError(str(self._failure)))
-            self._release()
+            try:
+                self._release()
+            finally:
+                self._ended.set()
 
     def _release(self) -> None:
         for source in self._sources.values():
