@@ -4,10 +4,11 @@ A step of a reconfiguration is known by its version. Every task that feeds the o
 and sends a marker to the workers that give or take state. For the old owner, a marker on *every* input is the implicit barrier: no
 record of the moving keys can come any more, and it gives their state away. The new owner sets their records aside from the first marker
 until the state is there. Meanwhile neither lets an input's event time go on past its marker: what is due before the markers is complete at
-the old owner and is emitted there; what comes after belongs to the new owner, who must have the state first. (Mechanism: AutoFlow's
-control messages; lazy fetching: Koala, and Meces, ATC 2022.)
+the old owner and is emitted there; what comes after belongs to the new owner, who must have the state first. State may overtake the
+markers on its way to the new owner, and then waits for them: so both have come to the same event time when it changes hands, and no
+window is emitted by both or by none. (Mechanism: AutoFlow's control messages; lazy fetching: Koala, and Meces, ATC 2022.)
 
-An input that has ended counts as having every marker. State may overtake the markers on its way to the new owner.
+An input that has ended counts as having every marker.
 """
 
 from __future__ import annotations
@@ -64,7 +65,10 @@ class _Outgoing:
 
 @dataclass(slots=True)
 class _Incoming:
-    """A move to here; what is set aside lies by the number of the request that it waits for (0 when it isn't lazy)."""
+    """A move to here; what is set aside lies by the number of the request that it waits for (0 when it isn't lazy).
+
+    `early`: what came from the old owner before the markers, None once they are all here.
+    """
 
     version: int
     move: Move
@@ -73,6 +77,7 @@ class _Incoming:
     requested: dict[Any, int] = field(default_factory=dict)
     here: set[Any] = field(default_factory=set)
     requests: int = 0
+    early: list[Element] | None = field(default_factory=list)
     keys: int = 0
     state_bytes: int = 0
 
@@ -85,7 +90,7 @@ class Handovers:
         self._peers = {peer.index: peer for peer in peers}
         self._sender = {peer.incoming: peer.index for peer in self._peers.values()}
         self._steps: dict[int, HandoverStep] = {}
-        self._begun: set[int] = set()
+        self._version: int | None = None
         self._passed: set[int] = set()
         self._outgoing: list[_Outgoing] = []
         self._incoming: dict[int, _Incoming] = {}
@@ -115,16 +120,21 @@ class Handovers:
         return bool(self._incoming)
 
     def marker(self, channel: int, version: int) -> None:
-        """The marker of step `version` has come on an input; it may be behind the end of the step."""
-        if version not in self._begun:
+        """The marker of step `version` has come on an input."""
+        if version != self._version:
             self._begin(version)
-        if any(o.version == version and o.departing is None for o in self._outgoing):
-            self._passed.add(channel)
+        self._passed.add(channel)
 
-    def pass_barriers(self, live: Mapping[int, int]) -> None:
-        """Give away what has its marker on every input that has not ended (`live`)."""
+    def pass_barrier(self, live: Mapping[int, int]) -> list[tuple[int, Element]]:
+        """If the marker has come on every input that has not ended (`live`), give away what moves away.
+
+        Returns what had come before, with the worker that it came from, for `state_element`.
+        """
+        if self._version is None or not self._passed.issuperset(live):
+            return []
+        self._version = None
         for outgoing in self._outgoing:
-            if outgoing.departing is None and self._passed.issuperset(live):
+            if outgoing.departing is None:
                 outgoing.departing = self._operator.depart(outgoing.move)
                 self._out.append(Sent(self._peers[outgoing.move.target].outgoing, Giving(outgoing.version)))
                 requests, outgoing.requests = outgoing.requests, []
@@ -132,7 +142,12 @@ class Handovers:
                     self._answer(outgoing, number, keys)
                 if not outgoing.lazy:
                     self._give(outgoing, everything=True)
-        self._outgoing = [o for o in self._outgoing if o.departing is None or o.lazy]
+        self._outgoing = [o for o in self._outgoing if o.lazy]
+        early = []
+        for source, incoming in self._incoming.items():
+            early += [(source, element) for element in incoming.early or ()]
+            incoming.early = None
+        return early
 
     def give_some(self, *, everything: bool = False) -> None:
         """Give away a chunk of each lazy move that is past its barrier, or all that is left."""
@@ -155,21 +170,28 @@ class Handovers:
     def peer_element(self, channel: int, element: Element) -> tuple[list[Batch], Arrived | None]:
         """Something has come from a peer; returns what can be processed now that was set aside, and what has arrived whole."""
         source = self._sender[channel]
-        if isinstance(element, Batch):
-            if channel in self._asked:
-                self._requested(source, *self._asked.pop(channel), element)
-            else:
-                self._install(source, element)
-        elif isinstance(element, Giving):
-            if element.version not in self._begun:
-                self._begin(element.version)
-        elif isinstance(element, Request):
+        if isinstance(element, Request):
             self._asked[channel] = element.version, element.number
+        elif isinstance(element, Batch) and channel in self._asked:
+            self._requested(source, *self._asked.pop(channel), element)
+        else:
+            return self.state_element(source, element)
+        return [], None
+
+    def state_element(self, source: int, element: Element) -> tuple[list[Batch], Arrived | None]:
+        """As `peer_element`, of what belongs to a move from worker `source` to here; it is kept until the barrier is passed."""
+        incoming = self._incoming.get(source)
+        if isinstance(element, Giving) and element.version != self._version and incoming is None:
+            self._begin(element.version)
+        elif incoming is not None and incoming.early is not None:
+            incoming.early.append(element)
+        elif isinstance(element, Batch):
+            self._install(source, element)
         elif isinstance(element, Answered):
             return self._answered(source, element), None
         elif isinstance(element, Handed):
             return self._handed(source, element.version)
-        else:
+        elif not isinstance(element, Giving):
             raise ProtocolError(f"worker {source} sent a {type(element).__name__} on a channel for state")
         return [], None
 
@@ -177,8 +199,7 @@ class Handovers:
         step = self._steps.pop(version, None)
         if step is None:
             raise ProtocolError(f"operator `{self._operator.context.name}`: a marker of step {version}, which was not announced")
-        self._begun.add(version)
-        self._passed = set()
+        self._version, self._passed = version, set()
         for move in step.moves:
             if move.source == self._index:
                 self._outgoing.append(_Outgoing(version, move, step.lazy))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -57,20 +58,15 @@ class KeyTable:
         """All keys."""
         return self._at(self._slots.everything())
 
-    def moving(self, move: Move, key_groups: int) -> Where:
-        """The slots of the keys that `move` selects."""
-        return self._slots.where(lambda hashes: move.selects(hashes, key_groups))
+    def moving(self, move: Move, key_groups: int) -> list[Any]:
+        """The keys that `move` selects."""
+        return self._slots.keys(self._slots.where(lambda hashes: move.selects(hashes, key_groups)))
 
-    def known(self, columns: Sequence[pa.Array]) -> Where:
-        """The slots of those of the keys that are here."""
-        return self._slots.known(key_values(columns))
-
-    def in_use(self, where: Where) -> Where:
-        """Those of the slots that still hold a key."""
-        return self._slots.in_use(where)
-
-    def take(self, where: Where) -> Summary:
-        """The rows at these slots, which are free after it."""
+    def take(self, keys: list[Any]) -> Summary | None:
+        """The rows of those of the keys that are here, which are gone after it."""
+        where = self._slots.known(keys)
+        if not len(where):
+            return None
         summary = self._at(where)
         self._slots.remove(where)
         return summary

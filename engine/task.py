@@ -309,11 +309,14 @@ class TaskCore:
             raise ProtocolError(f"task {self.spec.name}: a {type(element).__name__} came on channel {channel}, which is for records")
 
     def _receive_state(self, handovers: Handovers, channel: int, element: Element) -> None:
-        batches, arrived = handovers.peer_element(channel, element)
-        for batch in batches:
-            self._process(0, batch)
         if isinstance(element, Batch):
             self._out.append(Consumed(channel, element))
+        self._install(*handovers.peer_element(channel, element))
+
+    def _install(self, batches: list[Batch], arrived: Arrived | None) -> None:
+        """Process what had been set aside, and say what has arrived."""
+        for batch in batches:
+            self._process(0, batch)
         if arrived is not None:
             self._out.append(arrived)
             self._go_on()
@@ -325,8 +328,12 @@ class TaskCore:
         if self.handovers.holds_time:
             self._frozen[channel] = self.watermarks[channel]
             self._advance(self._time())
-        self.handovers.pass_barriers(self.watermarks)
+        self._pass_handover(self.handovers)
         self._go_on()
+
+    def _pass_handover(self, handovers: Handovers) -> None:
+        for source, element in handovers.pass_barrier(self.watermarks):
+            self._install(*handovers.state_element(source, element))
 
     def _go_on(self) -> None:
         """What was held back for a handover may be due."""
@@ -379,7 +386,7 @@ class TaskCore:
         if self.handovers is not None:
             if self._frozen:
                 self._advance(self._time())
-            self.handovers.pass_barriers(self.watermarks)
+            self._pass_handover(self.handovers)
             if not self.handovers.holds_time:
                 self._frozen.clear()
         if not self.watermarks:

@@ -17,7 +17,7 @@ from ..engine.handover_step import HandoverStep
 from ..engine.plan import Plan, Stage
 from ..engine.task import Finished, Prepared, Switched
 from .messages import Announce, Announced, BeginCheckpoint, Command, Resume, Shutdown, StopSource, Switch
-from .migration import Migration, MigrationQueue, MigrationState
+from .migration import Migration, Migrations, MigrationState
 
 
 class JobState(StrEnum):
@@ -89,8 +89,8 @@ class JobCore:
         self._committables: dict[str, list[Any]] = {}
         self._later: dict[str, list[Any]] = {}
         self._stop_wanted = False
-        self._plan = plan
-        self.migrations = MigrationQueue({s.name: plan.table_of(s) for s in plan.stages if s.is_keyed})
+        self.plan = plan
+        self.migrations = Migrations({s.name: plan.table_of(s) for s in plan.stages if s.is_keyed})
 
     def ready(self, worker: str, now: float) -> list[Effect]:
         """The worker has started its task."""
@@ -122,14 +122,17 @@ class JobCore:
         return [*self._try_complete(now), *self._migrate(now)]
 
     def migrate(self, stage: Stage, strategy: str, steps: Sequence[HandoverStep], reason: str, now: float) -> tuple[Migration, list[Effect]]:
-        """Change the routing of a stage with keyed state by `steps`, behind the migrations asked for before.
+        """Change the routing of a stage with keyed state by `steps`, which were planned from its table as it is.
 
-        Raises JobError if the job is not running.
+        Raises JobError if the job is not running, or a migration is under way.
         """
         if self.state is not JobState.RUNNING:
             raise JobError(f"job `{self.name}` is {self.state}: keys can only move while it runs")
+        if (current := self.migrations.current) is not None:
+            problem = f"migration {current.number} of `{current.stage}` is under way ({current.done} of {len(current.steps)} steps)"
+            raise JobError(f"job `{self.name}`: {problem}; wait until it is done")
         feeders = frozenset(
-            f"{s.name}-{i}" for s in self._plan.stages for o in s.outputs if o.target == stage.name for i in range(s.parallelism)
+            f"{s.name}-{i}" for s in self.plan.stages for o in s.outputs if o.target == stage.name for i in range(s.parallelism)
         )
         members = frozenset(f"{stage.name}-{i}" for i in range(stage.parallelism))
         migration = self.migrations.add(stage.name, strategy, reason, [s for s in steps if s.moves], feeders, members, now)
@@ -248,7 +251,7 @@ class JobCore:
         return []
 
     def _finish(self, now: float) -> list[Effect]:
-        while (current := self.migrations.current) is not None:
+        if (current := self.migrations.current) is not None:
             done = current.done + (current.in_step and current.complete) == len(current.steps)
             self._end_migration(current, MigrationState.DONE if done else MigrationState.ENDED_EARLY, now)
         _collect(self._committables, self._later)

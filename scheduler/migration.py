@@ -104,7 +104,7 @@ class Migration:
         )
 
 
-class MigrationQueue:
+class Migrations:
     """The migrations of a job, one at a time, and the routing tables as they are. Effects are decided by `JobCore`."""
 
     def __init__(self, tables: dict[str, RoutingTable]) -> None:
@@ -122,7 +122,7 @@ class MigrationQueue:
         members: frozenset[str],
         now: float,
     ) -> Migration:
-        """Put a migration behind the others; its steps get the next versions."""
+        """A new migration; its steps get the next versions."""
         numbered = []
         for step in steps:
             self._versions += 1
@@ -133,8 +133,8 @@ class MigrationQueue:
 
     @property
     def current(self) -> Migration | None:
-        """The first that is not over."""
-        return next((migration for migration in self.history if not migration.over), None)
+        """The one that is not over."""
+        return self.history[-1] if self.history and not self.history[-1].over else None
 
     @property
     def in_step(self) -> bool:

@@ -85,10 +85,6 @@ class Slots:
             self._free.append(slot)
         self._live[where] = False
 
-    def in_use(self, where: Where) -> Where:
-        """Those of the slots that are in use."""
-        return where[self._live[where]]
-
     def _add(self, keys: list[Any], missing: Where, hashes: Callable[[Where], npt.NDArray[np.uint64]]) -> None:
         slots, fresh, places = self._slots, [], []
         for place in missing.tolist():

@@ -12,7 +12,7 @@ import pyarrow as pa
 from ..aggregates.base import AggregateFunction
 from ..batch import Batch
 from ..key_table import KeyTable
-from ..keys import encode_keys
+from ..keys import encode_keys, key_values
 from ..routing import Move
 from ..summary import Summariser, Summary
 from .base import Context, Emit, Operator
@@ -95,12 +95,16 @@ class _DepartingRows(Departing):
         self._left = self._table.moving(move, operator.context.key_groups)
 
     def some(self, keys: int) -> Batch | None:
-        where = self._table.in_use(self._left[:keys])
-        self._left = self._left[keys:]
-        if not len(where):
-            return self.some(keys) if len(self._left) else None
-        return self._summariser.to_batch(self._table.take(where), None, None)
+        while self._left:
+            taken, self._left = self._left[-keys:], self._left[:-keys]
+            batch = self._take(taken)
+            if batch is not None:
+                return batch
+        return None
 
     def of(self, columns: Sequence[pa.Array]) -> Batch | None:
-        where = self._table.known(columns)
-        return self._summariser.to_batch(self._table.take(where), None, None) if len(where) else None
+        return self._take(key_values(columns))
+
+    def _take(self, keys: list[Any]) -> Batch | None:
+        summary = self._table.take(keys)
+        return None if summary is None else self._summariser.to_batch(summary, None, None)

@@ -124,21 +124,25 @@ class _DepartingSlots(Departing):
 
     def __init__(self, operator: StatefulMapColumns, move: Move) -> None:
         self._operator = operator
-        self._left = operator.slots.where(lambda hashes: move.selects(hashes, operator.context.key_groups))
+        where = operator.slots.where(lambda hashes: move.selects(hashes, operator.context.key_groups))
+        self._left = operator.slots.keys(where)
 
     def some(self, keys: int) -> Batch | None:
-        while len(self._left):
-            where, self._left = self._operator.slots.in_use(self._left[:keys]), self._left[keys:]
-            if len(where):
-                return self._take(where)
+        while self._left:
+            taken, self._left = self._left[-keys:], self._left[:-keys]
+            batch = self._take(taken)
+            if batch is not None:
+                return batch
         return None
 
     def of(self, columns: Sequence[pa.Array]) -> Batch | None:
-        where = self._operator.slots.known(key_values(columns))
-        return self._take(where) if len(where) else None
+        return self._take(key_values(columns))
 
-    def _take(self, where: npt.NDArray[np.int64]) -> Batch:
+    def _take(self, leaving: list[Any]) -> Batch | None:
         operator = self._operator
+        where = operator.slots.known(leaving)
+        if not len(where):
+            return None
         keys = operator.key_types.columns(operator.slots.keys(where))
         columns = [*keys, *(pa.array(array[where]) for array in operator.arrays.values())]
         operator.slots.remove(where)

@@ -60,6 +60,22 @@ def receive(world: World) -> Iterator[Choice]:
                     yield Choice(name, "receive", worker.receive, (channel, world.now))
 
 
+def take_state(world: World) -> Iterator[Choice]:
+    """A worker takes state, or a request for state, from another worker of its operator, even if it waits for credit or has ended."""
+    for name, worker in world.workers.items():
+        if worker.started:
+            for channel in worker.state_inputs.values():
+                if channel.elements:
+                    yield Choice(name, "take state", worker.receive, (channel, world.now))
+
+
+def give_state(world: World) -> Iterator[Choice]:
+    """A worker gives a chunk of state away in the background."""
+    for name, worker in world.workers.items():
+        if worker.may_give:
+            yield Choice(name, "give state", worker.give, (world.now,))
+
+
 def poll(world: World) -> Iterator[Choice]:
     """A source worker polls its reader."""
     for name, worker in world.workers.items():
@@ -105,7 +121,7 @@ def pass_time(world: World) -> Iterator[Choice]:
     yield Choice(TIME, "pass time", _pass_time, (world,))
 
 
-ACTIONS: tuple[Action, ...] = (start, receive, poll, flush, obey, report, commit, deliver, pass_time)
+ACTIONS: tuple[Action, ...] = (start, receive, take_state, give_state, poll, flush, obey, report, commit, deliver, pass_time)
 """What happens in a job that meets no accident."""
 
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from ..engine.errors import EvenflowError
 from ..engine.exchange import Sent
+from ..engine.handover import Arrived
 from ..engine.operators.aggregate_windows import AggregateWindows
 from ..engine.operators.read import Read
 from ..engine.source import SourceReader
-from ..engine.task import Consumed, Effect, Finished, Latency, Prepared, TaskCore, TaskSpec
-from ..scheduler.messages import BeginCheckpoint, Command, Failed, Shutdown, StopSource
+from ..engine.task import Consumed, Effect, Finished, Latency, Prepared, Switched, TaskCore, TaskSpec
+from ..scheduler.messages import Announce, Announced, BeginCheckpoint, Command, Failed, Resume, Shutdown, StopSource, Switch
 from .network import Channel, Mailbox
 
 
@@ -20,7 +21,7 @@ class Ready:
     """From a worker: its task has started."""
 
 
-SimulatedReport = Ready | Prepared | Finished | Failed
+SimulatedReport = Ready | Prepared | Finished | Failed | Announced | Switched | Arrived
 
 
 class Worker:
@@ -31,6 +32,8 @@ class Worker:
         self.task = TaskCore(spec)
         self.inputs = {id_: channels[id_] for id_ in spec.inputs}
         self.outputs = {id_: channels[id_] for exchange in spec.exchanges for id_ in exchange.channels}
+        self.state_inputs = {peer.incoming: channels[peer.incoming] for peer in spec.peers}
+        self.state_outputs = {peer.outgoing: channels[peer.outgoing] for peer in spec.peers}
         self.commands: Mailbox[Command] = Mailbox()
         self.reports: Mailbox[SimulatedReport] = Mailbox()
         self.started = False
@@ -40,8 +43,14 @@ class Worker:
 
     @property
     def may_take(self) -> bool:
-        """Whether it may process something: it runs, and has credit on every output."""
-        return self.started and not self.over and all(c.batches < self._credit for c in self.outputs.values())
+        """Whether it may process something: it runs, is not paused, and has credit on every output."""
+        has_credit = all(c.batches < self._credit for c in (*self.outputs.values(), *self.state_outputs.values()))
+        return self.started and not self.over and not self.task.paused and has_credit
+
+    @property
+    def may_give(self) -> bool:
+        """Whether there is state to be given away in the background."""
+        return self.started and not self.over and self.task.giving
 
     @property
     def may_poll(self) -> bool:
@@ -79,6 +88,10 @@ class Worker:
         except EvenflowError as error:
             self._fail(error)
 
+    def give(self, now: float) -> None:
+        """Give a chunk of state away."""
+        self._carry_out(self.task.give(now))
+
     def flush(self, now: float) -> None:
         """Let the buffers go."""
         self._carry_out(self.task.idle(now))
@@ -87,6 +100,13 @@ class Worker:
         """Carry out a command; one that comes too late for a source is nothing to it."""
         if isinstance(command, Shutdown):
             self.over = True
+        elif isinstance(command, Announce):
+            self.task.announce(command.stage, command.steps)
+            self.reports.post(Announced(command.number))
+        elif isinstance(command, Switch) and not self.over:
+            self._carry_out(self.task.switch(command.version, now))
+        elif isinstance(command, Resume) and not self.over:
+            self._carry_out(self.task.resume(now))
         elif self._reader is None or self.over:
             return
         elif isinstance(command, BeginCheckpoint):
@@ -129,9 +149,9 @@ class Worker:
     def _carry_out(self, effects: Sequence[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Sent):
-                self.outputs[effect.channel].send(effect.element)
+                (self.outputs.get(effect.channel) or self.state_outputs[effect.channel]).send(effect.element)
             elif isinstance(effect, Consumed):
-                self.inputs[effect.channel].consumed()
+                (self.inputs.get(effect.channel) or self.state_inputs[effect.channel]).consumed()
             elif not isinstance(effect, Latency):
                 self.over = self.over or isinstance(effect, Finished)
                 self.reports.post(effect)

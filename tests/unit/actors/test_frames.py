@@ -136,7 +136,7 @@ BODY, TIMES, SCHEMA = ends()[0].encode(batch_of("ints", times=True))[1:]
 @pytest.mark.parametrize(
     ("message", "problem"),
     [
-        pytest.param([header_of(9)], "kind 9", id="unknown kind"),
+        pytest.param([header_of(90)], "kind 90", id="unknown kind"),
         pytest.param([header_of(True, 5)], "kind True", id="kind that is no int"),
         pytest.param([header_of((1,), 5)], "kind", id="kind that is a list"),
         pytest.param([pack((1, CHANNEL, ATTEMPT))], "at least 4 fields", id="short header"),

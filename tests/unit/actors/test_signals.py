@@ -1,15 +1,29 @@
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import get_args
 
 import pytest
 
 from evenflow.actors.signals import BATCH, BY_CODE, BY_TYPE, KINDS
 from evenflow.engine.batch import Batch
-from evenflow.engine.elements import MAX_TIME, MIN_TIME, Barrier, Element, End, LatencyMark, Watermark
+from evenflow.engine.elements import (
+    MAX_TIME,
+    MIN_TIME,
+    Answered,
+    Barrier,
+    Element,
+    End,
+    Giving,
+    Handed,
+    LatencyMark,
+    Marker,
+    Request,
+    Watermark,
+)
 from evenflow.engine.errors import ProtocolError
 
-EXAMPLES = [Watermark(MIN_TIME), Watermark(MAX_TIME), Watermark(0), LatencyMark(1), Barrier(3), End()]
+EXAMPLES = [Watermark(MIN_TIME), Watermark(MAX_TIME), Watermark(0), LatencyMark(1), Barrier(3), End(), Marker(4), Giving(4), Request(4, 1), Answered(4, 1), Handed(4)]
 
 
 def test_every_element_but_a_batch_has_a_kind():
@@ -31,4 +45,4 @@ def test_a_signal_comes_back_from_its_fields(signal):
 @pytest.mark.parametrize("field", [None, True, "7", 7.0, -(2**63), 2**64, (7,)], ids=repr)
 def test_fields_that_are_no_int64_are_refused(kind, field):
     with pytest.raises(ProtocolError):
-        kind.from_fields(field)
+        kind.from_fields(*[field] * len(fields(kind.signal)))
