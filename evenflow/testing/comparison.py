@@ -79,7 +79,7 @@ def _differences(flow: Dataflow, parallelism: int, expected: dict[str, list[Row]
                         f"the updates of `{above.name}` lose their order on the way to `{node.name}`: give both the same parallelism"
                     )
                 moved = result.actions.get("migrate", 0) > 0
-                found = _update_differences(above.operator, _by_count(above.operator, rows) if moved else rows, wanted)
+                found = update_differences(above.operator, _by_count(above.operator, rows) if moved else rows, wanted)
             else:
                 found = row_differences(rows, wanted)
             differences += [f"sink `{node.name}`: {difference}" for difference in found]
@@ -103,7 +103,8 @@ def row_differences(rows: Sequence[Row], expected: Sequence[Row]) -> list[str]:
     return differences
 
 
-def _update_differences(operator: AggregateRunning, rows: Sequence[Row], expected: Sequence[Row]) -> list[str]:
+def update_differences(operator: AggregateRunning, rows: Sequence[Row], expected: Sequence[Row]) -> list[str]:
+    """What is wrong with updates, in words: the last row of each key differs from the expected one, or a count or an extreme goes back."""
     differences = row_differences(_last_by_key(rows, operator.keys), _last_by_key(expected, operator.keys))
     before: dict[tuple[Any, ...], Row] = {}
     for row in rows:

@@ -35,8 +35,10 @@ def aggregated(function: AggregateFunction, rows: Timed) -> Any:
     A sketch (`approx_distinct`, `approx_quantile`) has no plain counterpart: the engine's own is given all rows in one piece, so that it
     is at least compared with itself in many pieces.
     """
-    columns = [row for row, _ in rows]
-    batch = pa.Table.from_pylist(columns).combine_chunks().to_batches()[0]
+    if function.column is not None and not _values(function.column, rows):
+        accumulator = function.bind(pa.schema({function.column: pa.int64()}), "oracle")
+        return accumulator.finish(accumulator.empty(1)).to_pylist()[0]
+    batch = pa.Table.from_pylist([row for row, _ in rows]).combine_chunks().to_batches()[0]
     accumulator = function.bind(batch.schema, "oracle")
     return accumulator.finish(accumulator.partial(Batch(batch), np.zeros(len(rows), np.int64), 1)).to_pylist()[0]
 
