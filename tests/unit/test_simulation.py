@@ -16,7 +16,7 @@ import pytest
 import evenflow as ef
 from evenflow.testing import check, simulate
 
-SEEDS = int(os.environ.get("EVENFLOW_SEEDS", "20"))
+SEEDS = int(os.environ.get("EVENFLOW_SEEDS", "30"))
 BLOCK = 10
 """Seeds per test, so that a failure is found and shown early."""
 
@@ -165,9 +165,15 @@ def own_aggregates_and_sketches() -> ef.Dataflow:
 def null_keys_made_by_a_map() -> ef.Dataflow:
     """A worker may see only nulls for long, and then doesn't know the key's type."""
     flow = ef.Dataflow("nulls")
-    rows = flow.read(source()).map(lambda row: {"key": row["key"] if row["seq"] > 30 else None, "seq": row["seq"], "ts": row["ts"]})
+
+    def forget(row: dict[str, Any]) -> dict[str, Any]:
+        early = row["seq"] <= 30
+        return {"key": None if early else row["key"], "half": row["half"] if early else None, "seq": row["seq"]}
+
+    rows = flow.read(source()).map(forget)
     rows.key_by("key").aggregate(n=ef.count(), emit="final").write(ef.to_list([], name="totals"))
     rows.key_by("key").aggregate(n=ef.count()).write(ef.to_list([], name="updates"))
+    rows.key_by("half", "key").aggregate(n=ef.count(), emit="final").write(ef.to_list([], name="pairs"))
     windows = rows.key_by("key").window(ef.sliding("2s", every="1s"))
     windows.aggregate(n=ef.count(), last=ef.max("seq")).write(ef.to_list([], name="windows"))
     return flow
