@@ -30,8 +30,12 @@ def test_systems_that_disagree_are_named():
 
 def test_equal_results_are_said_to_be_equal():
     assert check_results("t1", {"evenflow": {"rows": 1200}, "duckdb": {"rows": 1200}}) == [
-        "t1: evenflow and duckdb came to the same: rows 1,200"
+        "t1: evenflow, duckdb came to the same: rows 1,200"
     ]
+
+
+def test_one_result_has_nothing_to_be_equal_to():
+    assert check_results("t1", {"evenflow": {"rows": 1}}) == []
 
 
 def test_an_unknown_task_is_named_with_the_known_ones():
