@@ -63,7 +63,7 @@ class Hotspot(Balancer):
             return _stay(snapshot, f"{hot}, which is within {good}")
         search = _Search(snapshot, limits)
         reached = search.run()
-        obstacle = "" if reached else f"; {search.obstacle}"
+        obstacle = "" if reached else f"; {search.obstacle()}"
         plan = plan_to(snapshot, search.pieces.group_workers(), search.pieces.key_workers(), f"{hot}, over {good}{obstacle}")
         return plan if plan.imbalance_after < before else _stay(snapshot, plan.reason)
 
@@ -75,7 +75,7 @@ class _Search:
         self.pieces = Pieces(snapshot, limits)
         mean = float(snapshot.group_loads.sum()) / snapshot.workers
         self.goal = limits.tolerance * snapshot.floor * mean
-        self.obstacle = "no move of one piece or swap of two lowers the hottest load further"
+        self._unaffordable = False
         self._least = _TINY * mean
         self.pieces.open_heat(HOT_IN_GROUP, HOT_ON_WORKER * mean)
 
@@ -86,6 +86,13 @@ class _Search:
             if not (self._give(hottest) or self.pieces.open_hottest(hottest) or self._swap(hottest)):
                 return False
         return True
+
+    def obstacle(self) -> str:
+        """Why the goal was not reached."""
+        if self._unaffordable:
+            return "max_bytes allows no further move"
+        worker = int(self.pieces.loads.argmax())
+        return f"no move of one piece or swap of two lowers the load of worker {worker} further{self.pieces.heaviest(worker)}"
 
     def _give(self, source: int) -> bool:
         """Move the best piece of `source` to the coldest worker; whether there was one. No warmer worker could take more."""
@@ -105,7 +112,7 @@ class _Search:
             if pieces.affordable(cost):
                 best, best_score, best_gain = piece, score, gain
             else:
-                self.obstacle = "max_bytes allows no further move"
+                self._unaffordable = True
         if best >= 0:
             pieces.move(best, target)
         return best >= 0

@@ -33,6 +33,7 @@ class Pieces:
         self.opened = snapshot.key_workers != snapshot.group_workers[snapshot.key_at]
         self._openable: dict[int, list[int]] = {}
         self._left = limits.max_bytes
+        self._snapshot = snapshot
         fixed_keys = [key.key in limits.fixed_keys for key in snapshot.hot_keys]
         fixed = [group.group in limits.fixed_groups for group in snapshot.key_groups] + fixed_keys
         self._by_worker: list[list[Entry]] = [[] for _ in range(snapshot.workers)]
@@ -85,6 +86,15 @@ class Pieces:
                 self._open(piece)
                 return True
         return False
+
+    def heaviest(self, worker: int) -> str:
+        """The name and the load of a worker's piece that is at least half of its load, for people; nothing if there is none."""
+        piece = min(self._by_worker[worker], key=lambda entry: entry[1:], default=(0.0, 0.0, -1))[2]
+        if piece < 0 or self.load[piece] < self.loads[worker] / 2:
+            return ""
+        group, key = self._snapshot.key_groups, self._snapshot.hot_keys
+        name = f"group {group[piece].group}" if piece < self.groups else f"hot key {key[piece - self.groups].key!r}"
+        return f", where {name} alone has {self.load[piece] / self.loads.mean():.2f} times the mean"
 
     def key_workers(self) -> Workers:
         """The worker of each hot key: its own if it is opened, else its group's."""

@@ -36,6 +36,7 @@ COMMANDS = {
     "metrics": Command(_JOBS, "what a job's workers do: rows, shares of time, watermark, latency"),
     "stop": Command(_JOBS, "end a job gracefully: what was read is processed and committed"),
     "cancel": Command(_JOBS, "end a job at once"),
+    "plan": Command("evenflow.plan_commands", "what a policy would do with a load, without a cluster"),
     "bench": Command("evenflow.bench.command", "benchmarks: data, run, compare"),
 }
 
