@@ -49,7 +49,7 @@ def test_a_failing_function_stops_the_job_and_names_operator_key_and_row(build, 
     build(flow.read(ef.from_items(ROWS))).write(ef.to_list([]))
     job = flow.run()
     with pytest.raises(ef.RecordError, match=f"operator `{operator}(.combine)?`.*ZeroDivisionError: division by zero") as failure:
-        job.wait("30s")
+        job.wait("60s")
     assert failure.value.operator.startswith(operator)
     assert (failure.value.key, failure.value.record) == (key, BAD)
     assert job.status().state.value == "failed"
@@ -60,7 +60,7 @@ def test_a_failing_sink_callback_stops_the_job_and_shows_the_row():
     flow = ef.Dataflow("failing")
     flow.read(ef.from_items(ROWS)).write(ef.to_callback(lambda row: 1 / (row["n"] - 2)))
     with pytest.raises(ef.RecordError, match=r"operator `to_callback`.*ZeroDivisionError") as failure:
-        flow.run().wait("30s")
+        flow.run().wait("60s")
     assert failure.value.record == BAD
 
 
@@ -86,7 +86,7 @@ def test_a_failing_source_stops_the_job_and_shows_where_it_failed():
     flow = ef.Dataflow("failing")
     flow.read(Broken()).write(ef.to_list([]))
     with pytest.raises(ef.JobError, match=r"worker broken-0 failed: OSError: the disk is gone(.|\n)*line [0-9]+, in poll"):
-        flow.run().wait("30s")
+        flow.run().wait("60s")
 
 
 def test_a_sink_that_can_not_commit_stops_the_job(tmp_path):
@@ -95,4 +95,4 @@ def test_a_sink_that_can_not_commit_stops_the_job(tmp_path):
     job = flow.run(config=ef.JobConfig(checkpoint_interval="100ms"))
     (tmp_path / "out").rename(tmp_path / "elsewhere")
     with pytest.raises(ef.ConnectorError, match="operator `write_parquet`"):
-        job.wait("30s")
+        job.wait("60s")

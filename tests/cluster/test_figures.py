@@ -26,7 +26,7 @@ def job(cluster):
     until(lambda: all(figures.rows_in_per_second > 0 for figures in job.metrics()), "every worker has reported")
     yield job
     job.cancel()
-    job.wait("30s")
+    job.wait("60s")
 
 
 def test_actors_have_readable_names(job):

@@ -21,7 +21,7 @@ def test_files_commit_with_checkpoints_while_the_job_runs_and_hold_every_row_onc
     assert job.status().state.value == "running"
     assert job.status().completed_checkpoints >= 3
     job.stop()
-    job.wait("30s")
+    job.wait("60s")
     assert not list(out.glob(".*"))
     seqs = ds.dataset(out, format=kind).to_table()["seq"].to_pylist()
     assert sorted(seqs) == sorted(row["seq"] for row in rows)

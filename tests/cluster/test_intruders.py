@@ -34,7 +34,7 @@ def job(cluster, tmp_path):
     job = flow.run(config=ef.JobConfig(metrics_window="100ms"))
     yield job
     job.cancel()
-    job.wait("30s")
+    job.wait("60s")
 
 
 def test_malformed_messages_are_refused_and_counted_and_the_job_goes_on(job, folder, tmp_path):
@@ -71,7 +71,7 @@ def goes_on_with_right_results(job, tmp_path):
     taken = sum(figures.rows_in for figures in job.metrics() if figures.operator == "generate")
     until(lambda: job.metrics()[0].rows_in > taken, "more rows have come")
     job.stop()
-    job.wait("30s")
+    job.wait("60s")
     rows = []
     check = ef.Dataflow("check")
     check.read(ef.read_parquet(tmp_path / "out")).key_by("key").aggregate(n=ef.max("n"), emit="final").write(ef.to_list(rows))

@@ -28,7 +28,7 @@ def kill(actor):
 def test_a_finished_job_still_shows_its_status_and_metrics():
     flow, rows = ef.Dataflow("finishing"), []
     flow.read(ef.generate(total=1000, keys=10)).key_by("key").aggregate(n=ef.count(), emit="final").write(ef.to_list(rows))
-    job = flow.run().wait("30s")
+    job = flow.run().wait("60s")
     assert job.status().state is JobState.FINISHED
     assert job.status().workers == ("generate-0", "aggregate-0")
     assert job.metrics()[0].rows_in == 1000
@@ -41,7 +41,7 @@ def test_a_job_of_the_same_name_can_follow_at_once():
     for _ in range(3):
         flow, rows = ef.Dataflow("again"), []
         flow.read(ef.from_items([1, 2, 3])).write(ef.to_list(rows))
-        flow.run().wait("30s")
+        flow.run().wait("60s")
         assert rows == [{"item": 1}, {"item": 2}, {"item": 3}]
 
 
@@ -53,7 +53,7 @@ def test_a_running_job_is_stopped_cancelled_and_not_doubled(tmp_path):
         endless("running", ef.to_list([]))
     until(lambda: figures_of(job, "aggregate")[0].rows_in > 0, "the job has taken rows")
     job.stop()
-    assert job.wait("30s").status().state is JobState.FINISHED
+    assert job.wait("60s").status().state is JobState.FINISHED
     committed = ef.Dataflow("check")
     rows = []
     committed.read(ef.read_parquet(tmp_path / "out")).key_by("key").aggregate(n=ef.max("n"), emit="final").write(ef.to_list(rows))
@@ -66,7 +66,7 @@ def test_a_cancelled_job_commits_nothing_more_and_is_gone(tmp_path):
     job = endless("cancelled", ef.write_parquet(tmp_path / "out"), config=ef.JobConfig(checkpoint_interval=None))
     until(lambda: figures_of(job, "aggregate")[0].rows_in > 0, "the job has taken rows")
     job.cancel()
-    assert job.wait("30s").status().state is JobState.CANCELLED
+    assert job.wait("60s").status().state is JobState.CANCELLED
     assert list((tmp_path / "out").iterdir()) == []
 
 
@@ -80,7 +80,7 @@ def test_a_worker_stuck_in_a_users_function_does_not_keep_a_cancelled_job():
     flow.read(ef.from_items([1])).map(stuck).write(ef.to_list([]))
     job = flow.run()
     job.cancel()
-    assert job.wait("20s").status().state is JobState.CANCELLED
+    assert job.wait("60s").status().state is JobState.CANCELLED
 
 
 @pytest.mark.parametrize("worker", ["generate-0", "aggregate-1"])
@@ -88,14 +88,14 @@ def test_a_killed_worker_fails_the_job_by_its_name(worker):
     job = endless("bereft", ef.to_list([]), parallelism=2)
     kill(f"bereft/{worker}")
     with pytest.raises(ef.JobError, match=f"job `bereft`: worker {worker} is gone"):
-        job.wait("20s")
+        job.wait("60s")
 
 
 def test_a_killed_coordinator_fails_the_job_and_a_later_job_sweeps_the_sockets_that_it_left(folder):
     job = endless("headless", ef.to_list([]))
     kill("headless/coordinator")
     with pytest.raises(ef.JobError, match="job `headless`: its coordinator is gone"):
-        job.wait("20s")
+        job.wait("60s")
     assert job.status().state is JobState.FAILED
     until(lambda: not actors(), "its workers are gone")
     left = socket_folders(folder)
@@ -105,7 +105,7 @@ def test_a_killed_coordinator_fails_the_job_and_a_later_job_sweeps_the_sockets_t
     assert len(socket_folders(folder)) == 1
     assert set(left).isdisjoint(socket_folders(folder))
     job.cancel()
-    job.wait("30s")
+    job.wait("60s")
 
 
 def test_workers_that_find_no_room_are_named():

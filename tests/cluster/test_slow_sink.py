@@ -55,4 +55,4 @@ def test_wide_rows_are_bounded_by_their_bytes(cluster, gate):
     assert held_back(job).rows_in * 10_000 <= 8 << 20
     job.cancel()
     gate.touch()
-    job.wait("30s")
+    job.wait("60s")

@@ -13,7 +13,7 @@ import ray
 from evenflow.actors.cluster import NAMESPACE
 from evenflow.scheduler.metrics import WorkerFigures
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
