@@ -126,7 +126,8 @@ class Coordinator:
         self._closed.wait(patience)
         with self._lock:
             status = self.status()
-            return Outcome(status, self.figures(), self._supervisor.loads() if status.state.final else {})
+            loads = self._supervisor.loads() if status.state.final else {}
+            return Outcome(status, self.figures(), loads, self._supervisor.migrations())
 
     def status(self) -> JobStatus:
         """What `job.status()` shows."""
@@ -142,6 +143,11 @@ class Coordinator:
         """What `job.load()` shows."""
         with self._lock:
             return self._supervisor.load(operator)
+
+    def ask(self, question: str, *arguments: Any) -> Any:
+        """A method of the supervisor: what `Job` offers beyond status, figures and load."""
+        with self._lock:
+            return getattr(self._supervisor, question)(*arguments)
 
     def stop(self) -> None:
         """Let the sources end."""

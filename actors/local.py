@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from typing import Any
 
 from ..engine.duration import seconds
 from ..engine.elements import Element
@@ -32,6 +33,7 @@ class LocalJob:
         self._lock = threading.RLock()
         self._supervisor = Supervisor(plan, config, self._tell)
         self._queues: dict[str, deque[tuple[int, Element]]] = {task.name: deque() for task in plan.tasks}
+        self._commands: dict[str, deque[Command]] = {task.name: deque() for task in plan.tasks}
         self._receiver = {channel.id: channel.receiver for channel in plan.channels}
         self._runners = {task.name: self._runner(i) for i, task in enumerate(plan.tasks)}
         self._targets = {name: self._fed_by(name) for name in self._runners}
@@ -54,6 +56,12 @@ class LocalJob:
     def load(self, operator: str) -> OperatorLoad:
         with self._lock:
             return self._supervisor.load(operator)
+
+    def ask(self, question: str, *arguments: Any) -> Any:
+        with self._lock:
+            answer = getattr(self._supervisor, question)(*arguments)
+        self._woken.set()
+        return answer
 
     def stop(self) -> None:
         with self._lock:
@@ -98,7 +106,8 @@ class LocalJob:
         return [self._queues[receiver] for receiver in {c.receiver for c in self._plan.channels if c.sender == name and not c.state}]
 
     def _tell(self, worker: str, command: Command) -> None:
-        self._runners[worker].command(command)
+        """Commands are carried out at the worker's next turn, so that what they bring about can't get between two effects."""
+        self._commands[worker].append(command)
 
     def _run(self) -> None:
         with self._lock:
@@ -121,7 +130,10 @@ class LocalJob:
 
     def _step(self, name: str, runner: Runner) -> bool:
         """One turn of a task; whether it did anything."""
-        queue, busy = self._queues[name], False
+        queue, commands, busy = self._queues[name], self._commands[name], False
+        while commands:
+            runner.command(commands.popleft())
+            busy = True
         full = self._full(name)
         while queue and not full and not runner.task.paused and not runner.over:
             runner.receive(*queue.popleft())

@@ -23,6 +23,7 @@ class Meter:
         self.task, self.length = task, length
         self.useful = self.wait_input = self.wait_credit = 0.0
         self.latencies: list[float] = []
+        self.keyed_records = 0
         self.load = np.zeros(task.spec.settings.key_groups)
         self._rows = (0, 0)
         self._begin(time.time())
@@ -34,6 +35,7 @@ class Meter:
             records = self.task.load.take()
             total = int(records.sum())
             if total:
+                self.keyed_records += total
                 self.load += records * (elapsed / total)
 
     def due(self) -> bool:
@@ -58,6 +60,7 @@ class Meter:
             queued=queued,
             watermark=task.watermark if MIN_TIME < task.watermark < MAX_TIME else None,
             late_records=task.late_records,
+            keyed_records=self.keyed_records,
             state_bytes=task.state_bytes,
             refused_messages=refused,
             groups=groups.astype(np.int32),
@@ -68,6 +71,7 @@ class Meter:
         self._rows = rows
         self.useful = self.wait_input = self.wait_credit = 0.0
         self.latencies = []
+        self.keyed_records = 0
         self.load[:] = 0.0
         self._begin(now)
         return window

@@ -6,19 +6,27 @@ It owns the job's state, its metrics, and the sinks' commits. `tell(worker, comm
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from ..balancer.plan import BalancePlan
+from ..balancer.policies import named
+from ..balancer.snapshot import LoadSnapshot
+from ..balancer.strategies import plan_steps
 from ..engine.duration import seconds
-from ..engine.errors import EvenflowError, JobError
+from ..engine.errors import EvenflowError, FlowError, JobError
+from ..engine.handover_step import HandoverStep
 from ..engine.operators.write import Write
-from ..engine.plan import Plan
+from ..engine.plan import Plan, Stage
+from ..engine.routing import RoutingTable
 from ..engine.sink import Sink
 from ..scheduler.config import JobConfig
 from ..scheduler.job import Commit, Effect, JobCore, JobState, Tell
+from ..scheduler.load_snapshot import hash_of, load_snapshot
 from ..scheduler.messages import Command, Failed, Report
 from ..scheduler.metrics import JobMetrics, OperatorLoad, WorkerFigures
+from ..scheduler.migration import Migration, MigrationReport
 from ..scheduler.window import WorkerWindow
 
 
@@ -42,6 +50,7 @@ class Outcome:
     status: JobStatus
     figures: list[WorkerFigures]
     loads: dict[str, OperatorLoad]
+    migrations: list[MigrationReport]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +76,8 @@ class Supervisor:
         self._delivered = 0
         self._begun = time.monotonic()
         self._ended: float | None = None
+        self._config = config
+        self._spans: dict[int, float] = {}
 
     def ready(self, worker: str) -> None:
         """A worker has started."""
@@ -127,6 +138,62 @@ class Supervisor:
     def loads(self) -> dict[str, OperatorLoad]:
         """The load of every operator."""
         return {chained.name: self.metrics.load(stage.name) for stage in self.plan.stages for chained in stage.chain}
+
+    def snapshot(self, operator: str) -> LoadSnapshot:
+        """The load of an operator with keyed state over its newest windows, as balancers see it."""
+        stage = self._keyed_stage(operator)
+        windows = [self.metrics.history(f"{stage.name}-{i}")[-self._config.balance_windows :] for i in range(stage.parallelism)]
+        return load_snapshot(windows, self.core.migrations.tables[stage.name])
+
+    def rebalance(self, operator: str, policy: str, strategy: str | None) -> int:
+        """Plan by the balancer `policy` and begin to move by `strategy`; the migration's number.
+
+        Raises FlowError for an unknown operator, balancer or strategy, JobError if the job is not running or moves something already.
+        """
+        stage = self._keyed_stage(operator)
+        table = self.core.migrations.tables[stage.name]
+        plan = named(policy).plan(self.snapshot(operator))
+        return self._migrate(stage, strategy, plan.table(table, hash_of), f"{policy}: {plan.reason}", plan)
+
+    def migrate(self, operator: str, groups: Sequence[int], keys: Sequence[Hashable], to: int, strategy: str | None) -> int:
+        """Begin to move key groups and single keys to worker `to`; the migration's number. Raises as `rebalance` does."""
+        stage = self._keyed_stage(operator)
+        table = self.core.migrations.tables[stage.name]
+        if not 0 <= to < stage.parallelism:
+            raise FlowError(f"operator `{operator}` has no worker {to}: its {stage.parallelism} workers are 0 to {stage.parallelism - 1}")
+        wrong = [group for group in groups if not 0 <= group < len(table)]
+        if wrong:
+            raise FlowError(f"operator `{operator}` has no key group {wrong[0]}: its groups are 0 to {len(table) - 1}")
+        target = table.groups.copy()
+        target[list(groups)] = to
+        routes = {**table.keys, **{hash_of(key): to for key in keys}}
+        return self._migrate(stage, strategy, RoutingTable(target, routes), "by hand", None)
+
+    def migrations(self) -> list[MigrationReport]:
+        """All migrations of the job, oldest first."""
+        return [self._with_latency(migration) for migration in self.core.migrations.history]
+
+    def _migrate(self, stage: Stage, strategy: str | None, target: RoutingTable, reason: str, plan: BalancePlan | None) -> int:
+        chosen = strategy if strategy is not None else self._config.migration_strategy
+        table = self.core.migrations.tables[stage.name]
+        steps = [HandoverStep(0, step.moves, step.lazy, step.pause) for step in plan_steps(chosen, table, target)]
+        migration, effects = self.core.migrate(stage, chosen, steps, reason, time.monotonic(), plan)
+        self._spans[migration.number] = time.time()
+        self._carry_out(effects)
+        return migration.number
+
+    def _with_latency(self, migration: Migration) -> MigrationReport:
+        report = migration.report()
+        begun = self._spans[migration.number]
+        until = begun + report.seconds if report.seconds is not None else time.time()
+        return replace(report, latency_ms=self.metrics.latency_between(begun, until))
+
+    def _keyed_stage(self, operator: str) -> Stage:
+        stage = self.plan.stage_of(operator)
+        if not stage.is_keyed:
+            keyed = ", ".join(s.name for s in self.plan.stages if s.is_keyed) or "none"
+            raise FlowError(f"operator `{operator}` has no keyed state to move; operators that have: {keyed}")
+        return stage
 
     def _carry_out(self, effects: Iterable[Effect]) -> None:
         for effect in effects:

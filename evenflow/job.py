@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import Any, Protocol
 
 from .actors.supervisor import JobStatus, Progress
+from .balancer.snapshot import LoadSnapshot
 from .engine.duration import Duration, seconds
 from .engine.errors import ConnectorError, EvenflowError, JobError
 from .engine.sink import Sink
 from .engine.source import Source
 from .scheduler.job import JobState
+from .scheduler.migration import MigrationReport
 from .scheduler.metrics import OperatorLoad, WorkerFigures
 
 POLL = 0.05
@@ -32,6 +34,7 @@ class Runtime(Protocol):
     def status(self) -> JobStatus: ...
     def figures(self) -> list[WorkerFigures]: ...
     def load(self, operator: str) -> OperatorLoad: ...
+    def ask(self, question: str, *arguments: Any) -> Any: ...
     def stop(self) -> None: ...
     def cancel(self) -> None: ...
     def fail(self, error: EvenflowError) -> None: ...
@@ -87,6 +90,50 @@ class Job:
         Operators that are chained in one worker share one load. Raises FlowError if there is no such operator.
         """
         return self._runtime.load(operator)
+
+    def rebalance(
+        self, operator: str, *, policy: str = "hotspot", strategy: str | None = None, timeout: Duration | None = "60s"
+    ) -> MigrationReport:
+        """Even out the operator's load: plan by a balancer, move by a strategy, and wait until it is done.
+
+        `strategy`: sudden, fluid, batched, pause or lazy; None for the job's (`JobConfig(migration_strategy=...)`). The report tells what was
+        planned and why, what moved, how long it took and what the latency was meanwhile. `timeout` None returns at once. Raises FlowError
+        for an unknown operator, balancer or strategy, JobError if the job has ended or moves something already, TimeoutError.
+        """
+        return self._followed(self._runtime.ask("rebalance", operator, policy, strategy), timeout)
+
+    def migrate(
+        self,
+        operator: str,
+        *,
+        groups: Sequence[int] = (),
+        keys: Sequence[Hashable] = (),
+        to: int,
+        strategy: str | None = None,
+        timeout: Duration | None = "60s",
+    ) -> MigrationReport:
+        """Move key groups, or single keys (a tuple for a key of several columns), to the operator's worker `to`; as `rebalance`."""
+        return self._followed(self._runtime.ask("migrate", operator, tuple(groups), tuple(keys), to, strategy), timeout)
+
+    def migrations(self) -> list[MigrationReport]:
+        """All migrations of the job, oldest first."""
+        migrations: list[MigrationReport] = self._runtime.ask("migrations")
+        return migrations
+
+    def snapshot(self, operator: str) -> LoadSnapshot:
+        """The operator's load over its newest windows as balancers see it; `to_json` of it is what `evenflow plan balance` reads."""
+        snapshot: LoadSnapshot = self._runtime.ask("snapshot", operator)
+        return snapshot
+
+    def _followed(self, number: int, timeout: Duration | None) -> MigrationReport:
+        deadline = None if timeout is None else time.monotonic() + seconds(timeout, "timeout")
+        while True:
+            report = self.migrations()[number]
+            if deadline is None or report.seconds is not None:
+                return report
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"migration {number} of `{report.operator}` is not done within {timeout}: {report}")
+            time.sleep(POLL)
 
     @property
     def metrics_url(self) -> str | None:

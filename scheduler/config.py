@@ -17,7 +17,8 @@ class JobConfig:
     once at the end. `batch_rows`: rows at which a batch leaves; `linger`: how long a row may wait for that. `key_groups`: a power of
     two, fixed for the job's life. `credit_batches`, `credit_bytes`: what a channel may have under way. `combine`: pre-combine
     aggregates before the shuffle. `metrics`: measure load per window of `metrics_window`; False leaves only the record counts.
-    `metrics_port`: where Prometheus reads, 0 for any free port. `start_timeout`: how long workers may take to start. `worker_cpus`: CPUs
+    `migration_strategy`: how keyed state moves unless a call says otherwise: sudden, fluid, batched, pause or lazy. `balance_windows`: how many
+    of the newest windows a balance plan looks at. `metrics_port`: where Prometheus reads, 0 for any free port. `start_timeout`: how long workers may take to start. `worker_cpus`: CPUs
     that Ray sets aside for each worker.
 
     >>> JobConfig(parallelism=2, checkpoint_interval="10s").parallelism
@@ -37,11 +38,13 @@ class JobConfig:
     metrics_window: Duration = "1s"
     latency_interval: Duration = "100ms"
     metrics_port: int = 0
+    migration_strategy: str = "batched"
+    balance_windows: int = 5
     start_timeout: Duration = "60s"
     worker_cpus: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("parallelism", "batch_rows", "source_rows", "key_groups", "credit_batches", "credit_bytes"):
+        for name in ("parallelism", "batch_rows", "source_rows", "key_groups", "credit_batches", "credit_bytes", "balance_windows"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise FlowError(f"JobConfig: {name} is {value!r}; expected a whole number of at least 1")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from ..balancer.plan import BalancePlan
 from ..engine.errors import EvenflowError, JobError
 from ..engine.handover import Arrived
 from ..engine.handover_step import HandoverStep
@@ -121,7 +122,15 @@ class JobCore:
             self._note_migration(worker, report)
         return [*self._try_complete(now), *self._migrate(now)]
 
-    def migrate(self, stage: Stage, strategy: str, steps: Sequence[HandoverStep], reason: str, now: float) -> tuple[Migration, list[Effect]]:
+    def migrate(
+        self,
+        stage: Stage,
+        strategy: str,
+        steps: Sequence[HandoverStep],
+        reason: str,
+        now: float,
+        plan: BalancePlan | None = None,
+    ) -> tuple[Migration, list[Effect]]:
         """Change the routing of a stage with keyed state by `steps`, which were planned from its table as it is.
 
         Raises JobError if the job is not running, or a migration is under way.
@@ -135,7 +144,7 @@ class JobCore:
             f"{s.name}-{i}" for s in self.plan.stages for o in s.outputs if o.target == stage.name for i in range(s.parallelism)
         )
         members = frozenset(f"{stage.name}-{i}" for i in range(stage.parallelism))
-        migration = self.migrations.add(stage.name, strategy, reason, [s for s in steps if s.moves], feeders, members, now)
+        migration = self.migrations.add(stage.name, strategy, reason, [s for s in steps if s.moves], feeders, members, plan)
         return migration, self._migrate(now)
 
     def failed(self, error: EvenflowError) -> list[Effect]:

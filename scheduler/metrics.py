@@ -102,6 +102,11 @@ class JobMetrics:
                     hot[key] = hot.get(key, 0) + count
         return OperatorLoad(workers, groups, tuple(sorted(hot.items(), key=lambda item: -item[1])[:16]))
 
+    def latency_between(self, begun: float, until: float) -> tuple[float, float] | None:
+        """p50 and p99 (milliseconds) of the latency marks in windows that overlap [begun, until], seconds since the epoch."""
+        windows = [w for history in self._history.values() for w in history if w.start < until and w.start + w.length > begun]
+        return _percentiles(np.array([latency for window in windows for latency in window.latencies]))
+
     def _newest(self, worker: str) -> WorkerWindow | None:
         history = self._history[worker]
         return history[-1] if history else None

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from ..balancer.plan import BalancePlan
 from ..engine.handover import Arrived
 from ..engine.handover_step import HandoverStep
 from ..engine.routing import RoutingTable
@@ -25,12 +26,17 @@ class MigrationState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MigrationReport:
-    """What `job.migrations()` shows. Seconds, bytes, keys whose state moved; `reason` is the plan's."""
+    """What `job.migrations()` shows: groups and keys that got another worker, keys whose state moved, its bytes, seconds it took.
+
+    `plan` is what the balancer wanted, None for a migration by hand; `latency_ms` p50 and p99 at the sinks while it went on, None if there
+    was no latency mark in that time.
+    """
 
     number: int
     operator: str
     strategy: str
     reason: str
+    plan: BalancePlan | None
     state: MigrationState
     groups: int
     routed_keys: int
@@ -39,6 +45,7 @@ class MigrationReport:
     keys_moved: int
     state_bytes: int
     seconds: float | None
+    latency_ms: tuple[float, float] | None = None
 
 
 @dataclass(slots=True)
@@ -52,7 +59,7 @@ class Migration:
     steps: tuple[HandoverStep, ...]
     feeders: frozenset[str]
     members: frozenset[str]
-    asked: float
+    plan: BalancePlan | None
     state: MigrationState = MigrationState.WAITING
     done: int = 0
     keys_moved: int = 0
@@ -93,6 +100,7 @@ class Migration:
             self.stage,
             self.strategy,
             self.reason,
+            self.plan,
             self.state,
             sum(len(move.groups) for move in moves),
             sum(len(move.keys) for move in moves),
@@ -120,14 +128,14 @@ class Migrations:
         steps: Sequence[HandoverStep],
         feeders: frozenset[str],
         members: frozenset[str],
-        now: float,
+        plan: BalancePlan | None,
     ) -> Migration:
         """A new migration; its steps get the next versions."""
         numbered = []
         for step in steps:
             self._versions += 1
             numbered.append(HandoverStep(self._versions, step.moves, step.lazy, step.pause))
-        migration = Migration(len(self.history), stage, strategy, reason, tuple(numbered), feeders, members, now)
+        migration = Migration(len(self.history), stage, strategy, reason, tuple(numbered), feeders, members, plan)
         self.history.append(migration)
         return migration
 

@@ -18,7 +18,7 @@ class WorkerWindow:
     """One worker's window.
 
     `start`, `length`: seconds since the epoch, seconds. `useful`, `wait_input`, `wait_credit`: seconds. `groups`: key groups with load,
-    int, shape (n,); `load`: useful seconds of each. `hot_keys`: (key, records), hottest first. `latencies`: milliseconds from source to
+    int, shape (n,); `load`: useful seconds of each, `keyed_records`: the records behind it. `hot_keys`: (key, records), hottest first. `latencies`: milliseconds from source to
     here, of latency marks; only workers without outputs have them. `watermark`: microseconds since the epoch. `queued`: batches that wait.
     """
 
@@ -33,6 +33,7 @@ class WorkerWindow:
     queued: int = 0
     watermark: int | None = None
     late_records: int = 0
+    keyed_records: int = 0
     state_bytes: int = 0
     refused_messages: int = 0
     groups: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))

@@ -1,0 +1,57 @@
+"""From the workers' windows and a routing table to the snapshot that balancers decide by."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from ..balancer.snapshot import GroupLoad, KeyLoad, LoadSnapshot
+from ..engine.keys import key_hashes
+from ..engine.routing import RoutingTable
+from ..state.hashing import group_of
+from .window import WorkerWindow
+
+
+def hash_of(key: Hashable) -> int:
+    """hash64 of a key as users write it: a value, or a tuple of values for a key of several columns.
+
+    Raises RecordError for a value that can't be a key.
+    """
+    columns = [pa.array([value]) for value in (key if isinstance(key, tuple) else (key,))]
+    return int(key_hashes(columns, "migrate")[0])
+
+
+def load_snapshot(windows: Sequence[Sequence[WorkerWindow]], table: RoutingTable) -> LoadSnapshot:
+    """The load of an operator: `windows[i]` are those of worker i that count; loads are useful seconds per second.
+
+    A worker's state is taken to be shared evenly by its key groups.
+    """
+    loads, sizes = np.zeros(len(table)), np.zeros(len(table), np.int64)
+    hot: dict[Hashable, float] = {}
+    for worker, history in enumerate(windows):
+        length = max(sum(window.length for window in history), 1e-9)
+        owned = np.flatnonzero(table.groups == worker)
+        if history and len(owned):
+            sizes[owned] = history[-1].state_bytes // len(owned)
+        for window in history:
+            loads[window.groups] += window.load / length
+            per_record = float(window.load.sum()) / window.keyed_records / length if window.keyed_records else 0.0
+            for key, count in window.hot_keys:
+                hot[key] = hot.get(key, 0.0) + count * per_record
+    groups = [GroupLoad(i, int(w), float(x), int(b)) for i, (w, x, b) in enumerate(zip(table.groups, loads, sizes, strict=True))]
+    return LoadSnapshot(len(windows), groups, _hot_keys(hot, loads, table))
+
+
+def _hot_keys(hot: dict[Hashable, float], loads: np.ndarray[tuple[int], np.dtype[np.float64]], table: RoutingTable) -> list[KeyLoad]:
+    """The hot keys, cut so that those of a group are together not hotter than the group."""
+    left, keys = loads.copy(), []
+    for key, load in sorted(hot.items(), key=lambda item: -item[1]):
+        hashed = hash_of(key)
+        group = int(group_of(np.array([hashed], np.uint64), len(table))[0])
+        part = min(load, float(left[group]))
+        left[group] -= part
+        if part > 0:
+            keys.append(KeyLoad(key, group, part, 0, table.keys.get(hashed)))
+    return keys
