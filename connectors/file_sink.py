@@ -38,6 +38,9 @@ class Encoder(ABC):
 class FileSink(Sink):
     """A folder of part files, one per worker and checkpoint (if it has rows). A subclass gives the format."""
 
+    remedies = "overwrite=True or append=True"
+    """What a user can say about a folder that is not empty."""
+
     guarantee = "exactly once (a file appears when the checkpoint that holds it completes)"
     extension: str
 
@@ -66,7 +69,7 @@ class FileSink(Sink):
             self._empty(present)
         elif not self._append and any(not path.name.startswith(".") for path in present):
             raise ConnectorError(
-                f"operator `{self.name}`: {self.folder} is not empty; choose another folder, overwrite=True or append=True"
+                f"operator `{self.name}`: {self.folder} is not empty; choose another folder, or say {self.remedies}"
             )
 
     def writer(self, index: int, parallelism: int) -> FileWriter:

@@ -1,7 +1,7 @@
 """Which key groups and keys the records of a worker belonged to since the last look: the raw material of the load figures.
 
-Counts are records; the driver, which has a clock, turns them into useful time. Hot keys are found by the Misra-Gries
-frequent-items sketch (1982), batch by batch, so a key with more than 1/`HOT_KEYS` of the records is never missed.
+Counts are records; the driver, which has a clock, turns them into useful time. The hottest keys of every batch go into a Misra-Gries
+frequent-items sketch (1982) of `HOT_KEYS` keys, so that a key that is hot batch after batch is never missed.
 
 >>> load = KeyLoad(key_groups=4)
 >>> load.add(np.array([1, 1, 3]), np.array([10, 5, 1]))

@@ -84,6 +84,7 @@ class SparkSink(FileSink):
 
     guarantee = "exactly once (a batch of Spark's file log appears when the checkpoint that holds it completes)"
     extension = ".parquet"
+    remedies = "append=True"
 
     def __init__(self, spark: SparkSession | None, path: str | Path | None, receive: Receive | None, append: bool, name: str) -> None:
         self._temporary = path is None

@@ -17,7 +17,8 @@ from ..keys import encode_keys, key_column, key_groups, key_values
 from ..routing import Move
 from .base import Operator
 
-HOTTEST = 8
+HOTTEST = 32
+"""Keys of a batch, the hottest, that are counted by name."""
 SAMPLE = 1024
 
 
@@ -50,7 +51,7 @@ class KeyedOperator(Operator):
         """Take state that another instance's `Departing` gave."""
 
     def note_load(self, columns: Sequence[pa.Array], counts: npt.NDArray[np.int64]) -> None:
-        """Note that `counts` records came for each row of the (distinct) keys in `columns`."""
+        """Note that `counts` records came for each row of the keys in `columns`, each of which is there once."""
         load = self.context.load
         if not load.enabled:
             return
