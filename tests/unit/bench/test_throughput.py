@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from evenflow.bench.overhead import cost_percent
 from evenflow.bench.record import Case
 from evenflow.bench.systems.loop import loop
 from evenflow.bench.task import Answer, Task
@@ -54,7 +53,3 @@ def test_task_and_answer_come_back_from_json():
 def test_an_alert_is_a_value_far_above_the_running_mean_of_its_key():
     columns = {"key": [1, 2, 1, 1, 1, 1], "ts": [0] * 6, "value": [1.0, 9.0, 1.0, 1.0, 1.0, 20.0]}
     assert loop(columns) == [{"key": 1, "value": 20.0, "mean": 4.8}]
-
-
-def test_cost_is_the_median_of_the_pairs():
-    assert cost_percent([90.0, 100.0, 98.0], [100.0, 100.0, 100.0]) == 2.0
