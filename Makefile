@@ -33,7 +33,7 @@ format: $(INSTALLED) ## put the style right
 # mypy doesn't follow the mapping of an editable install: it gets a tree of links in the shape of the installed package.
 types: $(INSTALLED) ## mypy --strict
 	@mkdir -p build/types/evenflow
-	@ln -sfn $(CURDIR)/evenflow/*.py $(CURDIR)/evenflow/py.typed $(FOLDERS:%=$(CURDIR)/%) build/types/evenflow/
+	@ln -sfn $(CURDIR)/evenflow/*.py $(CURDIR)/evenflow/testing $(CURDIR)/evenflow/py.typed $(FOLDERS:%=$(CURDIR)/%) build/types/evenflow/
 	@find build/types -xtype l -delete
 	$(BIN)/mypy
 

@@ -144,6 +144,8 @@ class LocalJob:
             busy = runner.poll() or busy
         if not busy or not runner.is_source:
             runner.idle()
+        else:
+            runner.flush_if_due()
         if runner.meter.due():
             self._supervisor.report(name, runner.meter.take(len(queue), 0))
         return busy or any(self._targets[name])

@@ -38,7 +38,9 @@ class MetricsServer:
         try:
             self._server, self._thread = start_http_server(port, addr="127.0.0.1", registry=registry)
         except OSError as error:
-            raise JobError(f"job `{job}`: metrics port {port} can't be used: {error.strerror}; JobConfig(metrics_port=0) takes any") from error
+            raise JobError(
+                f"job `{job}`: metrics port {port} can't be used: {error.strerror}; JobConfig(metrics_port=0) takes any"
+            ) from error
         self.url = f"http://127.0.0.1:{self._server.server_port}/metrics"
 
     def close(self) -> None:

@@ -9,8 +9,10 @@ from .routing import Move
 
 @dataclass(frozen=True, slots=True)
 class HandoverStep:
-    """One step of a reconfiguration: `moves`, whether state is fetched key by key (`lazy`), and whether the tasks that feed the operator
-    wait until it is done (`pause`)."""
+    """One step of a reconfiguration: `moves`, and how.
+
+    `lazy`: state is fetched key by key. `pause`: the tasks that feed the operator wait until the step is done.
+    """
 
     version: int
     moves: tuple[Move, ...]

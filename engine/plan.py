@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 from .errors import FlowError
 from .graph import Graph, Node
-from .operators.base import Operator
 from .handover import Peer
+from .operators.base import Operator
+from .operators.combine import SUFFIX
 from .operators.keyed import KeyedOperator
 from .operators.read import Read
 from .operators.write import Write
@@ -113,7 +114,7 @@ def _stages(graph: Graph, default: int, combine: bool) -> list[Stage]:
             above, position = place[edge.node]
             source = position, edge.port
             if pair is not None:
-                above.chain.append(ChainedOperator(f"{node.name}.combine", pair[0], (source,)))
+                above.chain.append(ChainedOperator(f"{node.name}{SUFFIX}", pair[0], (source,)))
                 source = len(above.chain) - 1, "out"
             above.outputs.append(StageOutput(source, stage.name, node.keys))
         stages.append(stage)
@@ -151,7 +152,8 @@ def _tasks(stages: list[Stage], settings: TaskSettings) -> tuple[list[TaskSpec],
                     channels.append(channel)
                     inputs.setdefault(channel.receiver, []).append(channel.id)
                     ids.append(channel.id)
-                exchanges.setdefault(f"{stage.name}-{i}", []).append(ExchangeSpec(output.source, tuple(ids), target.name, output.keys, table))
+                exchange = ExchangeSpec(output.source, tuple(ids), target.name, output.keys, table)
+                exchanges.setdefault(f"{stage.name}-{i}", []).append(exchange)
     peers = _peers(stages, channels)
     tasks = []
     for stage in stages:
@@ -183,6 +185,6 @@ def _peers(stages: list[Stage], channels: list[ChannelSpec]) -> dict[str, list[P
                 if i != j:
                     ids[i, j] = len(channels)
                     channels.append(ChannelSpec(len(channels), f"{stage.name}-{i}", f"{stage.name}-{j}", state=True))
-        for i, j in ids:
-            peers.setdefault(f"{stage.name}-{i}", []).append(Peer(j, ids[i, j], ids[j, i]))
+        for (i, j), outgoing in ids.items():
+            peers.setdefault(f"{stage.name}-{i}", []).append(Peer(j, outgoing, ids[j, i]))
     return peers

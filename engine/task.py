@@ -39,8 +39,10 @@ class ChainedOperator:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeSpec:
-    """An output: from (position in the chain, port) to the workers of stage `target`, a channel each, by hash of `keys` and `table`, or round
-    robin without."""
+    """An output: from (position in the chain, port) to the workers of stage `target`, a channel each.
+
+    By hash of `keys` and `table`, or round robin without.
+    """
 
     source: tuple[int, str]
     channels: tuple[int, ...]

@@ -9,6 +9,8 @@
 [('a', 2), ('b', 1)]
 """
 
+from __future__ import annotations
+
 from .connectors.callback_sink import to_callback
 from .connectors.csv import read_csv
 from .connectors.csv_sink import write_csv

@@ -19,8 +19,8 @@ from .engine.errors import ConnectorError, EvenflowError, JobError
 from .engine.sink import Sink
 from .engine.source import Source
 from .scheduler.job import JobState
-from .scheduler.migration import MigrationReport
 from .scheduler.metrics import OperatorLoad, WorkerFigures
+from .scheduler.migration import MigrationReport
 
 POLL = 0.05
 
@@ -96,9 +96,9 @@ class Job:
     ) -> MigrationReport:
         """Even out the operator's load: plan by a balancer, move by a strategy, and wait until it is done.
 
-        `strategy`: sudden, fluid, batched, pause or lazy; None for the job's (`JobConfig(migration_strategy=...)`). The report tells what was
-        planned and why, what moved, how long it took and what the latency was meanwhile. `timeout` None returns at once. Raises FlowError
-        for an unknown operator, balancer or strategy, JobError if the job has ended or moves something already, TimeoutError.
+        `strategy`: sudden, fluid, batched, pause or lazy; None for the job's (`JobConfig(migration_strategy=...)`). The report tells what
+        was planned and why, what moved, how long it took and what the latency was meanwhile. `timeout` None returns at once. Raises
+        FlowError for an unknown operator, balancer or strategy, JobError if the job has ended or moves something already, TimeoutError.
         """
         return self._followed(self._runtime.ask("rebalance", operator, policy, strategy), timeout)
 

@@ -17,9 +17,9 @@ class JobConfig:
     once at the end. `batch_rows`: rows at which a batch leaves; `linger`: how long a row may wait for that. `key_groups`: a power of
     two, fixed for the job's life. `credit_batches`, `credit_bytes`: what a channel may have under way. `combine`: pre-combine
     aggregates before the shuffle. `metrics`: measure load per window of `metrics_window`; False leaves only the record counts.
-    `migration_strategy`: how keyed state moves unless a call says otherwise: sudden, fluid, batched, pause or lazy. `balance_windows`: how many
-    of the newest windows a balance plan looks at. `metrics_port`: where Prometheus reads, 0 for any free port. `start_timeout`: how long workers may take to start. `worker_cpus`: CPUs
-    that Ray sets aside for each worker.
+    `migration_strategy`: how keyed state moves unless a call says otherwise: sudden, fluid, batched, pause or lazy. `balance_windows`: how
+    many of the newest windows a balance plan looks at. `metrics_port`: where Prometheus reads, 0 for any free port. `start_timeout`: how
+    long workers may take to start. `worker_cpus`: CPUs that Ray sets aside for each worker.
 
     >>> JobConfig(parallelism=2, checkpoint_interval="10s").parallelism
     2

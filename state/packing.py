@@ -14,7 +14,10 @@ _TUPLE = 1
 
 
 def pack_value(value: Any) -> bytes:
-    """`value` made of None, bool, int of 64 bits, float, str, bytes, lists, tuples and dicts. Raises TypeError, ValueError, OverflowError."""
+    """`value` made of None, bool, int of 64 bits, float, str, bytes, lists, tuples and dicts.
+
+    Raises TypeError, ValueError or OverflowError for anything else.
+    """
     packed: bytes = msgpack.packb(value, strict_types=True, default=_extension)
     return packed
 

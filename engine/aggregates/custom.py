@@ -22,8 +22,8 @@ from typing import Any
 import msgpack
 import pyarrow as pa
 
-from ..batch import Batch
 from ...state.packing import pack_value, unpack_value
+from ..batch import Batch
 from ..errors import FlowError, ProtocolError, RecordError
 from .base import Accumulator, AggregateFunction, Codes, Parts, objects, sampled_bytes
 

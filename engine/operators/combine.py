@@ -19,6 +19,9 @@ from ..summary import Summariser, Summary
 from ..windows import Windows
 from .base import Context, Emit, Operator
 
+SUFFIX = ".combine"
+"""What the combiner's name has behind its aggregate's; errors name the aggregate, which the user knows."""
+
 
 class Summarise:
     """Batch in, summary out: by key, and by pane if there are windows."""
@@ -58,7 +61,7 @@ class Combine(Operator):
 
     def open(self, context: Context) -> None:
         super().open(context)
-        self.summarise = Summarise(context.name, self.keys, self.functions, self.windows)
+        self.summarise = Summarise(context.name.removesuffix(SUFFIX), self.keys, self.functions, self.windows)
 
     def process(self, batch: Batch, emit: Emit) -> None:
         summary, codes, panes = self.summarise(batch)

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import acero
 
 from ..batch import Batch
 from ..errors import RecordError
@@ -36,6 +35,8 @@ class Filter(Operator):
         return np.fromiter(map(bool, call_rows(self.context.name, predicate, batch)), np.bool_, batch.num_rows)
 
     def _evaluate(self, expression: pc.Expression, batch: Batch) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        from pyarrow import acero  # loads pandas where there is one: only for flows that need it
+
         source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([batch.rows])))
         project = acero.Declaration("project", acero.ProjectNodeOptions([expression], ["keep"]), inputs=[source])
         try:

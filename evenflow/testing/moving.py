@@ -22,7 +22,10 @@ COMMON_KEYS = (*hash64(pa.array(range(10))).tolist(), *hash64(pa.array(list("abc
 
 
 def moving(most: int = 5, strategies: Sequence[str] = LIVE_STRATEGIES) -> Action:
-    """An action for `simulate(actions=(*ACTIONS, moving()))`: at most `most` migrations, each by one of `strategies`."""
+    """Something that happens besides `ACTIONS`: at most `most` migrations, each by one of `strategies`.
+
+    `simulate(flow, seed, actions=(*ACTIONS, moving()))`
+    """
 
     def move_state(world: World) -> Iterator[Choice]:
         core = world.coordinator.core

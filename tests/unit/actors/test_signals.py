@@ -23,7 +23,19 @@ from evenflow.engine.elements import (
 )
 from evenflow.engine.errors import ProtocolError
 
-EXAMPLES = [Watermark(MIN_TIME), Watermark(MAX_TIME), Watermark(0), LatencyMark(1), Barrier(3), End(), Marker(4), Giving(4), Request(4, 1), Answered(4, 1), Handed(4)]
+EXAMPLES = [
+    Watermark(MIN_TIME),
+    Watermark(MAX_TIME),
+    Watermark(0),
+    LatencyMark(1),
+    Barrier(3),
+    End(),
+    Marker(4),
+    Giving(4),
+    Request(4, 1),
+    Answered(4, 1),
+    Handed(4),
+]
 
 
 def test_every_element_but_a_batch_has_a_kind():
