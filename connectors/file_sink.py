@@ -68,9 +68,7 @@ class FileSink(Sink):
         if self._overwrite:
             self._empty(present)
         elif not self._append and any(not path.name.startswith(".") for path in present):
-            raise ConnectorError(
-                f"operator `{self.name}`: {self.folder} is not empty; choose another folder, or say {self.remedies}"
-            )
+            raise ConnectorError(f"operator `{self.name}`: {self.folder} is not empty; choose another folder, or say {self.remedies}")
 
     def writer(self, index: int, parallelism: int) -> FileWriter:
         return FileWriter(self, index)
