@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from typing import Any
@@ -298,13 +299,21 @@ def test_wait_gives_up_after_its_timeout_and_the_job_runs_on():
     job.wait(PATIENCE)
 
 
+def is_waiting(thread: threading.Thread) -> bool:
+    """Whether the thread is in `Job.wait`, where an interrupt finds the job's handle ready for it."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None and frame.f_code is not threading.Event.wait.__code__:
+        frame = frame.f_back
+    return frame is not None and frame.f_back is not None and frame.f_back.f_code is ef.Job.wait.__code__
+
+
 def test_interrupt_cancels_the_job_and_goes_on_as_itself():
     flow, sink = ef.Dataflow("f"), BrokenSink("")
     stream, _ = endless(flow)
     interrupt = threading.Event()
 
     def press_once(row: dict[str, Any]) -> None:
-        if not interrupt.is_set():
+        if not interrupt.is_set() and is_waiting(threading.main_thread()):
             interrupt.set()
             signal.raise_signal(signal.SIGINT)
 
