@@ -1,0 +1,180 @@
+"""Flows that simulated runs share: every operator with keyed state, and most of the others, over a few disordered rows."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pyarrow.compute as pc
+
+import evenflow as ef
+
+
+def disordered(rows: int = 48, *, seed: int = 5, keys: tuple[Any, ...] = ("a", "b", "c", "d", "e", None)) -> list[dict[str, Any]]:
+    """Rows that are up to half a second out of order; `lane` is a key that one source worker of 1, 2, 3 or 4 has for itself."""
+    random = Random(seed)
+    return [
+        {
+            "key": random.choice(keys),
+            "half": random.choice((True, False, None)),
+            "lane": i % 12,
+            "ts": 10_000 + i * 100 - random.randrange(500),
+            "value": random.choice((None, random.randrange(-1000, 1000))),
+            "price": random.randrange(8000) / 8,
+            "seq": i,
+        }
+        for i in range(rows)
+    ]
+
+
+def source(**options: Any) -> Any:
+    return ef.from_items(disordered(**options), event_time="ts", max_delay="500ms")
+
+
+def tumbling_windows() -> ef.Dataflow:
+    flow = ef.Dataflow("tumbling")
+    windows = flow.read(source()).key_by("key").window(ef.tumbling("1s"))
+    windows.aggregate(
+        n=ef.count(), known=ef.count("value"), total=ef.sum("value"), mean=ef.mean("price"), low=ef.min("value"), high=ef.max("price"),
+        first=ef.first("seq"), last=ef.last("value"),
+    ).write(ef.to_list([]))  # fmt: skip
+    return flow
+
+
+def sliding_windows() -> ef.Dataflow:
+    flow = ef.Dataflow("sliding")
+    rows = flow.read(ef.generate(total=40, keys=4, zipf=1.0, string_keys=True, event_rate=10.0, max_delay="700ms"))
+    rows.key_by("key").window(ef.sliding("2s", every="500ms")).aggregate(n=ef.count(), total=ef.sum("value")).write(ef.to_list([]))
+    return flow
+
+
+def windows_of_windows() -> ef.Dataflow:
+    flow = ef.Dataflow("twice")
+    small = flow.read(source()).key_by("key", "half").window(ef.tumbling("500ms")).aggregate(n=ef.count(), total=ef.sum("price"))
+    large = small.key_by("key").window(ef.sliding("3s", every="1s", offset="200ms"))
+    large.aggregate(n=ef.sum("n"), parts=ef.count(), most=ef.max("total")).write(ef.to_list([]))
+    return flow
+
+
+def running_updates() -> ef.Dataflow:
+    flow = ef.Dataflow("updates")
+    rows = flow.read(source()).key_by("key")
+    counts = rows.aggregate(n=ef.count(), known=ef.count("value"), low=ef.min("value"), high=ef.max("value"), total=ef.sum("value"))
+    counts.write(ef.to_list([]))
+    return flow
+
+
+def running_finals() -> ef.Dataflow:
+    flow = ef.Dataflow("finals")
+    totals = flow.read(source()).key_by("half", "key").aggregate(emit="final", n=ef.count(), mean=ef.mean("value"), last=ef.last("seq"))
+    totals.key_by("half").aggregate(emit="final", n=ef.sum("n"), keys=ef.approx_distinct("key")).write(ef.to_list([], name="halves"))
+    totals.write(ef.to_list([], name="totals"))
+    return flow
+
+
+def stateful_map_in_order() -> ef.Dataflow:
+    def running(state: Any, row: dict[str, Any]) -> Any:
+        seen, total = state if state is not None else (0, 0.0)
+        if row["seq"] < seen:
+            raise ValueError(f"{row['seq']} came behind {seen}")
+        total += row["price"]
+        forgets = row["seq"] % 5 == 4
+        return None if forgets else (row["seq"], total), {"seq": row["seq"], "total": total}
+
+    flow = ef.Dataflow("running")
+    flow.read(source()).key_by("lane").stateful_map(running).write(ef.to_list([]))
+    return flow
+
+
+def stateful_map_columns() -> ef.Dataflow:
+    def running(state: dict[str, Any], rows: Any) -> Any:
+        count, total = rows.running_count(state["n"]), rows.running_sum("price", state["total"])
+        return {"n": rows.last(count), "total": rows.last(total)}, rows.where(rows["seq"] % 3 != 0, n=count, total=total)
+
+    flow = ef.Dataflow("columns")
+    rows, state = flow.read(source()).key_by("lane"), {"n": "int64", "total": "float64"}
+    rows.stateful_map_columns(running, state=state, columns=("lane", "seq", "price")).write(ef.to_list([]))
+    return flow
+
+
+def union_and_branches() -> ef.Dataflow:
+    flow = ef.Dataflow("branches")
+    left = flow.read(source()).named("left").select("key", "value", "seq")
+    right = flow.read(source(rows=20, seed=6)).named("right").parallelism(1).select("key", "value", "seq")
+    types = {"key": "string", "value": "int64", "seq": "int64"}
+    both = left.union(right.map(lambda row: {**row, "seq": row["seq"] + 1000}, schema=types), left.filter(pc.field("value") > 0))
+    both.filter(lambda row: row["seq"] % 2 == 0).rename(seq="place").drop("value").write(ef.to_list([], name="even"))
+    both.key_by("key").aggregate(n=ef.count(), total=ef.sum("value"), emit="final").write(ef.to_list([], name="totals"))
+    words = both.flat_map(lambda row: [{"n": row["seq"], "part": i} for i in range(row["seq"] % 3)])
+    words.write(ef.to_list([], name="parts"))
+    words.key_by("part").aggregate(n=ef.count()).write(ef.to_list([], name="part_counts"))
+    return flow
+
+
+def many_widths() -> ef.Dataflow:
+    flow = ef.Dataflow("widths")
+    rows = flow.read(source()).parallelism(3).map(lambda row: row | {"twice": row["seq"] * 2}).parallelism(1)
+    doubled = rows.map_batches(lambda batch: batch.append_column("thrice", pc.multiply(batch["seq"], 3))).parallelism(4)
+    keyed = doubled.key_by(lambda row: row["key"] and row["key"].upper(), column="upper")
+    keyed.window(ef.tumbling("2s")).aggregate(n=ef.count(), high=ef.max("thrice")).parallelism(2).write(ef.to_list([], name="windows"))
+    doubled.select("twice", "thrice").write(ef.to_list([], name="rows"))
+    return flow
+
+
+class Longest(ef.Aggregate):
+    """The largest price and its sequence number, as text."""
+
+    output_type = "string"
+
+    def create(self) -> Any:
+        return (-1.0, -1)
+
+    def add(self, accumulator: Any, row: dict[str, Any]) -> Any:
+        return max(tuple(accumulator), (row["price"], row["seq"]))
+
+    def merge(self, a: Any, b: Any) -> Any:
+        return max(tuple(a), tuple(b))
+
+    def finish(self, accumulator: Any) -> str:
+        return f"{accumulator[0]} at {accumulator[1]}"
+
+
+def own_aggregates_and_sketches() -> ef.Dataflow:
+    flow = ef.Dataflow("own")
+    keyed = flow.read(source()).key_by("key")
+    keyed.window(ef.tumbling("2s")).aggregate(best=Longest(), distinct=ef.approx_distinct("seq"), q=ef.approx_quantile("price", 0.5)).write(
+        ef.to_list([], name="windows")
+    )
+    keyed.aggregate(best=Longest(), emit="final").write(ef.to_list([], name="all"))
+    return flow
+
+
+def null_keys_made_by_a_map() -> ef.Dataflow:
+    """A worker may see only nulls for long, and then doesn't know the key's type."""
+    flow = ef.Dataflow("nulls")
+
+    def forget(row: dict[str, Any]) -> dict[str, Any]:
+        early = row["seq"] <= 30
+        return {"key": None if early else row["key"], "half": row["half"] if early else None, "seq": row["seq"]}
+
+    rows = flow.read(source()).map(forget)
+    rows.key_by("key").aggregate(n=ef.count(), emit="final").write(ef.to_list([], name="totals"))
+    rows.key_by("key").aggregate(n=ef.count()).write(ef.to_list([], name="updates"))
+    rows.key_by("half", "key").aggregate(n=ef.count(), emit="final").write(ef.to_list([], name="pairs"))
+    windows = rows.key_by("key").window(ef.sliding("2s", every="1s"))
+    windows.aggregate(n=ef.count(), last=ef.max("seq")).write(ef.to_list([], name="windows"))
+    return flow
+
+
+def no_rows() -> ef.Dataflow:
+    flow = ef.Dataflow("empty")
+    rows = flow.read(ef.from_items([]))
+    rows.key_by("item").aggregate(n=ef.count(), emit="final").write(ef.to_list([], name="final"))
+    rows.map(lambda row: row).union(rows).write(ef.to_list([], name="rows"))
+    return flow
+
+
+FLOWS = (
+    tumbling_windows, sliding_windows, windows_of_windows, running_updates, running_finals, stateful_map_in_order, stateful_map_columns,
+    union_and_branches, many_widths, own_aggregates_and_sketches, null_keys_made_by_a_map, no_rows,
+)  # fmt: skip
