@@ -8,6 +8,8 @@ from .comparison import Difference
 from .record import Case, Run, Verdict
 from .statistics import spread
 
+MOST_VALUES = 12
+
 
 def markdown(run: Run) -> str:
     """The whole run: cases, verdicts, checks, conditions, what was not measured."""
@@ -27,8 +29,9 @@ def markdown(run: Run) -> str:
 
 
 def case_row(case: Case) -> tuple[str, str, str, str]:
-    """Name, median with unit, spread, every iteration."""
-    each = ", ".join(number(value) for value in case.values)
+    """Name, median with unit, spread, every iteration if they are few."""
+    few = len(case.values) <= MOST_VALUES
+    each = ", ".join(number(value) for value in case.values) if few else f"{len(case.values)} values, in the JSON"
     return case.name, f"{number(case.median)} {case.unit}", f"{spread(case.values):.0%}", each
 
 

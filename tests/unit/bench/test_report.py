@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from evenflow.bench.comparison import compare_case
 from evenflow.bench.record import Case, Run, Verdict
-from evenflow.bench.report import difference_row, markdown, number, verdict_row
+from evenflow.bench.report import case_row, difference_row, markdown, number, verdict_row
 
 RUN = Run(
     "throughput", "2026-01-01T00:00:00+00:00", {"cores": 2}, {"ray": "2.50"}, "abc", {"rows": 10},
@@ -32,6 +32,10 @@ RUN = Run(
 )
 def test_report_has_what_a_reader_needs_to_trust_it(line):
     assert line in markdown(RUN).splitlines()
+
+
+def test_many_iterations_are_counted():
+    assert case_row(Case("rss", "MiB", "lower", (5.0,) * 100)) == ("rss", "5 MiB", "0%", "100 values, in the JSON")
 
 
 def test_a_lower_target_is_met_by_less():
