@@ -45,7 +45,7 @@ class GroupLoad(NamedTuple):
 class KeyLoad(NamedTuple):
     """A hot key. Its load is part of its group's load, and its state of its group's state, wherever it is processed.
 
-    `worker`: where the key is if it has a route of its own; None if it is where its group is.
+    `worker`: where the key is if it has a route of its own; None, or the group's worker, if it goes with its group.
     """
 
     key: Hashable

@@ -16,7 +16,7 @@ True
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -130,17 +130,18 @@ class Trigger:
                 self._moved.keys[move.key] = _Moved(move.target, key_loads[move.key], self._window)
 
     def _resting(self, snapshot: LoadSnapshot) -> tuple[frozenset[int], frozenset[Hashable]]:
-        """Groups and keys that moved of late and whose load hasn't shifted since."""
+        """Groups and keys that moved of late, are where they went, and whose load hasn't shifted since."""
         moved = self._moved
         oldest = self._window - self._settings.rest
         moved.groups = {group: entry for group, entry in moved.groups.items() if entry.window > oldest}
         moved.keys = {key: entry for key, entry in moved.keys.items() if entry.window > oldest}
-        groups = (g.group for g in snapshot.key_groups if g.group in moved.groups and not self._shifted(moved.groups[g.group], g.load))
-        keys = (k.key for k in snapshot.hot_keys if k.key in moved.keys and not self._shifted(moved.keys[k.key], k.load))
-        return frozenset(groups), frozenset(keys)
+        groups = frozenset(g.group for g in snapshot.key_groups if self._rests(moved.groups.get(g.group), g.worker, g.load))
+        keys = zip(snapshot.hot_keys, snapshot.key_workers.tolist(), strict=True)
+        return groups, frozenset(k.key for k, worker in keys if self._rests(moved.keys.get(k.key), worker, k.load))
 
-    def _shifted(self, moved: _Moved, load: float) -> bool:
-        return load > moved.load * self._settings.shift or load * self._settings.shift < moved.load
+    def _rests(self, moved: _Moved | None, worker: int, load: float) -> bool:
+        shift = self._settings.shift
+        return moved is not None and moved.target == worker and moved.load / shift <= load <= moved.load * shift
 
     def _expected(self, snapshot: LoadSnapshot) -> LoadSnapshot:
         """The window as if the last plan were carried out: what moved counts at its new worker, with its old load at least.
@@ -168,7 +169,7 @@ class Trigger:
         return moved if moved is not None and moved.window == self._acted else None
 
 
-def mean_of(snapshots: deque[LoadSnapshot]) -> LoadSnapshot:
+def mean_of(snapshots: Sequence[LoadSnapshot]) -> LoadSnapshot:
     """The last snapshot with the mean loads of all; what is missing in one had no load then."""
     last, loads, keys = snapshots[-1], np.zeros(MAX_GROUPS), dict[Hashable, float]()
     for snapshot in snapshots:

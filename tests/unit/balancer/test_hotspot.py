@@ -38,7 +38,7 @@ def carried_out(snapshot: LoadSnapshot, plan: BalancePlan) -> LoadSnapshot:
     to_group = {move.group: move for move in plan.moves if move.group is not None}
     to_key = {move.key: move for move in plan.moves if move.group is None}
     assert len(to_group) + len(to_key) == len(plan.moves), "each group and each key at most once"
-    groups = []
+    groups, homes = [], {group.group: group.worker for group in snapshot.key_groups}
     for group in snapshot.key_groups:
         move = to_group.get(group.group)
         assert move is None or (move.source == group.worker != move.target)
@@ -47,7 +47,8 @@ def carried_out(snapshot: LoadSnapshot, plan: BalancePlan) -> LoadSnapshot:
     for key, now in zip(snapshot.hot_keys, snapshot.key_workers.tolist(), strict=True):
         move = to_key.get(key.key)
         assert move is None or move.source == now
-        keys.append(key if move is None else key._replace(worker=move.target))
+        routed = now != homes[key.group]
+        keys.append(key._replace(worker=move.target if move is not None else now if routed else None))
     return LoadSnapshot(snapshot.workers, groups, keys)
 
 

@@ -1,0 +1,85 @@
+"""`evenflow plan balance`: from a file to a plan, without a cluster."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+
+from evenflow.balancer.policies import POLICIES
+from evenflow.cli import main
+
+SNAPSHOT = {
+    "workers": 4,
+    "key_groups": [
+        {"group": 0, "worker": 1, "load": 0.13, "state_bytes": 4096},
+        {"group": 2, "worker": 0, "load": 0.12, "state_bytes": 4096},
+        {"group": 3, "worker": 2, "load": 0.12, "state_bytes": 4096},
+        {"group": 4, "worker": 3, "load": 0.13, "state_bytes": 4096},
+        {"group": 5, "worker": 1, "load": 0.5, "state_bytes": 4096},
+    ],
+    "hot_keys": [{"key": "JFK", "group": 5, "load": 0.3, "state_bytes": 64}],
+}
+
+
+@pytest.fixture
+def snapshot(tmp_path):
+    path = tmp_path / "load.json"
+    path.write_text(json.dumps(SNAPSHOT))
+    return str(path)
+
+
+def plan(capsys, *words: str) -> dict:
+    assert main(["plan", "balance", *words]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_it_prints_the_plan_as_json(snapshot, capsys):
+    shown = plan(capsys, "--policy", "hotspot", "--snapshot", snapshot)
+    assert list(shown) == ["moves", "imbalance_before", "imbalance_after", "floor", "state_bytes", "reason"]
+    assert shown["imbalance_before"] == pytest.approx(2.52)
+    assert shown["imbalance_after"] == pytest.approx(1.2)
+    assert shown["floor"] == pytest.approx(1.2)
+    assert {"key": "JFK", "source": 1, "target": 0} in shown["moves"]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_plans(policy, snapshot, capsys):
+    assert plan(capsys, "--policy", policy, "--snapshot", snapshot)["reason"]
+
+
+def test_hotspot_is_the_default(snapshot, capsys):
+    assert plan(capsys, "--snapshot", snapshot) == plan(capsys, "--policy", "hotspot", "--snapshot", snapshot)
+
+
+def test_limits_are_heeded(snapshot, capsys):
+    assert plan(capsys, "--snapshot", snapshot, "--tolerance", "3")["moves"] == []
+    assert plan(capsys, "--snapshot", snapshot, "--max-bytes", "100")["state_bytes"] <= 100
+
+
+def test_a_snapshot_comes_from_standard_input_too(snapshot, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(SNAPSHOT)))
+    assert plan(capsys, "--snapshot", "-") == plan(capsys, "--snapshot", snapshot)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--policy", "best"], "'best' is not a balancer"),
+        (["--tolerance", "0.5"], "tolerance is 0.5"),
+        (["--snapshot", "/nowhere/load.json"], "the load snapshot /nowhere/load.json can't be read"),
+    ],
+)
+def test_a_mistake_is_one_line_and_code_1(words, message, snapshot, capsys):
+    assert main(["plan", "balance", "--snapshot", snapshot, *words]) == 1
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_it_needs_neither_ray_nor_spark(snapshot):
+    code = "import sys; from evenflow.cli import main; main(sys.argv[1:]); print(sorted({'ray', 'pyspark', 'zmq'} & set(sys.modules)))"
+    words = [sys.executable, "-c", code, "plan", "balance", "--snapshot", snapshot]
+    shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert shown.splitlines()[1] == "[]"
