@@ -17,7 +17,7 @@ from .conditions import RESULTS, save
 from .data import default_cache, make
 from .plots import plot
 from .record import Run
-from .report import case_row, difference_row, verdict_row
+from .report import case_row, difference_row, notes, verdict_row
 
 ROWS = 10_000_000
 
@@ -78,8 +78,8 @@ def show(finished: Run, path: Path) -> None:
     console = Console()
     _print(console, ("case", "median", "spread", "iterations"), [case_row(case) for case in finished.cases])
     if finished.verdicts:
-        _print(console, ("target", "asked for", "measured", ""), [verdict_row(verdict) for verdict in finished.verdicts])
-    for line in finished.checks:
+        _print(console, ("target", "asked for", "measured", ""), [verdict_row(verdict, finished) for verdict in finished.verdicts])
+    for line in notes(finished):
         console.print(line, highlight=False)
     console.print(f"{path} (and .md)", highlight=False)
 

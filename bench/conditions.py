@@ -13,8 +13,6 @@ from .record import Case, Run, Verdict
 from .report import markdown
 
 RESULTS = Path(__file__).parent / "results"
-BUSY = 0.1
-"""A machine that others use more than this while nothing of ours runs disturbs the measurement; the report says so."""
 
 
 def record(
@@ -29,11 +27,10 @@ def record(
 ) -> Run:
     """A run that ends now, on this machine."""
     busy = [float(d["busy_before"]) for case in cases for d in case.details if "busy_before" in d]
-    disturbed = [f"other programs used up to {max(busy):.0%} of the machine before measurements"] if busy and max(busy) > BUSY else []
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return Run(
         benchmark, now, machine.describe(), machine.versions(), machine.commit(), dict(arguments), tuple(cases), tuple(verdicts),
-        (*checks, *disturbed), tuple(not_measured), dict(series or {}),
+        tuple(checks), tuple(not_measured), dict(series or {}), max(busy, default=0.0),
     )  # fmt: skip
 
 

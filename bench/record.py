@@ -11,6 +11,9 @@ from typing import Any, Literal
 
 from ..engine.errors import ConnectorError
 
+BUSY = 0.1
+"""The share of the machine that others may use without disturbing a measurement."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -48,7 +51,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """`started`: ISO 8601, UTC."""
+    """`started`: ISO 8601, UTC. `busy`: the largest share of the machine that other programs used right before a measurement."""
 
     benchmark: str
     started: str
@@ -61,6 +64,12 @@ class Run:
     checks: tuple[str, ...] = ()
     not_measured: tuple[str, ...] = ()
     series: Mapping[str, Any] = field(default_factory=dict)
+    busy: float = 0.0
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether others used so much of the machine that the verdicts may come from that."""
+        return self.busy > BUSY
 
     def case(self, name: str) -> Case | None:
         """The case of that name, None if it was not run."""

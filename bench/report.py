@@ -20,8 +20,8 @@ def markdown(run: Run) -> str:
         table(("case", "median", "spread", "iterations"), [case_row(case) for case in run.cases]),
     ]
     if run.verdicts:
-        parts.append(table(("target", "asked for", "measured", ""), [verdict_row(v) for v in run.verdicts]))
-    parts += [f"- {line}" for line in run.checks]
+        parts.append(table(("target", "asked for", "measured", ""), [verdict_row(v, run) for v in run.verdicts]))
+    parts += [f"- {line}" for line in notes(run)]
     parts.append(f"Machine: {machine}.\nVersions: {versions}.\nArguments: {', '.join(f'{k}={v}' for k, v in run.arguments.items())}.")
     if run.not_measured:
         parts.append("Not measured:\n\n" + "\n".join(f"- {line}" for line in run.not_measured))
@@ -35,10 +35,21 @@ def case_row(case: Case) -> tuple[str, str, str, str]:
     return case.name, f"{number(case.median)} {case.unit}", f"{spread(case.values):.0%}", each
 
 
-def verdict_row(verdict: Verdict) -> tuple[str, str, str, str]:
+def notes(run: Run) -> list[str]:
+    """What was checked, and what disturbed the measurement."""
+    disturbed = [f"other programs used up to {run.busy:.0%} of the machine: repeat it alone before believing it"] if run.disturbed else []
+    return [*run.checks, *disturbed]
+
+
+def verdict_row(verdict: Verdict, run: Run) -> tuple[str, str, str, str]:
     """Claim, target, measured, whether it is met."""
     sign = ">=" if verdict.better == "higher" else "<="
-    return verdict.claim, f"{sign} {number(verdict.target)}", number(verdict.measured), "met" if verdict.met else "missed"
+    return (
+        verdict.claim,
+        f"{sign} {number(verdict.target)}",
+        number(verdict.measured),
+        f"{'met' if verdict.met else 'missed'}{', disturbed' if run.disturbed else ''}",
+    )
 
 
 def difference_row(difference: Difference) -> tuple[str, str, str, str, str]:

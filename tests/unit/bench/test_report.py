@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,7 +41,13 @@ def test_many_iterations_are_counted():
 
 
 def test_a_lower_target_is_met_by_less():
-    assert verdict_row(Verdict("p99", 14.0, 15.0, "lower")) == ("p99", "<= 15", "14", "met")
+    assert verdict_row(Verdict("p99", 14.0, 15.0, "lower"), RUN) == ("p99", "<= 15", "14", "met")
+
+
+def test_a_busy_machine_is_said_beside_every_verdict():
+    busy = replace(RUN, busy=0.4)
+    assert verdict_row(RUN.verdicts[0], busy)[-1] == "missed, disturbed"
+    assert "- other programs used up to 40% of the machine: repeat it alone before believing it" in markdown(busy).splitlines()
 
 
 def test_comparison_states_the_noise():
