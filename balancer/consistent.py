@@ -21,7 +21,7 @@ from .ring import group_points, worker_points
 from .snapshot import LoadSnapshot, Workers
 
 EPSILON = 0.25
-"""How far over the mean a worker may be: 1 + 1 / EPSILON**2 workers at most are asked for a group on average."""
+"""How far over the mean a worker may be; of the order of 1 / EPSILON**2 workers are asked for a group, by the paper."""
 
 POINTS_EACH = 32
 """Points of a worker on the ring: what it takes over comes from that many others."""
