@@ -95,7 +95,7 @@ def test_workers_run_at_normal_priority_and_load_nothing_heavy(job):
         import os
         import sys
 
-        return os.nice(0), {"pyspark", "matplotlib", "duckdb", "pandas"} & set(sys.modules)
+        return os.nice(0), {"pyspark", "matplotlib", "duckdb"} & set(sys.modules)
 
     for worker in WORKERS:
         handle = ray.get_actor(f"delays/{worker}", namespace=NAMESPACE)
