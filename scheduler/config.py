@@ -28,7 +28,7 @@ class JobConfig:
     parallelism: int = 1
     checkpoint_interval: Duration | None = "10s"
     batch_rows: int = 32_768
-    source_rows: int = 65_536
+    source_rows: int = 131_072
     linger: Duration = "5ms"
     key_groups: int = 1024
     credit_batches: int = 16

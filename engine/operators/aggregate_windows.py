@@ -65,7 +65,7 @@ class AggregateWindows(KeyedOperator):
         if panes is None:
             raise ValueError("a summary for windows came without panes")
         self._note(summary, panes)
-        late = np.array([pane for pane in np.unique(panes).tolist() if self.windows.last_end(pane) <= self.watermark], np.int64)
+        late = np.array([pane for pane in distinct(panes) if self.windows.last_end(pane) <= self.watermark], np.int64)
         if len(late):
             rows = np.isin(panes, late)
             self._late(batch, summary, codes, rows, emit)
@@ -107,10 +107,10 @@ class AggregateWindows(KeyedOperator):
         self.note_load(keys.columns, counts)
 
     def _append(self, summary: Summary, panes: npt.NDArray[np.int64]) -> None:
-        for pane in np.unique(panes).tolist():
-            where = np.flatnonzero(panes == pane)
-            rows = summary if len(where) == len(summary) else summary.take(where)
-            self.panes.setdefault(pane, Pane()).append(rows, self.summariser)
+        starts = distinct(panes)
+        for start in starts:
+            rows = summary if len(starts) == 1 else summary.take(np.flatnonzero(panes == start))
+            self.panes.setdefault(start, Pane()).append(rows, self.summariser)
 
     def _late(self, batch: Batch, summary: Summary, codes: npt.NDArray[Any] | None, rows: npt.NDArray[np.bool_], emit: Emit) -> None:
         self.late_records += int(summary.rows[rows].sum())
@@ -140,6 +140,12 @@ class AggregateWindows(KeyedOperator):
         columns = [*summary.keys, *bounds, *self.summariser.results(summary)]
         rows = pa.RecordBatch.from_arrays(columns, names=[*self.keys, "window_start", "window_end", *self.functions])
         emit(Batch(rows, np.full(n, end - 1, np.int64)))
+
+
+def distinct(panes: npt.NDArray[np.int64]) -> list[int]:
+    """The different panes, rising; most summaries have one."""
+    first = panes[0]
+    return [int(first)] if (panes == first).all() else [int(pane) for pane in np.unique(panes)]
 
 
 class _DepartingPanes(Departing):
