@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import Any
 
+import pyarrow as pa
 import ray
 
 from ..engine.duration import seconds
@@ -48,6 +49,7 @@ class Worker:
 
     def deploy(self, spec: TaskSpec, config: JobConfig, *, across_nodes: bool) -> Address:
         """Bind the sockets, to more than loopback only if the job has workers on other nodes; returns where this worker can be reached."""
+        pa.array([0]).dictionary_encode()  # the first of its kind in a process takes Arrow a quarter of a second where pandas is installed
         self._spec, self._config = spec, config
         self._state_channels = frozenset(peer.incoming for peer in spec.peers)
         sweep_stale_folders()

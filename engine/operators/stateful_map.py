@@ -6,7 +6,7 @@ This is the loop where a user's Python runs once a record: everything around the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -56,10 +56,10 @@ class StatefulMap(KeyedOperator):
         get = states.get
         results: list[Any] = []
         places: list[int] = []
-        keys = key_values(self.key_columns(batch.rows))
+        keys = chain.from_iterable(key_values(self.key_columns(piece.rows)) for piece in batch.pieces())
         place, key, before, forgotten = 0, None, len(states), 0
         try:
-            for place, key, row in zip(range(len(keys)), keys, batch.to_rows(), strict=True):
+            for place, key, row in zip(range(batch.num_rows), keys, batch.iterate_rows(), strict=True):
                 state, result = function(get(key), row)
                 if state is None:
                     forgotten += states.pop(key, None) is not None

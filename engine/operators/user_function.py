@@ -11,11 +11,10 @@ from ..errors import EvenflowError, RecordError
 
 def call_rows(operator: str, function: Callable[[dict[str, Any]], Any], batch: Batch) -> list[Any]:
     """`function` of every row, in order. Raises RecordError with the row for which it raised."""
-    rows = batch.to_rows()
     results: list[Any] = []
     append = results.append
     try:
-        for row in rows:
+        for row in batch.iterate_rows():
             append(function(row))
     except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
         refuse(operator, function, error, record=batch.slice(len(results), 1).to_rows()[0])
