@@ -119,6 +119,14 @@ class Handovers:
         """Whether state is still to come."""
         return bool(self._incoming)
 
+    def unfinished(self) -> list[str]:
+        """What is under way, in words; nothing once every step that has begun is over."""
+        return [
+            *(f"gives keys to worker {o.move.target} in step {o.version}" for o in self._outgoing),
+            *(f"takes keys from worker {source} in step {i.version}" for source, i in self._incoming.items()),
+            *([f"waits for markers of step {self._version}"] if self._version is not None else []),
+        ]
+
     def marker(self, channel: int, version: int) -> None:
         """The marker of step `version` has come on an input."""
         if version != self._version:
@@ -258,7 +266,8 @@ class Handovers:
         for number in np.unique(by_row).tolist():
             if number >= 0:
                 incoming.aside.setdefault(number, []).append(rows.take(np.flatnonzero(by_row == number)))
-        return by_row < 0
+        here: np.ndarray[Any, np.dtype[np.bool_]] = by_row < 0
+        return here
 
     def _ask(self, source: int, incoming: _Incoming, columns: list[pa.Array]) -> None:
         channel = self._peers[source].outgoing

@@ -250,9 +250,7 @@ class JobCore:
         if not migration.complete or not (migration.switched | self._finished).issuperset(migration.feeders):
             return None
         step = migration.step
-        self.migrations.tables[migration.stage] = self.migrations.tables[migration.stage].after(step.moves)
-        migration.in_step = False
-        migration.done += 1
+        self.migrations.end_step(migration)
         return [Tell(worker, Resume()) for worker in sorted(feeding)] if step.pause else []
 
     def _end_migration(self, migration: Migration, state: MigrationState, now: float) -> list[Effect]:
@@ -261,8 +259,9 @@ class JobCore:
 
     def _finish(self, now: float) -> list[Effect]:
         if (current := self.migrations.current) is not None:
-            done = current.done + (current.in_step and current.complete) == len(current.steps)
-            self._end_migration(current, MigrationState.DONE if done else MigrationState.ENDED_EARLY, now)
+            if current.in_step and current.complete:
+                self.migrations.end_step(current)
+            self._end_migration(current, MigrationState.DONE if current.done == len(current.steps) else MigrationState.ENDED_EARLY, now)
         _collect(self._committables, self._later)
         self._later = {}
         self._last += 1

@@ -8,11 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from ..balancer.plan import BalancePlan
 from ..engine.handover import Arrived
 from ..engine.handover_step import HandoverStep
 from ..engine.routing import RoutingTable
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 class MigrationState(StrEnum):
@@ -29,7 +33,7 @@ class MigrationReport:
     """What `job.migrations()` shows: groups and keys that got another worker, keys whose state moved, its bytes, seconds it took.
 
     `plan` is what the balancer wanted, None for a migration by hand; `latency_ms` p50 and p99 at the sinks while it went on, None if there
-    was no latency mark in that time.
+    was no latency mark in that time. `print` shows it as a table.
     """
 
     number: int
@@ -46,6 +50,16 @@ class MigrationReport:
     state_bytes: int
     seconds: float | None
     latency_ms: tuple[float, float] | None = None
+
+    def __rich__(self) -> RenderableType:
+        from .tables import migration_table
+
+        return migration_table(self)
+
+    def __str__(self) -> str:
+        from .tables import as_text
+
+        return as_text(self)
 
 
 @dataclass(slots=True)
@@ -138,6 +152,12 @@ class Migrations:
         migration = Migration(len(self.history), stage, strategy, reason, tuple(numbered), feeders, members, plan)
         self.history.append(migration)
         return migration
+
+    def end_step(self, migration: Migration) -> None:
+        """The step under way is over: from here on its table holds."""
+        self.tables[migration.stage] = self.tables[migration.stage].after(migration.step.moves)
+        migration.in_step = False
+        migration.done += 1
 
     @property
     def current(self) -> Migration | None:

@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from ..balancer.strategies import STRATEGIES, plan_steps
 from ..engine.handover_step import HandoverStep
+from ..engine.plan import Stage
 from ..engine.routing import RoutingTable
 from ..scheduler.job import JobState
 from ..state.hashing import hash64
-from .actions import COORDINATOR, Action, Choice, World
+from .actions import ACTIONS, COORDINATOR, Action, Choice, World, poll
 
 LIVE_STRATEGIES = tuple(name for name in STRATEGIES if name != "restart")
 """The strategies that need no restart of the job."""
@@ -20,37 +21,48 @@ LIVE_STRATEGIES = tuple(name for name in STRATEGIES if name != "restart")
 COMMON_KEYS = (*hash64(pa.array(range(10))).tolist(), *hash64(pa.array(list("abcdefghij"))).tolist())
 """Hashes of keys that tests like to use, to be given routes of their own."""
 
+READINESS, WHILE_MOVING = 0.2, (0.03, 0.1, 0.4)
+"""Shares of the moments at which a source may be polled: a stream of a few rows would end before a move otherwise."""
 
-def moving(most: int = 5, strategies: Sequence[str] = LIVE_STRATEGIES) -> Action:
-    """Something that happens besides `ACTIONS`: at most `most` migrations, each by one of `strategies`.
 
-    `simulate(flow, seed, actions=(*ACTIONS, moving()))`
+def with_moves(most: int = 5, strategies: Sequence[str] = LIVE_STRATEGIES) -> tuple[Action, ...]:
+    """`ACTIONS`, and at most `most` migrations in mid-stream, each by one of `strategies`; sources read more slowly meanwhile.
+
+    `check(make_flow, seeds, actions=with_moves())`
     """
 
     def move_state(world: World) -> Iterator[Choice]:
         core = world.coordinator.core
         migrations = core.migrations
         if core.state is JobState.RUNNING and migrations.current is None and len(migrations.history) < most:
-            yield Choice(COORDINATOR, "migrate", _migrate, (world, strategies))
+            stages = [stage for stage in core.plan.stages if _may_move(world, stage)]
+            if stages:
+                yield Choice(COORDINATOR, "migrate", migrate, (world, stages, strategies))
 
-    return move_state
+    return *(action for action in ACTIONS if action is not poll), poll_slowly, move_state
+
+
+def poll_slowly(world: World) -> Iterator[Choice]:
+    """As `poll`, but sources are often not ready, and while state moves they seldom are."""
+    migrations = world.coordinator.core.migrations
+    readiness = READINESS if migrations.current is None else WHILE_MOVING[len(migrations.history) % len(WHILE_MOVING)]
+    if world.random.random() < readiness:
+        yield from poll(world)
 
 
 def random_target(random: Random, table: RoutingTable, workers: int) -> RoutingTable:
     """A table near or far from `table`, with routes of their own for a few keys."""
     groups = table.groups.copy()
-    for group in random.sample(range(len(groups)), random.randint(1, len(groups))):
+    for group in random.sample(range(len(groups)), random.choice((3, len(groups) // 2, len(groups)))):
         groups[group] = random.randrange(workers)
     keys = {key: worker for key, worker in table.keys.items() if random.random() < 0.5}
     keys |= {random.choice(COMMON_KEYS): random.randrange(workers) for _ in range(random.choice((0, 0, 3)))}
     return RoutingTable(groups, keys)
 
 
-def _migrate(world: World, strategies: Sequence[str]) -> None:
+def migrate(world: World, stages: Sequence[Stage], strategies: Sequence[str]) -> None:
+    """Begin a migration of one of `stages` by one of `strategies` to a table drawn at random."""
     core, random = world.coordinator.core, world.random
-    stages = [s for s in core.plan.stages if s.is_keyed and s.parallelism > 1]
-    if not stages:
-        return
     stage = random.choice(stages)
     table = core.migrations.tables[stage.name]
     target = random_target(random, table, stage.parallelism)
@@ -58,3 +70,9 @@ def _migrate(world: World, strategies: Sequence[str]) -> None:
     steps = [HandoverStep(0, step.moves, step.lazy, step.pause) for step in plan_steps(strategy, table, target)]
     _, effects = core.migrate(stage, strategy, steps, "drawn at random", world.now)
     world.coordinator.carry_out(effects)
+
+
+def _may_move(world: World, stage: Stage) -> bool:
+    """Whether there is keyed state of the stage, and another worker for it."""
+    workers = [world.workers[f"{stage.name}-{index}"] for index in range(stage.parallelism)]
+    return stage.is_keyed and len(workers) > 1 and any(worker.task.rows_in for worker in workers)

@@ -155,7 +155,10 @@ class _Simulation:
         return "\n  ".join([f"the job `{core.name}`, {core.state.value}, {what}", *lines])
 
     def _check_leftovers(self) -> None:
-        left = [f"{name} {what}" for name, worker in self.world.workers.items() for what in worker.leftovers()]
+        workers, tables = self.world.workers, self.world.coordinator.core.migrations.tables
+        left = [f"{name} {what}" for name, worker in workers.items() for what in worker.leftovers()]
+        placed = [(name, worker, tables[worker.spec.stage]) for name, worker in workers.items() if worker.spec.stage in tables]
+        left += [f"{name} has state of keys that belong to another worker" for name, worker, table in placed if worker.misplaced(table)]
         if left:
             raise SimulationError("\n  ".join(["the job has finished, but:", *left]))
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from ..engine.elements import Answered, Giving, Handed
 from ..engine.errors import EvenflowError
 from ..engine.exchange import Sent
 from ..engine.handover import Arrived
 from ..engine.operators.aggregate_windows import AggregateWindows
+from ..engine.operators.keyed import KeyedOperator
 from ..engine.operators.read import Read
+from ..engine.routing import Move, RoutingTable
 from ..engine.source import SourceReader
 from ..engine.task import Consumed, Effect, Finished, Latency, Prepared, Switched, TaskCore, TaskSpec
 from ..scheduler.messages import Announce, Announced, BeginCheckpoint, Command, Failed, Resume, Shutdown, StopSource, Switch
@@ -144,7 +149,19 @@ class Worker:
             *([f"holds back {held} elements"] if held else []),
             *(f"has panes in `{name}`" for name in panes),
             *(f"has {len(c.elements)} elements from {c.spec.sender} before it" for c in self.inputs.values() if c.elements),
+            *(self.task.handovers.unfinished() if self.task.handovers is not None else []),
+            *(f"has not taken the state that {c.spec.sender} gave" for c in self.state_inputs.values() if _brings_state(c)),
         ]
+
+    def misplaced(self, table: RoutingTable) -> bool:
+        """Whether it holds state of a key that belongs to another worker by the table that its operator has come to; takes it away."""
+        operator, index = self.task.operators[0], self.spec.index
+        if not isinstance(operator, KeyedOperator):
+            return False
+        groups = tuple(np.flatnonzero(table.groups != index).tolist())
+        here = tuple(key for key, worker in table.keys.items() if worker == index)
+        away = tuple(key for key, worker in table.keys.items() if worker != index)
+        return operator.depart(Move(index, index, groups, away, here)).some(1) is not None
 
     def _carry_out(self, effects: Sequence[Effect]) -> None:
         for effect in effects:
@@ -159,3 +176,8 @@ class Worker:
     def _fail(self, error: EvenflowError) -> None:
         self.over = True
         self.reports.post(Failed(error))
+
+
+def _brings_state(channel: Channel) -> bool:
+    """Whether state is under way; a request that comes when everything has been given, and the keys behind it, may stay."""
+    return any(isinstance(element, (Giving, Answered, Handed)) for element in channel.elements)

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 import evenflow as ef
+from evenflow.testing import in_order
 
 
 def disordered(rows: int = 48, *, seed: int = 5, keys: tuple[Any, ...] = ("a", "b", "c", "d", "e", None)) -> list[dict[str, Any]]:
@@ -83,6 +84,12 @@ def stateful_map_in_order() -> ef.Dataflow:
 
     flow = ef.Dataflow("running")
     flow.read(source()).key_by("lane").stateful_map(running).write(ef.to_list([]))
+    return flow
+
+
+def rows_in_order() -> ef.Dataflow:
+    flow = ef.Dataflow("ordered")
+    flow.read(source()).key_by("key").stateful_map(in_order("seq", lanes=12)).write(ef.to_list([]))
     return flow
 
 
@@ -175,6 +182,6 @@ def no_rows() -> ef.Dataflow:
 
 
 FLOWS = (
-    tumbling_windows, sliding_windows, windows_of_windows, running_updates, running_finals, stateful_map_in_order, stateful_map_columns,
-    union_and_branches, many_widths, own_aggregates_and_sketches, null_keys_made_by_a_map, no_rows,
+    tumbling_windows, sliding_windows, windows_of_windows, running_updates, running_finals, stateful_map_in_order, rows_in_order,
+    stateful_map_columns, union_and_branches, many_widths, own_aggregates_and_sketches, null_keys_made_by_a_map, no_rows,
 )  # fmt: skip

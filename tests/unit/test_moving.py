@@ -1,0 +1,165 @@
+"""Keyed state moves between workers in mid-stream, in simulated jobs whose order of everything is random: nothing may tell.
+
+Besides the rows, every run is held to this: a key's rows come in order, no record is left set aside, no state is under way or with a worker
+that the routing table doesn't name. `EVENFLOW_SEEDS=1000 pytest tests/unit/test_moving.py` tries that many seeds for each flow.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import Any
+
+import flows
+import pytest
+
+import evenflow as ef
+from evenflow.balancer.strategies import plan_steps
+from evenflow.engine.handover_step import HandoverStep
+from evenflow.engine.routing import RoutingTable
+from evenflow.scheduler.job import JobState
+from evenflow.testing import ACTIONS, Choice, check, simulate
+from evenflow.testing.actions import poll
+from evenflow.testing.moving import LIVE_STRATEGIES, with_moves
+
+BLOCK = 50
+"""Seeds per test, so that a failure is found and shown early."""
+
+SEEDS = {
+    flows.tumbling_windows: 200,
+    flows.sliding_windows: 250,
+    flows.windows_of_windows: 100,
+    flows.running_updates: 300,
+    flows.running_finals: 150,
+    flows.stateful_map_in_order: 350,
+    flows.rows_in_order: 300,
+    flows.stateful_map_columns: 350,
+    flows.own_aggregates_and_sketches: 100,
+    flows.null_keys_made_by_a_map: 50,
+    flows.many_widths: 50,
+    flows.union_and_branches: 50,
+}
+"""Most for the flows that are quick to run."""
+
+BLOCKS = [
+    pytest.param(make_flow, first, id=f"{make_flow.__name__}-{first}")
+    for make_flow, seeds in SEEDS.items()
+    for first in range(0, int(os.environ.get("EVENFLOW_SEEDS", seeds)), BLOCK)
+]
+
+
+class Watcher:
+    """An action that does nothing: it remembers the migrations of every run."""
+
+    def __init__(self):
+        self.histories = {}
+
+    def __call__(self, world):
+        self.histories[id(world)] = world, world.coordinator.core.migrations.history
+        return iter(())
+
+    def runs(self):
+        """For each run, the migrations by which keys got to another worker."""
+        return [[migration for migration in history if migration.keys_moved] for _, history in self.histories.values()]
+
+
+@pytest.mark.parametrize(("make_flow", "first"), BLOCKS)
+def test_moves_in_any_order_of_events_leave_the_rows_of_the_oracle(make_flow, first):
+    watcher = Watcher()
+    check(make_flow, range(first, first + BLOCK), parallelism=(2, 3, 4), actions=(*with_moves(), watcher))
+    runs = watcher.runs()
+    assert len(runs) == BLOCK
+    assert sum(map(bool, runs)) > BLOCK / 2, "keys moved in most runs"
+    assert {migration.strategy for run in runs for migration in run} == set(LIVE_STRATEGIES)
+
+
+@pytest.mark.parametrize("strategy", LIVE_STRATEGIES)
+def test_job_that_is_stopped_while_state_moves_finishes_with_whole_rows(strategy):
+    moved = Counter()
+    for seed in range(30):
+        flow = ef.Dataflow("stopped")
+        rows = flow.read(ef.generate(total=60, keys=5))
+        rows.write(ef.to_list([], name="rows"))
+        rows.key_by("key").aggregate(n=ef.count(), emit="final").write(ef.to_list([], name="counts"))
+        result = simulate(flow, seed, parallelism=3, actions=(*with_moves(2, [strategy]), stop_while_state_moves))
+        assert result.state is JobState.FINISHED
+        assert sum(row["n"] for row in result.rows["counts"]) == len(result.rows["rows"]) <= 60
+        moved[len(result.rows["rows"]) < 60] += 1
+    assert moved[True] > 10, "most jobs were stopped in mid-stream"
+
+
+def stop_while_state_moves(world):
+    core = world.coordinator.core
+    if core.migrations.in_step and core.state is JobState.RUNNING and world.random.random() < 0.1:
+        world.coordinator.carry_out(core.stop())
+    return iter(())
+
+
+SUMS = {(0, 0), (0, 2), (0, 6), (0, 12), (0, 20), (1, 1), (1, 4), (1, 9), (1, 16), (1, 25)}
+"""Parity and running sum, for 0 to 9."""
+
+
+def sums_by_parity() -> ef.Dataflow:
+    def running_sum(state: int | None, row: dict[str, Any]) -> tuple[int, dict[str, int]]:
+        total = (state or 0) + row["item"]
+        return total, {"parity": row["item"] % 2, "sum": total}
+
+    flow = ef.Dataflow("parity")
+    numbers = flow.read(ef.from_items(range(10)))
+    numbers.key_by(lambda row: row["item"] % 2, column="parity").stateful_map(running_sum).write(ef.to_list([]))
+    return flow
+
+
+def poll_one_row(world):
+    """Seldom, so that there is time for a move between two records."""
+    if world.coordinator.core.state is not JobState.RUNNING or world.random.random() > 0.1:
+        return
+    for name, worker in world.workers.items():
+        if worker.may_poll:
+            yield Choice(name, "poll", worker.poll, (1, False, world.now))
+
+
+ACTIONS_ONE_BY_ONE = (*(action for action in ACTIONS if action is not poll), poll_one_row)
+ONE_BY_ONE = ef.JobConfig(key_groups=4, batch_rows=1, checkpoint_interval=None)
+
+
+class SwapAt:
+    """An action that exchanges the two workers' keys at step `moment` of a run; `begun` tells whether the job ran then."""
+
+    def __init__(self, moment, strategy):
+        self.moment, self.strategy, self.begun = moment, strategy, None
+
+    def __call__(self, world):
+        self.moment -= 1
+        core = world.coordinator.core
+        if self.moment == 0:
+            self.begun = core.state is JobState.RUNNING
+        if self.moment == 0 and self.begun:
+            self.swap(world, core)
+        return iter(())
+
+    def swap(self, world, core):
+        stage = next(stage for stage in core.plan.stages if stage.is_keyed)
+        table = core.migrations.tables[stage.name]
+        steps = plan_steps(self.strategy, table, RoutingTable(1 - table.groups))
+        numbered = [HandoverStep(0, step.moves, step.lazy, step.pause) for step in steps]
+        self.history = core.migrations.history
+        world.coordinator.carry_out(core.migrate(stage, self.strategy, numbered, "by the test", world.now)[1])
+
+
+@pytest.mark.parametrize("strategy", LIVE_STRATEGIES)
+def test_running_sums_by_parity_are_exactly_those_of_megaphone_whenever_the_keys_move(strategy):
+    keys_moved = Counter()
+    for seed in range(2):
+        moment, begun = 0, False
+        while begun is not None:
+            moment += 1
+            swap = SwapAt(moment, strategy)
+            rows = simulate(sums_by_parity(), seed, config=ONE_BY_ONE, actions=(*ACTIONS_ONE_BY_ONE, swap)).rows["to_list"]
+            assert len(rows) == len(SUMS)
+            assert {(row["parity"], row["sum"]) for row in rows} == SUMS, f"moved at step {moment} of seed {seed}"
+            begun = swap.begun
+            if begun:
+                keys_moved[swap.history[0].keys_moved] += 1
+    assert keys_moved.total() > 100
+    assert set(keys_moved) == {0, 1, 2}, "before the first record, between the first two, and behind them"
