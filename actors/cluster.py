@@ -115,9 +115,9 @@ class RayJob:
         figures: list[WorkerFigures] = self._last.figures if self._last is not None else self.call("figures")
         return figures
 
-    def load(self, operator: str) -> OperatorLoad:
+    def load(self, operator: str, windows: int) -> OperatorLoad:
         if self._last is None:
-            load: OperatorLoad = self.call("load", operator)
+            load: OperatorLoad = self.call("load", operator, windows)
             return load
         if operator not in self._last.loads:
             there = ", ".join(self._last.loads) or "none, because its coordinator was lost"

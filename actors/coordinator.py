@@ -139,10 +139,10 @@ class Coordinator:
         with self._lock:
             return self._supervisor.figures()
 
-    def load(self, operator: str) -> OperatorLoad:
+    def load(self, operator: str, windows: int) -> OperatorLoad:
         """What `job.load()` shows."""
         with self._lock:
-            return self._supervisor.load(operator)
+            return self._supervisor.load(operator, windows)
 
     def ask(self, question: str, *arguments: Any) -> Any:
         """A method of the supervisor: what `Job` offers beyond status, figures and load."""

@@ -53,9 +53,9 @@ class LocalJob:
         with self._lock:
             return self._supervisor.figures()
 
-    def load(self, operator: str) -> OperatorLoad:
+    def load(self, operator: str, windows: int) -> OperatorLoad:
         with self._lock:
-            return self._supervisor.load(operator)
+            return self._supervisor.load(operator, windows)
 
     def ask(self, question: str, *arguments: Any) -> Any:
         with self._lock:

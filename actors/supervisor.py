@@ -21,11 +21,12 @@ from ..engine.operators.write import Write
 from ..engine.plan import Plan, Stage
 from ..engine.routing import RoutingTable
 from ..engine.sink import Sink
-from ..scheduler.config import JobConfig
+from ..scheduler.balancing import Balancing
+from ..scheduler.config import OFF, JobConfig, check_balancer
 from ..scheduler.job import Commit, Effect, JobCore, JobState, Tell
 from ..scheduler.load_snapshot import hash_of, load_snapshot
 from ..scheduler.messages import Command, Failed, Report
-from ..scheduler.metrics import JobMetrics, OperatorLoad, WorkerFigures
+from ..scheduler.metrics import HISTORY, JobMetrics, OperatorLoad, WorkerFigures
 from ..scheduler.migration import Migration, MigrationReport
 from ..scheduler.window import WorkerWindow
 
@@ -69,7 +70,8 @@ class Supervisor:
         self.plan = plan
         interval = config.checkpoint_interval
         self.core = JobCore(plan, checkpoint_interval=None if interval is None else seconds(interval))
-        self.metrics = JobMetrics({task.name: task.stage for task in plan.tasks})
+        self._stage_of_worker = {task.name: task.stage for task in plan.tasks}
+        self.metrics = JobMetrics(self._stage_of_worker)
         self._sinks = plan_sinks(plan)
         self._tell = tell
         self._deliveries: list[tuple[str, Any]] = []
@@ -78,6 +80,11 @@ class Supervisor:
         self._ended: float | None = None
         self._config = config
         self._spans: dict[int, float] = {}
+        self._balancings: dict[str, Balancing] = {}
+        if config.balancer != OFF:
+            for stage in plan.stages:
+                if stage.is_keyed:
+                    self.balancer(stage.name, config.balancer)
 
     def ready(self, worker: str) -> None:
         """A worker has started."""
@@ -87,6 +94,8 @@ class Supervisor:
         """A worker's report, in the order in which the worker sent it."""
         if isinstance(report, WorkerWindow):
             self.metrics.add(report)
+            if (balancing := self._balancings.get(stage := self._stage_of_worker[report.worker])) is not None:
+                balancing.add(report, self.core.migrations.tables[stage])
         elif isinstance(report, Failed):
             error = report.error
             self._carry_out(self.core.failed(error if isinstance(error, EvenflowError) else JobError(str(error))))
@@ -104,6 +113,8 @@ class Supervisor:
     def tick(self) -> None:
         """Called a few times a second."""
         self._carry_out(self.core.tick(time.monotonic()))
+        for name in self._balancings:
+            self._balance(name)
 
     def stop(self) -> None:
         """Let the sources end; everything read is processed and committed."""
@@ -131,9 +142,9 @@ class Supervisor:
         """What `job.metrics()` shows."""
         return self.metrics.workers()
 
-    def load(self, operator: str) -> OperatorLoad:
+    def load(self, operator: str, windows: int = HISTORY) -> OperatorLoad:
         """What `job.load()` shows. Raises FlowError if there is no such operator, naming those there are."""
-        return self.metrics.load(self.plan.stage_of(operator).name)
+        return self.metrics.load(self.plan.stage_of(operator).name, windows)
 
     def loads(self) -> dict[str, OperatorLoad]:
         """The load of every operator."""
@@ -169,6 +180,15 @@ class Supervisor:
         routes = {**table.keys, **{hash_of(key): to for key in keys}}
         return self._migrate(stage, strategy, RoutingTable(target, routes), "by hand", None)
 
+    def balancer(self, operator: str, policy: str) -> None:
+        """Balance an operator automatically from now on, or no longer if `policy` is `off`. Raises FlowError as `rebalance` does."""
+        stage = self._keyed_stage(operator)
+        if check_balancer(policy) == OFF:
+            self._balancings.pop(stage.name, None)
+        else:
+            workers = tuple(f"{stage.name}-{i}" for i in range(stage.parallelism))
+            self._balancings[stage.name] = Balancing(policy, workers, self._config)
+
     def migrations(self) -> list[MigrationReport]:
         """All migrations of the job, oldest first."""
         return [self._with_latency(migration) for migration in self.core.migrations.history]
@@ -181,6 +201,14 @@ class Supervisor:
         self._spans[migration.number] = time.time()
         self._carry_out(effects)
         return migration.number
+
+    def _balance(self, name: str) -> None:
+        core, balancing = self.core, self._balancings[name]
+        moving = core.state is not JobState.RUNNING or core.migrations.current is not None
+        decided = balancing.decide(core.migrations.tables[name], moving=moving)
+        if decided is not None:
+            reason = f"{balancing.policy}, automatic: {decided.plan.reason}"
+            self._migrate(self._keyed_stage(name), None, decided.target, reason, decided.plan)
 
     def _with_latency(self, migration: Migration) -> MigrationReport:
         report = migration.report()

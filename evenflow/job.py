@@ -19,7 +19,7 @@ from .engine.errors import ConnectorError, EvenflowError, JobError
 from .engine.sink import Sink
 from .engine.source import Source
 from .scheduler.job import JobState
-from .scheduler.metrics import OperatorLoad, WorkerFigures
+from .scheduler.metrics import HISTORY, OperatorLoad, WorkerFigures
 from .scheduler.migration import MigrationReport
 
 POLL = 0.05
@@ -33,7 +33,7 @@ class Runtime(Protocol):
     def progress(self, seen: int) -> Progress: ...
     def status(self) -> JobStatus: ...
     def figures(self) -> list[WorkerFigures]: ...
-    def load(self, operator: str) -> OperatorLoad: ...
+    def load(self, operator: str, windows: int) -> OperatorLoad: ...
     def ask(self, question: str, *arguments: Any) -> Any: ...
     def stop(self) -> None: ...
     def cancel(self) -> None: ...
@@ -84,12 +84,21 @@ class Job:
         """Every worker's figures: totals, rates of the newest window, shares of time, watermark, latency."""
         return self._runtime.figures()
 
-    def load(self, operator: str) -> OperatorLoad:
-        """How the operator's work was shared out over its last 120 windows: load per worker and key group, hottest keys, imbalance.
+    def load(self, operator: str, *, windows: int = HISTORY) -> OperatorLoad:
+        """How the operator's work was shared out over its newest `windows`: load per worker and key group, hottest keys, imbalance.
 
-        Operators that are chained in one worker share one load. Raises FlowError if there is no such operator.
+        `print` shows it as a table. Operators that are chained in one worker share one load. Once the job has ended it is that of the last
+        120 windows. Raises FlowError if there is no such operator.
         """
-        return self._runtime.load(operator)
+        return self._runtime.load(operator, windows)
+
+    def balancer(self, operator: str, policy: str) -> None:
+        """Balance the operator automatically by `policy` from now on (hotspot, lpt, consistent, static), or no longer: `off`.
+
+        The job's settings (`JobConfig(balance_threshold=...)`) say when, `JobConfig(migration_strategy=...)` how. `migrations()` tells what
+        was done and why. Raises FlowError for an unknown operator or balancer, JobError if the job has ended.
+        """
+        self._runtime.ask("balancer", operator, policy)
 
     def rebalance(
         self, operator: str, *, policy: str = "hotspot", strategy: str | None = None, timeout: Duration | None = "60s"
@@ -132,7 +141,8 @@ class Job:
             if deadline is None or report.seconds is not None:
                 return report
             if time.monotonic() > deadline:
-                raise TimeoutError(f"migration {number} of `{report.operator}` is not done within {timeout}: {report}")
+                done = f"{report.steps_done} of {report.steps} steps"
+                raise TimeoutError(f"migration {number} of `{report.operator}` is not done within {timeout}: {done}")
             time.sleep(POLL)
 
     @property

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..balancer.policies import POLICIES
+from ..balancer.strategies import STRATEGIES
+from ..balancer.two_choices import TwoChoices
 from ..engine.duration import Duration, seconds
 from ..engine.errors import FlowError
 from ..engine.task import TaskSettings
+
+OFF = "off"
+"""In place of a balancer's name."""
+
+AUTOMATIC = tuple(name for name in POLICIES if name != TwoChoices.name)
+"""The balancers that a job can use: `two_choices` splits keys, which no routing table can say."""
+
+LIVE = tuple(name for name in STRATEGIES if name != "restart")
+"""The strategies that move keys while the stream runs."""
+
+_LONGER_THAN_ZERO = ("checkpoint_interval", "metrics_window", "latency_interval", "start_timeout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +32,13 @@ class JobConfig:
     two, fixed for the job's life. `credit_batches`, `credit_bytes`: what a channel may have under way. `combine`: pre-combine
     aggregates before the shuffle. `metrics`: measure load per window of `metrics_window`; False leaves only the record counts.
     `migration_strategy`: how keyed state moves unless a call says otherwise: sudden, fluid, batched, pause or lazy. `balance_windows`: how
-    many of the newest windows a balance plan looks at. `metrics_port`: where Prometheus reads, 0 for any free port. `start_timeout`: how
-    long workers may take to start. `worker_cpus`: CPUs that Ray sets aside for each worker.
+    many of the newest windows a balance plan on request looks at. `metrics_port`: where Prometheus reads, 0 for any free port.
+    `start_timeout`: how long workers may take to start. `worker_cpus`: CPUs that Ray sets aside for each worker.
+
+    Automatic balancing: `balancer` plans for every operator with keyed state, `off` for none (`job.balancer` changes it for one). It acts
+    when the hottest worker has had `balance_threshold` times the least possible for `balance_after`, then not for `balance_cooldown`; what
+    moved stays for `balance_rest` unless its load shifts. `balance_least_busy`: the part of its time that the hottest worker must be busy
+    for anything to be moved. `balance_max_bytes`: most state that one plan moves.
 
     >>> JobConfig(parallelism=2, checkpoint_interval="10s").parallelism
     2
@@ -40,6 +59,13 @@ class JobConfig:
     metrics_port: int = 0
     migration_strategy: str = "batched"
     balance_windows: int = 5
+    balancer: str = "off"
+    balance_threshold: float = 1.2
+    balance_after: Duration = "3s"
+    balance_cooldown: Duration = "3s"
+    balance_rest: Duration = "10s"
+    balance_least_busy: float = 0.05
+    balance_max_bytes: int | None = None
     start_timeout: Duration = "60s"
     worker_cpus: float = 0.0
 
@@ -50,11 +76,21 @@ class JobConfig:
                 raise FlowError(f"JobConfig: {name} is {value!r}; expected a whole number of at least 1")
         if self.key_groups & (self.key_groups - 1) or self.key_groups > 32_768:
             raise FlowError(f"JobConfig: key_groups is {self.key_groups}; expected a power of two up to 32768")
-        for name in ("checkpoint_interval", "linger", "metrics_window", "latency_interval", "start_timeout"):
+        for name in (*_LONGER_THAN_ZERO, "linger", "balance_after", "balance_cooldown", "balance_rest"):
             value = getattr(self, name)
-            if value is not None and seconds(value, f"JobConfig: {name}") == 0 and name != "linger":
+            if value is not None and seconds(value, f"JobConfig: {name}") == 0 and name in _LONGER_THAN_ZERO:
                 raise FlowError(f"JobConfig: {name} must be longer than zero")
+        if self.migration_strategy not in LIVE:
+            raise FlowError(f"JobConfig: migration_strategy is {self.migration_strategy!r}; expected one of {', '.join(LIVE)}")
+        check_balancer(self.balancer)
 
     def task_settings(self) -> TaskSettings:
         """What the workers' tasks need of it."""
         return TaskSettings(self.batch_rows, seconds(self.linger), self.key_groups, self.metrics)
+
+
+def check_balancer(name: str) -> str:
+    """The name itself. Raises FlowError unless it is `off` or a balancer that a job can use."""
+    if name != OFF and name not in AUTOMATIC:
+        raise FlowError(f"{name!r} can't balance a job: use {', '.join((*AUTOMATIC, OFF))}")
+    return name

@@ -11,12 +11,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .window import WorkerWindow
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 HISTORY = 120
 
@@ -45,11 +48,15 @@ class WorkerFigures:
 
 @dataclass(frozen=True, slots=True)
 class OperatorLoad:
-    """Load of an operator over some windows, in useful seconds per second; `hot_keys`: (key, records at least), hottest first."""
+    """Load of an operator over some windows, in useful seconds per second; `print` shows it as a table.
+
+    `hot_keys`: (key, records at least), hottest first; `records`: those of all keys.
+    """
 
     workers: dict[str, float]
     groups: dict[int, float]
     hot_keys: tuple[tuple[Any, int], ...]
+    records: int = 0
 
     @property
     def imbalance(self) -> float:
@@ -57,6 +64,21 @@ class OperatorLoad:
         loads = list(self.workers.values())
         mean = sum(loads) / len(loads) if loads else 0.0
         return max(loads) / mean if mean > 0 else 1.0
+
+    @property
+    def floor(self) -> float:
+        """The least imbalance with one owner per key: `max(1, workers * p1)`, p1 the hottest key's part of the records."""
+        return max(1.0, len(self.workers) * self.hot_keys[0][1] / self.records) if self.hot_keys and self.records else 1.0
+
+    def __rich__(self) -> RenderableType:
+        from .tables import load_table
+
+        return load_table(self)
+
+    def __str__(self) -> str:
+        from .tables import as_text
+
+        return as_text(self)
 
 
 class JobMetrics:
@@ -89,18 +111,20 @@ class JobMetrics:
         workers: dict[str, float] = {}
         groups: dict[int, float] = {}
         hot: dict[Any, int] = {}
+        records = 0
         for worker, name in self._operators.items():
             if name != operator:
                 continue
             newest = self.history(worker)[-windows:]
             length = max(sum(window.length for window in newest), 1e-9)
             workers[worker] = sum(window.useful for window in newest) / length
+            records += sum(window.keyed_records for window in newest)
             for window in newest:
                 for group, load in zip(window.groups.tolist(), window.load.tolist(), strict=True):
                     groups[group] = groups.get(group, 0.0) + load / length
                 for key, count in window.hot_keys:
                     hot[key] = hot.get(key, 0) + count
-        return OperatorLoad(workers, groups, tuple(sorted(hot.items(), key=lambda item: -item[1])[:16]))
+        return OperatorLoad(workers, groups, tuple(sorted(hot.items(), key=lambda item: -item[1])[:16]), records)
 
     def latency_between(self, begun: float, until: float) -> tuple[float, float] | None:
         """p50 and p99 (milliseconds) of the latency marks in windows that overlap [begun, until], seconds since the epoch."""

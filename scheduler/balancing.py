@@ -1,0 +1,115 @@
+"""Automatic balancing of one operator: its workers' windows in, now and then a plan out, without I/O.
+
+Invariant: every window of the operator is looked at once and in order. While keys of the operator move nothing is planned, and the
+cool-down begins when they have arrived: what is measured meanwhile belongs to two placements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from math import ceil
+
+import numpy as np
+
+from ..balancer.plan import BalanceMove, BalancePlan
+from ..balancer.policies import named
+from ..balancer.trigger import Trigger, TriggerSettings
+from ..balancer.window import OperatorWindows, WorkerLoad
+from ..engine.duration import seconds
+from ..engine.routing import RoutingTable
+from .config import JobConfig, check_balancer
+from .load_snapshot import hash_of
+from .window import WorkerWindow
+
+MOST_NAMES = 4096
+
+
+def trigger_settings(config: JobConfig) -> TriggerSettings:
+    """The job's settings in windows of its metrics, rounded up."""
+
+    def windows(name: str) -> int:
+        return ceil(seconds(getattr(config, name)) / seconds(config.metrics_window))
+
+    return TriggerSettings(
+        threshold=config.balance_threshold,
+        windows=max(1, windows("balance_after")),
+        cooldown=windows("balance_cooldown"),
+        rest=windows("balance_rest"),
+        max_bytes=config.balance_max_bytes,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalance:
+    """The table to migrate to, and the plan behind it, in which keys have their names."""
+
+    target: RoutingTable
+    plan: BalancePlan
+
+
+class Balancing:
+    """One operator's. `add` takes its workers' windows as they come, `decide` is asked a few times a window.
+
+    `workers`: their names by index. An operator whose hottest worker is busy for less than `config.balance_least_busy` of the time is left
+    as it is. Raises FlowError for a balancer that can't be used.
+    """
+
+    def __init__(self, policy: str, workers: tuple[str, ...], config: JobConfig) -> None:
+        self.policy = policy
+        self._index = {worker: index for index, worker in enumerate(workers)}
+        self._windows = OperatorWindows(seconds(config.metrics_window))
+        self._trigger = Trigger(named(check_balancer(policy)), trigger_settings(config))
+        self._least_busy = config.balance_least_busy
+        self._names: dict[int, Hashable] = {}
+
+    def add(self, window: WorkerWindow, table: RoutingTable) -> None:
+        """A window of one of the operator's workers, while `table` is the routing table."""
+        worker = self._index[window.worker]
+        owned = int(np.count_nonzero(table.groups == worker))
+        hashes = [hash_of(key) for key, _ in window.hot_keys]
+        self._names.update(zip(hashes, (key for key, _ in window.hot_keys), strict=True))
+        if len(self._names) > MOST_NAMES:
+            self._names = dict(list(self._names.items())[-MOST_NAMES // 2 :])
+        length = max(window.length, 1e-9)
+        per_record = float(window.load.sum()) / window.keyed_records / length if window.keyed_records else 0.0
+        self._windows.add(
+            WorkerLoad(
+                worker,
+                window.start,
+                window.groups.astype(np.int64),
+                window.load / length,
+                np.full(len(window.groups), window.state_bytes // max(owned, 1), np.int64),
+                np.array(hashes, np.uint64),
+                np.array([count * per_record for _, count in window.hot_keys], np.float64),
+            )
+        )
+
+    def decide(self, table: RoutingTable, *, moving: bool) -> Rebalance | None:
+        """What to migrate to now, None if it is not time to. `moving`: keys of the operator are on their way."""
+        decided = None
+        while (snapshot := self._windows.take(table, len(self._index))) is not None:
+            if moving or float(snapshot.worker_loads().max()) < self._least_busy:
+                continue
+            plan = self._trigger.observe(snapshot)
+            if plan is not None:
+                decided = Rebalance(plan.table(table, _as_hash), self._named(plan))
+                moving = True
+        return decided
+
+    def _named(self, plan: BalancePlan) -> BalancePlan:
+        reason = plan.reason
+        for move in plan.moves:
+            if move.key in self._names:
+                reason = reason.replace(repr(move.key), repr(self._names[move.key]))
+        return replace(plan, moves=tuple(self._named_move(move) for move in plan.moves), reason=reason)
+
+    def _named_move(self, move: BalanceMove) -> BalanceMove:
+        return move if move.group is not None else replace(move, key=self._names.get(_as_hash(move.key), move.key))
+
+
+def _as_hash(key: Hashable) -> int:
+    """Snapshots made of windows know hot keys by their hash64."""
+    if not isinstance(key, int):
+        raise TypeError(f"a hot key of a window is its hash64, not {key!r}")
+    return key

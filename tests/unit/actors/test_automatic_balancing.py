@@ -1,0 +1,84 @@
+"""A whole skewed job in this process that balances itself."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import evenflow as ef
+from evenflow.engine.keys import key_hashes
+from evenflow.engine.routing import even_table
+from evenflow.scheduler.migration import MigrationState
+
+SLEEP = time.sleep
+PATIENCE = 60.0
+KEY_GROUPS = 64
+
+
+@pytest.fixture(autouse=True)
+def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
+    """A job's handle asks for news 20 times a second: it is it that sleeps, not the test."""
+    monkeypatch.setattr(time, "sleep", SLEEP)
+
+
+def until(found):
+    deadline, pause = time.monotonic() + PATIENCE, threading.Event()
+    while not (value := found()):
+        assert time.monotonic() < deadline, f"nothing was found within {PATIENCE} s"
+        pause.wait(0.02)
+    return value
+
+
+def first_worker_keys():
+    """Keys that the first table of two workers gives to worker 0, so that worker 1 has nothing to do."""
+    keys = np.arange(1000)
+    return keys[even_table(KEY_GROUPS, 2).owners(key_hashes([pa.array(keys)], "test")) == 0].tolist()
+
+
+def count(state, row):
+    return (state or 0) + 1, None
+
+
+@pytest.fixture
+def job():
+    """Without end, all keys on worker 0."""
+    keys = first_worker_keys()
+    flow = ef.Dataflow("skewed")
+    rows = flow.read(ef.generate(keys=len(keys), rows_per_batch=1024)).map(lambda row: {"key": keys[row["key"]]})
+    rows.key_by("key").stateful_map(count).write(ef.to_callback(lambda row: None))
+    config = ef.JobConfig(parallelism=2, key_groups=KEY_GROUPS, metrics_window="100ms", balance_after="300ms", balance_least_busy=0.01)
+    job = flow.run(runtime="local", config=config)
+    yield job
+    job.cancel()
+    job.wait("30s")
+
+
+def test_a_skewed_job_balances_itself_once_it_is_told_to(job):
+    until(lambda: job.load("stateful_map").groups)
+    assert job.load("stateful_map", windows=1).imbalance > 1.5
+    assert job.migrations() == []
+    job.balancer("stateful_map", "hotspot")
+    report = until(lambda: [report for report in job.migrations() if report.state is MigrationState.DONE])[0]
+    assert report.reason.startswith("hotspot, automatic: worker 0 has 2.00 times the mean load")
+    assert report.keys_moved > 0
+    assert report.plan is not None
+    assert report.plan.imbalance_after < 1.1
+    until(lambda: job.snapshot("stateful_map").imbalance < 1.2)
+
+
+def test_balancing_can_be_switched_off_again(job):
+    job.balancer("stateful_map", "hotspot")
+    job.balancer("stateful_map", "off")
+    until(lambda: sum(figures.rows_in for figures in job.metrics()) > 500_000)
+    assert job.migrations() == []
+
+
+def test_a_balancer_that_is_not_there_is_refused(job):
+    with pytest.raises(ef.FlowError, match="'warmspot' can't balance a job: use hotspot, static, consistent, lpt, off"):
+        job.balancer("stateful_map", "warmspot")
+    with pytest.raises(ef.FlowError, match="operator `generate` has no keyed state to move"):
+        job.balancer("generate", "hotspot")
