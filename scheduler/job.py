@@ -12,7 +12,8 @@ from enum import StrEnum
 from typing import Any
 
 from ..balancer.plan import BalancePlan
-from ..engine.errors import EvenflowError, JobError
+from ..balancer.strategies import STRATEGIES
+from ..engine.errors import EvenflowError, FlowError, JobError
 from ..engine.handover import Arrived
 from ..engine.handover_step import HandoverStep
 from ..engine.plan import Plan, Stage
@@ -133,8 +134,11 @@ class JobCore:
     ) -> tuple[Migration, list[Effect]]:
         """Change the routing of a stage with keyed state by `steps`, which were planned from its table as it is.
 
-        Raises JobError if the job is not running, or a migration is under way.
+        Raises FlowError for the strategy `restart`, JobError if the job is not running, or a migration is under way.
         """
+        if strategy == "restart":
+            live = ", ".join(name for name in STRATEGIES if name != "restart")
+            raise FlowError(f"job `{self.name}`: the strategy restart needs savepoints, which jobs do not have yet: use one of {live}")
         if self.state is not JobState.RUNNING:
             raise JobError(f"job `{self.name}` is {self.state}: keys can only move while it runs")
         if (current := self.migrations.current) is not None:
