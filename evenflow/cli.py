@@ -29,6 +29,7 @@ class Command:
 
 
 _JOBS = "evenflow.job_commands"
+_BALANCE = "evenflow.balance_commands"
 
 COMMANDS = {
     "jobs": Command(_JOBS, "the jobs that run on the cluster"),
@@ -36,6 +37,13 @@ COMMANDS = {
     "metrics": Command(_JOBS, "what a job's workers do: rows, shares of time, watermark, latency"),
     "stop": Command(_JOBS, "end a job gracefully: what was read is processed and committed"),
     "cancel": Command(_JOBS, "end a job at once"),
+    "top": Command("evenflow.top_command", "a job as it is now, on the terminal: rates, load, hot keys, lag, moves"),
+    "load": Command(_BALANCE, "how an operator's load is shared out, beside the least imbalance possible"),
+    "snapshot": Command(_BALANCE, "an operator's load as balancers see it, as JSON"),
+    "rebalance": Command(_BALANCE, "even out an operator's load while the stream runs"),
+    "migrate": Command(_BALANCE, "move key groups or single keys to another worker while the stream runs"),
+    "migrations": Command(_BALANCE, "what was moved in a job, why, and how long it took"),
+    "balancer": Command(_BALANCE, "balance an operator automatically from now on, or no longer"),
     "plan": Command("evenflow.plan_commands", "what a policy would do with a load, without a cluster"),
     "bench": Command("evenflow.bench.command", "benchmarks: data, run, compare"),
 }

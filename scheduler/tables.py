@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from io import StringIO
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 
@@ -19,6 +20,7 @@ WIDTH = 110
 MOST_KEYS = 8
 MOST_GROUPS = 8
 
+_SHORT = ("no.", "operator", "strategy", "state", "steps", "keys moved", "bytes", "seconds", "p50/p99 ms")
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -67,14 +69,15 @@ def keys_of(load: OperatorLoad) -> str:
     return ", ".join(f"{key} {count / records:.1%}" for key, count in load.hot_keys[:MOST_KEYS])
 
 
-def migrations_table(reports: Sequence[MigrationReport]) -> Table:
-    """A migration per line, the oldest first."""
-    table = Table(title="migrations", title_justify="left")
-    for column in ("", "operator", "strategy", "state", "steps", "groups", "routes", "keys moved", "bytes", "seconds", "p50/p99 ms", "why"):
-        table.add_column(column, justify="left" if column in ("operator", "strategy", "state", "why") else "right")
+def migrations_table(reports: Sequence[MigrationReport]) -> RenderableType:
+    """A migration per line, the oldest first, and why each was made."""
+    table = Table(title="migrations", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in _SHORT:
+        table.add_column(column, justify="left" if column in ("operator", "strategy", "state") else "right")
     for report in reports:
-        table.add_row(*(value for _, value in migration_facts(report)))
-    return table
+        facts = dict(migration_facts(report))
+        table.add_row(*(facts[column] for column in _SHORT))
+    return Group(table, *(f"{report.number}: {report.reason}" for report in reports))
 
 
 def migration_table(report: MigrationReport) -> Table:
@@ -93,7 +96,7 @@ def migration_facts(report: MigrationReport) -> list[tuple[str, str]]:
     latency = "-" if report.latency_ms is None else f"{report.latency_ms[0]:.1f}/{report.latency_ms[1]:.1f}"
     steps = f"{report.steps}" if report.state is MigrationState.DONE else f"{report.steps_done} of {report.steps}"
     return [
-        ("number", str(report.number)),
+        ("no.", str(report.number)),
         ("operator", report.operator),
         ("strategy", report.strategy),
         ("state", report.state.value),

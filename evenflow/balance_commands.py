@@ -1,0 +1,131 @@
+"""The commands about the load of running jobs: load, snapshot, rebalance, migrate, migrations, balancer."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from .balancer.snapshot_json import snapshot_to_json
+from .engine.errors import ConnectorError, FlowError
+from .job import Job
+from .scheduler.config import AUTOMATIC, LIVE, OFF
+from .scheduler.metrics import HISTORY
+from .scheduler.tables import load_table, migration_table, migrations_table
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """All are about one job, and all but `migrations` about one operator of it."""
+    parser.add_argument("job", metavar="JOB", help="the job's name, which is its dataflow's")
+    if name == "migrations":
+        return
+    parser.add_argument("operator", metavar="OPERATOR", help="an operator of the job, for example aggregate")
+    if name == "load":
+        parser.add_argument("--windows", type=int, default=HISTORY, metavar="N", help="newest windows (default: %(default)s)")
+    if name == "snapshot":
+        parser.add_argument("--output", type=Path, metavar="FILE", help="where to write it (default: standard output)")
+    if name == "balancer":
+        parser.add_argument("policy", choices=(*AUTOMATIC, OFF), metavar="POLICY", help=f"{', '.join(AUTOMATIC)}, or {OFF}")
+    if name == "rebalance":
+        parser.add_argument("--policy", choices=AUTOMATIC, default=AUTOMATIC[0], help="default: %(default)s")
+    if name in ("rebalance", "migrate"):
+        parser.add_argument("--strategy", choices=LIVE, help="how keys move (default: the job's)")
+        parser.add_argument("--timeout", default="60s", help="how long to wait until it is done (default: %(default)s)")
+    if name == "migrate":
+        parser.add_argument("--groups", type=ranges, default=(), metavar="0-99,120", help="key groups")
+        parser.add_argument("--keys", type=key_of, nargs="+", default=(), metavar="KEY", help="keys; a JSON list for several columns")
+        parser.add_argument("--to", type=int, required=True, metavar="N", help="the number of the operator's worker that gets them")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command that was chosen. Raises JobError if no such job runs, FlowError for what the job hasn't or can't."""
+    from . import connect
+
+    actions: dict[str, Callable[[Job, argparse.Namespace], None]] = {
+        "load": show_load, "snapshot": write_snapshot, "rebalance": rebalance, "migrate": migrate,
+        "migrations": show_migrations, "balancer": set_balancer,
+    }  # fmt: skip
+    actions[arguments.command](connect(arguments.job), arguments)
+    return 0
+
+
+def show_load(job: Job, arguments: argparse.Namespace) -> None:
+    """How an operator's load is shared out."""
+    Console().print(load_table(job.load(arguments.operator, windows=arguments.windows)), highlight=False)
+
+
+def write_snapshot(job: Job, arguments: argparse.Namespace) -> None:
+    """What `evenflow plan balance --snapshot` reads. Raises ConnectorError if the file can't be written."""
+    text = snapshot_to_json(job.snapshot(arguments.operator))
+    if arguments.output is None:
+        print(text)  # noqa: T201 -- JSON for another program: rich would wrap it
+        return
+    try:
+        arguments.output.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ConnectorError(f"the load snapshot can't be written to {arguments.output}: {error}") from error
+    Console().print(f"wrote {arguments.output}; see what would be done with: evenflow plan balance --snapshot {arguments.output}")
+
+
+def rebalance(job: Job, arguments: argparse.Namespace) -> None:
+    """Plan, move, and show what was done."""
+    report = job.rebalance(arguments.operator, policy=arguments.policy, strategy=arguments.strategy, timeout=arguments.timeout)
+    Console().print(migration_table(report), highlight=False)
+
+
+def migrate(job: Job, arguments: argparse.Namespace) -> None:
+    """Move what is named. Raises FlowError if nothing is."""
+    if not arguments.groups and not arguments.keys:
+        raise FlowError("migrate: name what to move, with --groups 0-99,120 or --keys JFK LAX")
+    report = job.migrate(
+        arguments.operator, groups=arguments.groups, keys=arguments.keys, to=arguments.to, strategy=arguments.strategy,
+        timeout=arguments.timeout,
+    )  # fmt: skip
+    Console().print(migration_table(report), highlight=False)
+
+
+def show_migrations(job: Job, _arguments: argparse.Namespace) -> None:
+    """All migrations of a job."""
+    Console().print(migrations_table(job.migrations()), highlight=False)
+
+
+def set_balancer(job: Job, arguments: argparse.Namespace) -> None:
+    """Switch automatic balancing of an operator."""
+    job.balancer(arguments.operator, arguments.policy)
+    done = "is no longer balanced" if arguments.policy == OFF else f"is balanced by {arguments.policy} from now on"
+    Console().print(f"{arguments.operator} of {arguments.job} {done}")
+
+
+def ranges(text: str) -> tuple[int, ...]:
+    """Numbers and ranges, both ends included. Raises argparse.ArgumentTypeError for anything else.
+
+    >>> ranges("0-3,7")
+    (0, 1, 2, 3, 7)
+    """
+
+    def numbers() -> Iterator[int]:
+        for part in text.split(","):
+            first, _, last = part.partition("-")
+            yield from range(int(first), int(last or first) + 1)
+
+    try:
+        return tuple(numbers())
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not like 0-99,120") from error
+
+
+def key_of(text: str) -> Any:
+    """A key as the command line has it: JSON for numbers and for keys of several columns, else the text itself.
+
+    >>> key_of("17"), key_of("JFK"), key_of('["JFK", 7]'), key_of('"17"')
+    (17, 'JFK', ('JFK', 7), '17')
+    """
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return tuple(value) if isinstance(value, list) else value
