@@ -228,7 +228,9 @@ class Handovers:
         return False
 
     def _requested(self, source: int, version: int, number: int, keys: Batch) -> None:
-        """Worker `source` asks for keys; if they are not given yet, once the barrier is passed."""
+        """Worker `source` asks for keys, perhaps before any marker has come; it is answered once the barrier is passed."""
+        if version in self._steps:
+            self._begin(version)
         for outgoing in self._outgoing:
             if outgoing.version == version and outgoing.move.target == source:
                 if outgoing.departing is None:

@@ -32,6 +32,8 @@ class MigrationState(StrEnum):
 class MigrationReport:
     """What `job.migrations()` shows: groups and keys that got another worker, keys whose state moved, its bytes, seconds it took.
 
+    A key with state in several panes of a window counts once for each.
+
     `plan` is what the balancer wanted, None for a migration by hand; `latency_ms` p50 and p99 at the sinks while it went on, None if there
     was no latency mark in that time. `print` shows it as a table.
     """

@@ -1,0 +1,44 @@
+"""Runs of the handover protocol, element by element, as files to read; `scenario.py` tells what the commands mean.
+
+A command, a line of dashes, what it caused, an empty line. `EVENFLOW_REWRITE=1 pytest tests/unit/test_scenarios.py` writes the files
+anew with what is caused now: read the difference before you commit it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from scenario import Scenario
+
+FILES = sorted((Path(__file__).parent / "scenarios").glob("*.txt"))
+LINE = "----"
+
+
+def replayed(text: str) -> str:
+    """The scenario with the outputs that its commands have now."""
+    scenario, lines, keeping = Scenario(), [], True
+    for line in text.splitlines():
+        if line == LINE:
+            lines += [LINE, scenario.run(lines[-1])]
+            keeping = False
+        elif not line:
+            keeping = True
+        if keeping:
+            lines.append(line)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_scenario_goes_as_written(file):
+    text = file.read_text(encoding="utf-8")
+    found = replayed(text)
+    if os.environ.get("EVENFLOW_REWRITE"):
+        file.write_text(found, encoding="utf-8")
+    else:
+        assert found == text
+
+
+def test_there_is_a_scenario_of_every_strategy():
+    assert {file.stem for file in FILES} >= {"sudden", "fluid", "batched", "pause", "lazy"}
