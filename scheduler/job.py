@@ -91,6 +91,7 @@ class JobCore:
         self._committables: dict[str, list[Any]] = {}
         self._later: dict[str, list[Any]] = {}
         self._stop_wanted = False
+        self._now = 0.0
         self.plan = plan
         self.migrations = Migrations({s.name: plan.table_of(s) for s in plan.stages if s.is_keyed})
 
@@ -107,6 +108,7 @@ class JobCore:
 
     def report(self, worker: str, report: Prepared | Finished | Announced | Switched | Arrived, now: float) -> list[Effect]:
         """A worker has prepared a checkpoint, finished, or got on with a migration."""
+        self._now = now
         if self.state.final:
             return []
         if isinstance(report, (Prepared, Finished)):
@@ -179,11 +181,12 @@ class JobCore:
 
     def tick(self, now: float) -> list[Effect]:
         """Time has passed: begin a checkpoint if one is due."""
-        if self.state is not JobState.RUNNING or self._next_at is None or self._pending is not None or now < self._next_at:
-            return []
-        if self.migrations.in_step:
-            return []
-        return self._begin(now)
+        self._now = now
+        return self._begin(now) if self._due(now) and not self.migrations.in_step else []
+
+    def _due(self, now: float) -> bool:
+        running = self.state is JobState.RUNNING and self._pending is None
+        return running and self._next_at is not None and now >= self._next_at
 
     def _begin(self, now: float) -> list[Effect]:
         sources = sorted(self.sources - self._finished)
@@ -240,10 +243,12 @@ class JobCore:
             return self._advance_step(migration, feeding, now)
         if migration.done == len(migration.steps):
             return self._end_migration(migration, MigrationState.DONE, now)
-        if not feeding or self.state is not JobState.RUNNING:
+        if not feeding or self.state is not JobState.RUNNING or self._stop_wanted:
             return self._end_migration(migration, MigrationState.ENDED_EARLY, now)
         if self._pending is not None or not (migration.announced | self._finished).issuperset(migration.feeders | migration.members):
             return None
+        if self._due(now) and (begun := self._begin(now)):
+            return begun
         migration.in_step = True
         migration.switched, migration.arrived = set(), set()
         return [Tell(worker, Switch(migration.step.version)) for worker in sorted(feeding)]
@@ -277,6 +282,8 @@ class JobCore:
         return Commit(checkpoint, committables)
 
     def _end(self, state: JobState) -> list[Effect]:
+        if (current := self.migrations.current) is not None:
+            self._end_migration(current, MigrationState.ENDED_EARLY, max(current.begun or 0.0, self._now))
         self.state = state
         return [*_tell_all(self.workers, Shutdown()), Ended(state)]
 

@@ -16,7 +16,7 @@ _TUPLE = 1
 def pack_value(value: Any) -> bytes:
     """`value` made of None, bool, int of 64 bits, float, str, bytes, lists, tuples and dicts.
 
-    Raises TypeError, ValueError or OverflowError for anything else.
+    Raises TypeError, ValueError or OverflowError for anything else, also deep inside.
     """
     packed: bytes = msgpack.packb(value, strict_types=True, default=_extension)
     return packed
@@ -31,7 +31,8 @@ def _extension(value: Any) -> Any:
     """A tuple as an extension: msgpack has none of its own, and it would come back as a list."""
     if type(value) is tuple:
         return msgpack.ExtType(_TUPLE, pack_value(list(value)))
-    raise TypeError(f"{type(value).__name__} is not among them")
+    what = "an int of more than 64 bits" if type(value) is int else type(value).__name__
+    raise TypeError(f"{what} is not among them")
 
 
 def _from_extension(code: int, data: bytes) -> Any:

@@ -1,0 +1,152 @@
+"""What may be asked of a job about moving keys, and the errors for what may not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import evenflow as ef
+from evenflow.actors.supervisor import Supervisor
+from evenflow.engine.errors import FlowError, JobError
+from evenflow.engine.handover import Arrived
+from evenflow.engine.routing import Move
+from evenflow.engine.task import Switched
+from evenflow.scheduler.load_snapshot import hash_of
+from evenflow.scheduler.messages import Announce, Announced, Switch
+from evenflow.scheduler.migration import MigrationState
+from evenflow.scheduler.window import WorkerWindow
+
+
+class Job:
+    """A supervisor of a job with 4 key groups on 2 workers; `told` are its commands."""
+
+    def __init__(self, **config):
+        flow = ef.Dataflow("f")
+        rows = flow.read(ef.from_items([1])).map(lambda row: row).named("double")
+        rows.key_by("item").aggregate(n=ef.count()).named("count").write(ef.to_list([], name="out"))
+        settings = ef.JobConfig(parallelism=2, key_groups=4, **config)
+        self.told = []
+        self.plan = flow.plan(config=settings)
+        self.supervisor = Supervisor(self.plan, settings, lambda worker, command: self.told.append((worker, command)))
+
+    def start(self):
+        for task in self.plan.tasks:
+            self.supervisor.ready(task.name)
+        return self
+
+    def load(self, worker, loads):
+        groups = np.array(sorted(loads), np.int32)
+        useful = np.array([loads[group] for group in groups.tolist()])
+        self.supervisor.report(f"count-{worker}", WorkerWindow(f"count-{worker}", 0.0, 1.0, groups=groups, load=useful, keyed_records=10))
+
+    def answer(self):
+        """Everybody does at once what they are told."""
+        while self.told:
+            worker, command = self.told.pop(0)
+            if isinstance(command, Announce):
+                self.steps = {step.version: step for step in command.steps}
+                self.supervisor.report(worker, Announced(command.number))
+            elif isinstance(command, Switch):
+                if worker.endswith("-0"):
+                    for move in self.steps[command.version].moves:
+                        self.supervisor.report(f"count-{move.target}", Arrived(command.version, move.source, 1, 10))
+                self.supervisor.report(worker, Switched(command.version))
+
+    @property
+    def moves(self):
+        return [move for step in self.supervisor.core.migrations.history[-1].steps for move in step.moves]
+
+
+@pytest.fixture
+def job():
+    return Job().start()
+
+
+def test_groups_and_keys_move_to_a_worker(job):
+    number = job.supervisor.migrate("count", [0, 1], [7], 1, "sudden")
+    away = hash_of(7)
+    (move,) = job.moves
+    assert (number, move.source, move.target, move.groups) == (0, 0, 1, (0, 1))
+    job.answer()
+    (report,) = job.supervisor.migrations()
+    assert (report.state, report.operator, report.strategy, report.reason) == (MigrationState.DONE, "count", "sudden", "by hand")
+    assert report.latency_ms is None
+    assert job.supervisor.core.migrations.tables["count"].owners(np.array([away], np.uint64)).tolist() == [1]
+
+
+def test_operator_may_be_named_by_any_in_its_chain(job):
+    job.supervisor.migrate("out", [0], [], 1, "sudden")
+    assert job.moves == [Move(0, 1, (0,))]
+
+
+def test_key_of_several_columns_is_a_tuple(job):
+    job.supervisor.migrate("count", [], [(3,)], 1, "sudden")
+    assert [move.keys for move in job.moves] in ([(hash_of(3),)], [])
+
+
+def test_rebalance_moves_as_the_balancer_plans(job):
+    job.load(0, {0: 0.5, 1: 0.5})
+    job.load(1, {2: 0.1})
+    job.supervisor.rebalance("count", "hotspot", "fluid")
+    job.answer()
+    (report,) = job.supervisor.migrations()
+    assert report.plan is not None
+    assert report.reason == f"hotspot: {report.plan.reason}"
+    assert report.state is MigrationState.DONE
+    assert sorted(job.supervisor.core.migrations.tables["count"].groups.tolist()[:2]) == [0, 1]
+
+
+def test_strategy_is_the_jobs_unless_the_call_names_one():
+    for asked, used in (("lazy", "lazy"), (None, "fluid")):
+        job = Job(migration_strategy="fluid").start()
+        job.supervisor.migrate("count", [0], [], 1, asked)
+        assert job.supervisor.migrations()[0].strategy == used
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        pytest.param(lambda s: s.migrate("cuont", [0], [], 1, None), "has no operator `cuont`; there are: .*count", id="unknown operator"),
+        pytest.param(
+            lambda s: s.migrate("double", [0], [], 1, None),
+            "`double` has no keyed state to move; operators that have: count",
+            id="no state",
+        ),
+        pytest.param(
+            lambda s: s.migrate("count", [4], [], 1, None), "`count` has no key group 4: its groups are 0 to 3", id="unknown group"
+        ),
+        pytest.param(lambda s: s.migrate("count", [-1], [], 1, None), "`count` has no key group -1", id="negative group"),
+        pytest.param(
+            lambda s: s.migrate("count", [0], [], 2, None), "`count` has no worker 2: its 2 workers are 0 to 1", id="unknown worker"
+        ),
+        pytest.param(
+            lambda s: s.migrate("count", [0], [], 1, "smooth"), "'smooth' is not a migration strategy: use one of", id="unknown strategy"
+        ),
+        pytest.param(lambda s: s.migrate("count", [0], [], 1, "restart"), "the strategy restart needs savepoints", id="restart"),
+        pytest.param(
+            lambda s: s.rebalance("count", "hotspot", "restart"), "the strategy restart needs savepoints", id="restart to balance"
+        ),
+        pytest.param(lambda s: s.rebalance("cuont", "hotspot", None), "has no operator `cuont`", id="unknown operator to balance"),
+        pytest.param(lambda s: s.rebalance("count", "coldspot", None), "coldspot", id="unknown balancer"),
+        pytest.param(lambda s: s.snapshot("double"), "`double` has no keyed state", id="snapshot of a stateless operator"),
+    ],
+)
+def test_wrong_request_is_refused_and_changes_nothing(job, ask, words):
+    with pytest.raises(FlowError, match=words):
+        ask(job.supervisor)
+    assert job.supervisor.migrations() == []
+    assert job.told == []
+
+
+def test_nothing_moves_before_the_job_runs():
+    job = Job()
+    with pytest.raises(JobError, match="job `f` is starting: keys can only move while it runs"):
+        job.supervisor.migrate("count", [0], [], 1, "sudden")
+    assert job.supervisor.migrations() == []
+
+
+def test_one_migration_at_a_time(job):
+    job.supervisor.migrate("count", [0], [], 1, "sudden")
+    with pytest.raises(JobError, match="migration 0 of `count` is under way"):
+        job.supervisor.rebalance("count", "hotspot", None)
+    assert len(job.supervisor.migrations()) == 1

@@ -1,0 +1,82 @@
+"""What balancers see: the windows of each worker, put together by key group and hot key."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evenflow.engine.errors import RecordError
+from evenflow.engine.routing import RoutingTable
+from evenflow.scheduler.load_snapshot import hash_of, load_snapshot
+from evenflow.scheduler.window import WorkerWindow
+from evenflow.state.hashing import group_of
+
+TABLE = RoutingTable(np.array([0, 0, 1, 1], np.uint16))
+
+
+def window(worker, loads, hot=(), length=1.0, records=100, state_bytes=0):
+    groups = np.array(sorted(loads), np.int32)
+    return WorkerWindow(
+        f"count-{worker}",
+        0.0,
+        length,
+        groups=groups,
+        load=np.array([loads[group] for group in groups.tolist()]),
+        hot_keys=tuple(hot),
+        keyed_records=records,
+        state_bytes=state_bytes,
+    )
+
+
+def loads(snapshot):
+    return [pytest.approx(group.load) for group in snapshot.key_groups]
+
+
+def key_in(group):
+    return next(key for key in range(1000) if group_of(np.array([hash_of(key)], np.uint64), 4)[0] == group)
+
+
+def test_loads_are_useful_seconds_per_second_over_the_windows():
+    snapshot = load_snapshot([[window(0, {0: 0.5, 1: 0.1}), window(0, {0: 0.3}, length=3.0)], [window(1, {3: 0.2}, length=0.5)]], TABLE)
+    assert snapshot.workers == 2
+    assert [group.worker for group in snapshot.key_groups] == [0, 0, 1, 1]
+    assert loads(snapshot) == [0.2, 0.025, 0.0, 0.4]
+
+
+def test_worker_without_windows_has_no_load():
+    assert loads(load_snapshot([[], [window(1, {2: 0.5})]], TABLE)) == [0, 0, 0.5, 0]
+
+
+def test_state_is_shared_evenly_by_the_groups_of_its_worker():
+    snapshot = load_snapshot([[window(0, {}, state_bytes=10), window(0, {}, state_bytes=1000)], [window(1, {}, state_bytes=5)]], TABLE)
+    assert [group.state_bytes for group in snapshot.key_groups] == [500, 500, 2, 2]
+
+
+def test_hot_key_has_its_share_of_the_records():
+    key = key_in(0)
+    snapshot = load_snapshot([[window(0, {0: 0.8}, hot=[(key, 75)])], []], TABLE)
+    (found,) = snapshot.hot_keys
+    assert (found.key, found.group, found.load, found.worker) == (key, 0, pytest.approx(0.6), None)
+
+
+def test_hot_keys_are_together_not_hotter_than_their_group():
+    first, second = key_in(1), next(key for key in range(key_in(1) + 1, 1000) if group_of(np.array([hash_of(key)], np.uint64), 4)[0] == 1)
+    snapshot = load_snapshot([[window(0, {0: 0.7, 1: 0.3}, hot=[(first, 25), (second, 20)])], []], TABLE)
+    assert sum(key.load for key in snapshot.hot_keys) <= 0.3 + 1e-12
+    assert [key.key for key in snapshot.hot_keys] == [first, second]
+
+
+def test_hot_key_with_a_route_of_its_own_says_where_it_is():
+    key = key_in(0)
+    table = RoutingTable(TABLE.groups, {hash_of(key): 1})
+    snapshot = load_snapshot([[window(0, {0: 0.1})], [window(1, {0: 0.4}, hot=[(key, 100)])]], table)
+    assert loads(snapshot) == [0.5, 0, 0, 0]
+    assert [(hot.group, hot.worker) for hot in snapshot.hot_keys] == [(0, 1)]
+    assert snapshot.worker_loads().tolist() == [pytest.approx(0.1), pytest.approx(0.4)]
+
+
+def test_keys_are_hashed_as_the_engine_hashes_them():
+    assert hash_of(("a", 1)) != hash_of("a")
+    assert hash_of(("a",)) == hash_of("a")
+    with pytest.raises(RecordError, match="can't be hashed"):
+        hash_of({"a": 1})

@@ -1,0 +1,292 @@
+"""A migration goes step by step, never while a checkpoint is under way, and ends with the stream at the latest."""
+
+from __future__ import annotations
+
+from collections import deque
+from random import Random
+
+import numpy as np
+import pytest
+
+import evenflow as ef
+from evenflow.balancer.strategies import plan_steps
+from evenflow.engine.errors import FlowError, JobError
+from evenflow.engine.handover import Arrived
+from evenflow.engine.handover_step import HandoverStep
+from evenflow.engine.routing import RoutingTable
+from evenflow.engine.task import Finished, Prepared, Switched
+from evenflow.scheduler.job import Commit, JobCore, JobState, Tell
+from evenflow.scheduler.messages import Announce, Announced, BeginCheckpoint, Resume, Shutdown, StopSource, Switch
+from evenflow.scheduler.migration import MigrationState
+
+FEEDERS = ("from_items-0", "from_items-1")
+MEMBERS = ("aggregate-0", "aggregate-1")
+WORKERS = (*FEEDERS, *MEMBERS)
+LIVE = ("sudden", "fluid", "batched", "pause", "lazy")
+
+
+def running_job(interval=None):
+    flow = ef.Dataflow("f")
+    flow.read(ef.from_items([1])).key_by("item").aggregate(n=ef.count()).write(ef.to_list([]))
+    job = JobCore(flow.plan(config=ef.JobConfig(parallelism=2, key_groups=4)), checkpoint_interval=interval)
+    for worker in WORKERS:
+        job.ready(worker, 0.0)
+    return job
+
+
+def migrate(job, groups=(1, 0, 1, 1), strategy="sudden", now=1.0):
+    """By default group 0 goes from worker 0 to worker 1, and the others stay."""
+    stage = job.plan.stage_of("aggregate")
+    table = job.migrations.tables["aggregate"]
+    steps = plan_steps(strategy, table, RoutingTable(np.array(groups, np.uint16)))
+    numbered = [HandoverStep(0, step.moves, step.lazy, step.pause) for step in steps]
+    return job.migrate(stage, strategy, numbered, "by hand", now)
+
+
+def report(job, reports, now=2.0):
+    return [effect for worker, message in reports for effect in job.report(worker, message, now)]
+
+
+def all_announced(job, number=0):
+    return report(job, [(worker, Announced(number)) for worker in WORKERS])
+
+
+def step_made(job, version, now=3.0, moves=((0, 1),)):
+    switched = [(worker, Switched(version)) for worker in FEEDERS]
+    return report(job, [*switched, *((f"aggregate-{target}", Arrived(version, source, 2, 100)) for source, target in moves)], now)
+
+
+def told(effects, kind):
+    return [effect.worker for effect in effects if isinstance(effect, Tell) and isinstance(effect.command, kind)]
+
+
+def test_steps_are_announced_to_those_who_feed_the_operator_and_to_its_workers():
+    migration, effects = migrate(running_job())
+    assert told(effects, Announce) == sorted(WORKERS)
+    assert migration.state is MigrationState.RUNNING
+
+
+def test_step_begins_when_all_have_heard_of_it():
+    job = running_job()
+    migrate(job)
+    assert report(job, [(worker, Announced(0)) for worker in WORKERS[:-1]]) == []
+    assert told(report(job, [(WORKERS[-1], Announced(0))]), Switch) == list(FEEDERS)
+    assert job.migrations.in_step
+
+
+def test_step_is_over_when_all_feeders_have_switched_and_all_state_has_arrived():
+    job = running_job()
+    migration, _ = migrate(job)
+    all_announced(job)
+    report(job, [("from_items-0", Switched(1)), ("aggregate-1", Arrived(1, 0, 2, 100))])
+    assert job.migrations.in_step
+    report(job, [("from_items-1", Switched(1))], now=3.5)
+    assert migration.state is MigrationState.DONE
+    assert job.migrations.tables["aggregate"].groups.tolist() == [1, 0, 1, 1]
+    found = migration.report()
+    assert (found.steps_done, found.groups, found.keys_moved, found.state_bytes, found.seconds) == (1, 1, 2, 100, 2.5)
+
+
+def test_steps_are_made_one_after_the_other():
+    job = running_job()
+    migration, _ = migrate(job, groups=(1, 1, 1, 1), strategy="fluid")
+    assert told(all_announced(job), Switch) == list(FEEDERS)
+    second = step_made(job, 1)
+    assert [effect.command for effect in second] == [Switch(2), Switch(2)]
+    assert job.migrations.tables["aggregate"].groups.tolist() == [1, 0, 1, 1]
+    assert step_made(job, 2) == []
+    assert migration.state is MigrationState.DONE
+
+
+def test_feeders_that_paused_are_told_to_go_on_when_the_step_is_over():
+    job = running_job()
+    migrate(job, strategy="pause")
+    assert told(all_announced(job), Resume) == []
+    assert told(step_made(job, 1), Resume) == list(FEEDERS)
+
+
+def test_nothing_to_move_is_done_at_once():
+    job = running_job()
+    migration, _ = migrate(job, groups=(0, 0, 1, 1))
+    all_announced(job)
+    assert migration.state is MigrationState.DONE
+    assert migration.report().steps == 0
+
+
+def test_second_migration_is_refused_while_one_is_under_way():
+    job = running_job()
+    migrate(job)
+    with pytest.raises(JobError, match=r"job `f`: migration 0 of `aggregate` is under way \(0 of 1 steps\); wait until it is done"):
+        migrate(job)
+    all_announced(job)
+    step_made(job, 1)
+    second, _ = migrate(job, groups=(0, 0, 1, 1))
+    assert (second.number, second.steps[0].version) == (1, 2)
+
+
+def test_job_that_does_not_run_moves_nothing():
+    job = running_job()
+    job.stop()
+    with pytest.raises(JobError, match="job `f` is stopping: keys can only move while it runs"):
+        migrate(job)
+
+
+def test_restart_is_refused_until_there_are_savepoints():
+    with pytest.raises(FlowError, match="the strategy restart needs savepoints, which jobs do not have yet: use one of pause, sudden"):
+        migrate(running_job(), strategy="restart")
+
+
+def test_checkpoint_that_is_due_waits_for_the_step_under_way_and_goes_before_the_next():
+    job = running_job(interval=10.0)
+    migrate(job, groups=(1, 1, 1, 1), strategy="fluid")
+    all_announced(job)
+    assert job.tick(10.0) == []
+    effects = step_made(job, 1, now=11.0)
+    assert told(effects, BeginCheckpoint) == list(FEEDERS)
+    assert told(effects, Switch) == []
+    effects = report(job, [(worker, Prepared(1, {})) for worker in WORKERS], 12.0)
+    assert told(effects, Switch) == list(FEEDERS)
+
+
+def test_step_waits_until_the_checkpoint_is_complete():
+    job = running_job(interval=10.0)
+    job.tick(10.0)
+    migrate(job, now=11.0)
+    assert all_announced(job) == []
+    assert not job.migrations.in_step
+    effects = report(job, [(worker, Prepared(1, {})) for worker in WORKERS], 12.0)
+    assert isinstance(effects[0], Commit)
+    assert told(effects, Switch) == list(FEEDERS)
+
+
+def test_stop_during_a_step_waits_until_it_is_over_and_no_other_begins():
+    job = running_job()
+    migration, _ = migrate(job, groups=(1, 1, 1, 1), strategy="fluid")
+    all_announced(job)
+    assert job.stop() == []
+    assert job.state is JobState.RUNNING
+    effects = step_made(job, 1)
+    assert told(effects, StopSource) == list(FEEDERS)
+    assert told(effects, Switch) == []
+    assert migration.state is MigrationState.ENDED_EARLY
+    assert job.state is JobState.STOPPING
+
+
+def test_migration_ends_early_when_the_sources_have_ended():
+    job = running_job()
+    migration, _ = migrate(job, groups=(1, 1, 1, 1), strategy="fluid")
+    all_announced(job)
+    report(job, [("from_items-0", Switched(1)), ("from_items-0", Finished({})), ("from_items-1", Finished({}))])
+    assert job.migrations.in_step, "a source has switched: the step goes on to its end"
+    job.report("aggregate-1", Arrived(1, 0, 2, 100), 4.0)
+    assert migration.state is MigrationState.ENDED_EARLY
+    assert migration.report().steps_done == 1
+
+
+def test_step_that_no_source_began_ends_with_them():
+    job = running_job()
+    migration, _ = migrate(job)
+    all_announced(job)
+    report(job, [(worker, Finished({})) for worker in FEEDERS])
+    assert migration.state is MigrationState.ENDED_EARLY
+    assert job.migrations.tables["aggregate"].groups.tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("end", [lambda job: job.cancel(), lambda job: job.failed(JobError("no"))], ids=["cancelled", "failed"])
+def test_migration_ends_with_its_job(end):
+    job = running_job()
+    migration, _ = migrate(job, now=1.0)
+    all_announced(job)
+    assert told(end(job), Shutdown) == list(WORKERS)
+    assert migration.report().state is MigrationState.ENDED_EARLY
+    assert migration.report().seconds == 1.0, "whoever waits for it is told"
+
+
+def test_reports_of_an_earlier_migration_do_not_count():
+    job = running_job()
+    migrate(job)
+    all_announced(job)
+    step_made(job, 1)
+    migrate(job, groups=(0, 0, 1, 1))
+    assert all_announced(job, number=0) == []
+    all_announced(job, number=1)
+    assert step_made(job, 1, moves=((1, 0),)) == []
+    assert job.migrations.in_step
+
+
+class Workers:
+    """Answers to a job's commands, each worker's in order; `checked` holds every command against the job's state."""
+
+    def __init__(self, job):
+        self.job = job
+        self.owed = {worker: deque() for worker in WORKERS}
+        self.switched, self.stopped = set(), set()
+
+    def take(self, effects):
+        for effect in effects:
+            if isinstance(effect, Tell):
+                self.obey(effect.worker, effect.command)
+
+    def obey(self, worker, command):
+        migrations, owed = self.job.migrations, self.owed[worker]
+        if isinstance(command, BeginCheckpoint):
+            assert not migrations.in_step, "a checkpoint began during a step"
+            owed.append(Prepared(command.checkpoint, {}))
+            if worker == FEEDERS[0] or FEEDERS[0] in self.stopped:
+                for member in MEMBERS:
+                    self.owed[member].append(Prepared(command.checkpoint, {}))
+        elif isinstance(command, Announce):
+            owed.append(Announced(command.number))
+        elif isinstance(command, Switch):
+            assert self.job._pending is None, "a step began during a checkpoint"
+            owed.append(Switched(command.version))
+            if command.version not in self.switched:
+                self.switched.add(command.version)
+                for move in migrations.current.step.moves:
+                    self.owed[f"aggregate-{move.target}"].append(Arrived(command.version, move.source, 1, 1))
+        elif isinstance(command, StopSource):
+            assert not migrations.in_step, "the sources were stopped during a step"
+            self.end(worker)
+
+    def end(self, source):
+        if source not in self.stopped:
+            self.stopped.add(source)
+            self.owed[source].append(Finished({}))
+            if self.stopped.issuperset(FEEDERS):
+                for member in MEMBERS:
+                    self.owed[member].append(Finished({}))
+
+    def answer(self, worker, now):
+        if self.owed[worker]:
+            self.take(self.job.report(worker, self.owed[worker].popleft(), now))
+
+
+def test_checkpoints_and_steps_never_overlap_whatever_the_order_of_events():
+    steps = checkpoints = stops = 0
+    for seed in range(1_000):
+        random, now = Random(seed), 0.0
+        job = running_job(interval=random.choice((0.1, 1.0, 10.0)))
+        workers = Workers(job)
+        for _ in range(random.randint(20, 200)):
+            now += 0.3
+            event = random.random()
+            if event < 0.1:
+                workers.take(job.tick(now))
+            elif event < 0.9:
+                workers.answer(random.choice(WORKERS), now)
+            elif event < 0.997:
+                if job.state is JobState.RUNNING and job.migrations.current is None:
+                    workers.take(migrate(job, random.choices((0, 1), k=4), random.choice(LIVE), now)[1])
+            else:
+                stops += job.migrations.in_step
+                workers.take(job.stop())
+        workers.take(job.stop())
+        while any(workers.owed.values()):
+            workers.answer(random.choice(WORKERS), now)
+        assert job.state is JobState.FINISHED
+        assert job.migrations.current is None
+        steps += sum(migration.done for migration in job.migrations.history)
+        checkpoints += job.completed_checkpoints
+    assert steps > 1_000
+    assert checkpoints > 1_000
+    assert stops > 50
