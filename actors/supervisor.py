@@ -24,7 +24,7 @@ from ..engine.sink import Sink
 from ..scheduler.balancing import Balancing
 from ..scheduler.config import OFF, JobConfig, check_balancer
 from ..scheduler.job import Commit, Effect, JobCore, JobState, Tell
-from ..scheduler.load_snapshot import hash_of, load_snapshot
+from ..scheduler.load_snapshot import groups_per_step, hash_of, load_snapshot
 from ..scheduler.messages import Command, Failed, Report
 from ..scheduler.metrics import HISTORY, JobMetrics, OperatorLoad, WorkerFigures
 from ..scheduler.migration import Migration, MigrationReport
@@ -196,7 +196,9 @@ class Supervisor:
     def _migrate(self, stage: Stage, strategy: str | None, target: RoutingTable, reason: str, plan: BalancePlan | None) -> int:
         chosen = strategy if strategy is not None else self._config.migration_strategy
         table = self.core.migrations.tables[stage.name]
-        steps = [HandoverStep(0, step.moves, step.lazy, step.pause) for step in plan_steps(chosen, table, target)]
+        newest = [self.metrics.newest(f"{stage.name}-{i}") for i in range(stage.parallelism)]
+        planned = plan_steps(chosen, table, target, groups_per_step(newest, table))
+        steps = [HandoverStep(0, step.moves, step.lazy, step.pause) for step in planned]
         migration, effects = self.core.migrate(stage, chosen, steps, reason, time.monotonic(), plan)
         self._spans[migration.number] = time.time()
         self._carry_out(effects)

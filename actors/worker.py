@@ -29,7 +29,10 @@ from .stale_folders import sweep_stale_folders
 from .transport import Transport
 
 TURN = 64
-"""Elements that a worker takes before it looks at its sockets and commands again."""
+"""Elements that a worker takes at most before it looks at its sockets and commands again..."""
+
+TURN_SECONDS = 0.005
+"""...and the time after which it takes no more, so that commands and other workers' requests don't wait behind a backlog of records."""
 
 LONGEST_SLEEP = 0.1
 
@@ -124,8 +127,8 @@ class Worker:
         """Look at the sockets, process what has come, poll the source, and let the buffers go if there is nothing to do."""
         runner, transport, pending = self._runner, self._transport, self._pending
         self._receive()
-        taken = 0
-        while pending and taken < TURN and not self._stalled and not runner.over:
+        taken, until = 0, monotonic() + TURN_SECONDS
+        while pending and taken < TURN and not self._stalled and not runner.over and monotonic() < until:
             runner.receive(*pending.popleft())
             taken += 1
         taken += runner.give()

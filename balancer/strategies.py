@@ -104,11 +104,14 @@ STRATEGIES: dict[str, Callable[[RoutingTable, RoutingTable], Iterator[Step]]] = 
 """The strategies by the names that users give them."""
 
 
-def plan_steps(name: str, current: RoutingTable, target: RoutingTable) -> Iterator[Step]:
-    """The steps of strategy `name` from `current` to `target`: none if the tables are equal. Raises FlowError for an unknown name."""
+def plan_steps(name: str, current: RoutingTable, target: RoutingTable, groups_per_move: int = 1) -> Iterator[Step]:
+    """The steps of strategy `name` from `current` to `target`: none if the tables are equal. Raises FlowError for an unknown name.
+
+    `groups_per_move` is for `batched`; the others' steps are what they are.
+    """
     if name not in STRATEGIES:
         raise FlowError(f"{name!r} is not a migration strategy: use one of {', '.join(STRATEGIES)}")
-    return STRATEGIES[name](current, target)
+    return batched(current, target, groups_per_move) if name == "batched" else STRATEGIES[name](current, target)
 
 
 def _together(current: RoutingTable, target: RoutingTable, kind: Step) -> Iterator[Step]:

@@ -29,8 +29,8 @@ from .keys import encode_keys, key_hashes
 from .operators.keyed import Departing, KeyedOperator
 from .routing import Move
 
-CHUNK = 8_192
-"""Keys of a chunk of state: what a worker gives away between two batches when the move is lazy."""
+CHUNK = 2_048
+"""Keys of a chunk of state: what a worker gives away between two batches when the move is lazy. It delays the batches by 1 to 2 ms."""
 
 
 @dataclass(frozen=True, slots=True)

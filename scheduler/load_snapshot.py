@@ -13,6 +13,21 @@ from ..engine.routing import RoutingTable
 from ..state.hashing import group_of
 from .window import WorkerWindow
 
+STEP_BYTES = 1 << 20
+"""State that a pair of workers hands over in one batched step: giving it stops a worker for a few milliseconds, which is about what a step
+waits for anyway, for its markers to come through."""
+
+
+def groups_per_step(newest: Sequence[WorkerWindow | None], table: RoutingTable) -> int:
+    """How many key groups make about `STEP_BYTES` of state, by the newest window of each worker; 1 where nothing is known."""
+    sizes = [
+        window.state_bytes / owned
+        for worker, window in enumerate(newest)
+        if window is not None and (owned := int(np.count_nonzero(table.groups == worker)))
+    ]
+    largest = max(sizes, default=0.0)
+    return max(1, int(STEP_BYTES / largest)) if largest else 1
+
 
 def hash_of(key: Hashable) -> int:
     """hash64 of a key as users write it: a value, or a tuple of values for a key of several columns.

@@ -131,12 +131,13 @@ class JobMetrics:
         windows = [w for history in self._history.values() for w in history if w.start < until and w.start + w.length > begun]
         return _percentiles(np.array([latency for window in windows for latency in window.latencies]))
 
-    def _newest(self, worker: str) -> WorkerWindow | None:
+    def newest(self, worker: str) -> WorkerWindow | None:
+        """A worker's newest window, None before the first."""
         history = self._history[worker]
         return history[-1] if history else None
 
     def _figures(self, worker: str) -> WorkerFigures:
-        window = self._newest(worker) or WorkerWindow(worker, 0.0, 1.0)
+        window = self.newest(worker) or WorkerWindow(worker, 0.0, 1.0)
         length = max(window.length, 1e-9)
         rows = self._rows[worker]
         return WorkerFigures(

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...state.members import GroupMembers
-from ...state.packing import pack_value, unpack_value
+from ...state.packing import pack_values, unpack_value
 from ..batch import Batch
 from ..errors import RecordError
 from ..keys import KeyTypes, key_groups, key_hashes, key_values
@@ -98,21 +98,20 @@ class StatefulMap(KeyedOperator):
 
 
 class _DepartingStates(Departing):
-    """States leave the dict as they are taken."""
+    """States leave the dict as they are taken; keys are looked up a group at a time, so that no batch waits for a list of all of them."""
 
     def __init__(self, operator: StatefulMap, move: Move) -> None:
-        self._operator = operator
-        groups = operator.context.key_groups
-        touched = {*move.groups, *(key % groups for key in move.keys)}
-        keys = [key for group in sorted(touched) for key in operator.members.of(group) if key in operator.states]
-        if keys:
-            hashes = key_hashes(operator.key_types.columns(keys), operator.context.name)
-            keys = [keys[place] for place in np.flatnonzero(move.selects(hashes, groups)).tolist()]
-        self._left = keys
+        self._operator, self._move = operator, move
+        key_groups = operator.context.key_groups
+        self._whole = frozenset() if move.staying else frozenset(move.groups)
+        self._groups = sorted({*move.groups, *(key % key_groups for key in move.keys)}, reverse=True)
+        self._left: list[Any] = []
 
     def some(self, keys: int) -> Batch | None:
-        while self._left:
-            taken, self._left = self._left[-keys:], self._left[:-keys]
+        while self._left or self._groups:
+            while len(self._left) < keys and self._groups:
+                self._left += self._keys_of(self._groups.pop())
+            taken, self._left = self._left[:keys], self._left[keys:]
             batch = self._take(taken)
             if batch is not None:
                 return batch
@@ -121,18 +120,29 @@ class _DepartingStates(Departing):
     def of(self, columns: Sequence[pa.Array]) -> Batch | None:
         return self._take(key_values(columns))
 
+    def _keys_of(self, group: int) -> list[Any]:
+        """The keys of a group that move."""
+        operator = self._operator
+        keys = [key for key in operator.members.of(group) if key in operator.states]
+        if group in self._whole or not keys:
+            return keys
+        hashes = key_hashes(operator.key_types.columns(keys), operator.context.name)
+        return [keys[place] for place in np.flatnonzero(self._move.selects(hashes, operator.context.key_groups)).tolist()]
+
     def _take(self, keys: list[Any]) -> Batch | None:
         operator = self._operator
         found = {key: operator.states.pop(key) for key in keys if key in operator.states}
         if not found:
             return None
-        states = [self._packed(key, state) for key, state in found.items()]
-        columns = [*operator.key_types.columns(list(found)), pa.array(states, pa.binary())]
+        columns = [*operator.key_types.columns(list(found)), pa.array(self._packed(found), pa.binary())]
         return Batch(pa.RecordBatch.from_arrays(columns, names=[*operator.keys, STATE]))
 
-    def _packed(self, key: Any, state: Any) -> bytes:
+    def _packed(self, found: dict[Any, Any]) -> list[bytes]:
+        packed: list[bytes] = []
         try:
-            return pack_value(state)
+            packed.extend(pack_values(found.values()))
         except (TypeError, ValueError, OverflowError) as error:
+            key, state = list(found.items())[len(packed)]
             problem = f"the state can't be moved: it must be made of None, bool, int, float, str, bytes, lists, tuples and dicts ({error})"
             raise RecordError(self._operator.context.name, problem, key=key, record=state) from error
+        return packed
