@@ -11,7 +11,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from . import latency, memory, overhead, throughput
+from ..scheduler.config import LIVE
+from . import latency, memory, migration, overhead, throughput
 from .comparison import compare, other_conditions
 from .conditions import RESULTS, save
 from .data import default_cache, make
@@ -70,6 +71,8 @@ def run_benchmark(arguments: argparse.Namespace) -> Run:
         return latency.run(rates=arguments.rates, seconds=arguments.seconds, say=say)
     if arguments.benchmark == "overhead":
         return overhead.run(pairs=arguments.pairs, rows=arguments.rows, cache=arguments.folder, say=say)
+    if arguments.benchmark == "migration":
+        return migration.run(strategies=arguments.strategies, repeat=arguments.repeat, rate=arguments.rate, say=say)
     return memory.run(minutes=arguments.minutes, say=say)
 
 
@@ -114,7 +117,11 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     _add_data(cost)
     leaks = benchmarks.add_parser("memory", help="resident memory at full speed")
     leaks.add_argument("--minutes", type=float, default=10.0, help="default: %(default)s")
-    for parser in (rates, delays, cost, leaks):
+    moves = benchmarks.add_parser("migration", help="latency and memory while a quarter of the state moves, by strategy")
+    moves.add_argument("--strategies", type=_names, default=list(LIVE), help=f"default: {','.join(LIVE)}")
+    moves.add_argument("--repeat", type=int, default=1, help="migrations of each (default: %(default)s)")
+    moves.add_argument("--rate", type=int, help="rows per second (default: half of what the job can take)")
+    for parser in (rates, delays, cost, leaks, moves):
         parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the reports (default: %(default)s)")
 
 

@@ -13,7 +13,7 @@ SIZE = (8.0, 4.5)
 
 def plot(run: Run, path: Path) -> bool:
     """Write the run's PNG; False for a benchmark that has no plot."""
-    draw = {"throughput": _throughput, "latency": _latency, "memory": _memory}.get(run.benchmark)
+    draw = {"throughput": _throughput, "latency": _latency, "memory": _memory, "migration": _migration}.get(run.benchmark)
     if draw is None:
         return False
     _save(run, path, draw)
@@ -60,3 +60,13 @@ def _memory(run: Run, axes: Any) -> None:
     axes.set_ylim(bottom=0)
     axes.set_xlabel("minutes at full speed")
     axes.set_ylabel("resident memory of all workers, MiB")
+
+
+def _migration(run: Run, axes: Any) -> None:
+    for strategy, curves in run.series.items():
+        axes.plot([piece[0] for piece in curves[0]], [piece[1] for piece in curves[0]], label=strategy)
+    axes.axvline(0.0, color="gray", linestyle=":")
+    axes.set_yscale("log")
+    axes.set_xlabel("seconds since the migration began")
+    axes.set_ylabel("p99 of 50 ms, ms")
+    axes.legend()
