@@ -48,14 +48,14 @@ class Buffer:
 
     def flush(self, out: list[Sent]) -> None:
         if self.batches:
-            out.extend(Sent(self.channel, Batch.concat(list(run))) for _, run in groupby(self.batches, _shape))
+            out.extend(Sent(self.channel, Batch.concat(list(run))) for _, run in groupby(self.batches, shape))
             self.batches, self.rows = [], 0
         if self.marks:
             out.extend(Sent(self.channel, mark) for mark in self.marks)
             self.marks = []
 
 
-def _shape(batch: Batch) -> tuple[list[str], bool]:
+def shape(batch: Batch) -> tuple[list[str], bool]:
     """What batches must have in common to leave as one: their columns, and whether they have event times."""
     return batch.rows.schema.names, batch.times is not None
 

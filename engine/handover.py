@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ import pyarrow as pa
 from .batch import Batch
 from .elements import Answered, Element, Giving, Handed, Request
 from .errors import ProtocolError
-from .exchange import Sent
+from .exchange import Sent, shape
 from .handover_step import HandoverStep
 from .keys import encode_keys, key_hashes
 from .operators.keyed import Departing, KeyedOperator
@@ -67,6 +68,9 @@ class _Outgoing:
 class _Incoming:
     """A move to here; what is set aside lies by the number of the request that it waits for (0 when it isn't lazy).
 
+    Of a lazy move one request is under way at a time (`asking`); the keys that are asked for meanwhile are `gathered` for the next, so that
+    what a request costs is paid once per round trip and not once per batch.
+
     `early`: what came from the old owner before the markers, None once they are all here.
     """
 
@@ -77,6 +81,8 @@ class _Incoming:
     requested: dict[Any, int] = field(default_factory=dict)
     here: set[Any] = field(default_factory=set)
     requests: int = 0
+    asking: bool = False
+    gathered: list[list[pa.Array]] = field(default_factory=list)
     early: list[Element] | None = field(default_factory=list)
     keys: int = 0
     state_bytes: int = 0
@@ -263,7 +269,8 @@ class Handovers:
                     asking.append(place)
                 numbers[place] = number
         if asking:
-            self._ask(source, incoming, [column.take(pa.array(asking)) for column in keys.columns])
+            incoming.gathered.append([column.take(pa.array(asking)) for column in keys.columns])
+            self._ask(source, incoming)
         by_row = numbers[keys.codes]
         for number in np.unique(by_row).tolist():
             if number >= 0:
@@ -271,11 +278,15 @@ class Handovers:
         here: np.ndarray[Any, np.dtype[np.bool_]] = by_row < 0
         return here
 
-    def _ask(self, source: int, incoming: _Incoming, columns: list[pa.Array]) -> None:
-        channel = self._peers[source].outgoing
+    def _ask(self, source: int, incoming: _Incoming) -> None:
+        """Request the keys that were gathered, unless a request is under way."""
+        if incoming.asking or not incoming.gathered:
+            return
+        channel, gathered = self._peers[source].outgoing, incoming.gathered
+        batches = [Batch(pa.RecordBatch.from_arrays(columns, names=list(self._operator.keys))) for columns in gathered]
         self._out.append(Sent(channel, Request(incoming.version, incoming.requests)))
-        self._out.append(Sent(channel, Batch(pa.RecordBatch.from_arrays(columns, names=list(self._operator.keys)))))
-        incoming.requests += 1
+        self._out.append(Sent(channel, Batch.concat(batches)))
+        incoming.requests, incoming.asking, incoming.gathered = incoming.requests + 1, True, []
 
     def _install(self, source: int, state: Batch) -> None:
         incoming = self._incoming_from(source)
@@ -289,7 +300,9 @@ class Handovers:
             return []
         incoming.here.update(key for key, number in incoming.requested.items() if number == answer.number)
         incoming.requested = {key: number for key, number in incoming.requested.items() if number != answer.number}
-        return incoming.aside.pop(answer.number, [])
+        incoming.asking = False
+        self._ask(source, incoming)
+        return joined(incoming.aside.pop(answer.number, []))
 
     def _handed(self, source: int, version: int) -> tuple[list[Batch], Arrived]:
         incoming = self._incoming_from(source)
@@ -297,10 +310,15 @@ class Handovers:
             raise ProtocolError(f"worker {source} has handed over step {version}, expected step {incoming.version}")
         del self._incoming[source]
         batches = [batch for _, batches in sorted(incoming.aside.items()) for batch in batches]
-        return batches, Arrived(version, source, incoming.keys, incoming.state_bytes)
+        return joined(batches), Arrived(version, source, incoming.keys, incoming.state_bytes)
 
     def _incoming_from(self, source: int) -> _Incoming:
         incoming = self._incoming.get(source)
         if incoming is None:
             raise ProtocolError(f"operator `{self._operator.context.name}`: state came from worker {source}, from which none is expected")
         return incoming
+
+
+def joined(batches: list[Batch]) -> list[Batch]:
+    """The same rows in the same order in as few batches as their columns allow: what was set aside came in small pieces."""
+    return [Batch.concat(list(run)) for _, run in groupby(batches, shape)]
