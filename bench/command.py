@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..scheduler.config import LIVE
-from . import latency, memory, migration, overhead, throughput
+from . import latency, memory, migration, overhead, skew, throughput
 from .comparison import compare, other_conditions
 from .conditions import RESULTS, save
 from .data import default_cache, make
@@ -73,6 +73,10 @@ def run_benchmark(arguments: argparse.Namespace) -> Run:
         return overhead.run(pairs=arguments.pairs, rows=arguments.rows, cache=arguments.folder, say=say)
     if arguments.benchmark == "migration":
         return migration.run(strategies=arguments.strategies, repeat=arguments.repeat, rate=arguments.rate, say=say)
+    if arguments.benchmark == "skew":
+        return skew.run(
+            zipfs=arguments.zipf, ray_workers=arguments.ray_workers, workers=arguments.workers, seconds=arguments.seconds, say=say
+        )  # fmt: skip
     return memory.run(minutes=arguments.minutes, say=say)
 
 
@@ -121,7 +125,12 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     moves.add_argument("--strategies", type=_names, default=list(LIVE), help=f"default: {','.join(LIVE)}")
     moves.add_argument("--repeat", type=int, default=1, help="migrations of each (default: %(default)s)")
     moves.add_argument("--rate", type=int, help="rows per second (default: half of what the job can take)")
-    for parser in (rates, delays, cost, leaks, moves):
+    skews = benchmarks.add_parser("skew", help="imbalance of Zipf-distributed keys, with and without balancing")
+    skews.add_argument("--zipf", type=_decimals, default=[0.5, 0.8, 1.0, 1.2, 1.5], help="exponents (default: 0.5,0.8,1.0,1.2,1.5)")
+    skews.add_argument("--ray-workers", type=_numbers, default=[2, 4], help="default: 2,4")
+    skews.add_argument("--workers", type=_numbers, default=[16, 64, 256, 1024], help="in the loop (default: 16,64,256,1024)")
+    skews.add_argument("--seconds", type=float, default=15.0, help="on Ray, before and after balancing (default: %(default)s)")
+    for parser in (rates, delays, cost, leaks, moves, skews):
         parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the reports (default: %(default)s)")
 
 
@@ -130,7 +139,11 @@ def _names(text: str) -> list[str]:
 
 
 def _numbers(text: str) -> list[int]:
-    return [int(word) for word in text.split(",")]
+    return [int(word) for word in text.split(",")] if text else []
+
+
+def _decimals(text: str) -> list[float]:
+    return [float(word) for word in text.split(",")] if text else []
 
 
 def _print(console: Console, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

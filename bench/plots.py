@@ -13,7 +13,7 @@ SIZE = (8.0, 4.5)
 
 def plot(run: Run, path: Path) -> bool:
     """Write the run's PNG; False for a benchmark that has no plot."""
-    draw = {"throughput": _throughput, "latency": _latency, "memory": _memory, "migration": _migration}.get(run.benchmark)
+    draw = {"throughput": _throughput, "latency": _latency, "memory": _memory, "migration": _migration, "skew": _skew}.get(run.benchmark)
     if draw is None:
         return False
     _save(run, path, draw)
@@ -69,4 +69,16 @@ def _migration(run: Run, axes: Any) -> None:
     axes.set_yscale("log")
     axes.set_xlabel("seconds since the migration began")
     axes.set_ylabel("p99 of 50 ms, ms")
+    axes.legend()
+
+
+def _skew(run: Run, axes: Any) -> None:
+    """Imbalance over its floor, window by window, where the static table is worst."""
+    _, zipf, workers = max(run.series, key=lambda name: max(i / f for i, f in zip(*run.series[name], strict=True))).split()
+    for policy in ("off", "hotspot", "lpt"):
+        imbalance, floor = run.series[f"{policy} {zipf} {workers}"]
+        axes.plot([i / f for i, f in zip(imbalance, floor, strict=True)], label=policy)
+    axes.set_title(f"{workers} workers, Zipf {zipf}, all ranks change every 10 windows")
+    axes.set_xlabel("window")
+    axes.set_ylabel("imbalance / floor")
     axes.legend()

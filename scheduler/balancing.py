@@ -24,6 +24,9 @@ from .window import WorkerWindow
 
 MOST_NAMES = 4096
 
+GOAL = 1.03
+"""What plans aim for, in multiples of the floor: one that just reaches 1.05 by the loads as measured misses it by those that come."""
+
 
 def trigger_settings(config: JobConfig) -> TriggerSettings:
     """The job's settings in windows of its metrics, rounded up."""
@@ -36,6 +39,7 @@ def trigger_settings(config: JobConfig) -> TriggerSettings:
         windows=max(1, windows("balance_after")),
         cooldown=windows("balance_cooldown"),
         rest=windows("balance_rest"),
+        tolerance=GOAL,
         max_bytes=config.balance_max_bytes,
     )
 

@@ -1,0 +1,155 @@
+"""Skewed keys: how even the workers' load is, beside its floor, with balancers and without, on Ray and in a closed loop of loads.
+
+On Ray one job per stream measures itself before and after its balancer is switched on; every record costs real processor time. The loop
+(`skew_simulation`) goes to a thousand workers and changes the keys' ranks every ten windows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import mean
+
+import evenflow as ef
+
+from ..scheduler.balancing import trigger_settings
+from ..scheduler.config import JobConfig
+from .conditions import record
+from .record import Case, Run, Verdict
+from .sinks import DiscardSink
+from .skew_simulation import GOOD, KEYS, SHIFT, Loop, run_loop, two_choices
+
+POLICIES = ("off", "hotspot", "lpt")
+WINDOWS = 5
+OPERATOR = "stateful_map"
+ROUNDS = 400
+"""Of a loop that costs a record about 5 us."""
+
+RATE = 100_000
+"""Rows a second: less than the workers can take, for where the processors are full, time that a worker waits for one counts as load."""
+
+NOT_MEASURED = (
+    "throughput gained by balance: two cores are shared by all workers here; what a machine per worker would gain is not made up",
+    "migrations in the loop take no time: their cost is what `bench run migration` measures",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The operator over its newest windows."""
+
+    imbalance: float
+    floor: float
+    rate: float
+
+
+def run(*, zipfs: Sequence[float], ray_workers: Sequence[int], workers: Sequence[int], seconds: float, say: Callable[[str], None]) -> Run:
+    """The loop for every exponent and number of workers, then the streams on Ray, `seconds` before and after balancing."""
+    cases: list[Case] = []
+    loops: dict[tuple[str, float, int], Loop] = {}
+    for number in workers:
+        for zipf in zipfs:
+            for policy in POLICIES:
+                loop = loops[policy, zipf, number] = run_loop(policy, zipf, number)
+                cases += loop_cases(f"{number} workers, zipf {zipf:g}, {policy}", loop)
+            split = two_choices(zipf, number)
+            cases.append(Case(f"{number} workers, zipf {zipf:g}, two_choices (plan)/imbalance", "", "lower", (split,)))
+            say(line_of(number, zipf, loops))
+    for number in ray_workers:
+        for zipf in zipfs:
+            before, after, moved = on_ray(zipf, number, seconds)
+            name = f"Ray, {number} workers, zipf {zipf:g}"
+            cases += [*stage_cases(f"{name}, off", before), *stage_cases(f"{name}, hotspot", after)]
+            cases.append(Case(f"{name}, hotspot/keys moved", "", "lower", (float(moved),)))
+            say(f"{name}: imbalance {before.imbalance:.2f} to {after.imbalance:.2f}, floor {after.floor:.2f}, {moved:,} keys moved")
+    arguments = {
+        "zipf": list(zipfs), "ray_workers": list(ray_workers), "workers": list(workers), "keys": KEYS, "windows_per_shift": SHIFT,
+        "seconds": seconds,
+    }  # fmt: skip
+    series = {f"{p} {z:g} {n}": [loop.imbalance.tolist(), loop.floor.tolist()] for (p, z, n), loop in loops.items()}
+    return record("skew", arguments, cases, verdicts(loops), not_measured=NOT_MEASURED, series=series)
+
+
+def loop_cases(name: str, loop: Loop) -> list[Case]:
+    """What is reported of a loop: means over the windows before the shifts, sums over all."""
+    imbalance, floor = loop.last_of_periods
+    return [
+        Case(f"{name}/imbalance", "", "lower", (float(imbalance.mean()),)),
+        Case(f"{name}/imbalance / floor", "", "lower", (float((imbalance / floor).mean()),)),
+        Case(f"{name}/moves", "", "lower", (float(len(loop.moves)),)),
+        Case(f"{name}/state moved", "bytes", "lower", (float(loop.state_bytes),)),
+        Case(f"{name}/windows until good", "", "lower", tuple(float(windows) for windows in loop.settled)),
+    ]
+
+
+def stage_cases(name: str, stage: Stage) -> list[Case]:
+    """What is reported of an operator on Ray."""
+    return [
+        Case(f"{name}/imbalance", "", "lower", (stage.imbalance,)),
+        Case(f"{name}/imbalance / floor", "", "lower", (stage.imbalance / stage.floor,)),
+        Case(f"{name}/rate", "rows/s", "higher", (stage.rate,)),
+    ]
+
+
+def verdicts(loops: dict[tuple[str, float, int], Loop]) -> list[Verdict]:
+    """The targets, over all loops with `hotspot`."""
+    settings = trigger_settings(JobConfig())
+    mine = {(zipf, workers): loop for (policy, zipf, workers), loop in loops.items() if policy == "hotspot"}
+    if not mine:
+        return []
+    slow = [windows for loop in mine.values() for windows in acted_on(loop, settings.threshold)]
+    again = sum(loop.moved_again(settings.cooldown) for loop in mine.values())
+    moved = sum(loop.state_bytes for loop in mine.values())
+    by_lpt = sum(loop.state_bytes for (policy, _, _), loop in loops.items() if policy == "lpt")
+    return [
+        Verdict(f"most windows from a shift over the threshold until within {GOOD:g} of the floor", max(slow, default=0), 5, "lower"),
+        Verdict(f"mean of them, over {len(slow)} shifts", mean(slow) if slow else 0.0, 5, "lower"),
+        Verdict("pieces moved twice within the cool-down without a shift", again, 0, "lower"),
+        Verdict("state moved / state that lpt moves", moved / by_lpt if by_lpt else 0.0, 0.5, "lower"),
+    ]
+
+
+def acted_on(loop: Loop, threshold: float) -> list[int]:
+    """Windows until good, of the shifts after which the load was over the threshold."""
+    first, floor = loop.imbalance[::SHIFT], loop.floor[::SHIFT]
+    return [windows for windows, uneven in zip(loop.settled, (first > threshold * floor).tolist(), strict=True) if uneven]
+
+
+def line_of(workers: int, zipf: float, loops: dict[tuple[str, float, int], Loop]) -> str:
+    """One line on a stream."""
+    parts = []
+    for policy in POLICIES:
+        loop = loops[policy, zipf, workers]
+        imbalance, floor = loop.last_of_periods
+        parts.append(f"{policy} {(imbalance / floor).mean():.3f} ({len(loop.moves)} moves, {loop.state_bytes / 1e6:.1f} MB)")
+    return f"{workers} workers, zipf {zipf:g}: imbalance / floor {', '.join(parts)}"
+
+
+def costly(state: int | None, _row: dict[str, object]) -> tuple[int, None]:
+    """A count per key, at a cost."""
+    for _ in range(ROUNDS):
+        pass
+    return (state or 0) + 1, None
+
+
+def on_ray(zipf: float, workers: int, seconds: float) -> tuple[Stage, Stage, int]:
+    """The operator `seconds` after its start without a balancer, as long after it was switched on, and the keys moved."""
+    flow = ef.Dataflow(f"bench-skew-{workers}-{zipf:g}".replace(".", "-"))
+    rows = flow.read(ef.generate(rate=RATE, keys=KEYS, zipf=zipf)).parallelism(1)
+    rows.key_by("key").stateful_map(costly).write(DiscardSink())
+    job = flow.run(parallelism=workers)
+    time.sleep(seconds)
+    before = stage_of(job)
+    job.balancer(OPERATOR, "hotspot")
+    time.sleep(seconds)
+    after, moved = stage_of(job), sum(report.keys_moved for report in job.migrations())
+    job.cancel()
+    job.wait(60)
+    return before, after, moved
+
+
+def stage_of(job: ef.Job) -> Stage:
+    """The operator now."""
+    load = job.load(OPERATOR, windows=WINDOWS)
+    return Stage(load.imbalance, load.floor, sum(f.rows_in_per_second for f in job.metrics() if f.operator == OPERATOR))

@@ -1,0 +1,149 @@
+"""Balancing as a closed loop without a cluster: loads by Zipf's law, the job's own balancing in between, and what that does to them.
+
+Nothing is run and no service time is made up: a window's load of a key is the number of its records, drawn at random by its share. Every
+`SHIFT` windows all keys change their ranks. A plan is in force from the next window on. Imbalance is that of the keys' shares, not of what
+was drawn; bytes count every key whose worker changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..balancer.snapshot import GroupLoad, KeyLoad, LoadSnapshot
+from ..balancer.two_choices import TwoChoices
+from ..connectors.generate import zipf_cdf
+from ..engine.keys import key_hashes
+from ..engine.routing import RoutingTable, even_table
+from ..scheduler.balancing import Balancing
+from ..scheduler.config import JobConfig
+from ..scheduler.window import WorkerWindow
+from ..state.hashing import group_of
+
+KEYS = 100_000
+KEY_BYTES = 200
+RECORDS_PER_WORKER = 10_000
+SHIFT, PERIODS = 10, 5
+GOOD = 1.05
+SECONDS_PER_RECORD = 50e-6
+"""Workers are busy for half of the time on average."""
+
+HOTTEST = 16
+"""Keys that a worker reports, as workers of a job do."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """What became of one stream: `imbalance` and `floor` per window, shape (windows,); `moves` in (window, group or key) order."""
+
+    imbalance: Floats
+    floor: Floats
+    moves: tuple[tuple[int, str], ...]
+    state_bytes: int
+    plans: int
+
+    @property
+    def settled(self) -> list[int]:
+        """Per shift, the windows until the imbalance is good: within 1.05 of its floor; `SHIFT` if it never is."""
+        good = (self.imbalance <= GOOD * self.floor).reshape(PERIODS, SHIFT)
+        return [int(np.argmax(period)) if period.any() else SHIFT for period in good]
+
+    @property
+    def last_of_periods(self) -> tuple[Floats, Floats]:
+        """Imbalance and floor of the window before each shift, shape (periods,)."""
+        return self.imbalance[SHIFT - 1 :: SHIFT], self.floor[SHIFT - 1 :: SHIFT]
+
+    def moved_again(self, cooldown: int) -> int:
+        """Groups and keys that moved twice within `cooldown` windows although the keys' ranks had not changed."""
+        last: dict[str, int] = {}
+        again = 0
+        for window, piece in self.moves:
+            before = last.get(piece)
+            again += before is not None and window - before < cooldown and before // SHIFT == window // SHIFT
+            last[piece] = window
+        return again
+
+
+def key_groups_for(workers: int) -> int:
+    """A power of two with at least 32 groups per worker, 1024 at least."""
+    return min(32_768, max(1024, 1 << (32 * workers - 1).bit_length()))
+
+
+def run_loop(policy: str, zipf: float, workers: int, seed: int = 0) -> Loop:
+    """`PERIODS` periods of a stream on `workers` workers; `policy` "off" leaves the first table."""
+    random = np.random.default_rng(seed)
+    key_groups = key_groups_for(workers)
+    hashes = key_hashes([pa.array(np.arange(KEYS))], "skew")
+    names = tuple(f"operator-{i}" for i in range(workers))
+    balancing = None if policy == "off" else Balancing(policy, names, JobConfig(key_groups=key_groups))
+    table = even_table(key_groups, workers)
+    imbalance, floors, moves, moved, plans = [], [], list[tuple[int, str]](), 0, 0
+    for window, shares in enumerate(shares_by_window(zipf, random)):
+        owners = table.owners(hashes)
+        loads = np.bincount(owners, shares, workers)
+        imbalance.append(float(loads.max()) * workers)
+        floors.append(max(1.0, float(shares.max()) * workers))
+        if balancing is None:
+            continue
+        for load in windows_of(names, table, hashes, owners, random.multinomial(RECORDS_PER_WORKER * workers, shares), window):
+            balancing.add(load, table)
+        decided = balancing.decide(table, moving=False)
+        if decided is not None:
+            plans += 1
+            moved += int(np.count_nonzero(decided.target.owners(hashes) != owners)) * KEY_BYTES
+            moves += [(window, f"group {move.group}" if move.group is not None else f"key {move.key}") for move in decided.plan.moves]
+            table = decided.target
+    return Loop(np.array(imbalance), np.array(floors), tuple(moves), moved, plans)
+
+
+def shares_by_window(zipf: float, random: np.random.Generator) -> Iterator[Floats]:
+    """The keys' shares in each window, shape (keys,); all ranks change every `SHIFT` windows."""
+    ranked = np.diff(zipf_cdf(KEYS, zipf), prepend=0.0)
+    for _ in range(PERIODS):
+        shares = random.permutation(ranked)
+        shares /= shares.sum()
+        for _ in range(SHIFT):
+            yield shares
+
+
+def windows_of(
+    names: tuple[str, ...], table: RoutingTable, hashes: npt.NDArray[np.uint64], owners: npt.NDArray[np.uint16],
+    records: npt.NDArray[np.int64], window: int,
+) -> Iterator[WorkerWindow]:  # fmt: skip
+    """What each worker would report of these records."""
+    groups = group_of(hashes, len(table)).astype(np.int64)
+    by_owner = np.argsort(owners, kind="stable")
+    edges = np.searchsorted(owners[by_owner], np.arange(len(names) + 1))
+    for worker, (first, last) in enumerate(pairwise(edges.tolist())):
+        mine = by_owner[first:last]
+        of_groups = np.bincount(groups[mine], records[mine], len(table))
+        present = np.flatnonzero(of_groups)
+        hottest = mine[np.argsort(-records[mine])[:HOTTEST]]
+        yield WorkerWindow(
+            names[worker], float(window), 1.0, rows_in=int(records[mine].sum()), keyed_records=int(records[mine].sum()),
+            useful=float(of_groups.sum() * SECONDS_PER_RECORD), state_bytes=len(mine) * KEY_BYTES, groups=present.astype(np.int32),
+            load=(of_groups[present] * SECONDS_PER_RECORD).astype(np.float64), hot_keys=tuple(zip(hottest.tolist(), records[hottest].tolist(), strict=True)),
+        )  # fmt: skip
+
+
+def two_choices(zipf: float, workers: int, seed: int = 0) -> float:
+    """The imbalance that partial key grouping plans, 16 hot keys per worker known: it splits keys, which no table can say."""
+    shares = next(shares_by_window(zipf, np.random.default_rng(seed)))
+    table = even_table(key_groups_for(workers), workers)
+    hashes = key_hashes([pa.array(np.arange(KEYS))], "skew")
+    groups = group_of(hashes, len(table)).astype(np.int64)
+    loads = np.bincount(groups, shares, len(table))
+    hottest = np.argsort(-shares)[: HOTTEST * workers]
+    snapshot = LoadSnapshot(
+        workers,
+        [GroupLoad(group, int(worker), float(load)) for group, (worker, load) in enumerate(zip(table.groups, loads, strict=True))],
+        [KeyLoad(int(key), int(groups[key]), float(shares[key])) for key in hottest],
+    )
+    return TwoChoices().plan(snapshot).imbalance_after
