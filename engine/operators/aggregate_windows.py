@@ -143,9 +143,10 @@ class AggregateWindows(KeyedOperator):
 
 
 def distinct(panes: npt.NDArray[np.int64]) -> list[int]:
-    """The different panes, rising; most summaries have one."""
-    first = panes[0]
-    return [int(first)] if (panes == first).all() else [int(pane) for pane in np.unique(panes)]
+    """The different panes, rising; most summaries have one, and one whose rows were all late has none."""
+    if not len(panes) or (panes == panes[0]).all():
+        return panes[:1].tolist()  # type: ignore[no-any-return]
+    return np.unique(panes).tolist()  # type: ignore[no-any-return]
 
 
 class _DepartingPanes(Departing):
