@@ -197,7 +197,7 @@ def test_a_folder_that_is_not_empty_needs_a_decision(write, read, tmp_path):
         writer.write(batch(n=[1]))
         sink.commit(1, writer.prepare(1))
         assert [row["n"] for row in rows(read, tmp_path)] == expected
-    with pytest.raises(ConnectorError, match="is not empty; choose another folder, overwrite=True or append=True"):
+    with pytest.raises(ConnectorError, match="is not empty; choose another folder, or say overwrite=True or append=True"):
         write(tmp_path).start()
 
 
