@@ -154,5 +154,5 @@ class LocalJob:
         return any(len(target) >= QUEUE_LIMIT for target in self._targets[name])
 
     def _pause(self) -> float:
-        waits = [runner.sleep_for() for runner in self._runners.values() if runner.is_source]
+        waits = [runner.sleep_for() for runner in self._runners.values() if runner.is_source or runner.task.giving]
         return min([0.05, *waits])

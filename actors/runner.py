@@ -22,6 +22,10 @@ from .meter import Meter
 IDLE = 0.1
 """Seconds that a worker without a source may sleep: what comes in wakes it earlier."""
 
+GIVING = 1 / 3
+"""The part of its time that a worker spends at most on giving state away in the background: whoever takes it has work with it too, before
+its own records, and would fall behind."""
+
 
 class Runner:
     """Used by one thread. `send(channel, element)` must not block; `report` is told what the coordinator must know, `consumed` which
@@ -48,6 +52,7 @@ class Runner:
         self._source_rows = source_rows
         self._latency_interval = latency_interval
         self._next_mark = 0.0
+        self._give_at = 0.0
         self._reader: SourceReader | None = None
 
     def open(self) -> None:
@@ -90,8 +95,11 @@ class Runner:
         return effects
 
     def sleep_for(self) -> float:
-        """Seconds until the source may have something, for a worker that has nothing else to do."""
-        return self._reader.ready_in() if self._reader is not None and not self.over else IDLE
+        """Seconds until there may be something to do: until the source may have something, or more state may be given."""
+        if self.over:
+            return IDLE
+        until = self._reader.ready_in() if self._reader is not None else IDLE
+        return min(until, max(0.0, self._give_at - time.monotonic())) if self.task.giving else until
 
     def idle(self) -> None:
         """Nothing waits to be processed: let the buffers go."""
@@ -121,10 +129,13 @@ class Runner:
             self._work(self.task.exhausted)
 
     def give(self) -> bool:
-        """Give a chunk of the state that moves away in the background; whether there was any."""
-        if not self.task.giving or self.over:
+        """Give a chunk of the state that moves away in the background, if it is time for one; whether it was."""
+        begun = time.monotonic()
+        if not self.task.giving or self.over or begun < self._give_at:
             return False
         self._work(self.task.give)
+        now = time.monotonic()
+        self._give_at = now + (now - begun) * (1 / GIVING - 1)
         return True
 
     def _announce(self, announcement: Announce) -> None:
