@@ -129,7 +129,8 @@ def windows_of(
         yield WorkerWindow(
             names[worker], float(window), 1.0, rows_in=int(records[mine].sum()), keyed_records=int(records[mine].sum()),
             useful=float(of_groups.sum() * SECONDS_PER_RECORD), state_bytes=len(mine) * KEY_BYTES, groups=present.astype(np.int32),
-            load=(of_groups[present] * SECONDS_PER_RECORD).astype(np.float64), hot_keys=tuple(zip(hottest.tolist(), records[hottest].tolist(), strict=True)),
+            load=(of_groups[present] * SECONDS_PER_RECORD).astype(np.float64),
+            hot_keys=tuple(zip(hottest.tolist(), records[hottest].tolist(), strict=True)),
         )  # fmt: skip
 
 
