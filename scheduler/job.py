@@ -12,12 +12,12 @@ from enum import StrEnum
 from typing import Any
 
 from ..balancer.plan import BalancePlan
-from ..balancer.strategies import STRATEGIES
 from ..engine.errors import EvenflowError, FlowError, JobError
 from ..engine.handover import Arrived
 from ..engine.handover_step import HandoverStep
 from ..engine.plan import Plan, Stage
 from ..engine.task import Finished, Prepared, Switched
+from .config import LIVE
 from .messages import Announce, Announced, BeginCheckpoint, Command, Resume, Shutdown, StopSource, Switch
 from .migration import Migration, Migrations, MigrationState
 
@@ -139,8 +139,8 @@ class JobCore:
         Raises FlowError for the strategy `restart`, JobError if the job is not running, or a migration is under way.
         """
         if strategy == "restart":
-            live = ", ".join(name for name in STRATEGIES if name != "restart")
-            raise FlowError(f"job `{self.name}`: the strategy restart needs savepoints, which jobs do not have yet: use one of {live}")
+            instead = ", ".join(LIVE)
+            raise FlowError(f"job `{self.name}`: the strategy restart needs savepoints, which jobs do not have yet: use one of {instead}")
         if self.state is not JobState.RUNNING:
             raise JobError(f"job `{self.name}` is {self.state}: keys can only move while it runs")
         if (current := self.migrations.current) is not None:

@@ -7,16 +7,14 @@ from random import Random
 
 import pyarrow as pa
 
-from ..balancer.strategies import STRATEGIES, plan_steps
+from ..balancer.strategies import plan_steps
 from ..engine.handover_step import HandoverStep
 from ..engine.plan import Stage
 from ..engine.routing import RoutingTable
+from ..scheduler.config import LIVE
 from ..scheduler.job import JobState
 from ..state.hashing import hash64
 from .actions import ACTIONS, COORDINATOR, Action, Choice, World, poll
-
-LIVE_STRATEGIES = tuple(name for name in STRATEGIES if name != "restart")
-"""The strategies that need no restart of the job."""
 
 COMMON_KEYS = (*hash64(pa.array(range(10))).tolist(), *hash64(pa.array(list("abcdefghij"))).tolist())
 """Hashes of keys that tests like to use, to be given routes of their own."""
@@ -25,7 +23,7 @@ READINESS, WHILE_MOVING = 0.2, (0.03, 0.1, 0.4)
 """Shares of the moments at which a source may be polled: a stream of a few rows would end before a move otherwise."""
 
 
-def with_moves(most: int = 5, strategies: Sequence[str] = LIVE_STRATEGIES) -> tuple[Action, ...]:
+def with_moves(most: int = 5, strategies: Sequence[str] = LIVE) -> tuple[Action, ...]:
     """`ACTIONS`, and at most `most` migrations in mid-stream, each by one of `strategies`; sources read more slowly meanwhile.
 
     `check(make_flow, seeds, actions=with_moves())`

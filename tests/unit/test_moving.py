@@ -18,10 +18,11 @@ from evenflow.balancer.strategies import plan_steps
 from evenflow.engine import handover
 from evenflow.engine.handover_step import HandoverStep
 from evenflow.engine.routing import RoutingTable
+from evenflow.scheduler.config import LIVE
 from evenflow.scheduler.job import JobState
 from evenflow.testing import ACTIONS, Choice, check, simulate
 from evenflow.testing.actions import poll
-from evenflow.testing.moving import LIVE_STRATEGIES, with_moves
+from evenflow.testing.moving import with_moves
 
 BLOCK = 50
 """Seeds per test, so that a failure is found and shown early."""
@@ -73,10 +74,10 @@ def test_moves_in_any_order_of_events_leave_the_rows_of_the_oracle(make_flow, fi
     runs = watcher.runs()
     assert len(runs) == BLOCK
     assert sum(map(bool, runs)) > BLOCK / 2, "keys moved in most runs"
-    assert {migration.strategy for run in runs for migration in run} == set(LIVE_STRATEGIES)
+    assert {migration.strategy for run in runs for migration in run} == set(LIVE)
 
 
-@pytest.mark.parametrize("strategy", LIVE_STRATEGIES)
+@pytest.mark.parametrize("strategy", LIVE)
 def test_job_that_is_stopped_while_state_moves_finishes_with_whole_rows(strategy):
     moved = Counter()
     for seed in range(30):
@@ -150,7 +151,7 @@ class SwapAt:
         world.coordinator.carry_out(core.migrate(stage, self.strategy, numbered, "by the test", world.now)[1])
 
 
-@pytest.mark.parametrize("strategy", LIVE_STRATEGIES)
+@pytest.mark.parametrize("strategy", LIVE)
 def test_running_sums_by_parity_are_exactly_those_of_megaphone_whenever_the_keys_move(strategy):
     keys_moved = Counter()
     for seed in range(2):

@@ -15,6 +15,7 @@ from evenflow.engine.handover import Arrived
 from evenflow.engine.handover_step import HandoverStep
 from evenflow.engine.routing import RoutingTable
 from evenflow.engine.task import Finished, Prepared, Switched
+from evenflow.scheduler.config import LIVE
 from evenflow.scheduler.job import Commit, JobCore, JobState, Tell
 from evenflow.scheduler.messages import Announce, Announced, BeginCheckpoint, Resume, Shutdown, StopSource, Switch
 from evenflow.scheduler.migration import MigrationState
@@ -22,7 +23,6 @@ from evenflow.scheduler.migration import MigrationState
 FEEDERS = ("from_items-0", "from_items-1")
 MEMBERS = ("aggregate-0", "aggregate-1")
 WORKERS = (*FEEDERS, *MEMBERS)
-LIVE = ("sudden", "fluid", "batched", "pause", "lazy")
 
 
 def running_job(interval=None):
