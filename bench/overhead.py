@@ -1,18 +1,28 @@
-"""What measuring load costs: T1 with and without it, in alternation, so that a drift of the machine meets both.
+"""What the machinery for balancing costs a job that doesn't use it: T1 with and without it, in alternation, so that a drift of the machine
+meets both; and how long planning takes for a large operator.
 
-The verdict is by processor time, which others' load disturbs less than the time on the wall.
+The verdicts are by processor time, which others' load disturbs less than the time on the wall.
 """
 
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
+import numpy as np
+
+from ..balancer.hotspot import Hotspot
+from ..balancer.snapshot import GroupLoad, LoadSnapshot
+from ..engine.routing import even_table
+from ..state.hashing import MAX_GROUPS
 from . import machine
 from .conditions import record, scratch
-from .data import find
+from .data import Dataset, find
 from .process import run_system
 from .record import Case, Run, Verdict
 from .report import number
@@ -20,35 +30,87 @@ from .task import Task
 
 LIMIT_PERCENT = 3.0
 TIMEOUT = 1200.0
+PLANNED_WORKERS = 1000
+NOT_MEASURED = ("the channels between an operator's workers, which no setting takes away: idle sockets, through which T1 sends nothing",)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two values of one of the job's settings; the second does without what the first costs."""
+
+    claim: str
+    setting: str
+    names: tuple[str, str]
+    values: tuple[Any, Any]
+
+
+COMPARISONS = (
+    Comparison("measuring load", "metrics", ("load-measured", "not-measured"), (True, False)),
+    Comparison("1,024 key groups in place of 2, one per worker", "key_groups", ("1024-groups", "2-groups"), (1024, 2)),
+)
 
 
 def run(*, pairs: int, rows: int, cache: Path, say: Callable[[str], None]) -> Run:
-    """`pairs` pairs after one that warms up. Raises ConnectorError without data."""
+    """`pairs` pairs of each comparison after one that warms up. Raises ConnectorError without data."""
     dataset = find(cache, "integers", rows)
-    output = scratch("overhead")
+    cases: list[Case] = []
+    found: list[Verdict] = []
+    checks: list[str] = []
+    for comparison in COMPARISONS:
+        measured, costs = compare(comparison, pairs, dataset)
+        cases += measured
+        found.append(
+            Verdict(f"{comparison.claim}, cost in % of T1's processor time (median of pairs)", median(costs), LIMIT_PERCENT, "lower")
+        )
+        checks.append(f"{comparison.claim}: {certainty(costs)}")
+        for case in measured:
+            say(f"{case.name}: {', '.join(number(value) for value in case.values)} {case.unit}")
+    planning = Case(f"plan of {MAX_GROUPS:,} key groups on {PLANNED_WORKERS:,} workers", "s", "lower", tuple(planning_seconds(pairs)))
+    found.append(Verdict(f"{planning.name}, seconds", planning.median, 1.0, "lower"))
+    say(f"{planning.name}: {planning.median:.3f} s")
+    return record("overhead", {"pairs": pairs, "rows": rows}, [*cases, planning], found, checks=checks, not_measured=NOT_MEASURED)
+
+
+def compare(comparison: Comparison, pairs: int, dataset: Dataset) -> tuple[list[Case], list[float]]:
+    """The cases of both values, and the percentage that each pair's first value costs."""
+    on, off = comparison.values
     # Off-on, on-off: whichever comes second has a warmer machine.
-    order = [True, False] + [on for i in range(pairs) for on in ((True, False) if i % 2 else (False, True))]
-    task = Task("t1", str(dataset.folder), rows, dataset.last_window, f"{output}/out", len(order), {"metrics": order})
+    order = [on, off] + [value for i in range(pairs) for value in ((on, off) if i % 2 else (off, on))]
+    output = scratch("overhead")
+    options = {"config": [{comparison.setting: value} for value in order]}
+    task = Task("t1", str(dataset.folder), dataset.rows, dataset.last_window, f"{output}/out", len(order), options)
     try:
         busy = machine.busy_share()
-        answers = run_system("evenflow", task, TIMEOUT)[2:]
+        answers = run_system("evenflow", task, TIMEOUT)
     finally:
         shutil.rmtree(output)
-    cases, used = [], {}
-    for name, on in (("t1/load-measured", True), ("t1/not-measured", False)):
-        mine = [a for a in answers if a.details["metrics"] is on]
-        used[on] = [float(a.details["cpu_seconds"]) for a in mine]
-        cases.append(Case(name, "rows/s", "higher", tuple(a.rate for a in mine), tuple({"busy_before": busy} for _ in mine)))
-        cases.append(Case(f"{name}/processor", "s", "lower", tuple(used[on])))
-    for case in cases:
-        say(f"{case.name}: {', '.join(number(value) for value in case.values)} {case.unit}")
-    costs = costs_percent(used[True], used[False])
-    verdict = Verdict("measuring load, cost in % of T1's processor time (median of pairs)", median(costs), LIMIT_PERCENT, "lower")
-    return record("overhead", {"pairs": pairs, "rows": rows}, cases, [verdict], checks=[certainty(costs)])
+    counted = list(zip(order, answers, strict=True))[2:]
+    cases, used = [], []
+    for name, value in zip(comparison.names, comparison.values, strict=True):
+        mine = [answer for setting, answer in counted if setting == value]
+        used.append([float(answer.details["cpu_seconds"]) for answer in mine])
+        cases.append(Case(f"t1/{name}", "rows/s", "higher", tuple(a.rate for a in mine), tuple({"busy_before": busy} for _ in mine)))
+        cases.append(Case(f"t1/{name}/processor", "s", "lower", tuple(used[-1])))
+    return cases, costs_percent(*used)
+
+
+def planning_seconds(repeat: int) -> list[float]:
+    """How long `hotspot` plans for the largest operator, each group's load drawn at random, a hundredth of the groups ten times as hot."""
+    random = np.random.default_rng(0)
+    loads = random.exponential(1.0, MAX_GROUPS)
+    loads[random.choice(MAX_GROUPS, MAX_GROUPS // 100, replace=False)] *= 10
+    owners = even_table(MAX_GROUPS, PLANNED_WORKERS).groups.tolist()
+    groups = [GroupLoad(group, owner, load, 1 << 20) for group, (owner, load) in enumerate(zip(owners, loads.tolist(), strict=True))]
+    times = []
+    for _ in range(repeat):
+        begun = time.perf_counter()
+        Hotspot().plan(LoadSnapshot(PLANNED_WORKERS, groups))
+        times.append(time.perf_counter() - begun)
+    return times
 
 
 def costs_percent(measured: Sequence[float], unmeasured: Sequence[float]) -> list[float]:
-    """How much more each pair takes with the measurement, in percent.
+    """How much more each pair takes with what is compared, in percent.
 
     >>> costs_percent([1.02, 1.01], [1.0, 1.0])
     [2.0, 1.0]

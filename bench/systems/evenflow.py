@@ -16,18 +16,17 @@ WAIT = "600s"
 
 
 def run(task: Task) -> Iterator[Answer]:
-    """`options["metrics"]`: per iteration, whether load is measured (default: always)."""
-    metrics = task.options.get("metrics") or [True] * task.repeat
-    for number, measured in enumerate(metrics):
+    """`options["config"]`: per iteration, what its JobConfig has besides two workers (default: nothing)."""
+    for number, settings in enumerate(task.options.get("config") or [{}] * task.repeat):
         shutil.rmtree(task.output, ignore_errors=True)
-        config = ef.JobConfig(parallelism=2, metrics=measured)
+        config = ef.JobConfig(parallelism=2, **settings)
         job = flow_of(task, f"bench-{task.name}-{number}").run(config=config)
         begun = job.status().running_seconds
         with CpuWatch() as cpu:
             job.wait(WAIT)
         seconds = job.status().running_seconds - begun
         workers = {f.worker: {"rows_in": f.rows_in, "rows_out": f.rows_out, "late": f.late_records} for f in job.metrics()}
-        yield Answer(seconds, task.rows, _result(task), {"cpu_seconds": cpu.seconds, "metrics": measured, "workers": workers})
+        yield Answer(seconds, task.rows, _result(task), {"cpu_seconds": cpu.seconds, "workers": workers})
 
 
 def flow_of(task: Task, name: str) -> ef.Dataflow:

@@ -43,7 +43,7 @@ def test_an_unknown_task_is_named_with_the_known_ones():
 
 
 def test_task_and_answer_come_back_from_json():
-    task = Task("t1", "data", 10, 1000, "out", 3, {"metrics": [True]})
+    task = Task("t1", "data", 10, 1000, "out", 3, {"config": [{"metrics": True}]})
     answer = Answer(2.0, 10, {"rows": 1.0})
     assert Task.from_json(task.to_json()) == task
     assert Answer.from_json(answer.to_json()) == answer
