@@ -6,13 +6,14 @@ cool-down begins when they have arrived: what is measured meanwhile belongs to t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
 
-from ..balancer.plan import BalanceMove, BalancePlan
+from ..balancer.plan import BalancePlan
 from ..balancer.policies import named
 from ..balancer.trigger import Trigger, TriggerSettings
 from ..balancer.window import OperatorWindows, WorkerLoad
@@ -22,7 +23,8 @@ from .config import JobConfig, check_balancer
 from .load_snapshot import hash_of
 from .window import WorkerWindow
 
-MOST_NAMES = 4096
+MOST_NAMES = 65_536
+"""Hot keys whose hashes are remembered, the newest: they are hot window after window."""
 
 GOAL = 1.03
 """What plans aim for, in multiples of the floor: one that just reaches 1.05 by the loads as measured misses it by those that come."""
@@ -65,16 +67,13 @@ class Balancing:
         self._windows = OperatorWindows(seconds(config.metrics_window))
         self._trigger = Trigger(named(check_balancer(policy)), trigger_settings(config))
         self._least_busy = config.balance_least_busy
-        self._names: dict[int, Hashable] = {}
+        self._hashes: dict[Hashable, int] = {}
 
     def add(self, window: WorkerWindow, table: RoutingTable) -> None:
         """A window of one of the operator's workers, while `table` is the routing table."""
         worker = self._index[window.worker]
         owned = int(np.count_nonzero(table.groups == worker))
-        hashes = [hash_of(key) for key, _ in window.hot_keys]
-        self._names.update(zip(hashes, (key for key, _ in window.hot_keys), strict=True))
-        if len(self._names) > MOST_NAMES:
-            self._names = dict(list(self._names.items())[-MOST_NAMES // 2 :])
+        hashes = [self._hash(key) for key, _ in window.hot_keys]
         length = max(window.length, 1e-9)
         per_record = float(window.load.sum()) / window.keyed_records / length if window.keyed_records else 0.0
         self._windows.add(
@@ -101,15 +100,19 @@ class Balancing:
                 moving = True
         return decided
 
-    def _named(self, plan: BalancePlan) -> BalancePlan:
-        reason = plan.reason
-        for move in plan.moves:
-            if move.key in self._names:
-                reason = reason.replace(repr(move.key), repr(self._names[move.key]))
-        return replace(plan, moves=tuple(self._named_move(move) for move in plan.moves), reason=reason)
+    def _hash(self, key: Hashable) -> int:
+        known = self._hashes.get(key)
+        if known is None:
+            if len(self._hashes) >= MOST_NAMES:
+                self._hashes = dict(list(self._hashes.items())[MOST_NAMES // 2 :])
+            known = self._hashes[key] = hash_of(key)
+        return known
 
-    def _named_move(self, move: BalanceMove) -> BalanceMove:
-        return move if move.group is not None else replace(move, key=self._names.get(_as_hash(move.key), move.key))
+    def _named(self, plan: BalancePlan) -> BalancePlan:
+        names = {hashed: key for key, hashed in self._hashes.items()}
+        reason = re.sub(r"hot key (\d+)", lambda match: f"hot key {names.get(int(match[1]), match[1])!r}", plan.reason)
+        moves = (move if move.group is not None else replace(move, key=names.get(_as_hash(move.key), move.key)) for move in plan.moves)
+        return replace(plan, moves=tuple(moves), reason=reason)
 
 
 def _as_hash(key: Hashable) -> int:
