@@ -20,6 +20,9 @@ AUTOMATIC = tuple(name for name in POLICIES if name != TwoChoices.name)
 LIVE = tuple(name for name in STRATEGIES if name != "restart")
 """The strategies that move keys while the stream runs."""
 
+LEAST_THRESHOLD = 1.05
+"""The smallest `balance_threshold`: below it a plan would be asked for what the last one left."""
+
 _LONGER_THAN_ZERO = ("checkpoint_interval", "metrics_window", "latency_interval", "start_timeout")
 
 
@@ -83,6 +86,12 @@ class JobConfig:
         if self.migration_strategy not in LIVE:
             raise FlowError(f"JobConfig: migration_strategy is {self.migration_strategy!r}; expected one of {', '.join(LIVE)}")
         check_balancer(self.balancer)
+        if not self.balance_threshold >= LEAST_THRESHOLD:
+            raise FlowError(f"JobConfig: balance_threshold is {self.balance_threshold!r}; expected a factor of at least {LEAST_THRESHOLD}")
+        if not 0 <= self.balance_least_busy <= 1:
+            raise FlowError(f"JobConfig: balance_least_busy is {self.balance_least_busy!r}; expected a part of a worker's time, 0 to 1")
+        if self.balance_max_bytes is not None and self.balance_max_bytes < 0:
+            raise FlowError(f"JobConfig: balance_max_bytes is {self.balance_max_bytes!r}; expected 0 or more, or None for any number")
 
     def task_settings(self) -> TaskSettings:
         """What the workers' tasks need of it."""

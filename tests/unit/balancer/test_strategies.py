@@ -117,6 +117,11 @@ def test_batched_moves_several_groups_of_a_pair_when_told():
     ]
 
 
+def test_only_batched_takes_several_groups_a_step():
+    current, target = table([0, 0, 0, 0]), table([1, 1, 1, 0])
+    assert [len(list(plan_steps(name, current, target, 2))) for name in ("batched", "fluid", "sudden")] == [2, 3, 1]
+
+
 def test_batched_refuses_to_move_nothing():
     with pytest.raises(FlowError, match="groups_per_move is 0"):
         list(batched(table([0]), table([1]), 0))

@@ -40,3 +40,19 @@ def test_no_linger_and_no_checkpoints_are_fine():
 def test_wrong_duration_is_refused_by_name():
     with pytest.raises(FlowError, match="JobConfig: linger 'soon' is not a duration"):
         JobConfig(linger="soon")
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"migration_strategy": "restart"}, "migration_strategy is 'restart'; expected one of pause, sudden, fluid, batched, lazy"),
+        ({"balancer": "two_choices"}, "'two_choices' can't balance a job: use hotspot, static, consistent, lpt, off"),
+        ({"balance_threshold": 1.0}, "balance_threshold is 1.0; expected a factor of at least 1.05"),
+        ({"balance_least_busy": 2}, "balance_least_busy is 2; expected a part of a worker's time"),
+        ({"balance_max_bytes": -1}, "balance_max_bytes is -1; expected 0 or more"),
+        ({"balance_after": "soon"}, "balance_after 'soon' is not a duration"),
+    ],
+)
+def test_balancing_that_cannot_work_is_refused_before_the_job_starts(setting, message):
+    with pytest.raises(FlowError, match=message):
+        JobConfig(**setting)

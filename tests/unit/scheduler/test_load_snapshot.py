@@ -7,7 +7,7 @@ import pytest
 
 from evenflow.engine.errors import RecordError
 from evenflow.engine.routing import RoutingTable
-from evenflow.scheduler.load_snapshot import hash_of, load_snapshot
+from evenflow.scheduler.load_snapshot import STEP_BYTES, groups_per_step, hash_of, load_snapshot
 from evenflow.scheduler.window import WorkerWindow
 from evenflow.state.hashing import group_of
 
@@ -80,3 +80,13 @@ def test_keys_are_hashed_as_the_engine_hashes_them():
     assert hash_of(("a",)) == hash_of("a")
     with pytest.raises(RecordError, match="can't be hashed"):
         hash_of({"a": 1})
+
+
+def test_a_batched_step_has_about_so_many_bytes():
+    assert groups_per_step([window(0, {0: 1.0}, state_bytes=STEP_BYTES // 2), None], TABLE) == 4
+    assert groups_per_step([window(0, {0: 1.0}, state_bytes=STEP_BYTES // 2), window(1, {2: 1.0}, state_bytes=STEP_BYTES)], TABLE) == 2
+
+
+@pytest.mark.parametrize("size", [0, 100 * STEP_BYTES])
+def test_a_batched_step_has_one_group_where_nothing_is_known_or_groups_are_large(size):
+    assert groups_per_step([None, window(1, {2: 1.0}, state_bytes=size)], TABLE) == 1

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.state.packing import pack_value, unpack_value
+from evenflow.state.packing import pack_value, pack_values, unpack_value
 
 keys = st.one_of(st.integers(-(2**63), 2**63 - 1), st.text(), st.binary(), st.booleans(), st.tuples(st.integers(-9, 9), st.text()))
 values = st.recursive(
@@ -56,3 +56,15 @@ def test_integers_beyond_64_bits_are_refused():
 def test_bytes_that_nobody_packed_are_refused(data):
     with pytest.raises((ValueError, TypeError, msgpack.UnpackException)):
         unpack_value(data)
+
+
+def test_many_values_are_packed_as_each_is():
+    values = [None, 1, "a", (1, (2, [3])), {"n": b"x"}]
+    assert list(pack_values(values)) == [pack_value(value) for value in values]
+
+
+def test_many_values_are_packed_up_to_the_one_that_can_not_be():
+    packed = []
+    with pytest.raises(TypeError):
+        packed.extend(pack_values([1, (2,), {3}, 4]))
+    assert packed == [pack_value(1), pack_value((2,))]

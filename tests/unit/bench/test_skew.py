@@ -1,0 +1,64 @@
+"""The loop of loads, and what its verdicts count."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evenflow.bench.skew import acted_on, verdicts
+from evenflow.bench.skew_simulation import PERIODS, SHIFT, Loop, key_groups_for, run_loop, two_choices
+
+
+def loop_of(*periods, moves=(), state_bytes=0):
+    return Loop(np.array(periods, float).ravel(), np.ones(PERIODS * SHIFT), moves, state_bytes, 1)
+
+
+EVEN = [1.0] * SHIFT
+LATE = [2.0] * 4 + [1.0] * (SHIFT - 4)
+NEVER = [2.0] * SHIFT
+SLIGHT = [1.1] * SHIFT
+
+
+def test_windows_count_from_the_shift_until_the_load_is_good():
+    assert loop_of(EVEN, LATE, NEVER, LATE, EVEN).settled == [0, 4, SHIFT, 4, 0]
+
+
+def test_only_shifts_over_the_threshold_count_for_the_target():
+    assert acted_on(loop_of(EVEN, LATE, NEVER, SLIGHT, LATE), 1.2) == [4, SHIFT, 4]
+
+
+def test_a_piece_that_moves_again_counts_unless_the_load_shifted():
+    moves = ((3, "group 1"), (5, "group 1"), (8, "group 2"), (11, "group 2"), (15, "group 3"), (19, "group 3"))
+    assert loop_of(EVEN, EVEN, EVEN, EVEN, EVEN, moves=moves).moved_again(3) == 1
+
+
+def test_verdicts_compare_the_bytes_with_those_of_longest_processing_time_first():
+    periods = (EVEN, LATE, EVEN, EVEN, EVEN)
+    loops = {("hotspot", 1.0, 16): loop_of(*periods, state_bytes=20), ("lpt", 1.0, 16): loop_of(*periods, state_bytes=100)}
+    found = {verdict.claim: verdict.measured for verdict in verdicts(loops)}
+    assert list(found.values()) == [4, 4, 0, pytest.approx(0.2)]
+
+
+def test_hotspot_balances_the_loop_and_moves_less_than_from_scratch():
+    off, hotspot, lpt = (run_loop(policy, 1.0, 8) for policy in ("off", "hotspot", "lpt"))
+    assert off.plans == 0
+    assert off.last_of_periods[0].mean() > 1.2
+    imbalance, floor = hotspot.last_of_periods
+    assert (imbalance <= 1.05 * floor).all()
+    assert hotspot.moved_again(3) == 0
+    assert 0 < hotspot.state_bytes < lpt.state_bytes / 2
+
+
+def test_loops_are_repeatable():
+    first, second = run_loop("hotspot", 1.0, 4, seed=3), run_loop("hotspot", 1.0, 4, seed=3)
+    assert first.moves == second.moves
+    assert first.imbalance.tolist() == second.imbalance.tolist()
+
+
+def test_splitting_keys_goes_below_the_floor_of_single_owners():
+    assert two_choices(1.5, 8) < run_loop("off", 1.5, 8).floor.min()
+
+
+@pytest.mark.parametrize(("workers", "groups"), [(2, 1024), (32, 1024), (33, 2048), (1024, 32_768), (5000, 32_768)])
+def test_there_are_groups_enough_for_the_workers(workers, groups):
+    assert key_groups_for(workers) == groups
