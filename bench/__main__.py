@@ -6,7 +6,7 @@ import sys
 
 from evenflow.cli import main
 
-EVERYTHING = ("data", "run throughput", "run latency", "run overhead", "run memory")
+EVERYTHING = ("data", "run throughput", "run latency", "run overhead", "run memory", "run migration", "run skew")
 
 if __name__ == "__main__":
     commands = [sys.argv[1:]] if len(sys.argv) > 1 else [command.split() for command in EVERYTHING]
