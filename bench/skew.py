@@ -15,6 +15,7 @@ import evenflow as ef
 
 from ..scheduler.balancing import trigger_settings
 from ..scheduler.config import JobConfig
+from . import machine
 from .conditions import record
 from .record import Case, Run, Verdict
 from .sinks import DiscardSink
@@ -58,9 +59,10 @@ def run(*, zipfs: Sequence[float], ray_workers: Sequence[int], workers: Sequence
             say(line_of(number, zipf, loops))
     for number in ray_workers:
         for zipf in zipfs:
+            busy = machine.busy_share()
             before, after, moved = on_ray(zipf, number, seconds)
             name = f"Ray, {number} workers, zipf {zipf:g}"
-            cases += [*stage_cases(f"{name}, off", before), *stage_cases(f"{name}, hotspot", after)]
+            cases += [*stage_cases(f"{name}, off", before, busy), *stage_cases(f"{name}, hotspot", after, busy)]
             cases.append(Case(f"{name}, hotspot/keys moved", "", "lower", (float(moved),)))
             say(f"{name}: imbalance {before.imbalance:.2f} to {after.imbalance:.2f}, floor {after.floor:.2f}, {moved:,} keys moved")
     arguments = {
@@ -83,12 +85,13 @@ def loop_cases(name: str, loop: Loop) -> list[Case]:
     ]
 
 
-def stage_cases(name: str, stage: Stage) -> list[Case]:
+def stage_cases(name: str, stage: Stage, busy: float) -> list[Case]:
     """What is reported of an operator on Ray."""
+    details = ({"busy_before": busy},)
     return [
-        Case(f"{name}/imbalance", "", "lower", (stage.imbalance,)),
-        Case(f"{name}/imbalance / floor", "", "lower", (stage.imbalance / stage.floor,)),
-        Case(f"{name}/rate", "rows/s", "higher", (stage.rate,)),
+        Case(f"{name}/imbalance", "", "lower", (stage.imbalance,), details),
+        Case(f"{name}/imbalance / floor", "", "lower", (stage.imbalance / stage.floor,), details),
+        Case(f"{name}/rate", "rows/s", "higher", (stage.rate,), details),
     ]
 
 
