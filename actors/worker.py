@@ -6,6 +6,7 @@ socket is ever used by two.
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections import deque
 from collections.abc import Mapping
@@ -100,6 +101,9 @@ class Worker:
     def _run(self) -> None:
         runner = self._runner
         runner.open()
+        # The tables of keyed state exist now, still empty: kept out of the garbage collector's rounds, they don't stop the stream for a
+        # visit of a million keys that hold nothing to collect.
+        gc.freeze()
         try:
             while self._obey():
                 try:
