@@ -22,6 +22,7 @@ class Meter:
     def __init__(self, task: TaskCore, length: float) -> None:
         self.task, self.length = task, length
         self.useful = self.wait_input = self.wait_credit = 0.0
+        self._unshared = 0.0
         self.latencies: list[float] = []
         self.keyed_records = 0
         self.load = np.zeros(task.spec.settings.key_groups)
@@ -29,14 +30,16 @@ class Meter:
         self._begin(time.time())
 
     def add_useful(self, elapsed: float) -> None:
-        """The task worked for `elapsed` seconds; shared out over the key groups of the records that it just took."""
+        """The task worked for `elapsed` seconds; shared out over the key groups of the records that it took, once some are counted."""
         self.useful += elapsed
-        if self.task.load.enabled and self.task.load.touched:
+        self._unshared += elapsed
+        if self.task.load.touched:
             records = self.task.load.take()
             total = int(records.sum())
             if total:
                 self.keyed_records += total
-                self.load += records * (elapsed / total)
+                self.load += records * (self._unshared / total)
+            self._unshared = 0.0
 
     def due(self) -> bool:
         """Whether the window is over."""

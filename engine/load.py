@@ -1,6 +1,7 @@
 """Which key groups and keys the records of a worker belonged to since the last look: the raw material of the load figures.
 
-Counts are records; the driver, which has a clock, turns them into useful time. The hottest keys of every batch go into a Misra-Gries
+Counts are records; the driver, which has a clock, turns them into useful time. Where batches come fast one in `EVERY` is counted, which
+the shares of groups and keys don't notice, and the throughput would. The hottest keys of every batch go into a Misra-Gries
 frequent-items sketch (1982) of `HOT_KEYS` keys, so that a key that is hot batch after batch is never missed.
 
 >>> load = KeyLoad(key_groups=4)
@@ -19,15 +20,27 @@ import numpy.typing as npt
 HOT_KEYS = 64
 """Keys that the sketch keeps: the worst error of a count is the records seen / HOT_KEYS."""
 
+EXACT = 32
+"""Batches that are all counted after each look..."""
+
+EVERY = 4
+"""...and how many batches one stands for from then on."""
+
 
 class KeyLoad:
     """Records per key group, shape (key_groups,), and the hottest keys, since `take` and `take_hot` were last called."""
 
     def __init__(self, key_groups: int, enabled: bool = True) -> None:
-        self.enabled = enabled
+        self._enabled = enabled
+        self._batches = 0
         self.records: npt.NDArray[np.int64] = np.zeros(key_groups, np.int64)
         self.hot: dict[Any, int] = {}
         self.touched = False
+
+    def due(self) -> bool:
+        """Whether the next batch is to be counted; asked once a batch."""
+        self._batches += self._enabled
+        return self._enabled and (self._batches <= EXACT or self._batches % EVERY == 0)
 
     def add(self, groups: npt.NDArray[Any], counts: npt.NDArray[np.int64] | None = None) -> None:
         """Count records: `groups` has a key group per row; `counts` the records that each row stands for (default 1)."""
@@ -55,4 +68,5 @@ class KeyLoad:
     def take_hot(self) -> dict[Any, int]:
         """Lower bounds of the records per hot key since the last call."""
         hot, self.hot = self.hot, {}
+        self._batches = 0
         return hot

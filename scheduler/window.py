@@ -18,7 +18,7 @@ class WorkerWindow:
     """One worker's window.
 
     `start`, `length`: seconds since the epoch, seconds. `useful`, `wait_input`, `wait_credit`: seconds. `groups`: key groups with load,
-    int, shape (n,); `load`: useful seconds of each, `keyed_records`: the records behind it. `hot_keys`: (key, records), hottest first.
+    int, shape (n,); `load`: useful seconds of each, `keyed_records`: the records counted for it. `hot_keys`: (key, records), hottest first.
     `latencies`: milliseconds from source to here, of latency marks; only workers without outputs have them. `watermark`: microseconds
     since the epoch. `queued`: batches that wait.
     """

@@ -64,7 +64,7 @@ class AggregateWindows(KeyedOperator):
             summary, codes, panes = self.summarise(batch)
         if panes is None:
             raise ValueError("a summary for windows came without panes")
-        self._note(summary, panes)
+        self._note_panes(summary, panes)
         late = np.array([pane for pane in distinct(panes) if self.windows.last_end(pane) <= self.watermark], np.int64)
         if len(late):
             rows = np.isin(panes, late)
@@ -94,17 +94,17 @@ class AggregateWindows(KeyedOperator):
     def describe(self) -> str:
         return f"{', '.join(self.functions)} by {', '.join(self.keys)} in {self.windows.describe()} windows"
 
-    def _note(self, summary: Summary, panes: npt.NDArray[np.int64]) -> None:
-        """Note the load; a key that is in several panes is counted once, with all its records."""
-        if not self.context.load.enabled:
+    def _note_panes(self, summary: Summary, panes: npt.NDArray[np.int64]) -> None:
+        """Note the load, if it is due; a key that is in several panes is counted once, with all its records."""
+        if not self.context.load.due():
             return
         if (panes == panes[0]).all():
-            self.note_load(summary.keys, summary.rows)
+            self._note(summary.keys, summary.rows)
             return
         keys = encode_keys(pa.record_batch(list(summary.keys), names=list(self.keys)), self.keys, self.context.name)
         counts = np.zeros(keys.count, np.int64)
         np.add.at(counts, keys.codes, summary.rows)
-        self.note_load(keys.columns, counts)
+        self._note(keys.columns, counts)
 
     def _append(self, summary: Summary, panes: npt.NDArray[np.int64]) -> None:
         starts = distinct(panes)

@@ -51,19 +51,15 @@ class KeyedOperator(Operator):
         """Take state that another instance's `Departing` gave."""
 
     def note_load(self, columns: Sequence[pa.Array], counts: npt.NDArray[np.int64]) -> None:
-        """Note that `counts` records came for each row of the keys in `columns`, each of which is there once."""
-        load = self.context.load
-        if not load.enabled:
-            return
-        load.add(key_groups(list(columns), self.context.key_groups, self.context.name), counts)
-        self._note_hottest(columns, counts)
+        """Note that `counts` records came for each row of the keys in `columns`, each of which is there once; if the load is due."""
+        if self.context.load.due():
+            self._note(columns, counts)
 
     def note_rows(self, rows: pa.RecordBatch) -> None:
         """Note the load of a batch whose keys were not encoded; hot keys are estimated from its first rows."""
-        load = self.context.load
-        if not load.enabled:
+        load, name = self.context.load, self.context.name
+        if not load.due():
             return
-        name = self.context.name
         load.add(key_groups(self.key_columns(rows), self.context.key_groups, name))
         sample = rows.slice(0, SAMPLE)
         keys = encode_keys(sample, self.keys, name)
@@ -76,6 +72,10 @@ class KeyedOperator(Operator):
     def state_bytes(self) -> int:
         """Estimate of the bytes of its keyed state."""
         return 0
+
+    def _note(self, columns: Sequence[pa.Array], counts: npt.NDArray[np.int64]) -> None:
+        self.context.load.add(key_groups(list(columns), self.context.key_groups, self.context.name), counts)
+        self._note_hottest(columns, counts)
 
     def _note_hottest(self, columns: Sequence[pa.Array], counts: npt.NDArray[np.int64]) -> None:
         top = np.argpartition(counts, -HOTTEST)[-HOTTEST:] if len(counts) > HOTTEST else np.arange(len(counts))

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.engine.load import HOT_KEYS, KeyLoad
+from evenflow.engine.load import EXACT, HOT_KEYS, KeyLoad
 
 heavy = st.tuples(st.integers(0, 200), st.integers(1, 100))
 
@@ -46,3 +46,17 @@ def test_taking_starts_anew():
     assert not load.touched
     assert load.take().tolist() == [0, 0]
     assert load.take_hot() == {}
+
+
+def test_every_batch_is_counted_at_first_and_one_in_four_of_many():
+    load = KeyLoad(8)
+    due = [load.due() for _ in range(EXACT + 40)]
+    assert all(due[:EXACT])
+    assert sum(due[EXACT:]) == 10
+    load.take_hot()
+    assert load.due()
+
+
+def test_nothing_is_due_when_load_is_not_tracked():
+    load = KeyLoad(8, enabled=False)
+    assert not any(load.due() for _ in range(100))
