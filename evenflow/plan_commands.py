@@ -1,41 +1,61 @@
-"""`evenflow plan balance`: what a balancer would do with a load snapshot, as JSON, without a cluster."""
+"""`evenflow plan balance` and `evenflow plan scale`: what a policy would do with a recorded snapshot, as JSON, without a cluster."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
+from .balancer import policies as balancers
 from .balancer.base import ANY_STATE, Limits
-from .balancer.policies import POLICIES, named
-from .balancer.snapshot_json import snapshot_from_json
+from .balancer.snapshot_json import snapshot_from_json as load_snapshot_from_json
 from .engine.errors import ConnectorError
+from .scheduler.scaling import policies as scaling
+from .scheduler.scaling.base import settled
+from .scheduler.scaling.snapshot_json import snapshot_from_json as dataflow_snapshot_from_json
 
 
 def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
     """What can be planned, and each plan's arguments."""
     plans = parser.add_subparsers(dest="plan", metavar="PLAN", required=True)
-    text = "which key groups and hot keys should change their worker"
-    balance = plans.add_parser("balance", help=text, description=f"{text.capitalize()}: prints the plan as JSON.")
-    balance.add_argument("--snapshot", metavar="FILE", required=True, help="the load snapshot as JSON; - reads it from standard input")
-    balance.add_argument("--policy", metavar="NAME", default=next(iter(POLICIES)), help=f"{', '.join(POLICIES)} (default: %(default)s)")
+    balance = _plan(plans, "balance", "which key groups and hot keys should change their worker", "load", balancers.POLICIES)
     tolerance = "good enough is max / mean load within this multiple of the floor (default: %(default)s)"
     balance.add_argument("--tolerance", type=float, default=ANY_STATE.tolerance, help=tolerance)
     balance.add_argument("--max-bytes", type=int, metavar="BYTES", help="most state to move (default: any)")
+    _plan(plans, "scale", "how many workers every operator should have", "dataflow", scaling.POLICIES)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the plan. Raises FlowError for a snapshot, a policy or a limit that can't be, ConnectorError for a file that can't be read."""
-    policy, limits = named(arguments.policy), Limits(arguments.tolerance, arguments.max_bytes)
-    plan = policy.plan(snapshot_from_json(_read(arguments.snapshot)), limits)
-    print(plan.to_json())  # noqa: T201 -- JSON for another program: rich would wrap it
+    print(_scale(arguments) if arguments.plan == "scale" else _balance(arguments))  # noqa: T201 -- JSON for a program: rich would wrap it
     return 0
 
 
-def _read(path: str) -> str:
+def _plan(
+    plans: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, what: str, policies: Iterable[str]
+) -> argparse.ArgumentParser:
+    plan = plans.add_parser(name, help=text, description=f"{text.capitalize()}: prints the plan as JSON.")
+    plan.add_argument("--snapshot", metavar="FILE", required=True, help=f"the {what} snapshot as JSON; - reads it from standard input")
+    names = list(policies)
+    plan.add_argument("--policy", metavar="NAME", default=names[0], help=f"{', '.join(names)} (default: %(default)s)")
+    return plan
+
+
+def _balance(arguments: argparse.Namespace) -> str:
+    policy, limits = balancers.named(arguments.policy), Limits(arguments.tolerance, arguments.max_bytes)
+    return policy.plan(load_snapshot_from_json(_read(arguments.snapshot, "load")), limits).to_json()
+
+
+def _scale(arguments: argparse.Namespace) -> str:
+    policy = scaling.named(arguments.policy)
+    return settled(policy, dataflow_snapshot_from_json(_read(arguments.snapshot, "dataflow"))).to_json()
+
+
+def _read(path: str, what: str) -> str:
     if path == "-":
         return sys.stdin.read()
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConnectorError(f"the load snapshot {path} can't be read: {error}") from error
+        raise ConnectorError(f"the {what} snapshot {path} can't be read: {error}") from error

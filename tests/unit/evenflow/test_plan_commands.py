@@ -1,4 +1,4 @@
-"""`evenflow plan balance`: from a file to a plan, without a cluster."""
+"""`evenflow plan`: from a file to a plan, without a cluster."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from evenflow.balancer.policies import POLICIES
 from evenflow.cli import main
+from evenflow.scheduler.scaling.policies import POLICIES as SCALING
 
 SNAPSHOT = {
     "workers": 4,
@@ -22,6 +23,16 @@ SNAPSHOT = {
         {"group": 5, "worker": 1, "load": 0.5, "state_bytes": 4096},
     ],
     "hot_keys": [{"key": "JFK", "group": 5, "load": 0.3, "state_bytes": 64}],
+}
+
+
+DATAFLOW = {
+    "operators": [
+        {"name": "src", "parallelism": 1, "source_rate": 2000, "backpressure": 0.5},
+        {"name": "o2", "parallelism": 2, "true_processing_rate": 1000, "true_output_rate": 3800, "latency_ms": 300},
+    ],
+    "edges": [["src", "o2"]],
+    "policy": {"latency_target_ms": 100, "slots": 1},
 }
 
 
@@ -81,5 +92,55 @@ def test_a_mistake_is_one_line_and_code_1(words, message, snapshot, capsys):
 def test_it_needs_neither_ray_nor_spark(snapshot):
     code = "import sys; from evenflow.cli import main; main(sys.argv[1:]); print(sorted({'ray', 'pyspark', 'zmq'} & set(sys.modules)))"
     words = [sys.executable, "-c", code, "plan", "balance", "--snapshot", snapshot]
+    shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert shown.splitlines()[1] == "[]"
+
+
+@pytest.fixture
+def dataflow(tmp_path):
+    path = tmp_path / "dataflow.json"
+    path.write_text(json.dumps(DATAFLOW))
+    return str(path)
+
+
+def test_scale_prints_the_decision_as_json(dataflow, capsys):
+    assert main(["plan", "scale", "--policy", "ds2", "--snapshot", dataflow]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown == {"parallelism": {"o2": 4}, "remove_node": None, "rebalance": [], "reason": "o2 needs 4.00 workers and has 2"}
+
+
+@pytest.mark.parametrize("policy", SCALING)
+def test_every_scaling_policy_decides(policy, dataflow, capsys):
+    assert main(["plan", "scale", "--policy", policy, "--snapshot", dataflow]) == 0
+    assert json.loads(capsys.readouterr().out)["parallelism"]["o2"] > 2
+
+
+def test_ds2_is_the_default(dataflow, capsys):
+    assert main(["plan", "scale", "--snapshot", dataflow]) == 0
+    assert json.loads(capsys.readouterr().out)["parallelism"] == {"o2": 4}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--policy", "best"], "'best' is not a scaling policy"),
+        (["--snapshot", "/nowhere/dataflow.json"], "the dataflow snapshot /nowhere/dataflow.json can't be read"),
+    ],
+)
+def test_a_mistake_of_scale_is_one_line_and_code_1(words, message, dataflow, capsys):
+    assert main(["plan", "scale", "--snapshot", dataflow, *words]) == 1
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_dataflow_with_a_cycle_is_refused(tmp_path, capsys):
+    path = tmp_path / "cycle.json"
+    path.write_text(json.dumps(DATAFLOW | {"edges": [["src", "o2"], ["o2", "src"]]}))
+    assert main(["plan", "scale", "--snapshot", str(path)]) == 1
+    assert "there is a cycle through src, o2" in " ".join(capsys.readouterr().err.split())
+
+
+def test_scale_needs_neither_ray_nor_spark(dataflow):
+    code = "import sys; from evenflow.cli import main; main(sys.argv[1:]); print(sorted({'ray', 'pyspark', 'zmq'} & set(sys.modules)))"
+    words = [sys.executable, "-c", code, "plan", "scale", "--snapshot", dataflow]
     shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     assert shown.splitlines()[1] == "[]"

@@ -1,0 +1,144 @@
+"""When to ask a scaling policy, and what became of its decisions: a state machine without a clock.
+
+Invariants: a policy is asked once per `interval_s` at most; from a decision until it was carried out, `warm_up_s` after it, and while a
+backlog that the change left is being worked off, nothing is decided, for what is measured then belongs to two sizes of the dataflow; in
+mode `advise` nothing is ever handed out.
+
+>>> from .figures import OperatorFigures
+>>> from .snapshot import Edge
+>>> source, count = OperatorFigures("source", 1, source_rate=900), OperatorFigures("count", 1, true_processing_rate=500)
+>>> controller = Controller("ds2")
+>>> controller.observe(0.0, DataflowSnapshot((source, count), (Edge("source", "count"),))).parallelism
+{'count': 2}
+>>> controller.carried_out(1.5)
+>>> [(record.time, record.done) for record in controller.history]
+[(0.0, 'carried out in 1.5 s')]
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from ...engine.errors import FlowError
+from .decision import ScalingDecision
+from .policies import named
+from .snapshot import DataflowSnapshot
+
+Mode = Literal["act", "advise"]
+
+MODES: tuple[Mode, ...] = ("act", "advise")
+
+UNDER_WAY = "under way"
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRecord:
+    """`time`: seconds, when it was decided; `policy`: by which; `seen`: on what; `decided`: what, and why; `done`: what became of it."""
+
+    time: float
+    policy: str
+    seen: DataflowSnapshot
+    decided: ScalingDecision
+    done: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it, without the snapshot: `before` has the workers of the operators that change."""
+        before = {name: self.seen.parallelism[name] for name in self.decided.parallelism}
+        return {"time": self.time, "policy": self.policy, "before": before, **self.decided.to_dict(), "done": self.done}
+
+
+class Controller:
+    """One per job. Ask `due` as often as you like, `observe` when it is; then `carried_out` or `refused` for what `observe` gave.
+
+    `history`: the last decisions, of which `keep` are kept; looks that led to none are not among them, `last_look` has the newest. Raises
+    FlowError for a policy or a mode that isn't one.
+    """
+
+    def __init__(self, policy: str = "ds2", mode: Mode = "act", keep: int = 1000) -> None:
+        if mode not in MODES:
+            raise FlowError(f"mode is {mode!r}: a policy can {' or '.join(MODES)}")
+        self.mode: Mode = mode
+        self.last_look: DecisionRecord | None = None
+        self._policy = named(policy)
+        self._memory: Any = self._policy.start()
+        self._history: deque[DecisionRecord] = deque(maxlen=keep)
+        self._next = float("-inf")
+        self._under_way = False
+        self._reconfiguration_s = 0.0
+        self._backlog: float | None = None
+
+    @property
+    def policy(self) -> str:
+        """The name of the policy."""
+        return self._policy.name
+
+    @property
+    def history(self) -> tuple[DecisionRecord, ...]:
+        """The decisions, oldest first."""
+        return tuple(self._history)
+
+    @property
+    def reconfiguration_s(self) -> float:
+        """How long the last change took, 0 before the first."""
+        return self._reconfiguration_s
+
+    def due(self, now: float) -> bool:
+        """Whether it is time for a look, so that a snapshot is needed."""
+        return not self._under_way and now >= self._next
+
+    def observe(self, now: float, snapshot: DataflowSnapshot, *, moving: bool = False) -> ScalingDecision | None:
+        """What the caller must carry out now, if anything. `moving`: keys are on their way for other reasons than a decision from here."""
+        if not self.due(now):
+            return None
+        settings = snapshot.settings
+        self._next = now + settings.interval_s
+        if moving or self._catching_up(snapshot):
+            return None
+        seen = replace(snapshot, time=now, reconfiguration_s=self._reconfiguration_s or snapshot.reconfiguration_s)
+        decision, self._memory = self._policy.decide(seen, self._memory)
+        acts = decision.changes and self.mode == "act"
+        done = UNDER_WAY if acts else "advised only" if decision.changes else "nothing to do"
+        self.last_look = DecisionRecord(now, self._policy.name, seen, decision, done)
+        if decision.changes:
+            self._history.append(self.last_look)
+        if not acts:
+            return None
+        self._under_way = True
+        return decision
+
+    def carried_out(self, now: float) -> None:
+        """The decision was carried out. The time it took is shown to the policy from now on."""
+        record = self._ended(f"carried out in {now - self._decided_at():g} s")
+        settings = record.seen.settings
+        self._reconfiguration_s = now - record.time
+        self._next = now + max(settings.warm_up_s, 0.0)
+        self._backlog = float("inf")
+
+    def refused(self, now: float, why: str) -> None:
+        """The decision could not be carried out: the policy is asked again after an interval."""
+        record = self._ended(f"refused: {why}")
+        self._next = now + record.seen.settings.interval_s
+
+    def _catching_up(self, snapshot: DataflowSnapshot) -> bool:
+        """After a change: whether the sources have more to read than an interval brings, and less than at the look before."""
+        if self._backlog is None:
+            return False
+        before, self._backlog = self._backlog, sum(snapshot.operator(name).queue_records for name in snapshot.sources)
+        usual = snapshot.settings.interval_s * sum(snapshot.operator(name).source_rate or 0.0 for name in snapshot.sources)
+        if usual < self._backlog < before:
+            return True
+        self._backlog = None
+        return False
+
+    def _decided_at(self) -> float:
+        if not self._under_way:
+            raise FlowError("no scaling decision is under way: observe() gives one, carried_out() or refused() ends it")
+        return self._history[-1].time
+
+    def _ended(self, done: str) -> DecisionRecord:
+        self._decided_at()
+        self._under_way = False
+        self._history[-1] = replace(self._history[-1], done=done)
+        return self._history[-1]

@@ -1,0 +1,215 @@
+"""DS2: the workers that every operator needs for the rates from outside, all at once.
+
+Kalavri, Liagouris, Hoffmann, Dimitrova, Forshaw, Roscoe: Three steps is all you need, OSDI 2018, equations 7 and 8:
+
+    workers(i) = ceil(arriving(i) / (true processing rate(i) / parallelism(i)))
+
+where `arriving` is the demand from outside carried through the dataflow (`demand.py`). If operators scale linearly, one step is enough: it
+doesn't overshoot when scaling up nor undershoot when scaling down. Operators of one chain share their workers, so their needs add up.
+
+Around it, as in the paper's section 4.2: the median of the last `activation_window` suggestions is decided; `target_ratio` corrects for
+what the measured rates don't show; changes below `min_change` are noise; a change that made things worse is rolled back and not tried again
+while the demand is the same.
+
+The model averages, so skew defeats it. Where the busiest worker gets more than it can do although the operator as a whole has enough, more
+workers would not help: the operator is named for a rebalance (`skew.py`), and keeps its workers until that has been done.
+
+Invariant: at linear scaling the decision is a fixed point: applied to what it leads to, it changes nothing.
+
+>>> from .figures import OperatorFigures
+>>> from .snapshot import Edge
+>>> o2 = OperatorFigures("o2", 2, true_processing_rate=1000, true_output_rate=3800)
+>>> snapshot = DataflowSnapshot((OperatorFigures("src", 1, source_rate=2000), o2), (Edge("src", "o2"),))
+>>> Ds2().decide(snapshot, Ds2Memory())[0].parallelism
+{'o2': 4}
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from statistics import median_high
+from typing import ClassVar
+
+from .base import Policy
+from .bounds import within_bounds
+from .decision import ScalingDecision
+from .demand import arrivals, backlog_over, offered, whole_workers, workers_needed
+from .settings import PolicySettings
+from .skew import hot_operators, overloaded
+from .snapshot import DataflowSnapshot
+
+Plan = tuple[tuple[str, int], ...]
+"""Operators and their workers, in topological order."""
+
+MOST_CORRECTION = 2.0
+"""If the measured rates were off by more than this, more workers would not be the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A decision: the workers `before` and `after`, what the sources read (records/s) and what was to be read when it was made."""
+
+    before: Plan
+    after: Plan
+    achieved: float
+    demand: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ds2Memory:
+    """`suggestions`: since the last change, newest last. `change`: a decision that hasn't been judged. `refused`: what was rolled back.
+    `correction`: what the demand is multiplied by, for what the measured rates don't show.
+    """
+
+    suggestions: tuple[Plan, ...] = ()
+    change: Change | None = None
+    refused: Change | None = None
+    correction: float = 1.0
+
+
+class Ds2(Policy[Ds2Memory]):
+    """The default policy."""
+
+    name: ClassVar[str] = "ds2"
+
+    def start(self) -> Ds2Memory:
+        return Ds2Memory()
+
+    def patience(self, settings: PolicySettings) -> int:
+        return settings.activation_window
+
+    def decide(self, snapshot: DataflowSnapshot, memory: Ds2Memory) -> tuple[ScalingDecision, Ds2Memory]:
+        settings, current = snapshot.settings, _plan(snapshot.parallelism, snapshot)
+        if memory.change is not None and memory.change.after == current:
+            change, memory = memory.change, replace(memory, change=None, suggestions=())
+            if _got_worse(snapshot, change):
+                back, _ = within_bounds(snapshot, dict(change.before))
+                reason = (
+                    f"rolled back: {_numbers(change.after, change.before)} made it worse, sources read {achieved(snapshot):g} records/s"
+                )
+                return ScalingDecision(back, reason=reason), replace(memory, refused=change)
+        memory = _corrected(snapshot, memory)
+        needed, unknown = needs(snapshot, memory.correction)
+        hot = hot_operators(snapshot, needed)
+        kept = {name for one in hot for name in snapshot.chained(one)}
+        suggestion = _plan({name: whole_workers(need) for name, need in needed.items() if name not in kept}, snapshot)
+        memory = replace(memory, suggestions=(*memory.suggestions, suggestion)[-settings.activation_window :])
+        if len(memory.suggestions) < settings.activation_window:
+            return ScalingDecision(reason=f"{len(memory.suggestions)} of {settings.activation_window} looks that a decision takes"), memory
+        wanted, notes = within_bounds(snapshot, _median(memory.suggestions))
+        if not _worth_it(snapshot, wanted):
+            wanted, notes = {}, (f"fewer than {settings.min_change} workers more or less are noise",)
+        if refused(memory, snapshot, wanted):
+            wanted, notes = {}, ("what would be decided was rolled back at this demand",)
+        if wanted:
+            after = _plan({**snapshot.parallelism, **wanted}, snapshot)
+            memory = replace(memory, change=Change(current, after, achieved(snapshot), demand(snapshot)), suggestions=())
+        return ScalingDecision(wanted, rebalance=tuple(hot), reason=_reason(snapshot, needed, wanted, hot, unknown, notes)), memory
+
+
+def needs(snapshot: DataflowSnapshot, correction: float = 1.0) -> tuple[dict[str, float], tuple[str, ...]]:
+    """The workers that every operator needs, not rounded, and the operators for which that isn't known.
+
+    Sources of which no true rate is known take any demand, and are neither.
+    """
+    settings = snapshot.settings
+    arriving = arrivals(snapshot)
+    extra = arrivals(snapshot, backlog_over(settings.catch_up_s)) if settings.catch_up_s is not None else {}
+    each: dict[str, float | None] = {}
+    for name, rate in arriving.items():
+        total = None if rate is None else (rate + (extra.get(name) or 0.0)) * correction
+        each[name] = workers_needed(snapshot, snapshot.operator(name), total)
+    needed: dict[str, float] = {}
+    unknown: list[str] = []
+    for name in snapshot.order:
+        parts = [each[other] for other in snapshot.chained(name)]
+        known = [part for part in parts if part is not None]
+        if len(known) == len(parts):
+            needed[name] = sum(known)
+        elif snapshot.inputs(name) or arriving[name] is None:
+            unknown.append(name)
+    return needed, tuple(unknown)
+
+
+def demand(snapshot: DataflowSnapshot) -> float:
+    """The records per second that all sources together are offered, as far as it is known."""
+    return sum(offered(snapshot.operator(name)) or 0.0 for name in snapshot.sources)
+
+
+def achieved(snapshot: DataflowSnapshot) -> float:
+    """The part of the demand that the sources read (records/s); all of it where that wasn't measured."""
+    total = 0.0
+    for name in snapshot.sources:
+        source = snapshot.operator(name)
+        asked = offered(source) or 0.0
+        read = source.observed_processing_rate if source.true_processing_rate else source.observed_output_rate
+        total += asked if read is None else min(read, asked)
+    return total
+
+
+def refused(memory: Ds2Memory, snapshot: DataflowSnapshot, wanted: dict[str, int]) -> bool:
+    """Whether `wanted` is what was rolled back, while the demand is what it was then, give or take `rollback_loss`."""
+    if memory.refused is None or not wanted:
+        return False
+    close = abs(demand(snapshot) - memory.refused.demand) <= snapshot.settings.rollback_loss * memory.refused.demand
+    return close and _plan({**snapshot.parallelism, **wanted}, snapshot) == memory.refused.after
+
+
+def _got_worse(snapshot: DataflowSnapshot, change: Change) -> bool:
+    expected = min(change.achieved, demand(snapshot))
+    return achieved(snapshot) < (1 - snapshot.settings.rollback_loss) * expected
+
+
+def _corrected(snapshot: DataflowSnapshot, memory: Ds2Memory) -> Ds2Memory:
+    """With a larger correction where the workers should be enough, the sources wait for credit all the same, and no skew explains it."""
+    asked, read = demand(snapshot), achieved(snapshot)
+    if (
+        not read
+        or read >= snapshot.settings.target_ratio * asked
+        or not any(snapshot.operator(name).backpressure for name in snapshot.sources)
+    ):
+        return memory
+    needed, unknown = needs(snapshot, memory.correction)
+    enough = all(whole_workers(need) <= snapshot.operator(name).parallelism for name, need in needed.items())
+    if unknown or not enough or any(overloaded(snapshot.operator(name), need) for name, need in needed.items()):
+        return memory
+    return replace(memory, correction=min(MOST_CORRECTION, memory.correction * asked / read))
+
+
+def _worth_it(snapshot: DataflowSnapshot, wanted: dict[str, int]) -> bool:
+    current = snapshot.parallelism
+    return not wanted or max(abs(workers - current[name]) for name, workers in wanted.items()) >= snapshot.settings.min_change
+
+
+def _median(suggestions: tuple[Plan, ...]) -> dict[str, int]:
+    each: dict[str, list[int]] = {}
+    for suggestion in suggestions:
+        for name, workers in suggestion:
+            each.setdefault(name, []).append(workers)
+    newest = dict(suggestions[-1])
+    return {name: median_high(workers) for name, workers in each.items() if name in newest}
+
+
+def _plan(workers: dict[str, int], snapshot: DataflowSnapshot) -> Plan:
+    return tuple((name, workers[name]) for name in snapshot.order if name in workers)
+
+
+def _numbers(after: Plan, before: Plan) -> str:
+    was = dict(before)
+    return ", ".join(f"{name} {was[name]} -> {workers}" for name, workers in after if workers != was[name])
+
+
+def _reason(
+    snapshot: DataflowSnapshot,
+    needed: dict[str, float],
+    wanted: dict[str, int],
+    hot: dict[str, str],
+    unknown: tuple[str, ...],
+    notes: tuple[str, ...],
+) -> str:
+    parts = [f"{name} needs {needed[name]:.2f} workers and has {snapshot.operator(name).parallelism}" for name in wanted if name in needed]
+    parts += hot.values()
+    if not parts:
+        parts = ["every operator has the workers that the demand needs"]
+    parts += [f"{name} is left as it is: its true rates, or those of what feeds it, are not known" for name in unknown]
+    return "; ".join([*parts, *notes])

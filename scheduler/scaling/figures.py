@@ -1,0 +1,151 @@
+"""What one operator does, and what each of its instances does: the figures that scaling decides by.
+
+Invariant: rates are records per second, finite and not negative; a *true* rate is per second of useful time, what the instance would do if
+it never waited (Kalavri et al., Three steps is all you need, OSDI 2018, equation 4). An operator's rates are the sums over its instances.
+
+>>> figures = OperatorFigures.summed("count", [InstanceFigures(600, observed_processing_rate=300), InstanceFigures(400)])
+>>> figures.parallelism, figures.true_processing_rate, figures.observed_processing_rate
+(2, 1000, 300)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...engine.errors import FlowError
+
+KINDS = ("continuous", "window", "join")
+"""How an operator works: record by record, or on what it has gathered."""
+
+TRUE_RATES = ("true_processing_rate", "true_output_rate")
+SUMMED = (*TRUE_RATES, "observed_processing_rate", "observed_output_rate", "queue_records", "backpressure")
+"""Fields that instances may give one by one."""
+
+_RATES = (*SUMMED, "source_rate", "arrival_rate", "latency_ms")
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceFigures:
+    """One worker's. `queue_records` wait for it; `backpressure` is the part of its time for which it waited for a later operator's credit.
+
+    None: not known; a worker that had nothing to do has no true rates.
+    """
+
+    true_processing_rate: float | None = None
+    true_output_rate: float | None = None
+    observed_processing_rate: float | None = None
+    observed_output_rate: float | None = None
+    queue_records: float | None = None
+    backpressure: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in SUMMED:
+            if getattr(self, name) is not None:
+                check_number(f"instances: {name}", getattr(self, name))
+
+    @property
+    def utilisation(self) -> float | None:
+        """The part of its time in which it is busy, None where it isn't known."""
+        if self.true_processing_rate is None or self.observed_processing_rate is None:
+            return None
+        return self.observed_processing_rate / self.true_processing_rate if self.true_processing_rate else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorFigures:
+    """All instances of an operator together; None: not known.
+
+    `source_rate`: records per second that come from outside, read or not; `backlog_growth`: how much faster they come than they are read,
+    negative while a backlog is worked off. `arrival_rate`: records that come to the operator, where it was measured. `queue_records`:
+    records that wait, for a source those that it has not read. `backpressure`: the parts of their time that the instances waited for the
+    credit of who comes after them, summed. `latency_ms`: what the operator adds to a record's latency. `nodes`: where each instance is.
+    `kind`: one of KINDS. `chain`: operators of the same chain run in the same workers. `hottest_key_share`: the part of its records
+    that have its hottest key. `min_parallelism`, `max_parallelism`: its own bounds; `key_groups`: no more workers have something to do.
+
+    Raises FlowError, naming operator and field, for figures that can't be.
+    """
+
+    name: str
+    parallelism: int
+    source_rate: float | None = None
+    true_processing_rate: float | None = None
+    true_output_rate: float | None = None
+    observed_processing_rate: float | None = None
+    observed_output_rate: float | None = None
+    arrival_rate: float | None = None
+    backlog_growth: float | None = None
+    queue_records: float = 0.0
+    backpressure: float = 0.0
+    latency_ms: float | None = None
+    nodes: tuple[str, ...] = ()
+    kind: str = "continuous"
+    chain: str | None = None
+    hottest_key_share: float | None = None
+    min_parallelism: int | None = None
+    max_parallelism: int | None = None
+    key_groups: int | None = None
+    instances: tuple[InstanceFigures, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise FlowError(f"operators: name is {self.name!r}: it must be a text that is not empty")
+        where = f"operator `{self.name}`: "
+        _check_counts(where, self)
+        for name in (name for name in _RATES if getattr(self, name) is not None):
+            check_number(f"{where}{name}", getattr(self, name))
+        if self.backlog_growth is not None:
+            check_number(f"{where}backlog_growth", self.backlog_growth, least=None)
+        if self.hottest_key_share is not None:
+            check_number(f"{where}hottest_key_share", self.hottest_key_share, most=1)
+        check_number(f"{where}backpressure", self.backpressure, most=self.parallelism)
+        if self.kind not in KINDS:
+            raise FlowError(f"{where}kind is {self.kind!r}: it must be one of {', '.join(KINDS)}")
+
+    @classmethod
+    def summed(cls, name: str, instances: Sequence[InstanceFigures], **others: Any) -> OperatorFigures:
+        """An operator by its instances, of which those without true rates count as the mean of the rest; `others` are taken as they are."""
+        sums = {field: _sum(field, [getattr(one, field) for one in instances]) for field in SUMMED}
+        known = {field: value for field, value in sums.items() if value is not None}
+        return cls(name, **{"parallelism": len(instances), **known, **others, "instances": tuple(instances)})
+
+    @property
+    def per_instance_rate(self) -> float | None:
+        """The true rate of a mean instance: of what it processes, or puts out if it takes no input. None where it isn't known."""
+        rate = self.true_processing_rate or self.true_output_rate
+        return rate / self.parallelism if rate else None
+
+
+def check_number(what: str, value: Any, least: float | None = 0.0, most: float | None = None) -> None:
+    """Raises FlowError unless `value` is a finite number within the bounds."""
+    bounds = " and ".join(
+        text for text in (None if least is None else f"{least:g} or more", None if most is None else f"at most {most:g}") if text
+    )
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not math.isfinite(value)
+        or (least is not None and value < least)
+        or (most is not None and value > most)
+    ):
+        raise FlowError(f"{what} is {value!r}: it must be a finite number{', ' if bounds else ''}{bounds}")
+
+
+def _check_counts(where: str, operator: OperatorFigures) -> None:
+    for name in ("parallelism", "min_parallelism", "max_parallelism", "key_groups"):
+        value = getattr(operator, name)
+        if (value is not None or name == "parallelism") and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise FlowError(f"{where}{name} is {value!r}: it must be a whole number, 1 or more")
+    for name in ("nodes", "instances"):
+        entries = len(getattr(operator, name))
+        if entries and entries != operator.parallelism:
+            raise FlowError(f"{where}{name} has {entries} entries, parallelism is {operator.parallelism}: one for each instance")
+
+
+def _sum(field: str, values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    return sum(known) * len(values) / len(known) if field in TRUE_RATES and len(known) < len(values) else sum(known)

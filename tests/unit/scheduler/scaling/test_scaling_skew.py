@@ -1,0 +1,18 @@
+"""Where one worker is the bottleneck at enough total capacity."""
+
+from __future__ import annotations
+
+import pytest
+
+from evenflow.scheduler.scaling.figures import InstanceFigures, OperatorFigures
+from evenflow.scheduler.scaling.skew import hottest_share
+
+
+def test_load_is_useful_time_not_records():
+    slow, fast = InstanceFigures(50, observed_processing_rate=50), InstanceFigures(200, observed_processing_rate=50)
+    assert hottest_share(OperatorFigures.summed("o", [slow, fast])) == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize("instances", [[InstanceFigures(50, observed_processing_rate=50)], [InstanceFigures()] * 2])
+def test_one_instance_or_unknown_ones_have_no_skew(instances):
+    assert hottest_share(OperatorFigures.summed("o", instances)) is None
