@@ -6,7 +6,7 @@ merge is after O'Neil et al., "The log-structured merge-tree" (1996), with one l
 
 from __future__ import annotations
 
-from .summary import Summariser, Summary
+from .summary import Carry, Summariser, Summary
 
 _SMALLEST = 32_768
 
@@ -35,6 +35,10 @@ class Pane:
     def replace(self, summary: Summary) -> None:
         """Hold this alone from now on, every key once."""
         self._log, self._rows = [summary], len(summary)
+
+    def carry(self, carry: Carry) -> None:
+        """Hold the same in a new binding."""
+        self._log = [carry(summary) for summary in self._log]
 
     def __len__(self) -> int:
         return self._rows

@@ -1,25 +1,29 @@
 """Summaries: the aggregates of one operator, kept together as arrays with one row per key.
 
 A `Summary` holds distinct or repeated keys beside the parts of every aggregate. Summaries travel as batches (what the combiner
-sends across the shuffle) and lie in state as they are: there is one form from the first batch to the result.
+sends across the shuffle) and lie in state as they are: there is one form from the first batch to the result. The invariant: all that an
+operator holds is of its newest binding; when a column's type comes late or widens, what was gathered is carried over at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from .aggregates.base import Accumulator, AggregateFunction, Parts
+from .aggregates.binding import Binding
 from .batch import Batch
 from .errors import RecordError
 from .keys import encode_keys
 
 ROWS = "__rows"
+"""What the column of row counts is called, with the input's types behind it: batches of other types are never put together."""
+
 PANE = "__pane"
 INPUT = b"evenflow.input"
 """Schema metadata of a summary: the Arrow schema of the columns that were summarised."""
@@ -42,27 +46,46 @@ class Summary:
         return Summary(tuple(k.take(where) for k in self.keys), self.rows[indices], parts)
 
 
+Carry: TypeAlias = Callable[[Summary], Summary]
+"""Turns a summary of the binding before into one of the binding now."""
+
+
+def nothing_kept(_carry: Carry) -> None:
+    """For who keeps no summaries."""
+
+
 class Summariser:
-    """The aggregates `functions` by name over the key columns `keys`, bound to the types of the first batch."""
+    """The aggregates `functions` by name over the key columns `keys`, bound to the types that have come so far.
 
-    def __init__(self, operator: str, keys: tuple[str, ...], functions: dict[str, AggregateFunction]) -> None:
+    `rebound` is called when the binding changes, before anything of the new one is given out: it carries over every summary that is kept.
+    """
+
+    def __init__(
+        self,
+        operator: str,
+        keys: tuple[str, ...],
+        functions: dict[str, AggregateFunction],
+        rebound: Callable[[Carry], None] = nothing_kept,
+    ) -> None:
         self.operator, self.keys, self.functions = operator, keys, functions
-        self.columns = tuple(sorted({f.column for f in functions.values() if f.column is not None}))
         self.accumulators: tuple[Accumulator, ...] = ()
-        self.input: pa.Schema | None = None
+        self.binding: Binding | None = None
+        self._rebound = rebound
+        self._last: pa.Schema | None = None
+        self._received: dict[bytes, Binding] = {}
 
-    def bind(self, schema: pa.Schema) -> None:
-        """Learn the input types; a later batch with other types, but for a column of nulls, is a RecordError."""
-        if self.input is not None and self.input.equals(schema):
-            return
-        if self.input is not None:
-            for name in self.columns:
-                before, now = self.input.field(name).type, schema.field(name).type if name in schema.names else None
-                if before != now and not (now is not None and pa.types.is_null(now)):
-                    raise RecordError(self.operator, f"column `{name}` was {before} and is now {now or 'missing'}: its type must stay")
-            return
-        self.accumulators = tuple(f.bind(schema, self.operator) for f in self.functions.values())
-        self.input = schema
+    def bind(self, schema: pa.Schema) -> Binding:
+        """Make room for the types of `schema`; a RecordError if there is no type for what came before and this."""
+        before = self.binding
+        if before is not None and schema.equals(self._last):
+            return before
+        now = Binding(self.operator, self.functions, schema) if before is None else before.holding(schema)
+        self._last = schema
+        if now is not before:
+            self.binding, self.accumulators = now, now.accumulators
+            if before is not None:
+                self._rebound(lambda summary: replace(summary, parts=now.carried(summary.parts, before)))
+        return now
 
     def summarise(self, batch: Batch, codes: npt.NDArray[Any], keys: Sequence[pa.Array], groups: int) -> Summary:
         """Raw rows by group: `codes` (rows,) below `groups`; `keys` the key columns of each group, shape (groups,)."""
@@ -89,43 +112,56 @@ class Summariser:
         """The aggregates' values, one array of shape (n,) per aggregate."""
         return [a.finish(parts) for a, parts in zip(self.accumulators, summary.parts, strict=True)]
 
-    def to_batch(self, summary: Summary, times: npt.NDArray[np.int64] | None, panes: npt.NDArray[np.int64] | None) -> Batch:
-        """The summary as a batch, for the wire; the input's types travel in the schema's metadata."""
+    def to_batch(
+        self, summary: Summary, times: npt.NDArray[np.int64] | None, panes: npt.NDArray[np.int64] | None, binding: Binding | None = None
+    ) -> Batch:
+        """The summary as a batch, with the input's types in the schema's metadata.
+
+        A summary that was taken before the binding changed is written by the `binding` of that time, any other by the newest.
+        """
+        binding = binding or self.binding
+        if binding is None:
+            raise ValueError("a summariser that saw no batch has nothing to send")
         names, columns = list(self.keys), list(summary.keys)
         if panes is not None:
             names.append(PANE)
             columns.append(pa.array(panes))
-        names.append(ROWS)
+        names.append(f"{ROWS}{binding.label}")
         columns.append(pa.array(summary.rows))
-        for i, (accumulator, parts) in enumerate(zip(self.accumulators, summary.parts, strict=True)):
+        for i, (accumulator, parts) in enumerate(zip(binding.accumulators, summary.parts, strict=True)):
             for j, column in enumerate(accumulator.to_arrow(parts)):
                 names.append(f"__{i}.{j}")
                 columns.append(column)
-        if self.input is None:
-            raise ValueError("a summariser that saw no batch has nothing to send")
-        fields = [self.input.field(name) for name in self.columns]
-        metadata = {INPUT: pa.schema(fields).serialize().to_pybytes()}
-        schema = pa.schema([(n, c.type) for n, c in zip(names, columns, strict=True)], metadata=metadata)
+        schema = pa.schema([(n, c.type) for n, c in zip(names, columns, strict=True)], metadata={INPUT: binding.written})
         return Batch(pa.RecordBatch.from_arrays(columns, schema=schema), times)
 
     def from_batch(self, batch: Batch) -> tuple[Summary, npt.NDArray[np.int64] | None]:
-        """What `to_batch` made: the summary and its panes."""
-        rows = batch.rows
-        if self.input is None:
-            self.bind(pa.ipc.read_schema(pa.py_buffer(rows.schema.metadata[INPUT])))
-        names = rows.schema.names
-        panes = rows.column(PANE).to_numpy() if PANE in names else None
-        at, parts = names.index(ROWS) + 1, []
-        for accumulator in self.accumulators:
+        """What `to_batch` made, of whatever binding: the summary in the newest one, and its panes."""
+        rows, at = batch.rows, len(self.keys)
+        came = self._binding_of(rows.schema.metadata[INPUT])
+        now = self.bind(came.input)
+        panes = rows.column(at).to_numpy() if rows.schema.names[at] == PANE else None
+        at += panes is not None
+        counts, at, parts = rows.column(at).to_numpy(), at + 1, []
+        for accumulator in came.accumulators:
             width = len(accumulator.part_types)
             parts.append(accumulator.from_arrow(rows.columns[at : at + width]))
             at += width
-        return Summary(tuple(rows.columns[: len(self.keys)]), rows.column(ROWS).to_numpy(), tuple(parts)), panes
+        carried = tuple(parts) if came.input.equals(now.input) else now.carried(tuple(parts), came)
+        return Summary(tuple(rows.columns[: len(self.keys)]), counts, carried), panes
 
     def nbytes(self, summary: Summary) -> int:
         """Estimate of the bytes that the summary takes."""
         parts = sum(a.nbytes(p) for a, p in zip(self.accumulators, summary.parts, strict=True))
         return int(parts + summary.rows.nbytes + sum(k.nbytes for k in summary.keys))
+
+    def _binding_of(self, written: bytes) -> Binding:
+        """The binding to the types that another instance wrote."""
+        binding = self._received.get(written)
+        if binding is None:
+            binding = Binding(self.operator, self.functions, pa.ipc.read_schema(pa.py_buffer(written)))
+            self._received[written] = binding
+        return binding
 
 
 def _joined(columns: Sequence[pa.Array], name: str, operator: str) -> pa.Array:

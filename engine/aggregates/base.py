@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,8 @@ class AggregateFunction(ABC):
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         """The accumulator for rows of `schema`, in an operator of that name.
 
-        Raises RecordError, naming the operator and the column, if the column is missing or has a type that the aggregate can't use.
+        A column of nulls has no type yet: that is no error. Raises RecordError, naming the operator and the column, if it is missing
+        or has a type that the aggregate can't use.
         """
 
 
@@ -75,6 +76,10 @@ class Accumulator(ABC):
     @abstractmethod
     def finish(self, parts: Parts) -> pa.Array:
         """The result of each group, shape (n,). May be asked for more than once. Raises RecordError if a result doesn't fit its type."""
+
+    def carried(self, parts: Parts, narrower: Self) -> Parts:
+        """The state `parts` of the same aggregate bound to a type that this one's type holds, as this one's state."""
+        return parts
 
     def to_arrow(self, parts: Parts) -> list[pa.Array]:
         """The parts as arrays of `part_types`, for the wire and for snapshots."""

@@ -1,4 +1,4 @@
-"""The column that an aggregate reads: bound once to its type, then its non-null values out of every batch.
+"""The column that an aggregate reads: bound to its type, then its non-null values out of every batch.
 
 As in SQL, aggregates ignore nulls.
 """
@@ -13,6 +13,7 @@ import pyarrow as pa
 from ..batch import Batch, Times
 from ..errors import FlowError, RecordError
 from .base import Codes
+from .widening import value_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +41,18 @@ class InputColumn:
         index = schema.get_field_index(name)
         if index < 0:
             raise _missing(schema, function, name, operator)
-        kind = schema.field(index).type
-        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        kind = value_type(schema.field(index).type)
         return InputColumn(function, name, operator, kind, _read_type(kind))
+
+    @property
+    def untyped(self) -> bool:
+        """Whether it has held only nulls so far."""
+        return bool(pa.types.is_null(self.type))
 
     def refusal(self, accepted: str) -> RecordError:
         """The error for a type that the function can't use; `accepted` lists the types that it can."""
-        if pa.types.is_null(self.type):
-            found = "has held only nulls so far, so its type is unknown; give it a type in the source"
-        else:
-            found = f"is of type {self.type}; {self.function} works on {accepted}: convert it, or choose another column"
-        return RecordError(self.operator, f"{self.function}(`{self.name}`): the column {found}")
+        problem = f"the column is of type {self.type}; {self.function} works on {accepted}: convert it, or choose another column"
+        return RecordError(self.operator, f"{self.function}(`{self.name}`): {problem}")
 
     def rows(self, batch: Batch, codes: Codes) -> Rows:
         """The rows of `batch` that have a value. Raises RecordError if the column is gone or its values don't fit its first type."""
@@ -65,8 +67,9 @@ class InputColumn:
         return Rows(column.drop_null(), codes[valid], None if batch.times is None else batch.times[valid])
 
     def _converted(self, column: pa.Array) -> pa.Array:
+        """The column as `read_type`. Integers beyond 2**53 are rounded where the column has floats too, as in SQL."""
         try:
-            return column.cast(self.read_type)
+            return column.cast(self.read_type, safe=not pa.types.is_floating(self.read_type))
         except pa.ArrowInvalid as error:
             reason = str(error)
         except pa.ArrowNotImplementedError:

@@ -16,17 +16,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...state.hashing import UnhashableKey, hash64
 from ..batch import Batch
 from .base import Accumulator, AggregateFunction, Array, Codes, Parts
 from .column import InputColumn
 from .sketch import SketchAccumulator, cut, entries_of, first_of_runs, sketch_sizes
+from .untyped import UntypedAccumulator
 
 _HASH_BITS = 44
 _CODES_AT_ONCE = 1 << (64 - _HASH_BITS)
 _NAN_HASH = np.uint64(0x4E614E4E614E4E61)
+_LARGEST = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +39,12 @@ class ApproxDistinct(AggregateFunction):
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, "approx_distinct", self.column, operator)
+        if source.untyped:
+            return UntypedAccumulator(operator, pa.int64(), 0)
         try:
-            hash64(pa.array([], source.type))
+            hash64(pa.array([], source.read_type))
         except UnhashableKey:
             raise source.refusal("numbers, booleans, strings, bytes, dates, times, timestamps and durations") from None
-        if pa.types.is_null(source.type):
-            raise source.refusal("")
         return DistinctAccumulator(source, math.ceil(2 * math.log2(1.04 / self.relative_error)))
 
 
@@ -126,13 +127,19 @@ class DistinctAccumulator(SketchAccumulator):
 
 
 def _hashes(column: pa.Array) -> npt.NDArray[np.uint64]:
+    """The hash of each value. A float without a fraction has that of the integer: a column may turn from the one to the other."""
     if not pa.types.is_floating(column.type):
         return hash64(column)
-    not_a_number = pc.is_nan(column).to_numpy(zero_copy_only=False)
-    if not not_a_number.any():
-        return hash64(column)
-    hashes = hash64(pc.if_else(pa.array(not_a_number), pa.scalar(0.0, column.type), column))
-    hashes[not_a_number] = _NAN_HASH
+    values = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+    with np.errstate(invalid="ignore"):
+        integers = values.astype(np.int64)
+    whole = (integers == values) & (integers < _LARGEST)
+    hashes = hash64(pa.array(integers))
+    if whole.all():
+        return hashes
+    others = values[~whole]
+    not_a_number = np.isnan(others)
+    hashes[~whole] = np.where(not_a_number, _NAN_HASH, hash64(pa.array(np.where(not_a_number, 0.0, others))))
     return hashes
 
 

@@ -68,6 +68,15 @@ class ExactAddends:
         """The sums as Python integers (of a decimal, in units of its last digit)."""
         return [sum(limb << (_BITS * k) for k, limb in enumerate(row)) for row in zip(*(limb.tolist() for limb in limbs), strict=True)]
 
+    def rescaled(self, limbs: Parts, narrower: ExactAddends) -> Parts:
+        """Sums of a type with no more digits on either side of the point, as sums of this type."""
+        if (self.limbs, self.scale) == (narrower.limbs, narrower.scale):
+            return limbs
+        factor = 10 ** (self.scale - narrower.scale)
+        sums, last = [value * factor for value in narrower.to_ints(limbs)], self.limbs - 1
+        lower = tuple(np.array([(value >> (_BITS * k)) & _MASK for value in sums], np.int64) for k in range(last))
+        return (*lower, np.array([value >> (_BITS * last) for value in sums], np.int64))
+
     def to_arrow(self, limbs: Parts, kind: pa.DataType, seen: npt.NDArray[np.bool_]) -> pa.Array:
         """The sums as `kind`, null where not `seen`. Raises OverflowError with the first sum that doesn't fit."""
         top = limbs[-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow as pa
 from ..batch import Batch
 from .base import Accumulator, AggregateFunction, Codes, Parts, seen_in
 from .column import InputColumn
+from .untyped import UntypedAccumulator
 from .values import Values, values_of
 
 
@@ -23,6 +25,8 @@ class Extreme(AggregateFunction):
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, "max" if self.largest else "min", self.column, operator)
+        if source.untyped:
+            return UntypedAccumulator(operator)
         return ExtremeAccumulator(source, values_of(source), self.largest)
 
 
@@ -54,6 +58,9 @@ class ExtremeAccumulator(Accumulator):
 
     def finish(self, parts: Parts) -> pa.Array:
         return self.values.write(*parts)
+
+    def carried(self, parts: Parts, narrower: Self) -> Parts:
+        return self.values.carried(parts[0]), parts[1]
 
     def to_arrow(self, parts: Parts) -> list[pa.Array]:
         return [self.values.write(*parts)]

@@ -7,7 +7,7 @@ of the additions, as everywhere; all other properties of an aggregate hold.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from ..errors import RecordError
 from .base import Accumulator, AggregateFunction, Codes, Parts
 from .column import InputColumn
 from .exact import ExactAddends
+from .untyped import UntypedAccumulator
 
 
 class Addends(Protocol):
@@ -69,6 +70,8 @@ class Sum(AggregateFunction):
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, "sum", self.column, operator)
+        if source.untyped:
+            return UntypedAccumulator(operator)
         kind = source.type
         if pa.types.is_duration(kind):
             return SumAccumulator(source, ExactAddends(kind), kind)
@@ -83,6 +86,8 @@ class Mean(AggregateFunction):
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, "mean", self.column, operator)
+        if source.untyped:
+            return UntypedAccumulator(operator, pa.float64())
         addends, _ = _summable(source, "integers, floats and decimals")
         return MeanAccumulator(source, addends, pa.float64())
 
@@ -99,6 +104,13 @@ def _summable(source: InputColumn, accepted: str) -> tuple[Addends, pa.DataType]
     if pa.types.is_decimal256(kind):
         return ExactAddends(kind), pa.decimal256(76, kind.scale)
     raise source.refusal(accepted)
+
+
+def _carried(addends: Addends, sums: Parts, narrower: Addends) -> Parts:
+    """Sums of a narrower type as those of `addends`."""
+    if isinstance(addends, ExactAddends) and isinstance(narrower, ExactAddends):
+        return addends.rescaled(sums, narrower)
+    return (narrower.to_float(sums),)
 
 
 class _TotalAccumulator(Accumulator):
@@ -123,6 +135,9 @@ class _TotalAccumulator(Accumulator):
 
     def merge(self, left: Parts, right: Parts) -> Parts:
         return (*self.addends.plus(left[:-1], right[:-1]), left[-1] + right[-1])
+
+    def carried(self, parts: Parts, narrower: Self) -> Parts:
+        return (*_carried(self.addends, parts[:-1], narrower.addends), parts[-1])
 
 
 class SumAccumulator(_TotalAccumulator):

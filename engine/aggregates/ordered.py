@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ import pyarrow as pa
 from ..batch import Batch
 from .base import Accumulator, AggregateFunction, Array, Codes, Parts, seen_in
 from .column import InputColumn
+from .untyped import UntypedAccumulator
 from .values import Values, values_of
 
 ARRIVAL = -(2**63)
@@ -31,6 +33,8 @@ class Ordered(AggregateFunction):
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, "last" if self.last else "first", self.column, operator)
+        if source.untyped:
+            return UntypedAccumulator(operator)
         return OrderedAccumulator(source, values_of(source), self.last)
 
 
@@ -82,6 +86,9 @@ class OrderedAccumulator(Accumulator):
 
     def finish(self, parts: Parts) -> pa.Array:
         return self.values.write(parts[1], parts[2])
+
+    def carried(self, parts: Parts, narrower: Self) -> Parts:
+        return parts[0], self.values.carried(parts[1]), parts[2]
 
     def to_arrow(self, parts: Parts) -> list[pa.Array]:
         return [pa.array(parts[0]), self.values.write(parts[1], parts[2])]

@@ -21,6 +21,7 @@ from ..batch import Batch
 from .base import Accumulator, AggregateFunction, Array, Codes, Parts
 from .column import InputColumn
 from .sketch import SketchAccumulator, cut, entries_of, first_of_runs
+from .untyped import UntypedAccumulator
 
 Floats = npt.NDArray[np.float64]
 
@@ -41,6 +42,8 @@ class ApproxQuantile(AggregateFunction):
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, "approx_quantile", self.column, operator)
+        if source.untyped:
+            return UntypedAccumulator(operator, pa.float64())
         if not (pa.types.is_integer(source.type) or pa.types.is_floating(source.type) or pa.types.is_decimal(source.type)):
             raise source.refusal("integers, floats and decimals")
         return QuantileAccumulator(source, self.q, Buckets(self.relative_error))

@@ -60,6 +60,10 @@ class Values(ABC):
     def nbytes(self, values: Array) -> int:
         """About how many bytes an array of values takes."""
 
+    @abstractmethod
+    def carried(self, values: Array) -> Array:
+        """What was kept of values of a type that this one holds, as values of this one."""
+
 
 def values_of(source: InputColumn) -> Values:
     """How to keep the values of a column. Raises RecordError if they have no order."""
@@ -116,6 +120,9 @@ class FixedValues(Values):
     def nbytes(self, values: Array) -> int:
         return values.nbytes
 
+    def carried(self, values: Array) -> Array:
+        return values.astype(self.dtype, copy=False)
+
     def _ufunc(self, largest: bool) -> np.ufunc:
         """`maximum` lets NaN win and `fmin` lets it lose: NaN is the largest value."""
         if largest:
@@ -167,3 +174,6 @@ class ObjectValues(Values):
 
     def nbytes(self, values: Array) -> int:
         return sampled_bytes(values, lambda value: 0 if value is None else value.__sizeof__())
+
+    def carried(self, values: Array) -> Array:
+        return values

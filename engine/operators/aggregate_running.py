@@ -14,11 +14,10 @@ from ..batch import Batch
 from ..key_table import KeyTable
 from ..keys import encode_keys, key_values
 from ..routing import Move
-from ..summary import Summariser, Summary
+from ..summary import Carry, Summariser, Summary
 from .base import Context, Emit, Operator
 from .combine import Combine, Summarise, latest
 from .keyed import Departing, KeyedOperator
-
 
 class AggregateRunning(KeyedOperator):
     """Emits key columns and aggregates: with `updates`, a row per changed key and batch; without, a row per key at the end."""
@@ -35,7 +34,7 @@ class AggregateRunning(KeyedOperator):
 
     def open(self, context: Context) -> None:
         super().open(context)
-        self.summarise = Summarise(context.name, self.keys, self.functions, None)
+        self.summarise = Summarise(context.name, self.keys, self.functions, None, self._rebound)
         self.table = KeyTable(self.summarise.summariser)
 
     @property
@@ -66,6 +65,13 @@ class AggregateRunning(KeyedOperator):
     def describe(self) -> str:
         return f"{', '.join(self.functions)} by {', '.join(self.keys)}, emitting {'updates' if self.updates else 'at the end'}"
 
+    def _rebound(self, carry: Carry) -> None:
+        """Types have come late or have widened: the table is built anew, which costs once what merging all its keys does."""
+        kept = self.table.everything() if len(self.table) else None
+        self.table = KeyTable(self.summariser)
+        if kept is not None:
+            self.table.merge(carry(kept))
+
     def _summary(self, batch: Batch) -> tuple[Summary, npt.NDArray[np.int64] | None]:
         if not self.behind_combiner:
             summary, codes, _ = self.summarise(batch)
@@ -91,8 +97,8 @@ class _DepartingRows(Departing):
     """Rows leave the table as they are taken."""
 
     def __init__(self, operator: AggregateRunning, move: Move) -> None:
-        self._table, self._summariser = operator.table, operator.summariser
-        self._left = self._table.moving(move, operator.context.key_groups)
+        self._operator = operator
+        self._left = operator.table.moving(move, operator.context.key_groups)
 
     def some(self, keys: int) -> Batch | None:
         while self._left:
@@ -106,5 +112,5 @@ class _DepartingRows(Departing):
         return self._take(key_values(columns))
 
     def _take(self, keys: list[Any]) -> Batch | None:
-        summary = self._table.take(keys)
-        return None if summary is None else self._summariser.to_batch(summary, None, None)
+        summary = self._operator.table.take(keys)
+        return None if summary is None else self._operator.summariser.to_batch(summary, None, None)

@@ -19,7 +19,7 @@ from ..elements import MIN_TIME
 from ..keys import encode_keys, key_hashes
 from ..pane import Pane
 from ..routing import Move
-from ..summary import Summariser, Summary
+from ..summary import Carry, Summariser, Summary
 from ..windows import Windows
 from .base import Context, Emit, Operator
 from .combine import Combine, Summarise
@@ -47,7 +47,7 @@ class AggregateWindows(KeyedOperator):
 
     def open(self, context: Context) -> None:
         super().open(context)
-        self.summarise = Summarise(context.name, self.keys, self.functions, self.windows)
+        self.summarise = Summarise(context.name, self.keys, self.functions, self.windows, self._rebound)
         self.panes: dict[int, Pane] = {}
         self.watermark = MIN_TIME
         self.late_records = 0
@@ -93,6 +93,11 @@ class AggregateWindows(KeyedOperator):
 
     def describe(self) -> str:
         return f"{', '.join(self.functions)} by {', '.join(self.keys)} in {self.windows.describe()} windows"
+
+    def _rebound(self, carry: Carry) -> None:
+        """Types have come late or have widened."""
+        for pane in self.panes.values():
+            pane.carry(carry)
 
     def _note_panes(self, summary: Summary, panes: npt.NDArray[np.int64]) -> None:
         """Note the load, if it is due; a key that is in several panes is counted once, with all its records."""
@@ -153,7 +158,7 @@ class _DepartingPanes(Departing):
     """The leaving keys' part of every pane, cut out at once, so that the windows that stay can go on."""
 
     def __init__(self, operator: AggregateWindows, move: Move) -> None:
-        self._summariser = operator.summariser
+        self._summariser, self._binding = operator.summariser, operator.summariser.binding
         self._left: list[tuple[int, Summary]] = []
         for start, pane in list(operator.panes.items()):
             summary = pane.combined(self._summariser)
@@ -171,7 +176,7 @@ class _DepartingPanes(Departing):
         if len(summary) > keys:
             self._left.append((start, summary.take(np.arange(keys, len(summary)))))
             summary = summary.take(np.arange(keys))
-        return self._summariser.to_batch(summary, None, np.full(len(summary), start, np.int64))
+        return self._summariser.to_batch(summary, None, np.full(len(summary), start, np.int64), self._binding)
 
     def of(self, columns: Sequence[pa.Array]) -> Batch | None:
         return None

@@ -5,6 +5,7 @@ It takes the heat out of a hot key: however many records a key has in a batch, o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ..aggregates.base import AggregateFunction
 from ..batch import Batch
 from ..errors import FlowError
 from ..keys import compact, encode_keys
-from ..summary import Summariser, Summary
+from ..summary import Carry, Summariser, Summary, nothing_kept
 from ..windows import Windows
 from .base import Context, Emit, Operator
 
@@ -26,9 +27,16 @@ SUFFIX = ".combine"
 class Summarise:
     """Batch in, summary out: by key, and by pane if there are windows."""
 
-    def __init__(self, operator: str, keys: tuple[str, ...], functions: dict[str, AggregateFunction], windows: Windows | None) -> None:
+    def __init__(
+        self,
+        operator: str,
+        keys: tuple[str, ...],
+        functions: dict[str, AggregateFunction],
+        windows: Windows | None,
+        rebound: Callable[[Carry], None] = nothing_kept,
+    ) -> None:
         self.operator, self.keys, self.windows = operator, keys, windows
-        self.summariser = Summariser(operator, keys, functions)
+        self.summariser = Summariser(operator, keys, functions, rebound)
 
     def __call__(self, batch: Batch) -> tuple[Summary, npt.NDArray[Any], npt.NDArray[np.int64] | None]:
         """The summary; each record's row in it, shape (records,); and the panes of its rows (microseconds) if there are windows."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 import evenflow as ef
@@ -173,6 +174,28 @@ def null_keys_made_by_a_map() -> ef.Dataflow:
     return flow
 
 
+def types_that_come_late() -> ef.Dataflow:
+    """A worker may see only nulls of a column for long, and then doesn't know its type; another knows it earlier."""
+    flow = ef.Dataflow("types")
+
+    def vague(batch: pa.RecordBatch) -> pa.RecordBatch:
+        late = pc.greater(batch["seq"], 20)
+        value = pc.if_else(late, batch["value"], pa.scalar(None, pa.int64()))
+        value = pa.nulls(len(value)) if value.null_count == len(value) else value
+        return pa.record_batch({"key": batch["key"], "seq": batch["seq"], "value": value})
+
+    keyed = flow.read(source()).map_batches(vague).key_by("key")
+    functions = {
+        "n": ef.count(), "known": ef.count("value"), "total": ef.sum("value"), "mean": ef.mean("value"), "low": ef.min("value"),
+        "high": ef.max("value"), "distinct": ef.approx_distinct("value"),
+    }  # fmt: skip
+    keyed.aggregate(**functions, emit="final").write(ef.to_list([], name="totals"))
+    keyed.aggregate(**functions).write(ef.to_list([], name="updates"))
+    windows = keyed.window(ef.sliding("2s", every="1s"))
+    windows.aggregate(**functions, first=ef.first("value"), last=ef.last("value")).write(ef.to_list([], name="windows"))
+    return flow
+
+
 def no_rows() -> ef.Dataflow:
     flow = ef.Dataflow("empty")
     rows = flow.read(ef.from_items([]))
@@ -183,5 +206,6 @@ def no_rows() -> ef.Dataflow:
 
 FLOWS = (
     tumbling_windows, sliding_windows, windows_of_windows, running_updates, running_finals, stateful_map_in_order, rows_in_order,
-    stateful_map_columns, union_and_branches, many_widths, own_aggregates_and_sketches, null_keys_made_by_a_map, no_rows,
+    stateful_map_columns, union_and_branches, many_widths, own_aggregates_and_sketches, null_keys_made_by_a_map, types_that_come_late,
+    no_rows,
 )  # fmt: skip

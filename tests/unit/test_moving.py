@@ -38,6 +38,7 @@ SEEDS = {
     flows.stateful_map_columns: 350,
     flows.own_aggregates_and_sketches: 100,
     flows.null_keys_made_by_a_map: 50,
+    flows.types_that_come_late: 50,
     flows.many_widths: 50,
     flows.union_and_branches: 50,
 }

@@ -1,0 +1,67 @@
+"""The aggregates of one operator, bound to the types of the columns that they read.
+
+A column that has held only nulls so far has the type null. When its type comes, or a wider one, the aggregates are bound anew, and
+what the old binding has gathered is carried over: the results are those of a stream that had the widest types from the start.
+
+>>> from .functions import count, max
+>>> old = Binding("step", {"known": count("x"), "high": max("x")}, pa.schema({"x": pa.null()}))
+>>> new = old.holding(pa.schema({"x": pa.string()}))
+>>> nothing = tuple(accumulator.empty(1) for accumulator in old.accumulators)
+>>> [a.finish(parts).to_pylist() for a, parts in zip(new.accumulators, new.carried(nothing, old), strict=True)]
+[[0], [None]]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from ..errors import RecordError
+from .base import AggregateFunction, Parts
+from .untyped import UntypedAccumulator
+from .widening import value_type, wider
+
+
+class Binding:
+    """`input`: the columns that the aggregates read, with their types; `accumulators`: one per aggregate, in the order of `functions`.
+
+    `label` is different for other types, `written` is `input` as bytes. Raises RecordError, naming operator and column, if a column is
+    missing in `schema` or has a type that an aggregate can't use.
+    """
+
+    def __init__(self, operator: str, functions: Mapping[str, AggregateFunction], schema: pa.Schema) -> None:
+        self._operator, self._functions = operator, functions
+        self.accumulators = tuple(function.bind(schema, operator) for function in functions.values())
+        columns = sorted({function.column for function in functions.values() if function.column is not None})
+        self.input = pa.schema([(name, value_type(schema.field(name).type)) for name in columns])
+        self.label = "".join(f" {field.name}:{field.type}" for field in self.input)
+        self.written: bytes = self.input.serialize().to_pybytes()
+
+    def holding(self, schema: pa.Schema) -> Binding:
+        """This binding if it holds the types of `schema`, else one that holds both.
+
+        Raises RecordError naming operator, column and both types if no type holds both, or the column is missing.
+        """
+        wide = pa.schema([(field.name, self._type_holding(field, schema)) for field in self.input])
+        return self if wide.equals(self.input) else Binding(self._operator, self._functions, wide)
+
+    def carried(self, parts: tuple[Parts, ...], old: Binding) -> tuple[Parts, ...]:
+        """The state `parts` of `old`, whose types this binding holds, as this binding's."""
+        carried = []
+        for accumulator, before, part in zip(self.accumulators, old.accumulators, parts, strict=True):
+            typed_now = isinstance(before, UntypedAccumulator) and not isinstance(accumulator, UntypedAccumulator)
+            carried.append(accumulator.empty(len(part[0])) if typed_now else accumulator.carried(part, before))
+        return tuple(carried)
+
+    def _type_holding(self, field: pa.Field, schema: pa.Schema) -> pa.DataType:
+        index = schema.get_field_index(field.name)
+        if index < 0:
+            problem = f"column `{field.name}` was {field.type} and is now missing; there are: {', '.join(schema.names)}"
+            raise RecordError(self._operator, problem)
+        now = value_type(schema.field(index).type)
+        kind = wider(field.type, now)
+        if kind is None:
+            problem = f"column `{field.name}` was {field.type} and is now {now}, and no type holds both: give it one type in the source"
+            raise RecordError(self._operator, problem)
+        return kind
