@@ -19,8 +19,10 @@ import pyarrow.csv as arrow_csv
 from ..engine.duration import Duration, microseconds
 from ..engine.errors import ConnectorError
 from ..engine.event_time import EventTime
+from .file_source import FIRST_BYTES
 from .inferred import START, InferredSource, Types
 from .paths import COMPRESSED, Paths
+from .splits import Split
 
 
 def read_csv(
@@ -41,6 +43,9 @@ def read_csv(
     are inferred from the first megabyte of each file. An unquoted value in `null_values` is null. A file is read by one worker, in
     order. `event_time`, `unit` and `max_delay` are as in `read_parquet`. Raises ConnectorError naming the file, and after which row,
     for a row with too few or too many values or one of a wrong type.
+
+    Of up to 1,000 files the first rows are looked at beforehand: `max_delay` promises that no row of a file is further behind its first,
+    so that a file that is yet to be read holds event time back only so far. Of more files nothing is known before they are read.
     """
     spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
     names = None if column_names is None else list(column_names)
@@ -73,14 +78,18 @@ class CsvSource(InferredSource):
         with self._reader(path, self._schema) as reader:
             yield from reader
 
+    def _first_rows(self, split: Split) -> pa.RecordBatch | None:
+        with self._reader(split.path, self._schema, FIRST_BYTES) as reader:
+            return next(reader, None)
+
     def _has_rows(self, start: bytes) -> bool:
         lines = len(start.strip().splitlines())
         return lines > (0 if self._column_names else 1) or len(start) == START
 
-    def _reader(self, path: str, types: pa.Schema) -> arrow_csv.CSVStreamingReader:
+    def _reader(self, path: str, types: pa.Schema, block: int | None = None) -> arrow_csv.CSVStreamingReader:
         return arrow_csv.open_csv(
             path,
-            read_options=arrow_csv.ReadOptions(use_threads=False, column_names=self._column_names),
+            read_options=arrow_csv.ReadOptions(use_threads=False, block_size=block, column_names=self._column_names),
             parse_options=arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=types, null_values=self._null_values, strings_can_be_null=True, quoted_strings_can_be_null=False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -12,6 +13,12 @@ from ..engine.event_time import EventTime
 from ..engine.source import Source
 from .paths import Paths, find_files, path_list
 from .splits import Split, SplitReader
+
+FIRST_BYTES = 65_536
+"""Bytes of a file that are decoded for its first rows."""
+
+MOST_LOOKED_AT = 1_000
+"""More files than these are not looked into before they are read."""
 
 
 class FileSource(Source):
@@ -25,7 +32,8 @@ class FileSource(Source):
         self._splits: list[Split] | None = None
 
     def start(self) -> None:
-        self._splits = self._plan(list(dict.fromkeys(file for path in self._paths for file in self._list(path))))
+        splits = self._plan(list(dict.fromkeys(file for path in self._paths for file in self._list(path))))
+        self._splits = [self._bounded(split) for split in splits] if len(splits) <= MOST_LOOKED_AT else splits
 
     def reader(self, index: int, parallelism: int) -> SplitReader:
         if self._splits is None:
@@ -43,6 +51,23 @@ class FileSource(Source):
     @abstractmethod
     def _open(self, split: Split, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of `split`, see `splits.OpenSplit`."""
+
+    def _first_rows(self, split: Split) -> pa.RecordBatch | None:
+        """Some rows from the start of `split`, as `_open` gives them, from its first `FIRST_BYTES`; None where that can't be done."""
+        return None
+
+    def _bounded(self, split: Split) -> Split:
+        """The split with a `min_time`: its first row's time less `max_delay`, by which no later row of it is older."""
+        if self._event_time is None or split.min_time is not None:
+            return split
+        try:
+            rows = self._first_rows(split)
+        except (pa.ArrowException, OSError):  # the worker that reads the file says what is wrong with it, and where
+            return split
+        if rows is None or not rows.num_rows:
+            return split
+        first = int(self._event_time.extract(rows.slice(0, 1), self.name)[0])
+        return replace(split, min_time=first - self._event_time.max_delay)
 
 
 def whole_files(files: Sequence[str]) -> list[Split]:

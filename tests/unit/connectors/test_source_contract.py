@@ -14,13 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenflow.connectors import file_source
 from evenflow.connectors.csv import read_csv
 from evenflow.connectors.generate import generate
 from evenflow.connectors.items import from_items
 from evenflow.connectors.json import read_json
 from evenflow.connectors.parquet import read_parquet
 from evenflow.connectors.text import read_text
-from evenflow.engine.elements import MAX_TIME
+from evenflow.engine.elements import MAX_TIME, MIN_TIME
 from evenflow.engine.source import Source, SourceReader
 
 MAX_DELAY = 5
@@ -167,3 +168,30 @@ def test_a_source_without_rows_ends_at_once(build, tmp_path_factory):
 @every_source
 def test_a_source_says_what_it_promises_at_a_recovery(build, tmp_path_factory):
     assert "exactly once" in started(build, [[]], tmp_path_factory).guarantee
+
+
+@pytest.mark.parametrize("build", [parquet, csv, ndjson])
+def test_files_not_yet_read_hold_the_watermark_back_no_further_than_their_first_rows(build, tmp_path_factory):
+    files = [[{"ts": 1_000 + 100 * number + place, "n": 100 * number + place} for place in range(4)] for number in range(5)]
+    reader = started(build, files, tmp_path_factory).reader(0, 2)
+    assert reader.watermark() >= (1_000 - MAX_DELAY) * 1000
+    batch = reader.poll(4)
+    assert batch is not None
+    assert reader.watermark() >= (1_003 - MAX_DELAY) * 1000
+    reader.close()
+
+
+@pytest.mark.parametrize("build", [csv, ndjson])
+def test_a_file_whose_first_row_is_long_is_read_all_the_same(build, tmp_path_factory, monkeypatch):
+    monkeypatch.setattr(f"evenflow.connectors.{'csv' if build is csv else 'json'}.FIRST_BYTES", 4)
+    reader = started(build, [[{"ts": 1_000, "n": 1}]], tmp_path_factory).reader(0, 1)
+    assert reader.watermark() == MIN_TIME
+    assert drained(reader) == [1]
+
+
+@pytest.mark.parametrize("build", [csv, ndjson])
+def test_many_files_are_not_looked_into_before_they_are_read(build, tmp_path_factory, monkeypatch):
+    monkeypatch.setattr(file_source, "MOST_LOOKED_AT", 2)
+    reader = started(build, [[{"ts": 1_000, "n": n}] for n in range(3)], tmp_path_factory).reader(0, 1)
+    assert reader.watermark() == MIN_TIME
+    assert drained(reader) == [0, 1, 2]
