@@ -33,7 +33,7 @@ from ..scheduler.window import WorkerWindow
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """What `job.status()` shows."""
+    """What `job.status()` shows; `running_seconds` from when all workers had started (0.0 before) to the end."""
 
     name: str
     state: JobState
@@ -76,7 +76,7 @@ class Supervisor:
         self._tell = tell
         self._deliveries: list[tuple[str, Any]] = []
         self._delivered = 0
-        self._begun = time.monotonic()
+        self._begun: float | None = None
         self._ended: float | None = None
         self._config = config
         self._spans: dict[int, float] = {}
@@ -88,7 +88,11 @@ class Supervisor:
 
     def ready(self, worker: str) -> None:
         """A worker has started."""
-        self._carry_out(self.core.ready(worker, time.monotonic()))
+        now, starting = time.monotonic(), self.core.state is JobState.STARTING
+        effects = self.core.ready(worker, now)
+        if starting and self.core.state is not JobState.STARTING:
+            self._begun = now
+        self._carry_out(effects)
 
     def report(self, worker: str, report: Report) -> None:
         """A worker's report, in the order in which the worker sent it."""
@@ -134,7 +138,8 @@ class Supervisor:
 
     def status(self) -> JobStatus:
         """What `job.status()` shows."""
-        running = (self._ended if self._ended is not None else time.monotonic()) - self._begun
+        until = self._ended if self._ended is not None else time.monotonic()
+        running = until - self._begun if self._begun is not None else 0.0
         core = self.core
         return JobStatus(core.name, core.state, core.error, core.workers, core.completed_checkpoints, running)
 

@@ -150,3 +150,19 @@ def test_one_migration_at_a_time(job):
     with pytest.raises(JobError, match="migration 0 of `count` is under way"):
         job.supervisor.rebalance("count", "hotspot", None)
     assert len(job.supervisor.migrations()) == 1
+
+
+def test_seconds_are_counted_from_when_the_job_runs_to_its_end():
+    job = Job()
+    assert job.supervisor.status().running_seconds == 0.0
+    job.start()
+    assert job.supervisor.status().running_seconds > 0.0
+    job.supervisor.cancel()
+    assert job.supervisor.status().running_seconds == job.supervisor.status().running_seconds > 0.0
+
+
+def test_job_that_never_ran_has_run_for_no_time():
+    job = Job()
+    job.supervisor.cancel()
+    job.start()
+    assert job.supervisor.status().running_seconds == 0.0
