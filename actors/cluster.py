@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 import ray
+from ray._private import services
 from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
 from ..engine.duration import seconds
@@ -81,9 +82,10 @@ def find_job(name: str) -> WatchedJob:
 def running_jobs() -> list[str]:
     """The names of the jobs on the cluster that this process or RAY_ADDRESS knows, or that runs on this machine.
 
-    Raises JobError if there is no such cluster.
+    Raises JobError if there is no such cluster, or if several run on this machine and RAY_ADDRESS names none.
     """
     if not ray.is_initialized():
+        _refuse_to_guess()
         _silence_news()
         try:
             ray.init(address="auto", namespace=NAMESPACE, logging_level=logging.WARNING)
@@ -92,6 +94,23 @@ def running_jobs() -> list[str]:
     actors = ray.util.list_named_actors(all_namespaces=True)
     names = [actor["name"] for actor in actors if actor["namespace"] == NAMESPACE]
     return sorted(name.removesuffix("/coordinator") for name in names if name.endswith("/coordinator"))
+
+
+def _refuse_to_guess() -> None:
+    """Raises JobError if RAY_ADDRESS names no cluster and several run on this machine: `auto` would take any of them.
+
+    Ray has no public call that lists them; this is the one by which `auto` finds them, and it remembers what it found.
+    """
+    if os.environ.get("RAY_ADDRESS", "auto") not in {"", "auto"}:
+        return
+    find: Any = services.find_gcs_addresses
+    find.cache_clear()
+    found = sorted(find())
+    if len(found) > 1:
+        raise JobError(
+            f"{len(found)} Ray clusters run on this machine, at {' and '.join(found)}: set RAY_ADDRESS to that of the job, "
+            f"for example RAY_ADDRESS={found[0]}"
+        )
 
 
 class RayJob:

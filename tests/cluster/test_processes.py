@@ -147,3 +147,36 @@ def test_a_submitted_script_runs_as_a_job_that_another_process_can_join(cluster,
     assert "ended finished" in log.read_text()
     until(lambda: not processes_of(own), f"no process is left: {processes_of(own)}")
     assert not socket_folders(own)
+
+
+CONNECT = """
+import sys
+import evenflow as ef
+
+try:
+    ef.connect(sys.argv[1])
+except ef.JobError as error:
+    print(error)
+"""
+
+
+@contextmanager
+def raylet(address):
+    """A process that looks like the raylet of a cluster at `address`."""
+    command = ["raylet", "-c", "import sys; sys.stdin.read()", f"--gcs-address={address}"]
+    with subprocess.Popen(command, executable=sys.executable, stdin=subprocess.PIPE) as process:
+        yield
+        process.stdin.close()
+        process.wait(PATIENCE)
+
+
+def test_which_of_several_clusters_is_meant_is_not_guessed(cluster, folder, tmp_path):
+    log, connect = tmp_path / "log", script(CONNECT, tmp_path, "nowhere")
+    with raylet("127.0.0.1:1"):
+        with running(connect, log) as process:
+            assert process.wait(PATIENCE) == 0
+        told = log.read_text()
+        assert all(words in told for words in (cluster, "127.0.0.1:1", "Ray clusters run on this machine", "set RAY_ADDRESS")), told
+        with running(connect, log, RAY_ADDRESS=cluster) as process:
+            assert process.wait(PATIENCE) == 0
+        assert "no job `nowhere` runs on this cluster; running: none" in log.read_text()
