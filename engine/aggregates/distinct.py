@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...state.hashing import UnhashableKey, hash64
+from ...state.hashing import UnhashableKey, hash64, mix
 from ..batch import Batch
 from .base import Accumulator, AggregateFunction, Array, Codes, Parts
 from .column import InputColumn
@@ -134,12 +134,10 @@ def _hashes(column: pa.Array) -> npt.NDArray[np.uint64]:
     with np.errstate(invalid="ignore"):
         integers = values.astype(np.int64)
     whole = (integers == values) & (integers < _LARGEST)
-    hashes = hash64(pa.array(integers))
-    if whole.all():
-        return hashes
-    others = values[~whole]
-    not_a_number = np.isnan(others)
-    hashes[~whole] = np.where(not_a_number, _NAN_HASH, hash64(pa.array(np.where(not_a_number, 0.0, others))))
+    hashes = mix(np.where(whole, integers, values.view(np.int64)).view(np.uint64))
+    not_a_number = np.isnan(values)
+    if not_a_number.any():
+        hashes[not_a_number] = _NAN_HASH
     return hashes
 
 
