@@ -1,12 +1,12 @@
 """A simulated cluster with rates: operators, queues between them, backpressure and reconfigurations that take time, in virtual time.
 
 What flows are numbers of records, not records: a minute of a large dataflow takes a fraction of a second, and a scaling policy can be
-tried in closed loop (`closed_loop.py`). In each tick operators work from the sinks back to the sources, each as far as there is room after
-it; an operator that feeds several sends each all its output, or the edge's share, and waits for the fullest.
+tried in closed loop (`closed_loop.py`). In each tick operators work from the sources to the sinks, each as far as there is room after it;
+an operator that feeds several sends each all its output, or the edge's share, and waits for the fullest.
 
 >>> source = ModelOperator("source", rate=1000.0, demand=lambda time: 300.0)
 >>> model = ClusterModel([source, ModelOperator("count", rate=100.0)], [("source", "count")])
->>> model.advance(30.0)
+>>> model.advance(60.0)
 >>> count = model.snapshot().operator("count")
 >>> round(count.observed_processing_rate), round(count.true_processing_rate)
 (100, 100)
@@ -79,6 +79,14 @@ class ClusterModel:
         """Records that the sources have not read."""
         return sum(state.queued for state in self._states.values() if state.spec.demand is not None)
 
+    def processed(self, operator: str) -> float:
+        """Records that an operator has processed since the start."""
+        return self._states[operator].processed
+
+    def waiting(self) -> float:
+        """Records that wait anywhere, sources included."""
+        return sum(state.queued for state in self._states.values())
+
     def advance(self, seconds: float) -> None:
         """Let time pass, in whole ticks."""
         for _ in range(max(1, round(seconds / self._tick))):
@@ -136,8 +144,8 @@ class ClusterModel:
 
 
 def _levels(dataflow: DataflowSnapshot) -> Sequence[tuple[str, ...]]:
-    """The operators by their distance from the sources, the last first: those of a level take turns to be the first to fill a queue."""
+    """The operators by their distance from the sources, those of a level take turns to be the first to fill a queue."""
     depth: dict[str, int] = {}
     for name in dataflow.order:
         depth[name] = 1 + max((depth[edge.source] for edge in dataflow.inputs(name)), default=-1)
-    return [tuple(name for name in dataflow.order if depth[name] == level) for level in range(max(depth.values()), -1, -1)]
+    return [tuple(name for name in dataflow.order if depth[name] == level) for level in range(max(depth.values()) + 1)]

@@ -54,7 +54,7 @@ class ModelOperator:
 
 
 class OperatorState:
-    """What a model's operator does at present, and what it did since `forget`."""
+    """What a model's operator does at present, and what it did since `forget`; `processed`: all records, since the start."""
 
     def __init__(self, spec: ModelOperator) -> None:
         if sum(spec.hot_keys) > 1 + 1e-9:
@@ -63,6 +63,7 @@ class OperatorState:
             )
         self.spec, self.parallelism = spec, spec.parallelism
         self.balanced = self.halted = False
+        self.processed = 0.0
         self._queue: Numbers = np.zeros(spec.parallelism)
         self._resize(0.0)
 
@@ -95,6 +96,7 @@ class OperatorState:
         rate = self.spec.rate_of(self.parallelism)
         self._queue = np.maximum(self._queue - done, 0.0)
         self._processed += done
+        self.processed += float(done.sum())
         self._useful += done / rate
         self._blocked += (possible - done) / (rate * (1 - self.spec.unseen))
         self._waited += self._queue * seconds

@@ -33,8 +33,9 @@ from typing import ClassVar
 from .base import Policy
 from .bounds import within_bounds
 from .decision import ScalingDecision
-from .demand import arrivals, backlog_over, offered, whole_workers, workers_needed
+from .demand import arrivals, backlog_over, whole_workers, workers_needed
 from .settings import PolicySettings
+from .shortfall import got_through, total_offered, total_read
 from .skew import hot_operators, overloaded
 from .snapshot import DataflowSnapshot
 
@@ -85,7 +86,7 @@ class Ds2(Policy[Ds2Memory]):
             if _got_worse(snapshot, change):
                 back, _ = within_bounds(snapshot, dict(change.before))
                 reason = (
-                    f"rolled back: {_numbers(change.after, change.before)} made it worse, sources read {achieved(snapshot):g} records/s"
+                    f"rolled back: {_numbers(change.after, change.before)} made it worse, sources read {total_read(snapshot):g} records/s"
                 )
                 return ScalingDecision(back, reason=reason), replace(memory, refused=change)
         memory = _corrected(snapshot, memory)
@@ -103,7 +104,7 @@ class Ds2(Policy[Ds2Memory]):
             wanted, notes = {}, ("what would be decided was rolled back at this demand",)
         if wanted:
             after = _plan({**snapshot.parallelism, **wanted}, snapshot)
-            memory = replace(memory, change=Change(current, after, achieved(snapshot), demand(snapshot)), suggestions=())
+            memory = replace(memory, change=Change(current, after, total_read(snapshot), total_offered(snapshot)), suggestions=())
         return ScalingDecision(wanted, rebalance=tuple(hot), reason=_reason(snapshot, needed, wanted, hot, unknown, notes)), memory
 
 
@@ -131,49 +132,30 @@ def needs(snapshot: DataflowSnapshot, correction: float = 1.0) -> tuple[dict[str
     return needed, tuple(unknown)
 
 
-def demand(snapshot: DataflowSnapshot) -> float:
-    """The records per second that all sources together are offered, as far as it is known."""
-    return sum(offered(snapshot.operator(name)) or 0.0 for name in snapshot.sources)
-
-
-def achieved(snapshot: DataflowSnapshot) -> float:
-    """The part of the demand that the sources read (records/s); all of it where that wasn't measured."""
-    total = 0.0
-    for name in snapshot.sources:
-        source = snapshot.operator(name)
-        asked = offered(source) or 0.0
-        read = source.observed_processing_rate if source.true_processing_rate else source.observed_output_rate
-        total += asked if read is None else min(read, asked)
-    return total
-
-
 def refused(memory: Ds2Memory, snapshot: DataflowSnapshot, wanted: dict[str, int]) -> bool:
     """Whether `wanted` is what was rolled back, while the demand is what it was then, give or take `rollback_loss`."""
     if memory.refused is None or not wanted:
         return False
-    close = abs(demand(snapshot) - memory.refused.demand) <= snapshot.settings.rollback_loss * memory.refused.demand
+    close = abs(total_offered(snapshot) - memory.refused.demand) <= snapshot.settings.rollback_loss * memory.refused.demand
     return close and _plan({**snapshot.parallelism, **wanted}, snapshot) == memory.refused.after
 
 
 def _got_worse(snapshot: DataflowSnapshot, change: Change) -> bool:
-    expected = min(change.achieved, demand(snapshot))
-    return achieved(snapshot) < (1 - snapshot.settings.rollback_loss) * expected
+    expected = min(change.achieved, total_offered(snapshot))
+    return total_read(snapshot) < (1 - snapshot.settings.rollback_loss) * expected
 
 
 def _corrected(snapshot: DataflowSnapshot, memory: Ds2Memory) -> Ds2Memory:
     """With a larger correction where the workers should be enough, the sources wait for credit all the same, and no skew explains it."""
-    asked, read = demand(snapshot), achieved(snapshot)
-    if (
-        not read
-        or read >= snapshot.settings.target_ratio * asked
-        or not any(snapshot.operator(name).backpressure for name in snapshot.sources)
-    ):
+    through = got_through(snapshot)
+    held_back = any(snapshot.operator(name).backpressure for name in snapshot.sources)
+    if not held_back or not 0 < through < snapshot.settings.target_ratio:
         return memory
     needed, unknown = needs(snapshot, memory.correction)
     enough = all(whole_workers(need) <= snapshot.operator(name).parallelism for name, need in needed.items())
     if unknown or not enough or any(overloaded(snapshot.operator(name), need) for name, need in needed.items()):
         return memory
-    return replace(memory, correction=min(MOST_CORRECTION, memory.correction * asked / read))
+    return replace(memory, correction=min(MOST_CORRECTION, memory.correction / through))
 
 
 def _worth_it(snapshot: DataflowSnapshot, wanted: dict[str, int]) -> bool:

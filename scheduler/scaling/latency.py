@@ -79,7 +79,7 @@ def _slowest(snapshot: DataflowSnapshot, sinks: list[str]) -> list[str]:
     """The operators that add most latency on the ways to these sinks, slowest first; sources only wait for others."""
     behind = set(sinks).union(*(upstream(snapshot, sink) for sink in sinks))
     slow = [name for name in snapshot.order if name in behind and snapshot.operator(name).latency_ms is not None]
-    working = [name for name in slow if snapshot.inputs(name) or _throughput(snapshot.operator(name))]
+    working = [name for name in slow if snapshot.inputs(name) or not snapshot.outputs(name)]
     return sorted(working, key=lambda name: -(snapshot.operator(name).latency_ms or 0.0))[: snapshot.settings.slowest]
 
 

@@ -9,7 +9,7 @@ alike:
 The lecture's verdict holds: it finds no bottleneck, so that all operators grow with the slow one, and it is as good as its gains. Latency
 hardly changes over a wide range of workers and jumps at the last one: with large gains, or a target between two numbers of workers, it
 swings between them for ever. `pid_band` calls a range of latencies good enough; the error is cut at e = 2 either way, and the integral
-stands still while every operator is at a bound.
+stands still while every operator is at a bound, and counts no time in which the controller wasn't asked.
 
 Invariant: within the band of the target, and without derivative gain, the number of workers stays as it is.
 
@@ -65,7 +65,7 @@ class Pid(Policy[PidMemory]):
             return ScalingDecision(reason="no operator's latency is known"), memory
         base = dict(memory.base) or {name: snapshot.operator(name).parallelism for name in _dial(snapshot)}
         error = _error(latency, settings)
-        seconds = settings.interval_s if memory.error is None else snapshot.time - memory.time
+        seconds = settings.interval_s if memory.error is None else min(snapshot.time - memory.time, settings.interval_s)
         slope = 0.0 if memory.error is None or seconds <= 0 else (error - memory.error) / seconds
         integral = memory.integral + error * seconds
         factor = _factor(error, integral, slope, settings)

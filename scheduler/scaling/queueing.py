@@ -1,7 +1,8 @@
 """Queueing: the fewest workers that keep a latency target, or the best use of a number of them, by a Jackson network.
 
 DRS (Fu et al., ICDCS 2015, algorithm 1): every operator starts with floor(l / m) + 1 workers, the fewest with which its queue doesn't grow
-without end; each further worker goes to where it lowers E[T] (`jackson.py`) most. E[T] is convex in every operator's workers: greedy is best. It ends when `processors` are shared out, or when E[T] is at most `latency_target_ms`.
+without end; each further worker goes to where it lowers E[T] (`jackson.py`) most. E[T] is convex in an operator's workers: greedy is best.
+It ends when `processors` are shared out, or when E[T] is at most `latency_target_ms`.
 
 Invariant: no operator has fewer workers than keep its queue from growing without end, unless bounds forbid it.
 
@@ -12,7 +13,7 @@ endless workers would reach, because serving a record takes longer, is told in t
 >>> from .settings import PolicySettings
 >>> from .snapshot import Edge
 >>> a = OperatorFigures("A", 1, source_rate=10, true_processing_rate=4)
->>> Queueing().decide(DataflowSnapshot((a,), settings=PolicySettings(latency_target_ms=300)), None)[0].parallelism
+>>> Queueing().decide(DataflowSnapshot((a,), settings=PolicySettings(latency_target_ms=310)), None)[0].parallelism
 {'A': 4}
 """
 
