@@ -122,12 +122,18 @@ class Controller:
         self._next = now + record.seen.settings.interval_s
 
     def _catching_up(self, snapshot: DataflowSnapshot) -> bool:
-        """After a change: whether the sources have more to read than an interval brings, and less than at the look before."""
+        """After a change: whether the sources have more to read than an interval brings, less than at the look before, and soon none.
+
+        Soon is within `catch_up_s`, at the pace since the look before; any time where it isn't set.
+        """
         if self._backlog is None:
             return False
         before, self._backlog = self._backlog, sum(snapshot.operator(name).queue_records for name in snapshot.sources)
-        usual = snapshot.settings.interval_s * sum(snapshot.operator(name).source_rate or 0.0 for name in snapshot.sources)
-        if usual < self._backlog < before:
+        settings = snapshot.settings
+        usual = settings.interval_s * sum(snapshot.operator(name).source_rate or 0.0 for name in snapshot.sources)
+        pace = (before - self._backlog) / settings.interval_s
+        soon = settings.catch_up_s is None or self._backlog <= pace * settings.catch_up_s
+        if usual < self._backlog < before and soon:
             return True
         self._backlog = None
         return False

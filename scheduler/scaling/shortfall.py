@@ -6,7 +6,7 @@
 >>> count = OperatorFigures("count", 1, true_processing_rate=300, observed_processing_rate=240)
 >>> snapshot = DataflowSnapshot((source, count), (Edge("source", "count"),))
 >>> total_offered(snapshot), total_read(snapshot), got_through(snapshot)
-(300, 240, 0.8)
+(300, 240.0, 0.8)
 """
 
 from __future__ import annotations

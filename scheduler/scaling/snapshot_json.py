@@ -79,7 +79,7 @@ def _instance(entry: Any, where: str) -> InstanceFigures:
 
 def _edge(entry: Any, where: str) -> Edge:
     if not isinstance(entry, list) or len(entry) not in {2, 3} or not all(isinstance(name, str) for name in entry[:2]):
-        raise FlowError(f"{where} is {entry!r}: it must be [from, to], or [from, to, share], with the names of two operators")
+        raise FlowError(f"{where} is {entry!r}: it must be a list of two operators' names, from and to, and maybe a share")
     return Edge(*entry)
 
 

@@ -68,6 +68,12 @@ def test_ds2_corrects_what_its_measurements_do_not_show():
     assert keeps_up(course)
 
 
+def test_ds2_takes_back_a_change_that_made_it_worse():
+    course = run("ds2", demand=lambda time: 130.0, start=(1, 3), overhead=1.5)
+    assert course.sizes("flat_map") == [1, 2, 1]
+    assert course.decisions[-1].decided.reason.startswith("rolled back: flat_map 1 -> 2")
+
+
 EVEN_ENOUGH = (0.08, 0.08, 0.05)
 """Hot keys that land unevenly, though no one is hotter than a worker's share."""
 
@@ -131,12 +137,19 @@ def test_queueing_converges_in_one_step_to_its_latency():
     assert keeps_up(course)
 
 
-def test_dhalion_converges_one_operator_at_a_time():
-    course = run("dhalion")
+def test_dhalion_overshoots_and_comes_down_one_operator_at_a_time():
+    course = run("dhalion", 3600.0, blacklist_s=3600.0)
     assert course.final == OPTIMUM
-    assert course.steps == 3
+    assert course.settled_at < 1500.0
+    assert course.steps > 20
+    assert max(course.sizes("flat_map")) > 20
     assert all(len(record.decided.parallelism) == 1 for record in course.decisions)
     assert keeps_up(course)
+
+
+def test_dhalion_tries_again_what_is_no_longer_on_its_blacklist():
+    course = run("dhalion", 3600.0, blacklist_s=600.0)
+    assert course.settled_at > 2000.0
 
 
 def test_dhalion_takes_more_steps_than_ds2_when_demand_changes():

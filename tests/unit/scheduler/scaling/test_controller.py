@@ -55,6 +55,14 @@ def test_it_keeps_quiet_while_a_backlog_is_worked_off_after_a_change():
     assert asked == [False, False, True]
 
 
+def test_a_backlog_that_would_take_too_long_ends_the_quiet():
+    controller = Controller()
+    controller.observe(0.0, dataflow(500))
+    controller.carried_out(1.0)
+    assert controller.observe(11.0, dataflow(490, 5, 40_000, catch_up_s=60)) is None
+    assert controller.observe(21.0, dataflow(490, 5, 39_900, catch_up_s=60)).parallelism == {"count": 12}
+
+
 def test_a_backlog_that_grows_ends_the_quiet():
     controller = Controller()
     controller.observe(0.0, dataflow(500))

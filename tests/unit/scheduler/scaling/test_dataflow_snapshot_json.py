@@ -77,7 +77,7 @@ def test_snapshot_survives_the_way_to_json_and_back(instances, rate, growth, sha
         (document(operators=[{"name": "o", "parallelism": 1, "nodes": "a"}]), "operators[0].nodes must be a list, not str"),
         (document(operators=[{"name": "o", "instances": [1]}]), "operators[0].instances[0] must be an object"),
         (document(operators=[{"name": "o", "parallelism": 3, "instances": [{}]}]), "instances has 1 entries, parallelism is 3"),
-        (document(edges=[["src"]]), "edges[0] is ['src']: it must be [from, to]"),
+        (document(edges=[["src"]]), "edges[0] is ['src']: it must be a list of two operators' names"),
         (document(edges=[["src", "o2", "all"]]), "edges[0]: share is 'all'"),
         (document(edges=[["src", "o9"]]), "edges[0] names 'o9'"),
         (document(edges=[["src", "o2"], ["o2", "src"]]), "there is a cycle through src, o2"),
