@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from typing import Any
 
 import ray
 from ray._private import services
-from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
+from ray.exceptions import ActorUnavailableError, GetTimeoutError, RayActorError, RayTaskError
 
 from ..engine.duration import seconds
 from ..engine.errors import EvenflowError, FlowError, JobError
@@ -17,7 +18,7 @@ from ..scheduler.config import JobConfig
 from ..scheduler.job import JobState
 from ..scheduler.metrics import OperatorLoad, WorkerFigures
 from .coordinator import LEAVE_TIMEOUT, NAMESPACE, Coordinator
-from .supervisor import JobStatus, Outcome, Progress
+from .supervisor import JobStatus, Outcome, Progress, Savepoint
 
 CALL_TIMEOUT = 30.0
 THREADS = 64
@@ -49,14 +50,14 @@ def _is_news(record: logging.LogRecord) -> bool:
     return not record.getMessage().startswith("Token authentication is enabled")
 
 
-def start_job(plan: Plan, config: JobConfig) -> RayJob:
+def start_job(plan: Plan, config: JobConfig, savepoint: Savepoint | None = None) -> RayJob:
     """Start a plan on the cluster. Raises JobError if a job of that name runs, or the workers don't come up."""
     start_cluster()
     name = f"{plan.name}/coordinator"
     try:
-        coordinator = (
-            ray.remote(Coordinator).options(name=name, namespace=NAMESPACE, max_concurrency=THREADS, num_cpus=0).remote(plan, config)
-        )
+        restarts = -1 if config.checkpoint_dir is not None else 0
+        options = {"name": name, "namespace": NAMESPACE, "max_concurrency": THREADS, "num_cpus": 0, "max_restarts": restarts}
+        coordinator = ray.remote(Coordinator).options(**options).remote(plan, config, savepoint)
     except ValueError as error:
         raise JobError(
             f"a job `{plan.name}` is running: stop it with ef.connect({plan.name!r}).stop(), or give the flow another name"
@@ -175,8 +176,21 @@ class RayJob:
 
     def call(self, method: str, *args: Any, timeout: float = CALL_TIMEOUT) -> Any:
         """Call the coordinator. Raises its own errors, or JobError if it is gone or doesn't answer."""
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                return self._ask(method, args, max(0.1, deadline - time.monotonic()))
+            except ActorUnavailableError as error:
+                # Ray makes the coordinator anew, which then goes on from the last checkpoint.
+                if time.monotonic() > deadline:
+                    raise JobError(f"job `{self._name}`: its coordinator was lost and has not come back within {timeout:g} s") from error
+                time.sleep(0.2)
+
+    def _ask(self, method: str, args: tuple[Any, ...], timeout: float) -> Any:
         try:
             return ray.get(getattr(self._coordinator, method).remote(*args), timeout=timeout)
+        except ActorUnavailableError:
+            raise
         except GetTimeoutError as error:
             raise JobError(f"job `{self._name}`: the coordinator did not answer `{method}` within {timeout:g} s") from error
         except RayActorError as error:

@@ -7,23 +7,26 @@ from __future__ import annotations
 
 import threading
 import time
+import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayError
+from ray.exceptions import GetTimeoutError, RayActorError, RayError
 
 from ..engine.duration import seconds
 from ..engine.errors import EvenflowError, JobError
 from ..engine.plan import Plan
 from ..scheduler.config import JobConfig
+from ..scheduler.job import Redeploy
 from ..scheduler.messages import Command, InOrder, Report
 from ..scheduler.metrics import OperatorLoad, WorkerFigures
+from .pings import Pings
 from .prometheus import MetricsServer
 from .security import Security
 from .socket_folder import SocketFolder
-from .supervisor import JobStatus, Outcome, Progress, Supervisor
+from .supervisor import JobStatus, Outcome, Progress, Savepoint, Supervisor
 from .worker import Worker
 
 NAMESPACE = "evenflow"
@@ -31,62 +34,132 @@ TICK = 0.05
 LEAVE_TIMEOUT = 5.0
 """Seconds that workers have to leave after the end of the job; a user's function that takes longer is cut off."""
 
+PING_PATIENCE = 2.0
+"""Seconds that a worker has to answer before an attempt does without it."""
+
 _PATIENCE = 0.2
 
 
 class Coordinator:
-    """One per job, an actor named `JOB/coordinator`."""
+    """One per job, an actor named `JOB/coordinator`. `savepoint`: where a job begins that goes on from one."""
 
-    def __init__(self, plan: Plan, config: JobConfig) -> None:
+    def __init__(self, plan: Plan, config: JobConfig, savepoint: Savepoint | None = None) -> None:
         self._plan, self._config = plan, config
         self._lock = threading.RLock()
-        self._supervisor = Supervisor(plan, config, self._tell)
+        self._redeploy: tuple[float, Redeploy] | None = None
         self._metrics: MetricsServer | None = None
         self._security = Security.generate()
         self._workers: dict[str, Any] = {}
         self._joins: dict[Any, str] = {}
+        self._pings = Pings(seconds(config.heartbeat_timeout))
         self._numbers: dict[str, int] = {}
-        self._inboxes: dict[str, InOrder[Report]] = {task.name: InOrder() for task in plan.tasks}
+        self._inboxes: dict[str, InOrder[Report]] = {}
         self._closed = threading.Event()
+        self._incarnation = uuid.uuid4().hex
+        again = ray.get_runtime_context().was_current_actor_reconstructed
+        self._supervisor = Supervisor(plan, config, self._tell, self._deploy_later, savepoint=savepoint, resume=again)
+        if again:
+            self._me = ray.get_runtime_context().current_actor
+            self._supervisor.redeploy()
+            threading.Thread(target=self._begin_again, name=f"{plan.name}/clock", daemon=True).start()
 
     def deploy(self, me: Any) -> None:
         """Start the workers and the job; `me` is this actor's handle. Raises JobError naming the workers that didn't come up."""
+        self._me = me
         try:
-            self._metrics = MetricsServer(self._plan.name, self._config.metrics_port, self.figures)
-            self._deploy(me)
+            self._open_metrics()
+            self._deploy(self._supervisor.first())
         except Exception as error:
             with self._lock:
-                self._supervisor.failed(
+                self._supervisor.abort(
                     error if isinstance(error, EvenflowError) else JobError(f"job `{self._plan.name}` did not start: {error}")
                 )
             self._close()
             raise
         threading.Thread(target=self._keep_time, name=f"{self._plan.name}/clock", daemon=True).start()
 
-    def _deploy(self, me: Any) -> None:
+    def _begin_again(self) -> None:
+        """The process of this actor was lost, and Ray made a new one: the workers are gone with the old one."""
+        self._open_metrics()
+        self._keep_time()
+
+    def _open_metrics(self) -> None:
+        self._metrics = MetricsServer(self._plan.name, self._config.metrics_port, self.figures)
+
+    def _deploy(self, wanted: Redeploy) -> None:
+        """Bring every task of the plan up in attempt `wanted.attempt`, in the processes there are and new ones for those that are gone."""
         deadline = time.monotonic() + seconds(self._config.start_timeout)
-        tasks = self._plan.tasks
-        for task in tasks:
-            self._workers[task.name] = self._start_actor(task.name, me)
-        across_nodes = sum(node["Alive"] for node in ray.nodes()) > 1  # type: ignore[no-untyped-call]
-        deployed = [self._workers[task.name].deploy.remote(task, self._config, across_nodes=across_nodes) for task in tasks]
+        tasks, attempt = wanted.plan.tasks, wanted.attempt
         names = [task.name for task in tasks]
+        restored = self._supervisor.saved.restored(wanted.manifest, wanted.plan)
+        self._end_unusable(frozenset(names))
+        for name in names:
+            if name not in self._workers:
+                self._workers[name] = self._start_actor(name, deadline)
+        across_nodes = sum(node["Alive"] for node in ray.nodes()) > 1  # type: ignore[no-untyped-call]
+        deployed = [
+            self._workers[t.name].deploy.remote(attempt, t, self._config, restored.get(t.name), across_nodes=across_nodes) for t in tasks
+        ]
         addresses = dict(zip(names, self._await(deployed, names, deadline, "start"), strict=True))
         connected = []
-        for name, worker in self._workers.items():
-            channels = tuple(c for c in self._plan.channels if name in (c.sender, c.receiver))
+        for name in names:
+            channels = tuple(c for c in wanted.plan.channels if name in (c.sender, c.receiver))
             peers = {c.receiver: addresses[c.receiver] for c in channels}
-            connected.append(worker.connect.remote(peers, channels))
+            connected.append(self._workers[name].connect.remote(peers, channels))
         self._await(connected, names, deadline, "connect to its peers")
-        self._await([w.start.remote() for w in self._workers.values()], names, deadline, "begin")
         with self._lock:
-            for name, worker in self._workers.items():
-                self._joins[worker.join.remote()] = name
-                self._supervisor.ready(name)
+            if attempt != self._supervisor.core.attempt:
+                return
+            self._numbers, self._inboxes = {}, {}
+        self._await([self._workers[name].start.remote() for name in names], names, deadline, "begin")
+        watched = set(self._joins.values())
+        with self._lock:
+            for name in names:
+                if name not in watched:
+                    self._joins[self._workers[name].join.remote()] = name
+                self._supervisor.ready(name, attempt)
 
-    def _start_actor(self, name: str, me: Any) -> Any:
+    def _end_unusable(self, wanted: frozenset[str]) -> None:
+        """End the workers that don't answer, and those that the plan has no task for any more."""
+        pings = {name: worker.ping.remote() for name, worker in self._workers.items() if name in wanted}
+        ray.wait(list(pings.values()), num_returns=max(1, len(pings)), timeout=PING_PATIENCE) if pings else None
+        for name in list(self._workers):
+            if name not in wanted or not _answered(pings[name]):
+                self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        """End a worker's process and let go of it."""
+        ray.kill(self._workers.pop(name))
+        self._joins = {ref: other for ref, other in self._joins.items() if other != name}
+        self._pings.forget(name)
+
+    def _start_actor(self, name: str, deadline: float) -> Any:
+        """A new process for the worker. Ray takes a moment to free the name of one that was lost."""
         options = {"name": f"{self._plan.name}/{name}", "namespace": NAMESPACE, "max_concurrency": 4, "num_cpus": self._config.worker_cpus}
-        return ray.remote(Worker).options(scheduling_strategy="SPREAD", **options).remote(self._plan.name, 0, me, self._security)
+        make = ray.remote(Worker).options(scheduling_strategy="SPREAD", **options)
+        while True:
+            try:
+                return make.remote(self._plan.name, self._me, self._security)
+            except ValueError as error:
+                if time.monotonic() > deadline:
+                    raise JobError(f"job `{self._plan.name}`: the name of worker {name} is still taken: {error}") from error
+                time.sleep(_PATIENCE)
+
+    def _deploy_later(self, wanted: Redeploy) -> None:
+        self._redeploy = (time.monotonic() + wanted.delay, wanted)
+
+    def _deploy_due(self) -> None:
+        """Carry out the newest redeployment once its delay is over."""
+        with self._lock:
+            if self._redeploy is None or time.monotonic() < self._redeploy[0]:
+                return
+            wanted, self._redeploy = self._redeploy[1], None
+        try:
+            self._deploy(wanted)
+        except Exception as error:  # noqa: BLE001 -- whatever goes wrong with an attempt, the next one or the job's end follows
+            with self._lock:
+                if wanted.attempt == self._supervisor.core.attempt:
+                    self._supervisor.failed(error if isinstance(error, EvenflowError) else JobError(f"{type(error).__name__}: {error}"))
 
     def _await(self, refs: Sequence[Any], names: Sequence[str], deadline: float, what: str) -> list[Any]:
         """What the workers answer. Raises JobError for those that don't by the deadline, and as soon as the job has ended."""
@@ -110,16 +183,18 @@ class Coordinator:
                 raise cause from None
             raise JobError(f"job `{self._plan.name}`: a worker did not {what}: {error}") from error
 
-    def report(self, worker: str, number: int, report: Report) -> None:
-        """Report `number` of a worker; they may arrive in any order."""
+    def report(self, worker: str, attempt: int, number: int, report: Report) -> None:
+        """Report `number` of a worker in `attempt`; they may arrive in any order. Those of an attempt that is over are dropped."""
         with self._lock:
-            for due in self._inboxes[worker].put(number, report):
-                self._supervisor.report(worker, due)
+            if attempt == self._supervisor.core.attempt:
+                for due in self._inboxes.setdefault(worker, InOrder()).put(number, report):
+                    if attempt == self._supervisor.core.attempt:
+                        self._supervisor.report(worker, due)
 
     def progress(self, seen: int) -> Progress:
         """The job's state and what the sinks deliver from number `seen` on."""
         with self._lock:
-            return self._supervisor.progress(seen)
+            return replace(self._supervisor.progress(seen), incarnation=self._incarnation)
 
     def outcome(self, patience: float) -> Outcome:
         """Status, figures and loads once the job has ended; without the loads after `patience` seconds, for those who watch."""
@@ -162,7 +237,7 @@ class Coordinator:
     def fail(self, error: EvenflowError) -> None:
         """Something outside the workers failed."""
         with self._lock:
-            self._supervisor.failed(error)
+            self._supervisor.abort(error)
 
     def close(self) -> None:
         """Returns when all workers are gone; the job has ended or is cancelled by this."""
@@ -173,10 +248,11 @@ class Coordinator:
         number = self._numbers.get(worker, 0)
         self._numbers[worker] = number + 1
         if worker in self._workers:
-            self._workers[worker].command.options(num_returns=0).remote(number, command)
+            self._workers[worker].command.options(num_returns=0).remote(self._supervisor.core.attempt, number, command)
 
     def _keep_time(self) -> None:
         while not self._supervisor.core.state.final:
+            self._deploy_due()
             self._look_after_workers()
             with self._lock:
                 self._supervisor.tick()
@@ -184,17 +260,22 @@ class Coordinator:
         self._close()
 
     def _look_after_workers(self) -> None:
-        """A worker whose join has returned while the job runs is lost."""
-        done, _ = ray.wait(list(self._joins), num_returns=len(self._joins), timeout=0)
+        """A worker whose join has returned while the job runs is lost, and so is one that doesn't answer for `heartbeat_timeout`."""
+        done, _ = ray.wait(list(self._joins), num_returns=len(self._joins), timeout=0) if self._joins else ([], [])
+        lost = {}
         for ref in done:
             name = self._joins.pop(ref)
             try:
                 ray.get(ref, timeout=1)
-                why = "it left before the job ended"
+                lost[name] = "it left before the job ended"
             except RayActorError as error:
-                why = str(error)
+                lost[name] = str(error)
+        lost |= self._pings.silent(self._workers)
+        for name, why in lost.items():
             with self._lock:
                 self._supervisor.lost(name, why)
+            if name in self._workers:
+                self._forget(name)
 
     def _close(self) -> None:
         """Wait until the workers have left, end those that don't, and take down what the job has on this machine."""
@@ -208,3 +289,11 @@ class Coordinator:
             metrics.close()
         SocketFolder(self._security.job).remove()
         self._closed.set()
+
+
+def _answered(ref: Any) -> bool:
+    try:
+        ray.get(ref, timeout=0)
+    except (RayActorError, GetTimeoutError):
+        return False
+    return True

@@ -6,18 +6,23 @@ It runs the same tasks and the same job state machine as the Ray driver, on queu
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
+from collections.abc import Mapping
 from typing import Any
 
 from ..engine.duration import seconds
 from ..engine.elements import Element
 from ..engine.errors import EvenflowError
 from ..engine.plan import Plan
+from ..engine.task_spec import TaskSpec
 from ..scheduler.config import JobConfig
+from ..scheduler.job import Redeploy
 from ..scheduler.messages import Command, Report
 from ..scheduler.metrics import OperatorLoad, WorkerFigures
+from ..scheduler.restore import RestoredTask
 from .runner import Runner
-from .supervisor import JobStatus, Progress, Supervisor
+from .supervisor import JobStatus, Progress, Savepoint, Supervisor
 
 QUEUE_LIMIT = 16
 """Batches in the queue before a task at which the tasks that feed it wait."""
@@ -28,15 +33,14 @@ class LocalJob:
 
     owned = True
 
-    def __init__(self, plan: Plan, config: JobConfig) -> None:
-        self._plan, self._config = plan, config
+    def __init__(self, plan: Plan, config: JobConfig, savepoint: Savepoint | None = None) -> None:
+        self._config = config
         self._lock = threading.RLock()
-        self._supervisor = Supervisor(plan, config, self._tell)
-        self._queues: dict[str, deque[tuple[int, Element]]] = {task.name: deque() for task in plan.tasks}
-        self._commands: dict[str, deque[Command]] = {task.name: deque() for task in plan.tasks}
-        self._receiver = {channel.id: channel.receiver for channel in plan.channels}
-        self._runners = {task.name: self._runner(i) for i, task in enumerate(plan.tasks)}
-        self._targets = {name: self._fed_by(name) for name in self._runners}
+        self._wanted: tuple[float, Redeploy] | None = None
+        self._commands: dict[str, deque[Command]] = {}
+        self._queues: dict[str, deque[tuple[int, Element]]] = {}
+        self._runners: dict[str, Runner] = {}
+        self._supervisor = Supervisor(plan, config, self._tell, self._deploy_later, savepoint=savepoint)
         self._woken = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"evenflow-{plan.name}", daemon=True)
         self._thread.start()
@@ -75,22 +79,45 @@ class LocalJob:
 
     def fail(self, error: EvenflowError) -> None:
         with self._lock:
-            self._supervisor.failed(error)
+            self._supervisor.abort(error)
         self._woken.set()
 
     def close(self) -> None:
         """Wait for the thread; the job has ended or was cancelled."""
         self._thread.join(timeout=30)
 
-    def _runner(self, index: int) -> Runner:
-        task = self._plan.tasks[index]
+    def _deploy_later(self, wanted: Redeploy) -> None:
+        self._wanted = (time.monotonic() + wanted.delay, wanted)
+
+    def _deploy(self, wanted: Redeploy) -> None:
+        """Begin attempt `wanted.attempt`; whatever is left of the one before is void."""
+        plan = wanted.plan
+        for runner in self._runners.values():
+            runner.close()
+        self._queues = {task.name: deque() for task in plan.tasks}
+        self._commands = {task.name: deque() for task in plan.tasks}
+        restored = self._supervisor.saved.restored(wanted.manifest, plan)
+        receiver = {channel.id: self._queues[channel.receiver] for channel in plan.channels}
+        self._runners = {task.name: self._runner(task, wanted.attempt, receiver, restored.get(task.name)) for task in plan.tasks}
+        self._targets = {
+            name: [self._queues[receiver] for receiver in {c.receiver for c in plan.channels if c.sender == name and not c.state}]
+            for name in self._runners
+        }
+        for name, runner in self._runners.items():
+            runner.open()
+            self._supervisor.ready(name, wanted.attempt)
+
+    def _runner(
+        self, task: TaskSpec, attempt: int, queues: Mapping[int, deque[tuple[int, Element]]], restored: RestoredTask | None
+    ) -> Runner:
         config = self._config
 
         def send(channel: int, element: Element) -> None:
-            self._queues[self._receiver[channel]].append((channel, element))
+            queues[channel].append((channel, element))
 
         def report(message: Report) -> None:
-            self._supervisor.report(task.name, message)
+            if attempt == self._supervisor.core.attempt:
+                self._supervisor.report(task.name, message)
 
         return Runner(
             task,
@@ -100,10 +127,9 @@ class LocalJob:
             source_rows=config.source_rows,
             metrics_window=seconds(config.metrics_window),
             latency_interval=seconds(config.latency_interval),
+            store_url=config.checkpoint_url(self._supervisor.core.name),
+            restored=restored,
         )
-
-    def _fed_by(self, name: str) -> list[deque[tuple[int, Element]]]:
-        return [self._queues[receiver] for receiver in {c.receiver for c in self._plan.channels if c.sender == name and not c.state}]
 
     def _tell(self, worker: str, command: Command) -> None:
         """Commands are carried out at the worker's next turn, so that what they bring about can't get between two effects."""
@@ -111,13 +137,12 @@ class LocalJob:
 
     def _run(self) -> None:
         with self._lock:
-            for name, runner in self._runners.items():
-                runner.open()
-                self._supervisor.ready(name)
+            self._deploy(self._supervisor.first())
         while True:
             with self._lock:
                 if self._supervisor.core.state.final:
                     break
+                self._deploy_due()
                 busy = [self._step(name, runner) for name, runner in self._runners.items()]
                 self._supervisor.tick()
             if not any(busy):
@@ -127,6 +152,11 @@ class LocalJob:
             for runner in self._runners.values():
                 self._supervisor.report(runner.spec.name, runner.meter.take(0, 0))
                 runner.close()
+
+    def _deploy_due(self) -> None:
+        while self._wanted is not None and time.monotonic() >= self._wanted[0]:
+            wanted, self._wanted = self._wanted[1], None
+            self._deploy(wanted)
 
     def _step(self, name: str, runner: Runner) -> bool:
         """One turn of a task; whether it did anything."""
@@ -140,6 +170,7 @@ class LocalJob:
             busy = True
             full = self._full(name)
         busy = runner.give() or busy
+        busy = runner.save() or busy
         if runner.is_source and not full and not runner.task.paused:
             busy = runner.poll() or busy
         if not busy or not runner.is_source:
@@ -154,5 +185,5 @@ class LocalJob:
         return any(len(target) >= QUEUE_LIMIT for target in self._targets[name])
 
     def _pause(self) -> float:
-        waits = [runner.sleep_for() for runner in self._runners.values() if runner.is_source or runner.task.giving]
+        waits = [runner.sleep_for() for runner in self._runners.values() if runner.is_source or runner.task.giving or runner.task.saving]
         return min([0.05, *waits])

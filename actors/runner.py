@@ -8,19 +8,41 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
 
 from ..engine.batch import Batch
+from ..engine.effects import Consumed, Effect, Finished, Latency, Prepared, Saved
 from ..engine.elements import Element
-from ..engine.errors import EvenflowError, JobError
+from ..engine.errors import CorruptCheckpointError, EvenflowError, JobError
 from ..engine.exchange import Sent
 from ..engine.operators.read import Read
 from ..engine.source import SourceReader
-from ..engine.task import Consumed, Effect, Finished, Latency, TaskCore, TaskSpec
-from ..scheduler.messages import Announce, Announced, BeginCheckpoint, Command, Failed, Report, Resume, StopSource, Switch
+from ..engine.task import TaskCore
+from ..engine.task_spec import TaskSpec
+from ..scheduler.messages import (
+    Announce,
+    Announced,
+    BeginCheckpoint,
+    CheckpointFailed,
+    Command,
+    Failed,
+    Report,
+    Resume,
+    StopSource,
+    Switch,
+)
+from ..scheduler.restore import RestoredTask
+from ..state.files import CorruptStateError
+from ..state.store import CheckpointStore
 from .meter import Meter
+from .state_writer import StateWriter
 
 IDLE = 0.1
 """Seconds that a worker without a source may sleep: what comes in wakes it earlier."""
+
+SAVING = 0.001
+"""Seconds that a worker sleeps at least while chunks of state wait to be written."""
 
 GIVING = 1 / 3
 """The part of its time that a worker spends at most on giving state away in the background: whoever takes it has work with it too, before
@@ -44,15 +66,19 @@ class Runner:
         source_rows: int,
         metrics_window: float,
         latency_interval: float,
+        store_url: str | None = None,
+        restored: RestoredTask | None = None,
     ) -> None:
         self.spec, self._send, self._report, self._consumed = spec, send, report, consumed
+        self._restored = restored
+        self._writer = StateWriter(CheckpointStore(store_url), spec.name) if store_url is not None else None
         self.task = TaskCore(spec)
         self.meter = Meter(self.task, metrics_window)
         self.over = False
         self._source_rows = source_rows
         self._latency_interval = latency_interval
         self._next_mark = 0.0
-        self._give_at = 0.0
+        self._give_at = self._save_at = 0.0
         self._reader: SourceReader | None = None
 
     def open(self) -> None:
@@ -64,6 +90,22 @@ class Runner:
         head = self.spec.chain[0].operator
         if isinstance(head, Read):
             self._reader = head.source.reader(self.spec.index, self.spec.parallelism)
+        if self._restored is not None:
+            self._restore(self._restored)
+
+    def _restore(self, restored: RestoredTask) -> None:
+        """Raises CorruptCheckpointError if a file is not what was written."""
+        self.task.restore(restored.watermark)
+        store = CheckpointStore(restored.url)
+        if restored.table is not None:
+            try:
+                for file in restored.files:
+                    for chunk in store.chunks(restored.checkpoint, file):
+                        self.task.install(Batch(chunk), restored.table)
+            except CorruptStateError as error:
+                raise CorruptCheckpointError(self.spec.name, restored.checkpoint, str(error)) from error
+        if self._reader is not None and restored.position is not None:
+            self._reader.seek(restored.position)
 
     @property
     def is_source(self) -> bool:
@@ -99,7 +141,10 @@ class Runner:
         if self.over:
             return IDLE
         until = self._reader.ready_in() if self._reader is not None else IDLE
-        return min(until, max(0.0, self._give_at - time.monotonic())) if self.task.giving else until
+        now = time.monotonic()
+        if self.task.giving:
+            until = min(until, max(0.0, self._give_at - now))
+        return min(until, max(SAVING, self._save_at - now)) if self.task.saving else until
 
     def idle(self) -> None:
         """Nothing waits to be processed: let the buffers go."""
@@ -138,6 +183,23 @@ class Runner:
         self._give_at = now + (now - begun) * (1 / GIVING - 1)
         return True
 
+    def save(self) -> bool:
+        """Make a chunk of the state that goes into a checkpoint, if it is time for one; report what is written. Whether it did anything."""
+        if self._writer is None or self.over:
+            return False
+        self._report_saved(self._writer.take())
+        begun = time.monotonic()
+        if not self.task.saving or self._writer.busy or begun < self._save_at:
+            return False
+        self._work(self.task.save)
+        now = time.monotonic()
+        self._save_at = now + (now - begun) * (1 / GIVING - 1)
+        return True
+
+    def _report_saved(self, reports: Iterable[Prepared | CheckpointFailed]) -> None:
+        for report in reports:
+            self._report(report)
+
     def _announce(self, announcement: Announce) -> None:
         self.task.announce(announcement.stage, announcement.steps)
         self._report(Announced(announcement.number))
@@ -151,6 +213,9 @@ class Runner:
     def close(self) -> None:
         """Let go of the reader and the sinks."""
         self.task.close()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
         if self._reader is not None:
             self._reader.close()
             self._reader = None
@@ -171,10 +236,27 @@ class Runner:
             self._consumed(effect.channel, effect.batch)
         elif isinstance(effect, Latency):
             self.meter.latencies.append((time.time_ns() - effect.created) / 1e6)
+        elif isinstance(effect, Saved):
+            if self._writer is not None:
+                self._writer.write(effect.checkpoint, effect.chunk)
+        elif isinstance(effect, Prepared):
+            self._prepared(replace(effect, position=self._position()))
+        elif isinstance(effect, Finished):
+            if self._writer is not None:
+                self._report_saved(self._writer.flush())
+            self.over = True
+            self._report(replace(effect, position=self._position()))
         else:
-            if isinstance(effect, Finished):
-                self.over = True
             self._report(effect)
+
+    def _prepared(self, prepared: Prepared) -> None:
+        if self._writer is not None:
+            self._writer.finish(prepared)
+        else:
+            self._report(prepared)
+
+    def _position(self) -> Any:
+        return self._reader.position() if self._reader is not None else None
 
     def _guard(self, step: Callable[[], None]) -> None:
         if self.over:

@@ -5,6 +5,7 @@ It owns the job's state, its metrics, and the sinks' commits. `tell(worker, comm
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -14,21 +15,25 @@ from ..balancer.plan import BalancePlan
 from ..balancer.policies import named
 from ..balancer.snapshot import LoadSnapshot
 from ..balancer.strategies import plan_steps
-from ..engine.duration import seconds
-from ..engine.errors import EvenflowError, FlowError, JobError
+from ..engine.errors import CorruptCheckpointError, EvenflowError, FlowError, JobError
 from ..engine.handover_step import HandoverStep
 from ..engine.operators.write import Write
 from ..engine.plan import Plan, Stage
 from ..engine.routing import RoutingTable
 from ..engine.sink import Sink
 from ..scheduler.balancing import Balancing
+from ..scheduler.checkpoints import CheckpointReport
 from ..scheduler.config import OFF, JobConfig, check_balancer
-from ..scheduler.job import Commit, Effect, JobCore, JobState, Tell
+from ..scheduler.job import Commit, Effect, JobCore, JobState, Redeploy, Save, Tell
 from ..scheduler.load_snapshot import groups_per_step, hash_of, load_snapshot
 from ..scheduler.messages import Command, Failed, Report
 from ..scheduler.metrics import HISTORY, JobMetrics, OperatorLoad, WorkerFigures
 from ..scheduler.migration import Migration, MigrationReport
+from ..scheduler.restore import fitting_tables
 from ..scheduler.window import WorkerWindow
+from .saved_state import SavedState
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,14 @@ class JobStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class Savepoint:
+    """What a job begins from. `allow_lost_state`: state of operators that the flow no longer has is left behind."""
+
+    path: str
+    allow_lost_state: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What stays of a job that has ended; `loads` by operator."""
 
@@ -56,25 +69,44 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What the driver polls: the job's state, and the sinks' payloads from a given number on."""
+    """What the driver polls: the job's state, and the sinks' payloads from a given number on, counted anew by each `incarnation`."""
 
     state: JobState
     error: EvenflowError | None
     deliveries: tuple[tuple[str, Any], ...]
+    incarnation: str = ""
 
 
 class Supervisor:
     """Used by one thread at a time."""
 
-    def __init__(self, plan: Plan, config: JobConfig, tell: Callable[[str, Command], None]) -> None:
-        self.plan = plan
-        interval = config.checkpoint_interval
-        self.core = JobCore(plan, checkpoint_interval=None if interval is None else seconds(interval))
+    def __init__(
+        self,
+        plan: Plan,
+        config: JobConfig,
+        tell: Callable[[str, Command], None],
+        redeploy: Callable[[Redeploy], None],
+        *,
+        savepoint: Savepoint | None = None,
+        resume: bool = False,
+    ) -> None:
+        """`redeploy` must bring up the attempt that it is told of, in its own time. `resume`: go on where the newest checkpoint ends."""
+        self.saved = SavedState(config.checkpoint_url(plan.name), config.checkpoints_kept)
+        restored = None
+        if resume:
+            restored = self.saved.newest()
+        elif savepoint is not None:
+            restored = self.saved.open_savepoint(savepoint.path, plan, allow_lost=savepoint.allow_lost_state)
+        if restored is not None:
+            plan = plan.with_tables(fitting_tables(restored, plan))
+        self.core = JobCore(plan, config.job_settings(), restored)
+        self.core.checkpoints.last = max(self.saved.last, restored.checkpoint if restored is not None else 0)
+        self._redeploy = redeploy
+        self._deliveries: list[tuple[str, Any]] = list(restored.undelivered) if restored is not None and resume else []
         self._stage_of_worker = {task.name: task.stage for task in plan.tasks}
         self.metrics = JobMetrics(self._stage_of_worker)
         self._sinks = plan_sinks(plan)
         self._tell = tell
-        self._deliveries: list[tuple[str, Any]] = []
         self._delivered = 0
         self._begun: float | None = None
         self._ended: float | None = None
@@ -86,8 +118,18 @@ class Supervisor:
                 if stage.is_keyed:
                     self.balancer(stage.name, config.balancer)
 
-    def ready(self, worker: str) -> None:
-        """A worker has started."""
+    def first(self) -> Redeploy:
+        """How the job begins."""
+        return Redeploy(self.core.attempt, self.core.plan, self.core.checkpoints.newest, 0.0)
+
+    def redeploy(self) -> None:
+        """Begin where the newest checkpoint ends."""
+        self._carry_out(self.core.redeploy())
+
+    def ready(self, worker: str, attempt: int) -> None:
+        """A worker has started in this attempt."""
+        if attempt != self.core.attempt:
+            return
         now, starting = time.monotonic(), self.core.state is JobState.STARTING
         effects = self.core.ready(worker, now)
         if starting and self.core.state is not JobState.STARTING:
@@ -101,18 +143,21 @@ class Supervisor:
             if (balancing := self._balancings.get(stage := self._stage_of_worker[report.worker])) is not None:
                 balancing.add(report, self.core.migrations.tables[stage])
         elif isinstance(report, Failed):
-            error = report.error
-            self._carry_out(self.core.failed(error if isinstance(error, EvenflowError) else JobError(str(error))))
+            self._failed(report.error if isinstance(report.error, EvenflowError) else JobError(str(report.error)))
         else:
             self._carry_out(self.core.report(worker, report, time.monotonic()))
 
     def lost(self, worker: str, why: str) -> None:
         """A worker's process is gone."""
-        self._carry_out(self.core.lost(worker, why))
+        self._carry_out(self.core.lost(worker, why, time.monotonic()))
 
     def failed(self, error: EvenflowError) -> None:
-        """Something outside the workers failed: a source's query, a deployment."""
-        self._carry_out(self.core.failed(error))
+        """An attempt could not be deployed."""
+        self._failed(error)
+
+    def abort(self, error: EvenflowError) -> None:
+        """Something failed that starting again would not help: a source's query, the first deployment."""
+        self._carry_out(self.core.abort(error))
 
     def tick(self) -> None:
         """Called a few times a second."""
@@ -141,7 +186,7 @@ class Supervisor:
         until = self._ended if self._ended is not None else time.monotonic()
         running = until - self._begun if self._begun is not None else 0.0
         core = self.core
-        return JobStatus(core.name, core.state, core.error, core.workers, core.completed_checkpoints, running)
+        return JobStatus(core.name, core.state, core.error, core.workers, core.checkpoints.completed, running)
 
     def figures(self) -> list[WorkerFigures]:
         """What `job.metrics()` shows."""
@@ -149,11 +194,11 @@ class Supervisor:
 
     def load(self, operator: str, windows: int = HISTORY) -> OperatorLoad:
         """What `job.load()` shows. Raises FlowError if there is no such operator, naming those there are."""
-        return self.metrics.load(self.plan.stage_of(operator).name, windows)
+        return self.metrics.load(self.core.plan.stage_of(operator).name, windows)
 
     def loads(self) -> dict[str, OperatorLoad]:
         """The load of every operator."""
-        return {chained.name: self.metrics.load(stage.name) for stage in self.plan.stages for chained in stage.chain}
+        return {chained.name: self.metrics.load(stage.name) for stage in self.core.plan.stages for chained in stage.chain}
 
     def snapshot(self, operator: str) -> LoadSnapshot:
         """The load of an operator with keyed state over its newest windows, as balancers see it."""
@@ -194,6 +239,25 @@ class Supervisor:
             workers = tuple(f"{stage.name}-{i}" for i in range(stage.parallelism))
             self._balancings[stage.name] = Balancing(policy, workers, self._config)
 
+    def checkpoint(self) -> int:
+        """Begin a checkpoint as soon as none is under way; its number. Raises JobError if the job is not running."""
+        return self.core.checkpoint(time.monotonic())
+
+    def checkpoints(self) -> list[CheckpointReport]:
+        """The job's checkpoints, oldest first."""
+        return self.core.checkpoints.reports(time.monotonic())
+
+    def savepoint(self, path: str) -> int:
+        """Begin a savepoint; its checkpoint's number. Raises FlowError without a folder for checkpoints, JobError if `path` is taken."""
+        number = self.core.checkpoint(time.monotonic())
+        self.saved.ask_savepoint(number, path)
+        return number
+
+    def savepoint_state(self, number: int) -> tuple[bool, str | None]:
+        """Whether savepoint `number` is done, and why it could not be taken."""
+        found = self.saved.savepoint(number)
+        return found.done, found.problem
+
     def migrations(self) -> list[MigrationReport]:
         """All migrations of the job, oldest first."""
         return [self._with_latency(migration) for migration in self.core.migrations.history]
@@ -224,9 +288,9 @@ class Supervisor:
         return replace(report, latency_ms=self.metrics.latency_between(begun, until))
 
     def _keyed_stage(self, operator: str) -> Stage:
-        stage = self.plan.stage_of(operator)
+        stage = self.core.plan.stage_of(operator)
         if not stage.is_keyed:
-            keyed = ", ".join(s.name for s in self.plan.stages if s.is_keyed) or "none"
+            keyed = ", ".join(s.name for s in self.core.plan.stages if s.is_keyed) or "none"
             raise FlowError(f"operator `{operator}` has no keyed state to move; operators that have: {keyed}")
         return stage
 
@@ -237,8 +301,29 @@ class Supervisor:
             elif isinstance(effect, Commit):
                 if not self._commit(effect):
                     return
+            elif isinstance(effect, Save):
+                self._save(effect)
+            elif isinstance(effect, Redeploy):
+                self._redeploy(effect)
             else:
                 self._ended = time.monotonic()
+
+    def _failed(self, error: EvenflowError) -> None:
+        now = time.monotonic()
+        if isinstance(error, CorruptCheckpointError):
+            older = self.saved.newest(below=error.checkpoint)
+            instead = f"checkpoint {older.checkpoint}" if older is not None else "nothing"
+            _LOG.warning("job `%s`: %s; it goes on from %s", self.core.name, error, instead)
+            self._carry_out(self.core.unreadable(error.checkpoint, error.problem, older, now))
+        else:
+            self._carry_out(self.core.failed(error, now))
+
+    def _save(self, save: Save) -> None:
+        manifest = replace(save.manifest, undelivered=tuple(self._deliveries))
+        problem = self.saved.complete(manifest)
+        if problem is not None:
+            self.saved.failed(manifest.checkpoint, problem)
+        self._carry_out(self.core.saved(manifest.checkpoint, problem, time.monotonic()))
 
     def _commit(self, commit: Commit) -> bool:
         for name, sink in self._sinks.items():
@@ -247,7 +332,7 @@ class Supervisor:
             except Exception as error:  # noqa: BLE001 -- a sink is the user's or a library's: whatever it raises fails the job
                 problem = f"sink `{name}` could not commit checkpoint {commit.checkpoint}: {type(error).__name__}: {error}"
                 self.core.state = JobState.RUNNING
-                self._carry_out(self.core.failed(error if isinstance(error, EvenflowError) else JobError(problem)))
+                self._failed(error if isinstance(error, EvenflowError) else JobError(problem))
                 return False
             self._deliveries.extend((name, payload) for payload in payloads)
         return True

@@ -1,176 +1,79 @@
-"""The worker actor: one task, its sockets, and the thread that runs them.
+"""The worker actor: a process that runs one task of a job, and the next attempt's after it.
 
-Ray calls arrive on Ray's threads and only fill an inbox; one thread of our own does all the rest, so that neither the task nor a
-socket is ever used by two.
+Ray calls arrive on Ray's threads; a run of the task has a thread of its own.
 """
 
 from __future__ import annotations
 
-import gc
 import threading
-from collections import deque
 from collections.abc import Mapping
-from time import monotonic
 from typing import Any
 
-import pyarrow as pa
 import ray
 
-from ..engine.duration import seconds
-from ..engine.elements import Element
+from ..engine.errors import JobError
 from ..engine.plan import ChannelSpec
-from ..engine.task import TaskSpec
+from ..engine.task_spec import TaskSpec
 from ..scheduler.config import JobConfig
-from ..scheduler.messages import Command, InOrder, Report, Shutdown
+from ..scheduler.messages import Command, Report
+from ..scheduler.restore import RestoredTask
 from .address import Address
-from .credit import ChannelLimits
-from .runner import Runner
 from .security import Security
 from .stale_folders import sweep_stale_folders
-from .transport import Transport
+from .task_run import TaskRun
 
-TURN = 64
-"""Elements that a worker takes at most before it looks at its sockets and commands again..."""
-
-TURN_SECONDS = 0.005
-"""...and the time after which it takes no more, so that commands and other workers' requests don't wait behind a backlog of records."""
-
-LONGEST_SLEEP = 0.1
+END_PATIENCE = 3.0
+"""Seconds that a run of an attempt that is over has to end; a user's function that takes longer costs the process."""
 
 
 class Worker:
-    """Made by the coordinator; `deploy`, `connect` and `start` are called in this order, each awaited."""
+    """Made by the coordinator; `deploy`, `connect` and `start` are called in this order for every attempt, each awaited."""
 
-    def __init__(self, job: str, attempt: int, coordinator: Any, security: Security) -> None:
-        self._job, self._attempt, self._coordinator, self._security = job, attempt, coordinator, security
-        self._inbox: deque[Command] = deque()
-        self._order = InOrder[Command]()
-        self._lock = threading.Lock()
+    def __init__(self, job: str, coordinator: Any, security: Security) -> None:
+        self._job, self._coordinator, self._security = job, coordinator, security
         self._over = threading.Event()
-        self._pending: deque[tuple[int, Element]] = deque()
-        self._reported = 0
-        self._rest = 0.0
-
-    def deploy(self, spec: TaskSpec, config: JobConfig, *, across_nodes: bool) -> Address:
-        """Bind the sockets, to more than loopback only if the job has workers on other nodes; returns where this worker can be reached."""
-        pa.array([0]).dictionary_encode()  # the first of its kind in a process takes Arrow a quarter of a second where pandas is installed
-        self._spec, self._config = spec, config
-        self._state_channels = frozenset(peer.incoming for peer in spec.peers)
+        self._current: TaskRun | None = None
         sweep_stale_folders()
-        limits = ChannelLimits(config.credit_batches, config.credit_bytes)
+
+    def deploy(self, attempt: int, spec: TaskSpec, config: JobConfig, restored: RestoredTask | None, *, across_nodes: bool) -> Address:
+        """End the run of the attempt before, if there is one, and make the next; returns where this worker can be reached.
+
+        It binds to more than loopback only if the job has workers on other nodes. Raises JobError if the run before doesn't end.
+        """
+        before, self._current = self._current, None
+        if before is not None and not before.end(END_PATIENCE):
+            raise JobError(f"worker {spec.name}: attempt {before.attempt} did not end within {END_PATIENCE:g} s")
         host = ray.util.get_node_ip_address() if across_nodes else "127.0.0.1"  # type: ignore[no-untyped-call]
-        self._transport = Transport(f"{self._job}/{spec.name}", self._attempt, self._security, limits, host=host)
-        return self._transport.address
+
+        def report(attempt: int, number: int, report: Report) -> None:
+            self._coordinator.report.options(num_returns=0).remote(spec.name, attempt, number, report)
+
+        self._current = TaskRun(self._job, attempt, spec, config, restored, self._security, report, host)
+        return self._current.address
 
     def connect(self, addresses: Mapping[str, Address], channels: tuple[ChannelSpec, ...]) -> None:
         """Open the channels: `channels` are those that begin or end here."""
-        for channel in channels:
-            if channel.receiver == self._spec.name:
-                self._transport.accept(channel.id, f"{self._job}/{channel.sender}")
-            if channel.sender == self._spec.name:
-                self._transport.connect(channel.id, addresses[channel.receiver])
+        self._run.connect(addresses, channels)
 
     def start(self) -> None:
         """Begin to work."""
-        config = self._config
-        self._runner = Runner(
-            self._spec,
-            self._transport.send,
-            self._report,
-            self._transport.consumed,
-            source_rows=config.source_rows,
-            metrics_window=seconds(config.metrics_window),
-            latency_interval=seconds(config.latency_interval),
-        )
-        threading.Thread(target=self._run, name=f"{self._job}/{self._spec.name}", daemon=True).start()
+        self._run.start(self._over.set)
 
-    def command(self, number: int, command: Command) -> None:
-        """Command `number` from the coordinator; they may arrive in any order."""
-        with self._lock:
-            self._inbox.extend(self._order.put(number, command))
-        self._transport.wake()
+    def command(self, attempt: int, number: int, command: Command) -> None:
+        """Command `number` of `attempt` from the coordinator; they may arrive in any order. Those of another attempt are dropped."""
+        current = self._current
+        if current is not None and current.attempt == attempt:
+            current.command(number, command)
+
+    def ping(self) -> None:
+        """Answers as long as the process lives."""
 
     def join(self) -> None:
         """Returns when the worker is over. While it runs, a call of it tells the coordinator that the process lives."""
         self._over.wait()
 
-    def _report(self, report: Report) -> None:
-        number, self._reported = self._reported, self._reported + 1
-        self._coordinator.report.options(num_returns=0).remote(self._spec.name, number, report)
-
-    def _run(self) -> None:
-        runner = self._runner
-        runner.open()
-        # The tables of keyed state exist now, still empty: kept out of the garbage collector's rounds, they don't stop the stream for a
-        # visit of a million keys that hold nothing to collect.
-        gc.freeze()
-        try:
-            while self._obey():
-                try:
-                    self._turn()
-                    if runner.meter.due():
-                        self._measure()
-                except Exception as error:  # noqa: BLE001 -- whatever it is must reach the user
-                    runner.fail(error)
-            self._measure()
-        finally:
-            runner.close()
-            self._transport.close(linger=0)  # a job that ends well has had every element by now
-            self._over.set()
-
-    def _obey(self) -> bool:
-        """Carry out the commands that have come; False after a shutdown."""
-        while self._inbox:
-            command = self._inbox.popleft()
-            if isinstance(command, Shutdown):
-                return False
-            self._runner.command(command)
-        return True
-
-    def _turn(self) -> None:
-        """Look at the sockets, process what has come, poll the source, and let the buffers go if there is nothing to do."""
-        runner, transport, pending = self._runner, self._transport, self._pending
-        self._receive()
-        taken, until = 0, monotonic() + TURN_SECONDS
-        while pending and taken < TURN and not self._stalled and not runner.over and monotonic() < until:
-            runner.receive(*pending.popleft())
-            taken += 1
-        taken += runner.give()
-        polled = runner.is_source and not self._stalled and runner.poll()
-        self._rest = 0.0
-        if taken or polled:
-            runner.flush_if_due()
-        elif not transport.blocked:
-            runner.idle()
-            self._rest = runner.sleep_for()
-
     @property
-    def _stalled(self) -> bool:
-        """Whether nothing may be processed now: for want of credit, or because a reconfiguration paused this task."""
-        return self._transport.blocked or self._runner.task.paused
-
-    def _receive(self) -> None:
-        """Take what has come; if there was nothing to do, wait for it, and note what the wait was for."""
-        transport, meter = self._transport, self._runner.meter
-        if self._stalled:
-            begun = monotonic()
-            self._sort(transport.poll(LONGEST_SLEEP))
-            meter.wait_credit += monotonic() - begun
-        elif self._rest > 0.0:
-            begun = monotonic()
-            self._sort(transport.poll(min(self._rest, LONGEST_SLEEP)))
-            meter.wait_input += monotonic() - begun
-        else:
-            self._sort(transport.poll(0.0))
-
-    def _sort(self, received: list[tuple[int, Element]]) -> None:
-        """Records wait for their turn. State does not: two workers that wait for each other's credit must still take each other's state."""
-        for channel, element in received:
-            if channel in self._state_channels:
-                self._runner.receive(channel, element)
-            else:
-                self._pending.append((channel, element))
-
-    def _measure(self) -> None:
-        meter, transport = self._runner.meter, self._transport
-        self._report(meter.take(len(self._pending), transport.refused))
+    def _run(self) -> TaskRun:
+        if self._current is None:
+            raise JobError(f"job `{self._job}`: a worker was started before it was deployed")
+        return self._current

@@ -54,6 +54,17 @@ class JobError(EvenflowError):
     """A job failed, or was asked for something that its present state does not allow."""
 
 
+class CorruptCheckpointError(EvenflowError):
+    """A checkpoint can't be read: a file of it is gone, cut short or altered."""
+
+    def __init__(self, worker: str, checkpoint: int, problem: str) -> None:
+        self.worker, self.checkpoint, self.problem = worker, checkpoint, problem
+        super().__init__(f"worker {worker} can't restore checkpoint {checkpoint}: {problem}")
+
+    def __reduce__(self) -> Any:
+        return CorruptCheckpointError, (self.worker, self.checkpoint, self.problem)
+
+
 def _rebuild_record_error(operator: str, problem: str, key: Any, record: Any) -> RecordError:
     return RecordError(operator, problem, key=key, record=record)
 

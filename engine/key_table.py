@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,20 @@ class KeyTable:
     def everything(self) -> Summary:
         """All keys."""
         return self._at(self._slots.everything())
+
+    def frozen(self, chunk: int) -> Iterator[Summary]:
+        """All keys as they are now, about `chunk` at a time; the call copies, the iteration does the rest."""
+        where = self._slots.everything()
+        keys = self._slots.keys(where)
+        rows, parts = self._rows[where], tuple(tuple(column[where] for column in part) for part in self._parts)
+
+        def chunks() -> Iterator[Summary]:
+            for first in range(0, len(keys), chunk):
+                piece = slice(first, first + chunk)
+                columns = tuple(self._types.columns(keys[piece]))
+                yield Summary(columns, rows[piece], tuple(tuple(column[piece] for column in part) for part in parts))
+
+        return chunks()
 
     def moving(self, move: Move, key_groups: int) -> list[Any]:
         """The keys that `move` selects."""

@@ -6,7 +6,8 @@ parallelism. An aggregate that can be combined before the shuffle gets its combi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from .errors import FlowError
 from .graph import Graph, Node
@@ -19,7 +20,7 @@ from .operators.write import Write
 from .routing import RoutingTable, even_table
 from .sink import Sink
 from .source import Source
-from .task import ChainedOperator, ExchangeSpec, TaskSettings, TaskSpec
+from .task_spec import ChainedOperator, ExchangeSpec, TaskSettings, TaskSpec
 
 
 @dataclass(slots=True)
@@ -77,10 +78,20 @@ class Plan:
         names = ", ".join(chained.name for stage in self.stages for chained in stage.chain)
         raise FlowError(f"the job `{self.name}` has no operator `{operator}`; there are: {names}")
 
-    def table_of(self, stage: Stage) -> RoutingTable:
-        """The first routing table of a stage with keyed state."""
-        tables = [e.table for task in self.tasks for e in task.exchanges if e.target == stage.name and e.table is not None]
-        return tables[0]
+    @property
+    def key_groups(self) -> int:
+        """The number of key groups."""
+        return self.tasks[0].settings.key_groups
+
+    @property
+    def tables(self) -> dict[str, RoutingTable]:
+        """The routing table that each stage with keyed state begins with."""
+        return {e.target: e.table for task in self.tasks for e in task.exchanges if e.table is not None}
+
+    def with_tables(self, tables: Mapping[str, RoutingTable]) -> Plan:
+        """The same plan, beginning with other routing tables, by stage."""
+        tasks = [replace(t, exchanges=tuple(replace(e, table=tables.get(e.target, e.table)) for e in t.exchanges)) for t in self.tasks]
+        return replace(self, tasks=tuple(tasks))
 
 
 def plan(graph: Graph, *, parallelism: int = 1, combine: bool = True, settings: TaskSettings | None = None) -> Plan:

@@ -8,10 +8,12 @@ same records in the same order when it is made again and sought to a position th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 from .batch import Batch
 from .elements import MAX_TIME
+from .errors import FlowError
 
 
 class Source(ABC):
@@ -38,6 +40,17 @@ class Source(ABC):
     def failure(self) -> str | None:
         """Asked now and then on the driver while the job runs: what went wrong outside the workers, or None."""
         return None
+
+    def share_out(self, positions: Sequence[Any], parallelism: int) -> list[Any]:
+        """Positions for `parallelism` readers that together go on where readers at `positions` were; pure, and of any number to any number.
+
+        Raises FlowError if the source can't be shared out anew.
+        """
+        if len(positions) == parallelism:
+            return list(positions)
+        raise FlowError(
+            f"source `{self.name}` can't go on with {parallelism} workers: it had {len(positions)}, and can't be shared out anew"
+        )
 
     @abstractmethod
     def reader(self, index: int, parallelism: int) -> SourceReader:

@@ -11,113 +11,24 @@ from __future__ import annotations
 import copy
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from .batch import Batch
+from .effects import Consumed, Effect, Finished, Latency, Prepared, Saved, Switched
 from .elements import MAX_TIME, MIN_TIME, Barrier, Element, End, LatencyMark, Marker, Watermark
 from .errors import ProtocolError
 from .exchange import Exchange, ForwardExchange, HashExchange, RebalanceExchange, Sent
-from .handover import Arrived, Handovers, Peer
+from .handover import Arrived, Handovers
 from .handover_step import HandoverStep
+from .keys import key_hashes
 from .load import KeyLoad
 from .operators.aggregate_windows import AggregateWindows
 from .operators.base import Context, Operator
 from .operators.keyed import KeyedOperator
 from .operators.write import Write
 from .routing import RoutingTable
-
-
-@dataclass(frozen=True, slots=True)
-class ChainedOperator:
-    """An operator of a task: `inputs` are (position in the chain, port) of earlier operators; none for the head."""
-
-    name: str
-    operator: Operator
-    inputs: tuple[tuple[int, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ExchangeSpec:
-    """An output: from (position in the chain, port) to the workers of stage `target`, a channel each.
-
-    By hash of `keys` and `table`, or round robin without.
-    """
-
-    source: tuple[int, str]
-    channels: tuple[int, ...]
-    target: str
-    keys: tuple[str, ...] | None = None
-    table: RoutingTable | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TaskSettings:
-    """`linger` in seconds: how long a row may wait for its batch to fill."""
-
-    batch_rows: int = 32_768
-    linger: float = 0.005
-    key_groups: int = 1024
-    track_load: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class TaskSpec:
-    """Everything that a worker must know to run its task. `chain[0]` is the head; a source task's head gets what the source polls."""
-
-    stage: str
-    index: int
-    parallelism: int
-    chain: tuple[ChainedOperator, ...]
-    exchanges: tuple[ExchangeSpec, ...]
-    inputs: tuple[int, ...]
-    settings: TaskSettings = field(default_factory=TaskSettings)
-    peers: tuple[Peer, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The worker's name within its job, for example `aggregate-0`."""
-        return f"{self.stage}-{self.index}"
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """Checkpoint `checkpoint` has passed this task; `committables` by sink operator."""
-
-    checkpoint: int
-    committables: dict[str, list[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """The task has sent its last element; `committables` are what its sinks wrote since the last checkpoint."""
-
-    committables: dict[str, list[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """A latency mark that left a source at `created` (nanoseconds) has come to a task without outputs."""
-
-    created: int
-
-
-@dataclass(frozen=True, slots=True)
-class Consumed:
-    """The task is done with a batch from `channel`: its credit may go back to the sender."""
-
-    channel: int
-    batch: Batch
-
-
-@dataclass(frozen=True, slots=True)
-class Switched:
-    """The task routes by the table after step `version`, and has sent its markers."""
-
-    version: int
-
-
-Effect = Sent | Prepared | Finished | Latency | Consumed | Switched | Arrived
+from .saving import Saving
+from .task_spec import ExchangeSpec, TaskSpec
 
 
 class TaskCore:
@@ -141,6 +52,7 @@ class TaskCore:
         self._steps: dict[int, tuple[HashExchange, HandoverStep]] = {}
         self._barrier: int | None = None
         self._passed = 0
+        self._saving: Saving | None = None
         self._aligned: set[int] = set()
         self._held: dict[int, deque[Element]] = {}
         self._out: list[Effect] = []
@@ -205,6 +117,32 @@ class TaskCore:
         for spec, exchange in zip(self.spec.exchanges, self.exchanges, strict=True):
             if spec.target == stage and isinstance(exchange, HashExchange):
                 self._steps.update((step.version, (exchange, step)) for step in steps)
+
+    @property
+    def saving(self) -> bool:
+        """Whether `save` has something to do."""
+        return self._saving is not None
+
+    def save(self, now: float) -> list[Effect]:
+        """Give out a chunk of the state as it was at the last barrier; the checkpoint is prepared once all of it is out."""
+        self._now = now
+        self._save_some()
+        return self._take()
+
+    def restore(self, watermark: int) -> None:
+        """Go on from a checkpoint at this event time; `install` brings the state. After `open`, before anything else."""
+        head = self.operators[0]
+        if isinstance(head, KeyedOperator):
+            head.advance(watermark, self.emitters[0])
+
+    def install(self, chunk: Batch, table: RoutingTable) -> None:
+        """Take those keys of a chunk of a checkpoint's state that belong here by the operator's routing table."""
+        head = self.operators[0]
+        if not isinstance(head, KeyedOperator):
+            raise ProtocolError(f"task {self.spec.name}: it has no keyed state to restore")
+        mine = table.owners(key_hashes(head.key_columns(chunk.rows), head.context.name)) == self.spec.index
+        if mine.any():
+            head.install(chunk if mine.all() else chunk.filter(mine))
 
     def switch(self, version: int, now: float) -> list[Effect]:
         """Route by the table after step `version` from here on, between two batches. Raises ProtocolError for an unannounced step."""
@@ -415,8 +353,24 @@ class TaskCore:
         for exchange in self.exchanges:
             exchange.broadcast(Barrier(checkpoint), self._sent)
         self._collect()
-        self._out.append(Prepared(checkpoint, self._prepare(checkpoint)))
+        prepared = Prepared(checkpoint, self._prepare(checkpoint), self.watermark)
         self._passed = checkpoint
+        head = self.operators[0]
+        if self.spec.settings.save_state and isinstance(head, KeyedOperator):
+            self._saving = Saving(prepared, head.snapshot())
+        else:
+            self._out.append(prepared)
+
+    def _save_some(self, *, everything: bool = False) -> None:
+        while self._saving is not None:
+            chunk = next(self._saving.chunks, None)
+            if chunk is None:
+                self._out.append(self._saving.prepared)
+                self._saving = None
+            else:
+                self._out.append(Saved(self._saving.prepared.checkpoint, chunk))
+            if not everything:
+                break
 
     def _prepare(self, checkpoint: int) -> dict[str, list[Any]]:
         return {o.context.name: o.prepare(checkpoint) for o in self.operators if isinstance(o, Write)}
@@ -431,6 +385,7 @@ class TaskCore:
             self._finish()
 
     def _finish(self) -> None:
+        self._save_some(everything=True)
         self._advance(MAX_TIME)
         for position, operator in enumerate(self.operators):
             operator.finish(self.emitters[position])

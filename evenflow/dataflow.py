@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
+from .actors.supervisor import Savepoint
 from .engine.errors import FlowError
 from .engine.graph import Graph, check_name
 from .engine.plan import Plan, plan
@@ -58,15 +60,20 @@ class Dataflow:
         runtime: Literal["ray", "local"] = "ray",
         parallelism: int | None = None,
         config: JobConfig | None = None,
+        from_savepoint: str | Path | None = None,
+        allow_lost_state: bool = False,
     ) -> Job:
         """Start the flow as a job and return its handle at once.
 
         `runtime="ray"` uses the Ray cluster that this process is connected to, the one that RAY_ADDRESS names, or starts one on this
-        machine; `"local"` runs everything in one thread of this process. Raises FlowError if the flow can't run, ConnectorError if a
+        machine; `"local"` runs everything in one thread of this process. `from_savepoint`: what `job.savepoint(path)` wrote, or the folder
+        of a checkpoint: the job goes on from there, with this flow's parallelism; operators are matched by their names, and state that fits
+        nowhere is an error unless `allow_lost_state`. Raises FlowError if the flow can't run, ConnectorError if a
         source can't be read or a sink not be written.
         """
         config = _config(config, parallelism)
         start = _runtime(runtime)
+        savepoint = None if from_savepoint is None else Savepoint(_url(from_savepoint), allow_lost_state)
         physical = self.plan(config=config)
         sources = {node.name: node.operator for node in self.graph if isinstance(node.operator, Source)}
         sinks = {node.name: node.operator for node in self.graph if isinstance(node.operator, Sink)}
@@ -76,12 +83,16 @@ class Dataflow:
             for connector in connectors:
                 started.append(connector)
                 connector.start()
-            running = start(physical, config)
+            running = start(physical, config, savepoint)
         except BaseException:
             for connector in reversed(started):
                 connector.stop()
             raise
         return Job(self.name, running, sources, sinks)
+
+
+def _url(path: str | Path) -> str:
+    return str(path) if "://" in str(path) else str(Path(path).absolute())
 
 
 def _config(config: JobConfig | None, parallelism: int | None) -> JobConfig:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 from .actors.supervisor import JobStatus, Progress
 from .balancer.snapshot import LoadSnapshot
@@ -18,10 +19,12 @@ from .engine.duration import Duration, seconds
 from .engine.errors import ConnectorError, EvenflowError, JobError
 from .engine.sink import Sink
 from .engine.source import Source
+from .scheduler.checkpoints import CheckpointReport, CheckpointState
 from .scheduler.job import JobState
 from .scheduler.metrics import HISTORY, OperatorLoad, WorkerFigures
 from .scheduler.migration import MigrationReport
 
+T = TypeVar("T")
 POLL = 0.05
 
 
@@ -105,8 +108,8 @@ class Job:
     ) -> MigrationReport:
         """Even out the operator's load: plan by a balancer, move by a strategy, and wait until it is done.
 
-        `strategy`: sudden, fluid, batched, pause or lazy; None for the job's (`JobConfig(migration_strategy=...)`). The report tells what
-        was planned and why, what moved, how long it took and what the latency was meanwhile. `timeout` None returns at once. Raises
+        `strategy`: sudden, fluid, batched, pause, lazy or restart; None for the job's (`migration_strategy` in JobConfig). The report tells
+        what was planned and why, what moved, how long it took and what the latency was meanwhile. `timeout` None returns at once. Raises
         FlowError for an unknown operator, balancer or strategy, JobError if the job has ended or moves something already, TimeoutError.
         """
         return self._followed(self._runtime.ask("rebalance", operator, policy, strategy), timeout)
@@ -145,6 +148,53 @@ class Job:
                 raise TimeoutError(f"migration {number} of `{report.operator}` is not done within {timeout}: {done}")
             time.sleep(POLL)
 
+    def checkpoint(self, timeout: Duration | None = "5m") -> CheckpointReport:
+        """Take a checkpoint now and wait until it is complete; None for `timeout` returns at once.
+
+        Raises JobError if the job is not running, or the checkpoint failed, TimeoutError.
+        """
+        number = self._runtime.ask("checkpoint")
+        found = self._awaited(lambda: self._checkpoint(number, whole=timeout is None), timeout, f"checkpoint {number}")
+        if found.problem is not None:
+            raise JobError(f"checkpoint {number} of job `{self.name}` has failed: {found.problem}")
+        return found
+
+    def checkpoints(self) -> list[CheckpointReport]:
+        """The job's checkpoints, oldest first: how long each took, how much state it has, why one failed."""
+        checkpoints: list[CheckpointReport] = self._runtime.ask("checkpoints")
+        return checkpoints
+
+    def savepoint(self, path: str | Path, timeout: Duration = "10m") -> str:
+        """Save the whole job, which runs on, into the folder `path` (or URL), to begin another from: `flow.run(from_savepoint=path)`.
+
+        The job needs JobConfig(checkpoint_dir=...). Raises FlowError without it, JobError if `path` is taken or not writable, or the job
+        is not running, TimeoutError.
+        """
+        url = str(path) if "://" in str(path) else str(Path(path).absolute())
+        number = self._runtime.ask("savepoint", url)
+
+        def state() -> tuple[bool, str | None] | None:
+            found: tuple[bool, str | None] = self._runtime.ask("savepoint_state", number)
+            return found if found[0] else None
+
+        problem = self._awaited(state, timeout, f"the savepoint {url}")[1]
+        if problem is not None:
+            raise JobError(f"the savepoint {url} of job `{self.name}` has failed: {problem}")
+        return url
+
+    def _checkpoint(self, number: int, *, whole: bool) -> CheckpointReport | None:
+        waiting = CheckpointReport(number, CheckpointState.PENDING, None, 0, 0)
+        found = next((report for report in self.checkpoints() if report.number == number), waiting)
+        return found if whole or found.seconds is not None else None
+
+    def _awaited(self, ask: Callable[[], T | None], timeout: Duration | None, what: str) -> T:
+        deadline = None if timeout is None else time.monotonic() + seconds(timeout, "timeout")
+        while (found := ask()) is None:
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimeoutError(f"{what} of job `{self.name}` is not complete within {timeout}")
+            time.sleep(POLL)
+        return found
+
     @property
     def metrics_url(self) -> str | None:
         """Where Prometheus reads the job's metrics; None on the local runtime."""
@@ -159,10 +209,14 @@ class Job:
         self._runtime.cancel()
 
     def _follow(self) -> None:
-        seen = 0
+        seen, incarnation = 0, ""
         try:
             while True:
-                progress = self._last = self._runtime.progress(seen)
+                progress = self._runtime.progress(seen)
+                if progress.incarnation != incarnation:
+                    incarnation, seen = progress.incarnation, 0
+                    progress = self._runtime.progress(seen)
+                self._last = progress
                 for name, payload in progress.deliveries:
                     seen += 1
                     if name in self._sinks:

@@ -9,7 +9,9 @@ from ..balancer.strategies import STRATEGIES
 from ..balancer.two_choices import TwoChoices
 from ..engine.duration import Duration, seconds
 from ..engine.errors import FlowError
-from ..engine.task import TaskSettings
+from ..engine.task_spec import TaskSettings
+from .job_settings import JobSettings
+from .restarts import RestartSettings
 
 OFF = "off"
 """In place of a balancer's name."""
@@ -23,7 +25,9 @@ LIVE = tuple(name for name in STRATEGIES if name != "restart")
 LEAST_THRESHOLD = 1.05
 """The smallest `balance_threshold`: below it a plan would be asked for what the last one left."""
 
-_LONGER_THAN_ZERO = ("checkpoint_interval", "metrics_window", "latency_interval", "start_timeout")
+_LONGER_THAN_ZERO = (
+    "checkpoint_interval", "checkpoint_timeout", "heartbeat_timeout", "metrics_window", "latency_interval", "start_timeout",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,12 @@ class JobConfig:
     many of the newest windows a balance plan on request looks at. `metrics_port`: where Prometheus reads, 0 for any free port.
     `start_timeout`: how long workers may take to start. `worker_cpus`: CPUs that Ray sets aside for each worker.
 
+    Recovery: with `checkpoint_dir` (a folder that all workers reach, or a URL that fsspec opens) checkpoints hold the whole state, and a
+    job that loses a worker goes back to its last one. `checkpoints_kept`: complete ones that stay. `checkpoint_pause`: least time between
+    two, `checkpoint_timeout`: after which one is given up, `tolerable_checkpoint_failures`: in a row, one more ends the job. `restart`:
+    exponential, fixed or none; it waits `restart_delay` (exponential: doubled each time), gives up after `restart_most` in a row, and
+    begins to count anew after `restart_quiet`. `heartbeat_timeout`: how long a worker's process may be silent.
+
     Automatic balancing: `balancer` plans for every operator with keyed state, `off` for none (`job.balancer` changes it for one). It acts
     when the hottest worker has had `balance_threshold` times the least possible for `balance_after`, then not for `balance_cooldown`; what
     moved stays for `balance_rest` unless its load shifts. `balance_least_busy`: the part of its time that the hottest worker must be busy
@@ -49,6 +59,16 @@ class JobConfig:
 
     parallelism: int = 1
     checkpoint_interval: Duration | None = "10s"
+    checkpoint_dir: str | None = None
+    checkpoint_timeout: Duration = "10m"
+    checkpoint_pause: Duration = 0
+    checkpoints_kept: int = 3
+    tolerable_checkpoint_failures: int = 3
+    restart: str = "exponential"
+    restart_delay: Duration = "100ms"
+    restart_most: int = 10
+    restart_quiet: Duration = "1m"
+    heartbeat_timeout: Duration = "30s"
     batch_rows: int = 32_768
     source_rows: int = 131_072
     linger: Duration = "5ms"
@@ -73,19 +93,38 @@ class JobConfig:
     worker_cpus: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("parallelism", "batch_rows", "source_rows", "key_groups", "credit_batches", "credit_bytes", "balance_windows"):
+        for name in (
+            "parallelism",
+            "batch_rows",
+            "source_rows",
+            "key_groups",
+            "credit_batches",
+            "credit_bytes",
+            "balance_windows",
+            "checkpoints_kept",
+        ):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise FlowError(f"JobConfig: {name} is {value!r}; expected a whole number of at least 1")
         if self.key_groups & (self.key_groups - 1) or self.key_groups > 32_768:
             raise FlowError(f"JobConfig: key_groups is {self.key_groups}; expected a power of two up to 32768")
-        for name in (*_LONGER_THAN_ZERO, "linger", "balance_after", "balance_cooldown", "balance_rest"):
+        for name in (
+            *_LONGER_THAN_ZERO,
+            "linger",
+            "checkpoint_pause",
+            "restart_delay",
+            "restart_quiet",
+            "balance_after",
+            "balance_cooldown",
+            "balance_rest",
+        ):
             value = getattr(self, name)
             if value is not None and seconds(value, f"JobConfig: {name}") == 0 and name in _LONGER_THAN_ZERO:
                 raise FlowError(f"JobConfig: {name} must be longer than zero")
         if self.migration_strategy not in LIVE:
             raise FlowError(f"JobConfig: migration_strategy is {self.migration_strategy!r}; expected one of {', '.join(LIVE)}")
         check_balancer(self.balancer)
+        self.job_settings()
         if not self.balance_threshold >= LEAST_THRESHOLD:
             raise FlowError(f"JobConfig: balance_threshold is {self.balance_threshold!r}; expected a factor of at least {LEAST_THRESHOLD}")
         if not 0 <= self.balance_least_busy <= 1:
@@ -95,7 +134,24 @@ class JobConfig:
 
     def task_settings(self) -> TaskSettings:
         """What the workers' tasks need of it."""
-        return TaskSettings(self.batch_rows, seconds(self.linger), self.key_groups, self.metrics)
+        save_state = self.checkpoint_dir is not None
+        return TaskSettings(self.batch_rows, seconds(self.linger), self.key_groups, self.metrics, save_state)
+
+    def checkpoint_url(self, job: str) -> str | None:
+        """Where the job's checkpoints lie."""
+        return None if self.checkpoint_dir is None else f"{str(self.checkpoint_dir).rstrip('/')}/{job}"
+
+    def job_settings(self) -> JobSettings:
+        """What the job's state machine needs of it."""
+        interval = self.checkpoint_interval
+        return JobSettings(
+            None if interval is None else seconds(interval),
+            seconds(self.checkpoint_timeout),
+            seconds(self.checkpoint_pause),
+            self.tolerable_checkpoint_failures,
+            self.checkpoint_dir is not None,
+            RestartSettings(self.restart, seconds(self.restart_delay), self.restart_most, seconds(self.restart_quiet)),
+        )
 
 
 def check_balancer(name: str) -> str:

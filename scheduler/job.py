@@ -1,32 +1,37 @@
 """The job: which state it is in, which checkpoint is under way, and what is to be done next, without I/O.
 
-Invariant: what the sinks wrote is committed exactly once and in the order of the checkpoints; a checkpoint is complete when every
-worker that has not finished has prepared it.
+Invariant: what the sinks wrote is committed exactly once and in the order of the checkpoints; whatever fails, the job goes on from its
+newest complete checkpoint as if nothing had happened after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from ..balancer.plan import BalancePlan
+from ..engine.effects import Finished, Prepared, Switched
 from ..engine.errors import EvenflowError, FlowError, JobError
 from ..engine.handover import Arrived
 from ..engine.handover_step import HandoverStep
 from ..engine.plan import Plan, Stage
-from ..engine.task import Finished, Prepared, Switched
-from .config import LIVE
-from .messages import Announce, Announced, BeginCheckpoint, Command, Resume, Shutdown, StopSource, Switch
+from ..engine.routing import RoutingTable
+from .checkpoints import Checkpoints
+from .job_settings import JobSettings
+from .manifest import Manifest
+from .messages import Announce, Announced, BeginCheckpoint, CheckpointFailed, Command, Resume, Shutdown, StopSource, Switch
 from .migration import Migration, Migrations, MigrationState
+from .restarts import Restarts
 
 
 class JobState(StrEnum):
-    """Where a job is in its life; the last three are final."""
+    """Where a job is in its life; the last three are final. RESTARTING: it goes back to its last checkpoint."""
 
     STARTING = "starting"
     RUNNING = "running"
+    RESTARTING = "restarting"
     STOPPING = "stopping"
     FINISHED = "finished"
     FAILED = "failed"
@@ -46,11 +51,31 @@ class Tell:
 
 
 @dataclass(frozen=True, slots=True)
+class Save:
+    """Write the manifest, then say so to `JobCore.saved`."""
+
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
-    """Commit `checkpoint`: `committables` by sink operator. Commits must be carried out in the order in which they are given."""
+    """Commit `checkpoint`: `committables` by sink operator. Commits must be carried out in the order in which they are given.
+
+    After a restart the newest one is given again, since nobody knows whether it was carried out.
+    """
 
     checkpoint: int
-    committables: dict[str, list[Any]]
+    committables: Mapping[str, list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Redeploy:
+    """After `delay` seconds, end what is left of earlier attempts, and start all tasks of `plan` from `manifest` (None: from nothing)."""
+
+    attempt: int
+    plan: Plan
+    manifest: Manifest | None
+    delay: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,70 +85,99 @@ class Ended:
     state: JobState
 
 
-Effect = Tell | Commit | Ended
+Effect = Tell | Save | Commit | Redeploy | Ended
 
 
 @dataclass(slots=True)
-class PendingCheckpoint:
-    """A checkpoint that is under way."""
+class _Restart:
+    """A migration by the strategy `restart`: goes on with `tables` once checkpoint `number` is complete."""
 
-    id: int
-    begun: float
-    prepared: set[str]
+    migration: Migration
+    number: int
+    tables: Mapping[str, RoutingTable]
 
 
 class JobCore:
-    """Times are in seconds of any clock that doesn't go back. `checkpoint_interval` None: no checkpoints, one commit at the end."""
+    """Times are in seconds of any clock that doesn't go back. `restored`: a savepoint to begin from."""
 
-    def __init__(self, plan: Plan, *, checkpoint_interval: float | None = None) -> None:
+    def __init__(self, plan: Plan, settings: JobSettings | None = None, restored: Manifest | None = None) -> None:
         self.name = plan.name
-        self.workers = tuple(task.name for task in plan.tasks)
-        self.sources = frozenset(f"{s.name}-{i}" for s in plan.stages if s.is_source for i in range(s.parallelism))
-        self.interval = checkpoint_interval
+        self.plan = plan
+        self.settings = settings if settings is not None else JobSettings()
         self.state = JobState.STARTING
         self.error: EvenflowError | None = None
-        self.completed_checkpoints = 0
+        self.attempt = 0
+        self.checkpoints = Checkpoints()
+        self.checkpoints.newest = restored
+        self.restarts = Restarts(self.settings.restarts)
+        self.migrations = Migrations(plan.tables)
         self._ready: set[str] = set()
-        self._finished: set[str] = set()
-        self._pending: PendingCheckpoint | None = None
-        self._last = 0
         self._next_at: float | None = None
-        self._committables: dict[str, list[Any]] = {}
-        self._later: dict[str, list[Any]] = {}
         self._stop_wanted = False
+        self._restart: _Restart | None = None
+        self._manifest: Manifest | None = None
         self._now = 0.0
-        self.plan = plan
-        self.migrations = Migrations({s.name: plan.table_of(s) for s in plan.stages if s.is_keyed})
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """The names of all workers."""
+        return tuple(task.name for task in self.plan.tasks)
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The workers that read sources."""
+        return frozenset(f"{s.name}-{i}" for s in self.plan.stages if s.is_source for i in range(s.parallelism))
 
     def ready(self, worker: str, now: float) -> list[Effect]:
         """The worker has started its task."""
+        self._now = now
         self._ready.add(worker)
-        if self.state is JobState.STARTING and self._ready.issuperset(self.workers):
-            self.state = JobState.RUNNING
-            self._next_at = None if self.interval is None else now + self.interval
-            if self._stop_wanted:
-                self._stop_wanted = False
-                return self.stop()
+        if self.state not in (JobState.STARTING, JobState.RESTARTING) or not self._ready.issuperset(self.workers):
+            return []
+        self.state = JobState.RUNNING
+        interval = self.settings.checkpoint_interval
+        self._next_at = None if interval is None else now + interval
+        if self._restart is not None:
+            self._restart.migration.done = len(self._restart.migration.steps)
+            self._end_migration(self._restart.migration, MigrationState.DONE, now)
+            self._restart = None
+        if self._stop_wanted:
+            self._stop_wanted = False
+            return self.stop()
         return []
 
-    def report(self, worker: str, report: Prepared | Finished | Announced | Switched | Arrived, now: float) -> list[Effect]:
+    def report(
+        self, worker: str, report: Prepared | CheckpointFailed | Finished | Announced | Switched | Arrived, now: float
+    ) -> list[Effect]:
         """A worker has prepared a checkpoint, finished, or got on with a migration."""
         self._now = now
         if self.state.final:
             return []
-        if isinstance(report, (Prepared, Finished)):
-            passed = isinstance(report, Finished) and self._pending is not None and worker in self._pending.prepared
-            _collect(self._later if passed else self._committables, report.committables)
-        if isinstance(report, Finished):
-            self._finished.add(worker)
+        if isinstance(report, Prepared):
+            self.checkpoints.prepared(worker, report)
+        elif isinstance(report, CheckpointFailed):
+            self.checkpoints.failed(worker, report.checkpoint, report.problem, report.committables)
+        elif isinstance(report, Finished):
+            self.checkpoints.finish(worker, report)
             if self._finished.issuperset(self.workers):
-                return self._finish(now)
-        elif isinstance(report, Prepared):
-            if self._pending is not None and report.checkpoint == self._pending.id:
-                self._pending.prepared.add(worker)
+                return self._finish(now) if not self._saving else []
         else:
             self._note_migration(worker, report)
         return [*self._try_complete(now), *self._migrate(now)]
+
+    def saved(self, checkpoint: int, problem: str | None, now: float) -> list[Effect]:
+        """The manifest of `checkpoint` is written, or can't be."""
+        self._now = now
+        pending = self.checkpoints.pending
+        if pending is None or pending.number != checkpoint or self.state.final:
+            return []
+        if problem is not None:
+            pending.problem = problem
+            return [*self._give_up(now), *self._migrate(now)]
+        effects = self._complete(now, self._manifest)
+        if not self.state.final and self._finished.issuperset(self.workers):
+            return [*effects, *self._finish(now)]  # the last worker finished while the manifest was written
+        return [*effects, *self._migrate(now)]
 
     def migrate(
         self,
@@ -136,11 +190,14 @@ class JobCore:
     ) -> tuple[Migration, list[Effect]]:
         """Change the routing of a stage with keyed state by `steps`, which were planned from its table as it is.
 
-        Raises FlowError for the strategy `restart`, JobError if the job is not running, or a migration is under way.
+        Raises FlowError for the strategy `restart` if the job doesn't save its state, JobError if the job is not running, or a migration is
+        under way.
         """
-        if strategy == "restart":
-            instead = ", ".join(LIVE)
-            raise FlowError(f"job `{self.name}`: the strategy restart needs savepoints, which jobs do not have yet: use one of {instead}")
+        if strategy == "restart" and not self.settings.save_state:
+            raise FlowError(
+                f"job `{self.name}`: the strategy restart goes through a savepoint: give the job a place for it, "
+                "JobConfig(checkpoint_dir=...), or use another strategy"
+            )
         if self.state is not JobState.RUNNING:
             raise JobError(f"job `{self.name}` is {self.state}: keys can only move while it runs")
         if (current := self.migrations.current) is not None:
@@ -153,23 +210,58 @@ class JobCore:
         migration = self.migrations.add(stage.name, strategy, reason, [s for s in steps if s.moves], feeders, members, plan)
         return migration, self._migrate(now)
 
-    def failed(self, error: EvenflowError) -> list[Effect]:
-        """A worker's task has failed; the first cause stands."""
+    def failed(self, error: EvenflowError, now: float | None = None) -> list[Effect]:
+        """A worker's task, or something outside the workers, has failed: back to the last checkpoint, or the first cause ends the job."""
+        self._now = self._now if now is None else now
+        if self.state.final:
+            return []
+        delay = self.restarts.delay(error, self._now) if self.settings.save_state else None
+        if delay is not None:
+            return self._go_back(self.plan, delay)
+        first = self.restarts.first_cause
+        self.error = first if isinstance(first, EvenflowError) else error
+        return self._end(JobState.FAILED)
+
+    def abort(self, error: EvenflowError) -> list[Effect]:
+        """End with this error, whatever the restart strategy is: starting again would not help."""
         if self.state.final:
             return []
         self.error = error
         return self._end(JobState.FAILED)
 
-    def lost(self, worker: str, why: str) -> list[Effect]:
+    def redeploy(self) -> list[Effect]:
+        """Begin where the newest checkpoint ends: the process that knew more is gone."""
+        return self._go_back(self.plan, 0.0)
+
+    def lost(self, worker: str, why: str, now: float | None = None) -> list[Effect]:
         """The worker's process is gone."""
-        return self.failed(JobError(f"job `{self.name}`: worker {worker} is gone: {why}"))
+        return self.failed(JobError(f"job `{self.name}`: worker {worker} is gone: {why}"), now)
+
+    def unreadable(self, checkpoint: int, problem: str, older: Manifest | None, now: float) -> list[Effect]:
+        """Checkpoint `checkpoint`, from which the job was to go on, can't be read: go on from an older one, if there is one."""
+        self._now = now
+        newest = self.checkpoints.newest
+        if self.state.final or newest is None or newest.checkpoint != checkpoint:
+            return []
+        if older is None:
+            self.error = JobError(f"job `{self.name}`: checkpoint {checkpoint} can't be read, and there is none before it: {problem}")
+            return self._end(JobState.FAILED)
+        self.checkpoints.newest = older
+        return self._go_back(self.plan, 0.0)
+
+    def checkpoint(self, now: float) -> int:
+        """Begin a checkpoint as soon as none is under way; its number. Raises JobError if the job is not running."""
+        if self.state is not JobState.RUNNING:
+            raise JobError(f"job `{self.name}` is {self.state}: a checkpoint can only be taken while it runs")
+        self._next_at = now
+        return self.checkpoints.last + 1
 
     def stop(self) -> list[Effect]:
         """Let the sources end now, or once all workers have started; what they have read is processed and committed."""
         if self.state is not JobState.RUNNING:
-            self._stop_wanted = self.state is JobState.STARTING
+            self._stop_wanted = self.state in (JobState.STARTING, JobState.RESTARTING)
             return []
-        if self.migrations.in_step:
+        if self.migrations.in_step or self._restart is not None:
             self._stop_wanted = True
             return []
         self.state = JobState.STOPPING
@@ -180,31 +272,101 @@ class JobCore:
         return [] if self.state.final else self._end(JobState.CANCELLED)
 
     def tick(self, now: float) -> list[Effect]:
-        """Time has passed: begin a checkpoint if one is due."""
+        """Time has passed: begin a checkpoint if one is due, give one up that takes too long."""
         self._now = now
+        pending = self.checkpoints.pending
+        if pending is not None and pending.problem is None and now - pending.begun > self.settings.checkpoint_timeout:
+            pending.problem = f"it took longer than {self.settings.checkpoint_timeout:g} s"
         return self._begin(now) if self._due(now) and not self.migrations.in_step else []
 
+    @property
+    def _saving(self) -> bool:
+        return self.checkpoints.pending is not None and self.checkpoints.pending.saving
+
+    @property
+    def _finished(self) -> frozenset[str]:
+        return self.checkpoints.finished
+
     def _due(self, now: float) -> bool:
-        running = self.state is JobState.RUNNING and self._pending is None
+        running = self.state is JobState.RUNNING and self.checkpoints.pending is None
         return running and self._next_at is not None and now >= self._next_at
 
     def _begin(self, now: float) -> list[Effect]:
         sources = sorted(self.sources - self._finished)
         if not sources:
             return []
-        self._last += 1
-        self._pending = PendingCheckpoint(self._last, now, set())
-        return [Tell(worker, BeginCheckpoint(self._last)) for worker in sources]
+        number = self.checkpoints.begin(now)
+        return [Tell(worker, BeginCheckpoint(number)) for worker in sources]
 
     def _try_complete(self, now: float) -> list[Effect]:
-        pending = self._pending
-        if pending is None or not (pending.prepared | self._finished).issuperset(self.workers):
+        pending = self.checkpoints.pending
+        if pending is None or not self.checkpoints.passed(self.workers):
             return []
-        self._pending = None
-        self.completed_checkpoints += 1
-        if self.interval is not None:
-            self._next_at = now + self.interval
-        return [self._commit(pending.id)]
+        if pending.problem is not None:
+            return self._give_up(now)
+        if not self.settings.save_state:
+            return self._complete(now, None)
+        return self._save(now)
+
+    def _save(self, now: float) -> list[Effect]:
+        self._manifest = self.checkpoints.manifest(self.plan, self.attempt, now, self.migrations.tables)
+        return [Save(self._manifest)]
+
+    def _complete(self, now: float, manifest: Manifest | None) -> list[Effect]:
+        assert self.checkpoints.pending is not None
+        number, last = self.checkpoints.pending.number, self.checkpoints.pending.last
+        committables = self.checkpoints.end(now, manifest)
+        if last:
+            return [Commit(number, committables), *self._end(JobState.FINISHED)]
+        self._plan_next(now)
+        return [Commit(number, committables), *self._restart_from(number)]
+
+    def _give_up(self, now: float) -> list[Effect]:
+        assert self.checkpoints.pending is not None
+        number, problem = self.checkpoints.pending.number, self.checkpoints.pending.problem or ""
+        if self.checkpoints.pending.last:
+            return self.failed(JobError(f"job `{self.name}`: its last checkpoint, {number}, can't be saved: {problem}"), now)
+        self.checkpoints.give_up(now, problem)
+        self._plan_next(now)
+        if self._restart is not None and number >= self._restart.number:
+            self._end_migration(self._restart.migration, MigrationState.ENDED_EARLY, now)
+            self._restart = None
+        if self.checkpoints.failures > self.settings.tolerable_failures:
+            count = self.checkpoints.failures
+            self.error = JobError(f"job `{self.name}`: {count} checkpoints in a row have failed; the last, {number}: {problem}")
+            return self._end(JobState.FAILED)
+        return []
+
+    def _plan_next(self, now: float) -> None:
+        interval = self.settings.checkpoint_interval
+        self._next_at = None if interval is None else now + max(interval, self.settings.checkpoint_pause)
+
+    def _restart_from(self, number: int) -> list[Effect]:
+        """If a migration by restart waited for this checkpoint: go on from it with the new tables."""
+        restart = self._restart
+        if restart is None or number < restart.number:
+            return []
+        return self._go_back(self.plan, 0.0)
+
+    def _go_back(self, plan: Plan, delay: float) -> list[Effect]:
+        """A new attempt from the newest checkpoint, with its routing tables unless a migration by restart gives others."""
+        newest, restart = self.checkpoints.newest, self._restart
+        if (current := self.migrations.current) is not None and (restart is None or current is not restart.migration):
+            self._end_migration(current, MigrationState.ENDED_EARLY, self._now)
+        if restart is not None and (newest is None or newest.checkpoint < restart.number):
+            self._end_migration(restart.migration, MigrationState.ENDED_EARLY, self._now)
+            self._restart = restart = None
+        tables = dict(newest.tables) if newest is not None else self.plan.tables
+        if restart is not None:
+            tables.update(restart.tables)
+        self.attempt += 1
+        self.state = JobState.RESTARTING
+        self.plan = plan.with_tables(tables)
+        self.migrations.tables = self.plan.tables
+        self.checkpoints.reset(self._now)
+        self._ready = set()
+        again = [Commit(newest.checkpoint, newest.committables)] if newest is not None else []
+        return [*again, Redeploy(self.attempt, self.plan, newest, delay)]
 
     def _note_migration(self, worker: str, report: Announced | Switched | Arrived) -> None:
         current = self.migrations.current
@@ -234,6 +396,8 @@ class JobCore:
 
     def _advance(self, migration: Migration, now: float) -> list[Effect] | None:
         """The next move of a migration, None while it waits for an answer."""
+        if migration.strategy == "restart":
+            return self._advance_restart(migration, now)
         if migration.state is MigrationState.WAITING:
             migration.state, migration.begun = MigrationState.RUNNING, now
             concerned = sorted((migration.feeders | migration.members) - self._finished)
@@ -245,13 +409,31 @@ class JobCore:
             return self._end_migration(migration, MigrationState.DONE, now)
         if not feeding or self.state is not JobState.RUNNING or self._stop_wanted:
             return self._end_migration(migration, MigrationState.ENDED_EARLY, now)
-        if self._pending is not None or not (migration.announced | self._finished).issuperset(migration.feeders | migration.members):
+        if self.checkpoints.pending is not None or not (migration.announced | self._finished).issuperset(
+            migration.feeders | migration.members
+        ):
             return None
         if self._due(now) and (begun := self._begin(now)):
             return begun
         migration.in_step = True
         migration.switched, migration.arrived = set(), set()
         return [Tell(worker, Switch(migration.step.version)) for worker in sorted(feeding)]
+
+    def _advance_restart(self, migration: Migration, now: float) -> list[Effect] | None:
+        if migration.state is MigrationState.WAITING:
+            migration.state, migration.begun = MigrationState.RUNNING, now
+        if not migration.steps:
+            return self._end_migration(migration, MigrationState.DONE, now)
+        if self.state is JobState.RESTARTING or self.checkpoints.pending is not None:
+            return None
+        if self.state is not JobState.RUNNING or not self.sources - self._finished:
+            self._restart = None
+            return self._end_migration(migration, MigrationState.ENDED_EARLY, now)
+        if self._restart is None:
+            moves = [move for step in migration.steps for move in step.moves]
+            tables = {migration.stage: self.migrations.tables[migration.stage].after(moves)}
+            self._restart = _Restart(migration, self.checkpoint(now), tables)
+        return self._begin(now) if self._due(now) else None
 
     def _advance_step(self, migration: Migration, feeding: frozenset[str], now: float) -> list[Effect] | None:
         if not feeding and not migration.switched:
@@ -271,26 +453,17 @@ class JobCore:
             if current.in_step and current.complete:
                 self.migrations.end_step(current)
             self._end_migration(current, MigrationState.DONE if current.done == len(current.steps) else MigrationState.ENDED_EARLY, now)
-        _collect(self._committables, self._later)
-        self._later = {}
-        self._last += 1
-        return [self._commit(self._last), *self._end(JobState.FINISHED)]
-
-    def _commit(self, checkpoint: int) -> Commit:
-        """What was written before the checkpoint; what workers wrote behind it, before they finished, is for the next."""
-        committables, self._committables, self._later = self._committables, self._later, {}
-        return Commit(checkpoint, committables)
+        if not self.settings.save_state:
+            self.checkpoints.last += 1
+            return [Commit(self.checkpoints.last, self.checkpoints.take_all()), *self._end(JobState.FINISHED)]
+        self.checkpoints.begin_last(now)
+        return self._save(now)
 
     def _end(self, state: JobState) -> list[Effect]:
         if (current := self.migrations.current) is not None:
             self._end_migration(current, MigrationState.ENDED_EARLY, max(current.begun or 0.0, self._now))
         self.state = state
         return [*_tell_all(self.workers, Shutdown()), Ended(state)]
-
-
-def _collect(into: dict[str, list[Any]], committables: dict[str, list[Any]]) -> None:
-    for sink, items in committables.items():
-        into.setdefault(sink, []).extend(items)
 
 
 def _tell_all(workers: Iterable[str], command: Command) -> list[Effect]:

@@ -10,11 +10,11 @@ Actor calls may overtake each other, so each direction is numbered and put back 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from ..engine.effects import Finished, Prepared, Switched
 from ..engine.handover import Arrived
 from ..engine.handover_step import HandoverStep
-from ..engine.task import Finished, Prepared, Switched
 from .window import WorkerWindow
 
 T = TypeVar("T")
@@ -75,7 +75,16 @@ class Failed:
     error: Exception
 
 
-Report = Prepared | Finished | Failed | WorkerWindow | Announced | Switched | Arrived
+@dataclass(frozen=True, slots=True)
+class CheckpointFailed:
+    """From a worker: it could not save its state; `committables` are what its sinks prepared all the same."""
+
+    checkpoint: int
+    problem: str
+    committables: dict[str, list[Any]]
+
+
+Report = Prepared | CheckpointFailed | Finished | Failed | WorkerWindow | Announced | Switched | Arrived
 
 
 class InOrder(Generic[T]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,10 @@ from ..summary import Carry, Summariser, Summary
 from .base import Context, Emit, Operator
 from .combine import Combine, Summarise, latest
 from .keyed import Departing, KeyedOperator
+
+CHUNK = 16_384
+"""Keys of a chunk of a snapshot."""
+
 
 class AggregateRunning(KeyedOperator):
     """Emits key columns and aggregates: with `updates`, a row per changed key and batch; without, a row per key at the end."""
@@ -54,6 +58,10 @@ class AggregateRunning(KeyedOperator):
     def install(self, state: Batch) -> None:
         summary, _ = self.summariser.from_batch(state)
         self.table.merge(summary)
+
+    def snapshot(self) -> Iterator[Batch]:
+        binding = self.summariser.binding
+        return (self.summariser.to_batch(summary, None, None, binding) for summary in self.table.frozen(CHUNK))
 
     def finish(self, emit: Emit) -> None:
         if not self.updates and len(self.table):

@@ -6,7 +6,7 @@ emitted is late: it is counted, and goes out on the port `late`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..aggregates.base import AggregateFunction
+from ..aggregates.binding import Binding
 from ..batch import Batch
 from ..elements import MIN_TIME
 from ..keys import encode_keys, key_hashes
@@ -24,6 +25,9 @@ from ..windows import Windows
 from .base import Context, Emit, Operator
 from .combine import Combine, Summarise
 from .keyed import Departing, KeyedOperator
+
+CHUNK = 32_768
+"""Keys of a chunk of a snapshot."""
 
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
 
@@ -87,6 +91,17 @@ class AggregateWindows(KeyedOperator):
         summary, panes = self.summariser.from_batch(state)
         if panes is not None:
             self._append(summary, panes)
+
+    def snapshot(self) -> Iterator[Batch]:
+        return self._chunks([(start, list(pane.log)) for start, pane in self.panes.items()], self.summariser.binding)
+
+    def _chunks(self, panes: Sequence[tuple[int, Sequence[Summary]]], binding: Binding | None) -> Iterator[Batch]:
+        """The summaries of panes as they lie; what a summary holds is never changed in place."""
+        for start, log in panes:
+            for summary in log:
+                for first in range(0, len(summary), CHUNK):
+                    piece = summary.take(np.arange(first, min(first + CHUNK, len(summary))))
+                    yield self.summariser.to_batch(piece, None, np.full(len(piece), start, np.int64), binding)
 
     def state_bytes(self) -> int:
         return sum(pane.nbytes(self.summariser) for pane in self.panes.values())

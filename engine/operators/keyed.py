@@ -6,7 +6,7 @@ State travels as batches with the key columns in front, so that it crosses a cha
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +48,14 @@ class KeyedOperator(Operator):
 
     @abstractmethod
     def install(self, state: Batch) -> None:
-        """Take state that another instance's `Departing` gave."""
+        """Take state that another instance's `Departing` gave, or a chunk of a snapshot."""
+
+    @abstractmethod
+    def snapshot(self) -> Iterator[Batch]:
+        """All state as it is now, in chunks that `install` takes; what comes later doesn't show in it.
+
+        The call copies what it must; the chunks are made one by one, between later batches. No state departs or comes meanwhile.
+        """
 
     def note_load(self, columns: Sequence[pa.Array], counts: npt.NDArray[np.int64]) -> None:
         """Note that `counts` records came for each row of the keys in `columns`, each of which is there once; if the load is due."""

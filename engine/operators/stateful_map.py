@@ -5,7 +5,7 @@ This is the loop where a user's Python runs once a record: everything around the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -20,6 +20,7 @@ from ..keys import KeyTypes, key_groups, key_hashes, key_values
 from ..routing import Move
 from ..rows import RowsEncoder
 from .base import Context, Emit
+from .frozen_states import FrozenStates
 from .keyed import Departing, KeyedOperator
 from .user_function import refuse
 
@@ -41,10 +42,13 @@ class StatefulMap(KeyedOperator):
         self.states: dict[Any, Any] = {}
         self.key_types = KeyTypes()
         self.members = GroupMembers(context.key_groups)
+        self.frozen: FrozenStates | None = None
 
     def process(self, batch: Batch, emit: Emit) -> None:
         self.note_rows(batch.rows)
         self.key_types.learn(self.key_columns(batch.rows))
+        if self.frozen is not None:
+            self.frozen.before(set(key_values(self.key_columns(batch.rows))))
         results, places = self._call(batch)
         if results:
             times = None if batch.times is None else batch.times[np.array(places, np.int64)]
@@ -90,6 +94,27 @@ class StatefulMap(KeyedOperator):
         self.states.update(zip(key_values(columns), map(unpack_value, state.rows.column(STATE).to_pylist()), strict=True))
         self._index(len(self.states) - before)
 
+    def snapshot(self) -> Iterator[Batch]:
+        self.frozen = FrozenStates(self.states, self.members, self.context.key_groups, self.packed)
+        return self._thawing(self.frozen)
+
+    def packed(self, states: Mapping[Any, Any]) -> Batch:
+        """States as a batch: key columns and the packed state of each. Raises RecordError naming the key of one that can't be packed."""
+        packed: list[bytes] = []
+        try:
+            packed.extend(pack_values(states.values()))
+        except (TypeError, ValueError, OverflowError) as error:
+            key, state = list(states.items())[len(packed)]
+            made_of = "None, bool, int, float, str, bytes, lists, tuples and dicts"
+            problem = f"the state can't be moved or saved: it must be made of {made_of} ({error})"
+            raise RecordError(self.context.name, problem, key=key, record=state) from error
+        columns = [*self.key_types.columns(list(states)), pa.array(packed, pa.binary())]
+        return Batch(pa.RecordBatch.from_arrays(columns, names=[*self.keys, STATE]))
+
+    def _thawing(self, frozen: FrozenStates) -> Iterator[Batch]:
+        yield from frozen
+        self.frozen = None
+
     def state_bytes(self) -> int:
         return 200 * len(self.states)
 
@@ -134,15 +159,4 @@ class _DepartingStates(Departing):
         found = {key: operator.states.pop(key) for key in keys if key in operator.states}
         if not found:
             return None
-        columns = [*operator.key_types.columns(list(found)), pa.array(self._packed(found), pa.binary())]
-        return Batch(pa.RecordBatch.from_arrays(columns, names=[*operator.keys, STATE]))
-
-    def _packed(self, found: dict[Any, Any]) -> list[bytes]:
-        packed: list[bytes] = []
-        try:
-            packed.extend(pack_values(found.values()))
-        except (TypeError, ValueError, OverflowError) as error:
-            key, state = list(found.items())[len(packed)]
-            problem = f"the state can't be moved: it must be made of None, bool, int, float, str, bytes, lists, tuples and dicts ({error})"
-            raise RecordError(self._operator.context.name, problem, key=key, record=state) from error
-        return packed
+        return operator.packed(found)

@@ -5,7 +5,7 @@ One call per batch instead of one per record: the function's numpy runs over all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,9 @@ from ..routing import Move
 from .base import Context, Emit
 from .keyed import Departing, KeyedOperator
 from .user_function import refuse
+
+CHUNK = 16_384
+"""Keys of a chunk of a snapshot."""
 
 ColumnsFunction = Callable[[dict[str, Array], KeyRows], tuple[Mapping[str, Array], Mapping[str, Array] | None]]
 """`function(state, rows) -> (state, columns or None)`: state arrays of shape (keys,), zero for a new key; rows sorted by key."""
@@ -87,6 +90,20 @@ class StatefulMapColumns(KeyedOperator):
         for name, array in self.arrays.items():
             array[where] = state.rows.column(f"__{name}").to_numpy(zero_copy_only=False)
 
+    def snapshot(self) -> Iterator[Batch]:
+        where = self.slots.everything()
+        return self._chunks(self.slots.keys(where), {name: array[where] for name, array in self.arrays.items()})
+
+    def _chunks(self, keys: list[Any], arrays: Mapping[str, Array]) -> Iterator[Batch]:
+        for first in range(0, len(keys), CHUNK):
+            piece = slice(first, first + CHUNK)
+            yield self.packed(keys[piece], {name: array[piece] for name, array in arrays.items()})
+
+    def packed(self, keys: list[Any], arrays: Mapping[str, Array]) -> Batch:
+        """States as a batch: key columns and the state's."""
+        columns = [*self.key_types.columns(keys), *(pa.array(array) for array in arrays.values())]
+        return Batch(pa.RecordBatch.from_arrays(columns, names=[*self.keys, *(f"__{name}" for name in arrays)]))
+
     def _sorted(self, batch: Batch, order: npt.NDArray[np.intp]) -> dict[str, Array]:
         names = list(self.columns) if self.columns is not None else batch.rows.schema.names
         missing = [n for n in names if batch.rows.schema.get_field_index(n) < 0]
@@ -143,7 +160,6 @@ class _DepartingSlots(Departing):
         where = operator.slots.known(leaving)
         if not len(where):
             return None
-        keys = operator.key_types.columns(operator.slots.keys(where))
-        columns = [*keys, *(pa.array(array[where]) for array in operator.arrays.values())]
+        batch = operator.packed(operator.slots.keys(where), {name: array[where] for name, array in operator.arrays.items()})
         operator.slots.remove(where)
-        return Batch(pa.RecordBatch.from_arrays(columns, names=[*operator.keys, *(f"__{name}" for name in operator.arrays)]))
+        return batch

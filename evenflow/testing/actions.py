@@ -20,13 +20,14 @@ STEPS_IN_TIME = (0.0005, 0.004, 0.03, 0.5)
 
 @dataclass(slots=True)
 class World:
-    """Everything that a step may read or change; `now` in seconds of the virtual clock."""
+    """Everything that a step may read or change; `now` in seconds of the virtual clock, `accidents` so far."""
 
     random: Random
     channels: Mapping[int, Channel]
     workers: Mapping[str, Worker]
     coordinator: Coordinator
     now: float = 0.0
+    accidents: int = 0
 
 
 class Choice(NamedTuple):
@@ -63,7 +64,7 @@ def receive(world: World) -> Iterator[Choice]:
 def take_state(world: World) -> Iterator[Choice]:
     """A worker takes state, or a request for state, from another worker of its operator, even if it waits for credit or has ended."""
     for name, worker in world.workers.items():
-        if worker.started:
+        if worker.started and not worker.dead:
             for channel in worker.state_inputs.values():
                 if channel.elements:
                     yield Choice(name, "take state", worker.receive, (channel, world.now))
@@ -74,6 +75,25 @@ def give_state(world: World) -> Iterator[Choice]:
     for name, worker in world.workers.items():
         if worker.may_give:
             yield Choice(name, "give state", worker.give, (world.now,))
+
+
+def save_state(world: World) -> Iterator[Choice]:
+    """A worker makes a chunk of its state for a checkpoint."""
+    for name, worker in world.workers.items():
+        if worker.may_save:
+            yield Choice(name, "save state", worker.save, (world.now,))
+
+
+def complete(world: World) -> Iterator[Choice]:
+    """The coordinator writes a manifest, or hears that it is written."""
+    if world.coordinator.may_save:
+        yield Choice(COORDINATOR, "complete", world.coordinator.save, (world.now,))
+
+
+def redeploy(world: World) -> Iterator[Choice]:
+    """A new attempt takes the place of the old one."""
+    if world.coordinator.wanted is not None and not world.coordinator.writing:
+        yield Choice(COORDINATOR, "redeploy", world.coordinator.redeploy, (world.now,))
 
 
 def poll(world: World) -> Iterator[Choice]:
@@ -93,14 +113,14 @@ def flush(world: World) -> Iterator[Choice]:
 def obey(world: World) -> Iterator[Choice]:
     """A command comes to a worker, perhaps before an earlier one, perhaps not for the last time."""
     for name, worker in world.workers.items():
-        if worker.commands.under_way:
+        if worker.commands.under_way and not worker.dead:
             yield Choice(name, "obey", _obey, (worker, world))
 
 
 def report(world: World) -> Iterator[Choice]:
     """A report comes to the coordinator, perhaps before an earlier one, perhaps not for the last time."""
     for name, worker in world.workers.items():
-        if worker.reports.under_way:
+        if worker.reports.under_way and not world.coordinator.writing:
             yield Choice(name, "report", _report, (worker, world))
 
 
@@ -121,7 +141,9 @@ def pass_time(world: World) -> Iterator[Choice]:
     yield Choice(TIME, "pass time", _pass_time, (world,))
 
 
-ACTIONS: tuple[Action, ...] = (start, receive, take_state, give_state, poll, flush, obey, report, commit, deliver, pass_time)
+ACTIONS: tuple[Action, ...] = (
+    start, receive, take_state, give_state, save_state, poll, flush, obey, report, complete, commit, deliver, redeploy, pass_time,
+)  # fmt: skip
 """What happens in a job that meets no accident."""
 
 

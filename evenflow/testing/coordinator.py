@@ -1,28 +1,48 @@
-"""The coordinator of the simulation: the job's state machine, and the commits that it asks for, carried out one by one."""
+"""The coordinator of the simulation: the job's state machine, and what it asks for, carried out one by one."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..engine.errors import EvenflowError, JobError
+from ..engine.plan import Plan
 from ..engine.sink import Sink
-from ..scheduler.job import Commit, Effect, JobCore, Tell
+from ..scheduler.job import Commit, Effect, JobCore, Redeploy, Save, Tell
+from ..scheduler.job_settings import JobSettings
+from ..scheduler.manifest import Manifest
 from ..scheduler.messages import Failed
 from .network import SimulationError
+from .storage import Storage
 from .workers import Ready, SimulatedReport, Worker
 
 
 class Coordinator:
-    """`sinks` by operator name. Commits and deliveries wait until the schedule picks them; both keep their order."""
+    """`sinks` by operator name. Commits and deliveries wait until the schedule picks them; both keep their order.
 
-    def __init__(self, core: JobCore, workers: Mapping[str, Worker], sinks: Mapping[str, Sink]) -> None:
-        self.core = core
+    `deploy` brings an attempt up: it makes new workers, with their channels and mailboxes.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        settings: JobSettings,
+        sinks: Mapping[str, Sink],
+        storage: Storage,
+        deploy: Callable[[Redeploy], Mapping[str, Worker]],
+    ) -> None:
+        self.core = JobCore(plan, settings)
         self.commits: deque[Commit] = deque()
         self.deliveries: deque[tuple[str, Any]] = deque()
-        self._workers, self._sinks = workers, sinks
+        self.saves: deque[Save] = deque()
+        self.wanted: Redeploy | None = None
+        self.restarts = 0
+        self._settings, self._sinks, self._storage, self._deploy = settings, sinks, storage, deploy
+        self._written: Manifest | None = None
         self._committed = 0
+        self._workers = deploy(Redeploy(0, plan, None, 0.0))
 
     @property
     def over(self) -> bool:
@@ -30,13 +50,15 @@ class Coordinator:
         return self.core.state.final and not self.commits and not self.deliveries
 
     def receive(self, worker: str, reports: Iterable[SimulatedReport], now: float) -> None:
-        """Reports of a worker, in the order in which it sent them."""
+        """Reports of a worker, in the order in which it sent them; those of an attempt that is over are dropped."""
         for report in reports:
+            if self.wanted is not None:
+                return
             if isinstance(report, Ready):
                 self.carry_out(self.core.ready(worker, now))
             elif isinstance(report, Failed):
                 error = report.error
-                self.carry_out(self.core.failed(error if isinstance(error, EvenflowError) else JobError(str(error))))
+                self.carry_out(self.core.failed(error if isinstance(error, EvenflowError) else JobError(str(error)), now))
             else:
                 self.carry_out(self.core.report(worker, report, now))
 
@@ -45,9 +67,9 @@ class Coordinator:
         self.carry_out(self.core.tick(now))
 
     def commit(self) -> None:
-        """Carry out the oldest commit. Raises SimulationError unless its checkpoint is later than those before it."""
+        """Carry out the oldest commit. Raises SimulationError if its checkpoint is earlier than one before it."""
         commit = self.commits.popleft()
-        if commit.checkpoint <= self._committed:
+        if commit.checkpoint < self._committed:
             raise SimulationError(f"checkpoint {commit.checkpoint} is committed behind checkpoint {self._committed}")
         self._committed = commit.checkpoint
         for name, sink in self._sinks.items():
@@ -58,6 +80,49 @@ class Coordinator:
         name, payload = self.deliveries.popleft()
         self._sinks[name].deliver(payload)
 
+    @property
+    def may_save(self) -> bool:
+        """Whether a manifest is to be written: behind all earlier commits, as the real coordinator does one thing after another."""
+        return bool(self.saves) and not self.commits
+
+    @property
+    def writing(self) -> bool:
+        """Whether it is busy with a manifest: it does nothing else until that is written, but may be lost."""
+        return self._written is not None
+
+    def save(self, now: float) -> None:
+        """Write the manifest; that it is written is known only a step later, between which the coordinator may be lost."""
+        if self._written is None:
+            self._written = replace(self.saves[0].manifest, undelivered=tuple(self.deliveries))
+            self._storage.complete(self._written)
+        else:
+            checkpoint, self._written = self.saves.popleft().manifest.checkpoint, None
+            self.carry_out(self.core.saved(checkpoint, None, now))
+
+    def redeploy(self, now: float) -> None:
+        """Bring up the newest attempt."""
+        wanted, self.wanted = self.wanted, None
+        if wanted is not None:
+            self.restarts += 1
+            self._workers = self._deploy(wanted)
+
+    def lose(self, now: float) -> None:
+        """The coordinator's process is lost, with all that it knew, and made anew."""
+        state, last = self.core.state, self.core.checkpoints.last
+        if state.final:
+            return
+        self.commits.clear()
+        self.saves.clear()
+        self._written = None
+        newest = self._storage.newest()
+        plan = self.core.plan
+        if newest is not None:
+            plan = plan.with_tables(newest.tables)
+        self.core = JobCore(plan, self._settings, newest)
+        self.core.checkpoints.last = last
+        self.deliveries = deque(newest.undelivered if newest is not None else ())
+        self.carry_out(self.core.redeploy())
+
     def carry_out(self, effects: Iterable[Effect]) -> None:
         """Send what the job's state machine wants to be sent, and note its commits."""
         for effect in effects:
@@ -65,3 +130,9 @@ class Coordinator:
                 self._workers[effect.worker].commands.post(effect.command)
             elif isinstance(effect, Commit):
                 self.commits.append(effect)
+            elif isinstance(effect, Save):
+                self.saves.append(effect)
+            elif isinstance(effect, Redeploy):
+                self.saves.clear()
+                self._written = None
+                self.wanted = effect

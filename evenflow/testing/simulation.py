@@ -22,19 +22,20 @@ from typing import Any
 
 from ..connectors.list_sink import to_list
 from ..dataflow import Dataflow
-from ..engine.duration import seconds
 from ..engine.operators.aggregate_windows import AggregateWindows
 from ..engine.operators.read import Read
 from ..engine.operators.write import Write
 from ..engine.plan import Plan
 from ..engine.sink import Sink
 from ..engine.source import Source
-from ..engine.task import TaskSpec
+from ..engine.task_spec import TaskSpec
 from ..scheduler.config import JobConfig
-from ..scheduler.job import JobCore, JobState
+from ..scheduler.job import JobState, Redeploy
+from ..scheduler.restore import restored_tasks
 from .actions import ACTIONS, TIME, Action, Choice, World
 from .coordinator import Coordinator
 from .network import Channel, SimulationError
+from .storage import Storage
 from .workers import Worker
 
 STUCK_AFTER = 200
@@ -107,13 +108,25 @@ class _Simulation:
         self._sources = [c.operator.source for stage in plan.stages for c in stage.chain if isinstance(c.operator, Read)]
         self._rows: dict[str, list[dict[str, Any]]] = {}
         sinks = self._list_sinks(plan)
-        channels = {spec.id: Channel(spec) for spec in plan.channels}
-        workers = {task.name: Worker(_with_sinks(task, sinks), channels, config.credit_batches) for task in plan.tasks}
-        interval = None if config.checkpoint_interval is None else seconds(config.checkpoint_interval)
-        core = JobCore(plan, checkpoint_interval=interval)
-        self.world = World(random, channels, workers, Coordinator(core, workers, sinks))
-        self._sinks = sinks
+        self._storage, self._credit, self._sinks = Storage(), config.credit_batches, sinks
+        self._channels: dict[int, Channel] = {}
+        self._workers: dict[str, Worker] = {}
+        coordinator = Coordinator(plan, config.job_settings(), sinks, self._storage, self._deploy)
+        self.world = World(random, self._channels, self._workers, coordinator)
         self._schedule = _Schedule(random)
+
+    def _deploy(self, wanted: Redeploy) -> Mapping[str, Worker]:
+        """New workers and channels in place of the old ones: whatever was under way between those is gone with them."""
+        for worker in self._workers.values():
+            worker.close()
+        tasks = restored_tasks(wanted.manifest, wanted.plan, "", 0) if wanted.manifest is not None else {}
+        self._channels.clear()
+        self._channels.update((spec.id, Channel(spec)) for spec in wanted.plan.channels)
+        self._workers.clear()
+        for task in wanted.plan.tasks:
+            spec = _with_sinks(task, self._sinks)
+            self._workers[task.name] = Worker(spec, self._channels, self._credit, self._storage, wanted.attempt, tasks.get(task.name))
+        return self._workers
 
     def run(self, seed: int, max_steps: int) -> SimulationResult:
         world, picked = self.world, Counter[str]()
@@ -132,7 +145,7 @@ class _Simulation:
             raise core.error
         if core.state is JobState.FINISHED:
             self._check_leftovers()
-        return SimulationResult(seed, core.state, self._rows, core.completed_checkpoints, self._late_records(), dict(picked))
+        return SimulationResult(seed, core.state, self._rows, core.checkpoints.completed, self._late_records(), dict(picked))
 
     def _run(self, picked: Counter[str], max_steps: int) -> None:
         world, alone = self.world, 0

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from ..engine.batch import Batch
+from ..engine.effects import Consumed, Effect, Finished, Latency, Prepared, Saved, Switched
 from ..engine.elements import Answered, Giving, Handed
 from ..engine.errors import EvenflowError
 from ..engine.exchange import Sent
@@ -16,9 +19,24 @@ from ..engine.operators.keyed import KeyedOperator
 from ..engine.operators.read import Read
 from ..engine.routing import Move, RoutingTable
 from ..engine.source import SourceReader
-from ..engine.task import Consumed, Effect, Finished, Latency, Prepared, Switched, TaskCore, TaskSpec
-from ..scheduler.messages import Announce, Announced, BeginCheckpoint, Command, Failed, Resume, Shutdown, StopSource, Switch
+from ..engine.task import TaskCore
+from ..engine.task_spec import TaskSpec
+from ..scheduler.messages import (
+    Announce,
+    Announced,
+    BeginCheckpoint,
+    CheckpointFailed,
+    Command,
+    Failed,
+    Resume,
+    Shutdown,
+    StopSource,
+    Switch,
+)
+from ..scheduler.restore import RestoredTask
+from ..state.files import StateFile
 from .network import Channel, Mailbox
+from .storage import Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +44,19 @@ class Ready:
     """From a worker: its task has started."""
 
 
-SimulatedReport = Ready | Prepared | Finished | Failed | Announced | Switched | Arrived
+SimulatedReport = Ready | Prepared | CheckpointFailed | Finished | Failed | Announced | Switched | Arrived
 
 
 class Worker:
     """`inputs` and `outputs` by channel id; with `credit` batches under way on an output the worker waits."""
 
-    def __init__(self, spec: TaskSpec, channels: Mapping[int, Channel], credit: int) -> None:
+    def __init__(
+        self, spec: TaskSpec, channels: Mapping[int, Channel], credit: int, storage: Storage, attempt: int, restored: RestoredTask | None
+    ) -> None:
         self.spec, self.name = spec, spec.name
+        self._storage, self._attempt, self._restored = storage, attempt, restored
+        self._chunks: list[Batch] = []
+        self.dead = False
         self.task = TaskCore(spec)
         self.inputs = {id_: channels[id_] for id_ in spec.inputs}
         self.outputs = {id_: channels[id_] for exchange in spec.exchanges for id_ in exchange.channels}
@@ -68,8 +91,32 @@ class Worker:
         head = self.spec.chain[0].operator
         if isinstance(head, Read):
             self._reader = head.source.reader(self.spec.index, self.spec.parallelism)
+        if self._restored is not None:
+            self._restore(self._restored)
         self.started = True
         self.reports.post(Ready())
+
+    def _restore(self, restored: RestoredTask) -> None:
+        self.task.restore(restored.watermark)
+        if restored.table is not None:
+            for file in restored.files:
+                for chunk in self._storage.chunks(file):
+                    self.task.install(chunk, restored.table)
+        if self._reader is not None and restored.position is not None:
+            self._reader.seek(restored.position)
+
+    def die(self) -> None:
+        """The process is gone; the others don't know yet."""
+        self.dead = self.over = True
+
+    @property
+    def may_save(self) -> bool:
+        """Whether there is state that goes into a checkpoint."""
+        return self.started and not self.over and self.task.saving
+
+    def save(self, now: float) -> None:
+        """Make a chunk of state for a checkpoint."""
+        self._carry_out(self.task.save(now))
 
     def receive(self, channel: Channel, now: float) -> None:
         """Take the oldest element of an input."""
@@ -169,9 +216,22 @@ class Worker:
                 (self.outputs.get(effect.channel) or self.state_outputs[effect.channel]).send(effect.element)
             elif isinstance(effect, Consumed):
                 (self.inputs.get(effect.channel) or self.state_inputs[effect.channel]).consumed()
+            elif isinstance(effect, Saved):
+                self._chunks.append(effect.chunk)
+            elif isinstance(effect, Prepared):
+                self.reports.post(replace(effect, position=self._position(), files=self._files(effect.checkpoint)))
+            elif isinstance(effect, Finished):
+                self.over = True
+                self.reports.post(replace(effect, position=self._position()))
             elif not isinstance(effect, Latency):
-                self.over = self.over or isinstance(effect, Finished)
                 self.reports.post(effect)
+
+    def _files(self, checkpoint: int) -> tuple[StateFile, ...]:
+        chunks, self._chunks = self._chunks, []
+        return (self._storage.put(f"{checkpoint}/{self.name}/{self._attempt}", chunks),) if chunks else ()
+
+    def _position(self) -> Any:
+        return self._reader.position() if self._reader is not None else None
 
     def _fail(self, error: EvenflowError) -> None:
         self.over = True

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...balancer.snapshot import MAX_WORKERS
 from .figures import OperatorFigures
 from .settings import PolicySettings
 from .snapshot import DataflowSnapshot
@@ -42,16 +43,16 @@ def within_bounds(snapshot: DataflowSnapshot, wanted: Mapping[str, int]) -> tupl
     return changed, tuple(notes)
 
 
-def largest(operator: OperatorFigures, settings: PolicySettings) -> float:
-    """The most workers that an operator may have; infinite without a bound."""
+def largest(operator: OperatorFigures, settings: PolicySettings) -> int:
+    """The most workers that an operator may have; never more than a routing table can name."""
     bounds = [bound for bound in (operator.max_parallelism, operator.key_groups, settings.max_parallelism) if bound is not None]
-    return min(bounds, default=float("inf"))
+    return min([*bounds, MAX_WORKERS])
 
 
 def smallest(operator: OperatorFigures, settings: PolicySettings) -> int:
     """The fewest workers that an operator may have; never more than `largest`."""
     least = settings.min_parallelism if operator.min_parallelism is None else operator.min_parallelism
-    return int(min(least, largest(operator, settings)))
+    return min(least, largest(operator, settings))
 
 
 def _allowed(workers: int, chain: list[OperatorFigures], settings: PolicySettings) -> int:
@@ -59,4 +60,4 @@ def _allowed(workers: int, chain: list[OperatorFigures], settings: PolicySetting
     if settings.max_change is not None:
         workers = min(max(workers, now - settings.max_change), now + settings.max_change)
     least = max(smallest(operator, settings) for operator in chain)
-    return int(min(max(workers, least), *(largest(operator, settings) for operator in chain)))
+    return min(max(workers, least), *(largest(operator, settings) for operator in chain))

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import ceil
 
+from ...balancer.snapshot import MAX_WORKERS
 from .figures import OperatorFigures
 from .snapshot import DataflowSnapshot
 
@@ -82,8 +83,8 @@ def workers_needed(snapshot: DataflowSnapshot, operator: OperatorFigures, arrivi
 
 
 def whole_workers(needed: float) -> int:
-    """The least whole number of workers that are enough, at least 1; what floating point adds is not a worker."""
-    return max(1, ceil(needed * (1 - _ROUNDING)))
+    """The least whole number of workers that are enough, 1 to MAX_WORKERS; what floating point adds is not a worker."""
+    return max(1, ceil(needed * (1 - _ROUNDING))) if needed < MAX_WORKERS else MAX_WORKERS
 
 
 def _leaving(operator: OperatorFigures, arriving: Rate, share: float) -> Rate:

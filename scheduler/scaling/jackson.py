@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, inf
 
+from ...balancer.snapshot import MAX_WORKERS
+
 
 @dataclass(frozen=True, slots=True)
 class Station:
@@ -29,8 +31,9 @@ class Station:
 
     @property
     def fewest(self) -> int:
-        """The least number of workers with which the queue doesn't grow without end: floor(a) + 1."""
-        return floor(self.arriving / self.rate) + 1
+        """The least number of workers with which the queue doesn't grow without end: floor(a) + 1, or as many as there can be."""
+        load = self.arriving / self.rate
+        return floor(load) + 1 if load < MAX_WORKERS else MAX_WORKERS
 
 
 def erlang_c(workers: int, load: float) -> float:

@@ -63,7 +63,7 @@ class Pid(Policy[PidMemory]):
         latency = max(sink_latencies(snapshot).values(), default=0.0)
         if latency <= 0:
             return ScalingDecision(reason="no operator's latency is known"), memory
-        base = dict(memory.base) or {name: snapshot.operator(name).parallelism for name in _dial(snapshot)}
+        base = _base(snapshot, memory)
         error = _error(latency, settings)
         seconds = settings.interval_s if memory.error is None else min(snapshot.time - memory.time, settings.interval_s)
         slope = 0.0 if memory.error is None or seconds <= 0 else (error - memory.error) / seconds
@@ -75,6 +75,13 @@ class Pid(Policy[PidMemory]):
         changed, notes = within_bounds(snapshot, wanted)
         reason = f"latency is {latency:.1f} ms, the target {settings.latency_target_ms:g} ms: {factor:.2f} times the workers of the start"
         return ScalingDecision(changed, reason="; ".join([reason, *notes])), PidMemory(tuple(base.items()), integral, error, snapshot.time)
+
+
+def _base(snapshot: DataflowSnapshot, memory: PidMemory) -> dict[str, int]:
+    """The workers at the start, which is now if the operators aren't those of the start."""
+    dial = _dial(snapshot)
+    known = dict(memory.base)
+    return known if set(known) == set(dial) else {name: snapshot.operator(name).parallelism for name in dial}
 
 
 def _dial(snapshot: DataflowSnapshot) -> tuple[str, ...]:

@@ -86,7 +86,7 @@ def _allocated(snapshot: DataflowSnapshot, stations: tuple[Station, ...], from_o
     settings = snapshot.settings
     most = [largest(snapshot.operator(station.name), settings) for station in stations]
     least = [smallest(snapshot.operator(station.name), settings) for station in stations]
-    workers = [int(min(max(station.fewest, low), high)) for station, low, high in zip(stations, least, most, strict=True)]
+    workers = [min(max(station.fewest, low), high) for station, low, high in zip(stations, least, most, strict=True)]
     if settings.processors is not None and sum(workers) > settings.processors:
         return workers, f"{settings.processors} processors are too few: {sum(workers)} workers keep the queues from growing"
     if any(sojourn(station, count) == inf for station, count in zip(stations, workers, strict=True)):

@@ -32,6 +32,7 @@ import pyarrow as pa
 import evenflow as ef
 from evenflow.balancer.strategies import plan_steps
 from evenflow.engine.batch import Batch
+from evenflow.engine.effects import Consumed, Effect, Finished, Switched
 from evenflow.engine.elements import MAX_TIME, MIN_TIME, Answered, Element, End, Giving, Handed, Marker, Request, Watermark
 from evenflow.engine.exchange import Sent
 from evenflow.engine.handover import Arrived
@@ -40,7 +41,7 @@ from evenflow.engine.keys import key_groups, key_hashes
 from evenflow.engine.operators.aggregate_windows import AggregateWindows
 from evenflow.engine.operators.stateful_map import STATE
 from evenflow.engine.routing import RoutingTable
-from evenflow.engine.task import Consumed, Effect, Finished, Switched, TaskCore
+from evenflow.engine.task import TaskCore
 from evenflow.state.packing import unpack_value
 
 SECOND = 1_000_000

@@ -7,10 +7,10 @@ import pytest
 
 import evenflow as ef
 from evenflow.actors.supervisor import Supervisor
+from evenflow.engine.effects import Switched
 from evenflow.engine.errors import FlowError, JobError
 from evenflow.engine.handover import Arrived
 from evenflow.engine.routing import Move
-from evenflow.engine.task import Switched
 from evenflow.scheduler.load_snapshot import hash_of
 from evenflow.scheduler.messages import Announce, Announced, Switch
 from evenflow.scheduler.migration import MigrationState

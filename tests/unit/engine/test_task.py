@@ -11,10 +11,11 @@ import pytest
 
 import evenflow as ef
 from evenflow.engine.batch import Batch
+from evenflow.engine.effects import Consumed, Finished, Latency, Prepared
 from evenflow.engine.elements import MAX_TIME, Barrier, End, LatencyMark, Watermark
 from evenflow.engine.errors import ProtocolError, RecordError
 from evenflow.engine.exchange import Sent
-from evenflow.engine.task import Consumed, Finished, Latency, Prepared, TaskCore
+from evenflow.engine.task import TaskCore
 
 
 def batch(*values: int, times: list[int] | None = None) -> Batch:

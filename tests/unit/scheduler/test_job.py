@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import evenflow as ef
+from evenflow.engine.effects import Finished, Prepared
 from evenflow.engine.errors import JobError
-from evenflow.engine.task import Finished, Prepared
 from evenflow.scheduler.job import Commit, Ended, JobCore, JobState, Tell
 from evenflow.scheduler.messages import BeginCheckpoint, Shutdown, StopSource
 

@@ -10,11 +10,11 @@ import pytest
 
 import evenflow as ef
 from evenflow.balancer.strategies import plan_steps
+from evenflow.engine.effects import Finished, Prepared, Switched
 from evenflow.engine.errors import FlowError, JobError
 from evenflow.engine.handover import Arrived
 from evenflow.engine.handover_step import HandoverStep
 from evenflow.engine.routing import RoutingTable
-from evenflow.engine.task import Finished, Prepared, Switched
 from evenflow.scheduler.config import LIVE
 from evenflow.scheduler.job import Commit, JobCore, JobState, Tell
 from evenflow.scheduler.messages import Announce, Announced, BeginCheckpoint, Resume, Shutdown, StopSource, Switch

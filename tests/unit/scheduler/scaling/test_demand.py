@@ -48,6 +48,6 @@ def test_what_floating_point_adds_is_no_worker(workers, noise):
     assert whole_workers(workers * (1 + noise)) == workers
 
 
-@pytest.mark.parametrize(("needed", "workers"), [(0.0, 1), (0.3, 1), (7.78, 8), (4.0, 4), (4.001, 5)])
+@pytest.mark.parametrize(("needed", "workers"), [(0.0, 1), (0.3, 1), (7.78, 8), (4.0, 4), (4.001, 5), (float("inf"), 65_535)])
 def test_workers_are_whole_and_at_least_one(needed, workers):
     assert whole_workers(needed) == workers

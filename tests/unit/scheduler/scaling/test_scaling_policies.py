@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from evenflow.engine.errors import FlowError
-from evenflow.scheduler.scaling.figures import OperatorFigures
+from evenflow.scheduler.scaling.figures import InstanceFigures, OperatorFigures
 from evenflow.scheduler.scaling.policies import POLICIES, named
 from evenflow.scheduler.scaling.settings import PolicySettings
 from evenflow.scheduler.scaling.snapshot import DataflowSnapshot, Edge
@@ -57,3 +59,45 @@ def test_no_policy_stumbles_over_operators_of_which_nothing_is_known(name):
     blank = DataflowSnapshot((OperatorFigures("a", 2), OperatorFigures("b", 1)), (Edge("a", "b"),), PolicySettings(latency_target_ms=100))
     decision, _ = policy.decide(blank, policy.start())
     assert not decision.changes
+
+
+RATE = st.none() | st.floats(0, 1e4)
+
+
+@st.composite
+def any_snapshot(draw) -> DataflowSnapshot:
+    """Operators of which anything may be known or not, with any edges that lead forward."""
+    operators = []
+    for index in range(draw(st.integers(1, 4))):
+        parallelism = draw(st.integers(1, 4))
+        one = st.builds(InstanceFigures, RATE, RATE, RATE, RATE, RATE, st.none() | st.floats(0, 1))
+        instances = draw(st.lists(one, min_size=parallelism, max_size=parallelism))
+        others = {
+            "source_rate": draw(RATE),
+            "backlog_growth": draw(st.none() | st.floats(-1e3, 1e3)),
+            "latency_ms": draw(RATE),
+            "key_groups": draw(st.none() | st.integers(1, 8)),
+            "hottest_key_share": draw(st.none() | st.floats(0, 1)),
+            "nodes": tuple(draw(st.sampled_from("abc")) for _ in range(parallelism)) if draw(st.booleans()) else (),
+        }
+        operators.append(OperatorFigures.summed(f"o{index}", instances, **others))
+    pairs = [(a, b) for b in range(len(operators)) for a in range(b)]
+    chosen = draw(st.sets(st.sampled_from(pairs))) if pairs else set()
+    goals = PolicySettings(
+        latency_target_ms=100, violations=1, max_parallelism=20, catch_up_s=draw(st.none() | st.floats(1, 100)), scale_down_delay_s=0.0
+    )
+    return DataflowSnapshot(tuple(operators), tuple(Edge(f"o{a}", f"o{b}") for a, b in sorted(chosen)), goals)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@settings(max_examples=25, deadline=None)
+@given(snapshots=st.lists(any_snapshot(), min_size=1, max_size=2))
+def test_whatever_is_known_the_decision_is_within_bounds_and_changes_what_it_names(name, snapshots):
+    policy, memory = named(name), named(name).start()
+    for look, snapshot in enumerate(snapshots):
+        decision, memory = policy.decide(replace(snapshot, time=10.0 * look), memory)
+        for operator, workers in decision.parallelism.items():
+            figures = snapshot.operator(operator)
+            assert 1 <= workers <= min(20, figures.key_groups or 20)
+            assert workers != figures.parallelism
+        assert set(decision.rebalance) <= set(snapshot.order)

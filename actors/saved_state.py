@@ -1,0 +1,124 @@
+"""A job's checkpoints as they lie on disk: writing and reading manifests, retention, savepoints.
+
+Used by the supervisor, under its lock; only the copying of a savepoint goes on in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass, replace
+
+from ..engine.errors import EvenflowError, FlowError, JobError
+from ..engine.plan import Plan
+from ..scheduler.manifest import Manifest
+from ..scheduler.restore import RestoredTask, restored_tasks, unmatched
+from ..state.files import CorruptStateError
+from ..state.store import CheckpointStore
+
+SAVEPOINT = 0
+"""The number under which a store that is a savepoint keeps what it has."""
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Savepoint:
+    """One that was asked for: `number` of its checkpoint, where it goes, and what has become of it."""
+
+    number: int
+    path: str
+    done: bool = False
+    problem: str | None = None
+
+
+class SavedState:
+    """`url`: where the job's checkpoints go; None for a job that doesn't save its state."""
+
+    def __init__(self, url: str | None, kept: int) -> None:
+        self._store = CheckpointStore(url) if url is not None else None
+        self._kept = kept
+        self._from: tuple[Manifest, str] | None = None
+        self._savepoints: dict[int, Savepoint] = {}
+
+    @property
+    def last(self) -> int:
+        """The number of the newest checkpoint in the folder, perhaps of an earlier run; 0 if there is none."""
+        completed = self._store.completed() if self._store is not None else []
+        return completed[-1] if completed else 0
+
+    def open_savepoint(self, path: str, plan: Plan, *, allow_lost: bool) -> Manifest:
+        """The manifest of a savepoint (or of a checkpoint's folder). Raises FlowError if it can't be read, or state of it fits nowhere."""
+        try:
+            manifest = Manifest.from_bytes(CheckpointStore(path).manifest(SAVEPOINT))
+        except CorruptStateError as error:
+            raise FlowError(f"job `{plan.name}` can't begin from {path}: {error}") from error
+        lost = unmatched(manifest, plan)
+        if lost and not allow_lost:
+            raise FlowError(
+                f"job `{plan.name}`: the savepoint {path} has state of {', '.join(f'`{name}`' for name in lost)}, and the flow has no such "
+                "operator: name it with .named(...), or say allow_lost_state=True"
+            )
+        self._from = manifest, path
+        return manifest
+
+    def restored(self, manifest: Manifest | None, plan: Plan) -> dict[str, RestoredTask]:
+        """What each worker of `plan` restores of `manifest`, which lies here or in the savepoint that the job began from."""
+        if manifest is None:
+            return {}
+        if self._from is not None and self._from[0] is manifest:
+            return restored_tasks(manifest, plan, self._from[1], SAVEPOINT)
+        return restored_tasks(manifest, plan, self._store.url if self._store is not None else "", manifest.checkpoint)
+
+    def complete(self, manifest: Manifest) -> str | None:
+        """Write the manifest, then remove what is no longer kept; why it can't be written, or None."""
+        if self._store is None:
+            return "the job has no folder for checkpoints"
+        try:
+            self._store.complete(manifest.checkpoint, manifest.to_bytes())
+        except Exception as error:  # noqa: BLE001 -- a file system's library may raise anything
+            self._store.withdraw(manifest.checkpoint)
+            return f"{type(error).__name__}: {error}"
+        copying = [savepoint.number for savepoint in self._savepoints.values() if not savepoint.done]
+        self._store.keep([*self._store.completed()[-self._kept :], *copying], manifest.checkpoint)
+        for savepoint in self._savepoints.values():
+            if savepoint.number == manifest.checkpoint and not savepoint.done:
+                threading.Thread(target=self._copy, args=(savepoint, manifest), daemon=True).start()
+        return None
+
+    def newest(self, below: int | None = None) -> Manifest | None:
+        """The newest complete checkpoint (numbered below `below`) whose manifest can be read."""
+        for number in reversed(self._store.completed() if self._store is not None else []):
+            if below is None or number < below:
+                try:
+                    return Manifest.from_bytes(self._store.manifest(number)) if self._store is not None else None
+                except CorruptStateError as error:
+                    _LOG.warning("checkpoint %d is left out: %s", number, error)
+        return None
+
+    def ask_savepoint(self, number: int, path: str) -> None:
+        """Copy checkpoint `number` to `path` once it is complete. Raises FlowError without a checkpoint folder, JobError for a taken path."""
+        if self._store is None:
+            raise FlowError("a savepoint needs JobConfig(checkpoint_dir=...), through which it is taken")
+        if CheckpointStore(path).occupied:
+            raise JobError(f"{path} is not empty: give the savepoint a folder of its own")
+        self._savepoints[number] = Savepoint(number, path)
+
+    def savepoint(self, number: int) -> Savepoint:
+        """What has become of one that was asked for."""
+        return replace(self._savepoints[number])
+
+    def failed(self, number: int, problem: str) -> None:
+        """Checkpoint `number` has failed, and a savepoint that it was to become with it."""
+        if number in self._savepoints:
+            self._savepoints[number].done, self._savepoints[number].problem = True, problem
+
+    def _copy(self, savepoint: Savepoint, manifest: Manifest) -> None:
+        assert self._store is not None
+        try:
+            target = CheckpointStore(savepoint.path)
+            self._store.copy(manifest.checkpoint, manifest.files, target, SAVEPOINT)
+            target.complete(SAVEPOINT, manifest.with_files_beside().to_bytes())
+        except (OSError, CorruptStateError, EvenflowError) as error:
+            savepoint.problem = f"{type(error).__name__}: {error}"
+        savepoint.done = True

@@ -1,0 +1,111 @@
+"""Writes a worker's part of a checkpoint in a thread of its own, so that no batch waits for a disk.
+
+Chunks come from the worker's thread while the stream goes on; once the last has been written, the report that the task is prepared, with
+the files, is there to be taken. A failure to write is a report too: the job decides what it means.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from contextlib import ExitStack
+from dataclasses import replace
+
+from ..engine.batch import Batch
+from ..engine.effects import Prepared
+from ..engine.errors import JobError
+from ..scheduler.messages import CheckpointFailed
+from ..state.files import StateFileWriter
+from ..state.store import CheckpointStore
+
+MOST_WAITING = 8
+"""Chunks that may wait to be written before the task makes no more."""
+
+FLUSH_TIMEOUT = 300.0
+
+
+class StateWriter:
+    """`name`: what files are called after. All methods but the thread's own are for the worker's thread."""
+
+    def __init__(self, store: CheckpointStore, name: str) -> None:
+        self._store, self._name = store, name
+        self._queue: queue.Queue[tuple[int, Batch] | Prepared | None] = queue.Queue()
+        self._done: queue.Queue[Prepared | CheckpointFailed] = queue.Queue()
+        self._waiting = 0
+        self._thread = threading.Thread(target=self._run, name=f"{name}/checkpoint", daemon=True)
+        self._thread.start()
+
+    @property
+    def busy(self) -> bool:
+        """Whether enough waits to be written."""
+        return self._queue.qsize() >= MOST_WAITING
+
+    def write(self, checkpoint: int, chunk: Batch) -> None:
+        """Append a chunk to the file of `checkpoint`."""
+        self._queue.put((checkpoint, chunk))
+
+    def finish(self, prepared: Prepared) -> None:
+        """The chunks before it were all; `take` gives it back with its files, or as a failure."""
+        self._waiting += 1
+        self._queue.put(prepared)
+
+    def take(self) -> list[Prepared | CheckpointFailed]:
+        """What has been written whole, or failed, since the last call."""
+        found = []
+        while self._waiting and not self._done.empty():
+            found.append(self._done.get())
+            self._waiting -= 1
+        return found
+
+    def flush(self) -> list[Prepared | CheckpointFailed]:
+        """As `take`, but waits for what is under way. Raises JobError if that takes too long."""
+        found = []
+        while self._waiting:
+            try:
+                found.append(self._done.get(timeout=FLUSH_TIMEOUT))
+            except queue.Empty as error:
+                raise JobError(f"worker {self._name}: its part of a checkpoint was not written within {FLUSH_TIMEOUT:g} s") from error
+            self._waiting -= 1
+        return found
+
+    def close(self) -> None:
+        """End the thread once it is done with the file at hand; what is not finished is left behind and doesn't count."""
+        while not self._queue.empty():
+            self._queue.get()
+        self._queue.put(None)
+        self._thread.join(FLUSH_TIMEOUT)
+
+    def _run(self) -> None:
+        while (item := self._queue.get()) is not None:
+            if isinstance(item, Prepared):
+                self._done.put(item)  # no state, no file
+                continue
+            try:
+                prepared = self._write_file(*item)
+            except Exception as error:  # noqa: BLE001 -- a file system's library may raise anything, and the job must hear of it
+                failed = self._skip()
+                if failed is not None:
+                    self._done.put(CheckpointFailed(failed.checkpoint, f"{type(error).__name__}: {error}", failed.committables))
+                prepared = None
+            if prepared is not None:
+                self._done.put(prepared)
+
+    def _write_file(self, checkpoint: int, chunk: Batch) -> Prepared | None:
+        """Write chunks until the report comes that they were all; None when the writer is closed before."""
+        with ExitStack() as stack:
+            file: StateFileWriter = stack.enter_context(self._store.writing(checkpoint, self._name))
+            file.write(chunk.rows)
+            while isinstance(item := self._queue.get(), tuple):
+                file.write(item[1].rows)
+        if item is None:
+            self._queue.put(None)
+            return None
+        return replace(item, files=(file.finish(),))
+
+    def _skip(self) -> Prepared | None:
+        """Pass over the other chunks of a file that can't be written."""
+        while isinstance(item := self._queue.get(), tuple):
+            pass
+        if item is None:
+            self._queue.put(None)
+        return item

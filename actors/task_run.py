@@ -1,0 +1,194 @@
+"""A worker's life in one attempt of its job: one task, its sockets, and the thread that runs them.
+
+Calls from other threads only fill an inbox; one thread of its own does all the rest, so that neither the task nor a socket is ever used by
+two.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from time import monotonic
+
+import pyarrow as pa
+
+from ..engine.duration import seconds
+from ..engine.elements import Element
+from ..engine.plan import ChannelSpec
+from ..engine.task_spec import TaskSpec
+from ..scheduler.config import JobConfig
+from ..scheduler.messages import Command, InOrder, Report, Shutdown
+from ..scheduler.restore import RestoredTask
+from .address import Address
+from .credit import ChannelLimits
+from .runner import Runner
+from .security import Security
+from .transport import Transport
+
+TURN = 64
+"""Elements that a worker takes at most before it looks at its sockets and commands again..."""
+
+TURN_SECONDS = 0.005
+"""...and the time after which it takes no more, so that commands and other workers' requests don't wait behind a backlog of records."""
+
+LONGEST_SLEEP = 0.1
+
+
+class TaskRun:
+    """`report(number, report)` tells the coordinator. Made, then `connect`, then `start`, each once."""
+
+    def __init__(
+        self,
+        job: str,
+        attempt: int,
+        spec: TaskSpec,
+        config: JobConfig,
+        restored: RestoredTask | None,
+        security: Security,
+        report: Callable[[int, int, Report], None],
+        host: str,
+    ) -> None:
+        pa.array([0]).dictionary_encode()  # the first of its kind in a process takes Arrow a quarter of a second where pandas is installed
+        self._job, self.attempt, self.spec, self._config, self._restored = job, attempt, spec, config, restored
+        self._send_report = report
+        self._inbox: deque[Command] = deque()
+        self._order = InOrder[Command]()
+        self._lock = threading.Lock()
+        self._ended = False
+        self._pending: deque[tuple[int, Element]] = deque()
+        self._reported = 0
+        self._rest = 0.0
+        self._state_channels = frozenset(peer.incoming for peer in spec.peers)
+        limits = ChannelLimits(config.credit_batches, config.credit_bytes)
+        self._transport = Transport(f"{job}/{spec.name}", attempt, security, limits, host=host)
+        self._thread: threading.Thread | None = None
+
+    @property
+    def address(self) -> Address:
+        """Where its peers connect to."""
+        return self._transport.address
+
+    def connect(self, addresses: Mapping[str, Address], channels: tuple[ChannelSpec, ...]) -> None:
+        """Open the channels: `channels` are those that begin or end here."""
+        for channel in channels:
+            if channel.receiver == self.spec.name:
+                self._transport.accept(channel.id, f"{self._job}/{channel.sender}")
+            if channel.sender == self.spec.name:
+                self._transport.connect(channel.id, addresses[channel.receiver])
+
+    def start(self, over: Callable[[], None]) -> None:
+        """Begin to work; `over` is called when the run has ended by itself: after a shutdown, or because its thread could not go on."""
+        config = self._config
+        self._runner = Runner(
+            self.spec,
+            self._transport.send,
+            self._report,
+            self._transport.consumed,
+            source_rows=config.source_rows,
+            metrics_window=seconds(config.metrics_window),
+            latency_interval=seconds(config.latency_interval),
+            store_url=config.checkpoint_url(self._job),
+            restored=self._restored,
+        )
+        self._thread = threading.Thread(target=self._run, args=(over,), name=f"{self._job}/{self.spec.name}", daemon=True)
+        self._thread.start()
+
+    def end(self, patience: float) -> bool:
+        """Leave everything as it is and end; whether the thread did within `patience` seconds."""
+        self._ended = True
+        if self._thread is None:
+            self._transport.close(linger=0)
+            return True
+        self._transport.wake()
+        self._thread.join(patience)
+        return not self._thread.is_alive()
+
+    def command(self, number: int, command: Command) -> None:
+        """Command `number` from the coordinator; they may arrive in any order."""
+        with self._lock:
+            self._inbox.extend(self._order.put(number, command))
+        self._transport.wake()
+
+    def _report(self, report: Report) -> None:
+        number, self._reported = self._reported, self._reported + 1
+        self._send_report(self.attempt, number, report)
+
+    def _run(self, over: Callable[[], None]) -> None:
+        runner = self._runner
+        runner.open()
+        # The tables of keyed state exist now, still empty: kept out of the garbage collector's rounds, they don't stop the stream for a
+        # visit of a million keys that hold nothing to collect.
+        gc.freeze()
+        try:
+            while self._obey():
+                try:
+                    self._turn()
+                    if runner.meter.due():
+                        self._measure()
+                except Exception as error:  # noqa: BLE001 -- whatever it is must reach the user
+                    runner.fail(error)
+            self._measure()
+        finally:
+            runner.close()
+            self._transport.close(linger=0)  # a job that ends well has had every element by now
+            if not self._ended:
+                over()
+
+    def _obey(self) -> bool:
+        """Carry out the commands that have come; False after a shutdown or `end`."""
+        while self._inbox and not self._ended:
+            command = self._inbox.popleft()
+            if isinstance(command, Shutdown):
+                return False
+            self._runner.command(command)
+        return not self._ended
+
+    def _turn(self) -> None:
+        """Look at the sockets, process what has come, poll the source, and let the buffers go if there is nothing to do."""
+        runner, transport, pending = self._runner, self._transport, self._pending
+        self._receive()
+        taken, until = 0, monotonic() + TURN_SECONDS
+        while pending and taken < TURN and not self._stalled and not runner.over and monotonic() < until:
+            runner.receive(*pending.popleft())
+            taken += 1
+        taken += runner.give() + runner.save()
+        polled = runner.is_source and not self._stalled and runner.poll()
+        self._rest = 0.0
+        if taken or polled:
+            runner.flush_if_due()
+        elif not transport.blocked:
+            runner.idle()
+            self._rest = runner.sleep_for()
+
+    @property
+    def _stalled(self) -> bool:
+        """Whether nothing may be processed now: for want of credit, or because a reconfiguration paused this task."""
+        return self._transport.blocked or self._runner.task.paused
+
+    def _receive(self) -> None:
+        """Take what has come; if there was nothing to do, wait for it, and note what the wait was for."""
+        transport, meter = self._transport, self._runner.meter
+        if self._stalled:
+            begun = monotonic()
+            self._sort(transport.poll(LONGEST_SLEEP))
+            meter.wait_credit += monotonic() - begun
+        elif self._rest > 0.0:
+            begun = monotonic()
+            self._sort(transport.poll(min(self._rest, LONGEST_SLEEP)))
+            meter.wait_input += monotonic() - begun
+        else:
+            self._sort(transport.poll(0.0))
+
+    def _sort(self, received: list[tuple[int, Element]]) -> None:
+        """Records wait for their turn. State does not: two workers that wait for each other's credit must still take each other's state."""
+        for channel, element in received:
+            if channel in self._state_channels:
+                self._runner.receive(channel, element)
+            else:
+                self._pending.append((channel, element))
+
+    def _measure(self) -> None:
+        meter, transport = self._runner.meter, self._transport
+        self._report(meter.take(len(self._pending), transport.refused))

@@ -1,0 +1,48 @@
+"""Accidents for simulated jobs: workers and the coordinator are lost at any moment, several at once, also while the job recovers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..scheduler.job import JobState
+from .actions import COORDINATOR, Action, Choice, World
+
+
+def with_crashes(actions: Sequence[Action], most: int = 4) -> tuple[Action, ...]:
+    """`actions`, and at most `most` crashes. The job must save its state: `JobConfig(checkpoint_dir=...)`.
+
+    `check(make_flow, seeds, actions=with_crashes(ACTIONS), config=...)`
+    """
+
+    def crash(world: World) -> Iterator[Choice]:
+        if world.accidents < most and not world.coordinator.core.state.final and world.random.random() < 0.2:
+            for name, worker in world.workers.items():
+                if not worker.dead:
+                    yield Choice(name, "crash", _crash, (world, name))
+            if world.coordinator.core.state is not JobState.STARTING:
+                yield Choice(COORDINATOR, "crash", _lose_coordinator, (world,))
+
+    return *actions, crash, notice
+
+
+def notice(world: World) -> Iterator[Choice]:
+    """The coordinator learns that a worker is gone."""
+    if world.coordinator.wanted is None and not world.coordinator.writing and not world.coordinator.core.state.final:
+        for name, worker in world.workers.items():
+            if worker.dead:
+                yield Choice(COORDINATOR, "notice", _notice, (world, name))
+
+
+def _crash(world: World, name: str) -> None:
+    world.accidents += 1
+    world.workers[name].die()
+
+
+def _lose_coordinator(world: World) -> None:
+    world.accidents += 1
+    world.coordinator.lose(world.now)
+
+
+def _notice(world: World, name: str) -> None:
+    coordinator = world.coordinator
+    coordinator.carry_out(coordinator.core.lost(name, "it was killed", world.now))

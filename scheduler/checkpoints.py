@@ -1,0 +1,187 @@
+"""The checkpoints of a job: the one under way, who has prepared it, and what has become of those before it, without I/O.
+
+Invariant: a checkpoint is complete when every worker has prepared it or had finished before its barrier; a worker's last word before that
+counts, and what it says later belongs to the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from ..engine.effects import Finished, Prepared
+from ..engine.plan import Plan
+from ..engine.routing import RoutingTable
+from .manifest import Manifest, TaskEntry
+
+HISTORY = 100
+"""Checkpoints that are remembered."""
+
+
+class CheckpointState(StrEnum):
+    """Where a checkpoint is; the last two are final."""
+
+    PENDING = "pending"
+    SAVING = "saving"
+    COMPLETE = "complete"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointReport:
+    """What `job.checkpoints()` shows: `seconds` from its begin to its manifest, `state_bytes` and `keys` in its files."""
+
+    number: int
+    state: CheckpointState
+    seconds: float | None
+    state_bytes: int
+    keys: int
+    problem: str | None = None
+
+
+@dataclass(slots=True)
+class PendingCheckpoint:
+    """A checkpoint that is under way. `problem`: why it can't be completed; it still has to pass every worker before the next.
+
+    `saving`: its manifest is being written. `last`: every worker has finished, there is none after it.
+    """
+
+    number: int
+    begun: float
+    prepared: dict[str, TaskEntry] = field(default_factory=dict)
+    problem: str | None = None
+    saving: bool = False
+    last: bool = False
+
+
+class Checkpoints:
+    """What `JobCore` knows of checkpoints. Numbers only ever rise, over all attempts."""
+
+    def __init__(self) -> None:
+        self.pending: PendingCheckpoint | None = None
+        self.last = 0
+        self.completed = 0
+        self.failures = 0
+        """Failed ones since the last that was complete."""
+        self.newest: Manifest | None = None
+        self.history: list[CheckpointReport] = []
+        self._finished: dict[str, TaskEntry] = {}
+        self._committables: dict[str, list[Any]] = {}
+        self._later: dict[str, list[Any]] = {}
+
+    @property
+    def finished(self) -> frozenset[str]:
+        """Workers that have sent their last element in this attempt."""
+        return frozenset(self._finished)
+
+    def begin(self, now: float) -> int:
+        """A new one; its number."""
+        self.last += 1
+        self.pending = PendingCheckpoint(self.last, now)
+        return self.last
+
+    def begin_last(self, now: float) -> None:
+        """The one behind the last element of every worker."""
+        self.begin(now)
+        assert self.pending is not None
+        self.pending.last = True
+        _collect(self._committables, self._later)
+        self._later = {}
+
+    def prepared(self, worker: str, report: Prepared) -> None:
+        """A worker has prepared the pending checkpoint."""
+        _collect(self._committables, report.committables)
+        if self.pending is not None and report.checkpoint == self.pending.number:
+            self.pending.prepared[worker] = TaskEntry(report.position, report.watermark, report.files)
+
+    def failed(self, worker: str, checkpoint: int, problem: str, committables: Mapping[str, list[Any]]) -> None:
+        """A worker could not save its state; what its sinks prepared goes with the next checkpoint."""
+        _collect(self._committables, committables)
+        if self.pending is not None and checkpoint == self.pending.number:
+            self.pending.prepared[worker] = TaskEntry()
+            self.pending.problem = self.pending.problem or f"{worker}: {problem}"
+
+    def finish(self, worker: str, report: Finished) -> None:
+        """A worker has sent its last element."""
+        passed = self.pending is not None and worker in self.pending.prepared
+        _collect(self._later if passed else self._committables, report.committables)
+        self._finished[worker] = TaskEntry(report.position, finished=True)
+
+    def passed(self, workers: Iterable[str]) -> bool:
+        """Whether the pending one has passed all of them."""
+        pending = self.pending
+        return pending is not None and not pending.saving and all(w in pending.prepared or w in self._finished for w in workers)
+
+    def manifest(self, plan: Plan, attempt: int, created: float, tables: Mapping[str, RoutingTable]) -> Manifest:
+        """Of the pending checkpoint, which has passed all workers; it is now to be saved."""
+        assert self.pending is not None
+        self.pending.saving = True
+        entries = {**self._finished, **self.pending.prepared}
+        return Manifest(
+            plan.name,
+            self.pending.number,
+            attempt,
+            created,
+            plan.key_groups,
+            {stage.name: tuple(chained.name for chained in stage.chain) for stage in plan.stages},
+            {stage.name: tuple(entries[f"{stage.name}-{i}"] for i in range(stage.parallelism)) for stage in plan.stages},
+            dict(tables),
+            {name: list(items) for name, items in self._committables.items()},
+        )
+
+    def end(self, now: float, manifest: Manifest | None) -> dict[str, list[Any]]:
+        """The pending one is complete, with a manifest if the job saves its state; what is to be committed with it."""
+        pending = self._close(now, CheckpointState.COMPLETE, manifest)
+        self.completed += 1
+        self.failures = 0
+        self.newest = manifest if manifest is not None else self.newest
+        assert pending is not None
+        return self.take()
+
+    def give_up(self, now: float, problem: str) -> None:
+        """The pending one has failed; what the sinks prepared goes with the next."""
+        self._close(now, CheckpointState.FAILED, None, problem)
+        self.failures += 1
+        _collect(self._committables, self._later)
+        self._later = {}
+
+    def take(self) -> dict[str, list[Any]]:
+        """What is to be committed now; what workers wrote behind the barrier, before they finished, is for the next."""
+        committables, self._committables, self._later = self._committables, self._later, {}
+        return committables
+
+    def take_all(self) -> dict[str, list[Any]]:
+        """What is to be committed when all workers have finished."""
+        _collect(self._committables, self._later)
+        self._later = {}
+        return self.take()
+
+    def reset(self, now: float) -> None:
+        """A new attempt: whatever was under way, and what was prepared and not committed, is void."""
+        if self.pending is not None:
+            self._close(now, CheckpointState.FAILED, None, "the job went back to its last checkpoint")
+        self._finished, self._committables, self._later = {}, {}, {}
+
+    def _close(self, now: float, state: CheckpointState, manifest: Manifest | None, problem: str | None = None) -> PendingCheckpoint | None:
+        pending, self.pending = self.pending, None
+        if pending is not None:
+            files = manifest.files if manifest is not None else []
+            size, keys = sum(file.size for file in files), sum(file.keys for file in files)
+            self.history.append(CheckpointReport(pending.number, state, now - pending.begun, size, keys, problem))
+            del self.history[:-HISTORY]
+        return pending
+
+    def reports(self, now: float) -> list[CheckpointReport]:
+        """Oldest first, the pending one last."""
+        if self.pending is None:
+            return list(self.history)
+        state = CheckpointState.SAVING if self.pending.saving else CheckpointState.PENDING
+        pending = CheckpointReport(self.pending.number, state, now - self.pending.begun, 0, 0, self.pending.problem)
+        return [*self.history, replace(pending, seconds=None)]
+
+
+def _collect(into: dict[str, list[Any]], committables: Mapping[str, list[Any]]) -> None:
+    for sink, items in committables.items():
+        into.setdefault(sink, []).extend(items)

@@ -1,0 +1,122 @@
+"""A manifest: everything that a complete checkpoint is made of, as it is written beside the state files.
+
+Format 1: a magic line, the XXH3 checksum of the rest (16 bytes), and a msgpack map. It is refused whole if one bit is wrong.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgpack
+import numpy as np
+import xxhash
+
+from ..engine.routing import RoutingTable
+from ..state.files import CorruptStateError, StateFile
+
+MAGIC = b"evenflow manifest 1\n"
+_DIGEST = 16
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEntry:
+    """One worker's part: where its source was, its event time (microseconds), the files that hold its keyed state.
+
+    `finished`: it had sent its last element before the barrier, so it has no state any more.
+    """
+
+    position: Any = None
+    watermark: int = 0
+    files: tuple[StateFile, ...] = ()
+    finished: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """`tasks` by stage, in the order of their indexes; `operators`: the names of a stage's chain; `tables` by stage with keyed state.
+
+    `created`: seconds since the epoch. `committables`: what the sinks must commit once the checkpoint is complete. `undelivered`:
+    payloads of earlier commits that the driver may not have yet.
+    """
+
+    job: str
+    checkpoint: int
+    attempt: int
+    created: float
+    key_groups: int
+    operators: Mapping[str, tuple[str, ...]]
+    tasks: Mapping[str, tuple[TaskEntry, ...]]
+    tables: Mapping[str, RoutingTable]
+    committables: Mapping[str, list[Any]]
+    undelivered: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def files(self) -> list[StateFile]:
+        """All state files."""
+        return [file for entries in self.tasks.values() for entry in entries for file in entry.files]
+
+    def with_files_beside(self) -> Manifest:
+        """The same for a folder that holds copies of all files."""
+        tasks = {
+            stage: tuple(replace(e, files=tuple(replace(f, path=posixpath.basename(f.path)) for f in e.files)) for e in entries)
+            for stage, entries in self.tasks.items()
+        }
+        return replace(self, tasks=tasks)
+
+    def to_bytes(self) -> bytes:
+        """As it is written."""
+        body: bytes = msgpack.packb(
+            {
+                "job": self.job,
+                "checkpoint": self.checkpoint,
+                "attempt": self.attempt,
+                "created": self.created,
+                "key_groups": self.key_groups,
+                "operators": {stage: list(names) for stage, names in self.operators.items()},
+                "tasks": {stage: [_packed_entry(entry) for entry in entries] for stage, entries in self.tasks.items()},
+                "tables": {s: {"groups": t.groups.astype("<u2").tobytes(), "keys": list(t.keys.items())} for s, t in self.tables.items()},
+                "committables": dict(self.committables),
+                "undelivered": list(self.undelivered),
+            }
+        )
+        return MAGIC + xxhash.xxh3_128(body).digest() + body
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Manifest:
+        """What `to_bytes` wrote. Raises CorruptStateError for anything else."""
+        if not data.startswith(MAGIC):
+            raise CorruptStateError("the manifest is not one of this version of evenflow, or it was cut short")
+        digest, body = data[len(MAGIC) : len(MAGIC) + _DIGEST], data[len(MAGIC) + _DIGEST :]
+        if xxhash.xxh3_128(body).digest() != digest:
+            raise CorruptStateError("the manifest is not what was written: its checksum is wrong")
+        try:
+            fields = msgpack.unpackb(body, strict_map_key=False)
+            return cls(
+                fields["job"],
+                fields["checkpoint"],
+                fields["attempt"],
+                fields["created"],
+                fields["key_groups"],
+                {stage: tuple(names) for stage, names in fields["operators"].items()},
+                {stage: tuple(map(_entry, entries)) for stage, entries in fields["tasks"].items()},
+                {
+                    s: RoutingTable(np.frombuffer(t["groups"], "<u2").astype(np.uint16), dict(t["keys"]))
+                    for s, t in fields["tables"].items()
+                },
+                fields["committables"],
+                tuple((name, payload) for name, payload in fields["undelivered"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise CorruptStateError(f"the manifest lacks something: {error!r}") from error
+
+
+def _packed_entry(entry: TaskEntry) -> dict[str, Any]:
+    files = [[file.path, file.size, file.checksum, file.keys] for file in entry.files]
+    return {"position": entry.position, "watermark": entry.watermark, "files": files, "finished": entry.finished}
+
+
+def _entry(fields: dict[str, Any]) -> TaskEntry:
+    return TaskEntry(fields["position"], fields["watermark"], tuple(StateFile(*file) for file in fields["files"]), fields["finished"])

@@ -1,0 +1,99 @@
+"""From a manifest to what each task of a plan must restore: which files it reads, and where its source goes on.
+
+Operators are matched by the names of their stages. Keyed state finds its worker by the plan's routing table, so the number of workers,
+the table and the number of key groups may differ from those that the checkpoint was taken with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..engine.elements import MIN_TIME
+from ..engine.errors import FlowError
+from ..engine.operators.read import Read
+from ..engine.plan import Plan, Stage
+from ..engine.routing import RoutingTable
+from ..state.files import StateFile
+from .manifest import Manifest, TaskEntry
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredTask:
+    """What one task goes on from: `files` of checkpoint `checkpoint` in the store at `url`; those keys count that `table` gives it.
+
+    `watermark` in microseconds; `position` None: the source begins anew.
+    """
+
+    url: str
+    checkpoint: int
+    watermark: int = MIN_TIME
+    position: Any = None
+    files: tuple[StateFile, ...] = ()
+    table: RoutingTable | None = None
+
+
+def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: int) -> dict[str, RestoredTask]:
+    """By worker. Raises FlowError for a source that can't run with another number of workers than it had."""
+    tables = plan.tables
+    tasks: dict[str, RestoredTask] = {}
+    for stage in plan.stages:
+        entries = manifest.tasks.get(stage.name)
+        if entries is None:
+            continue
+        positions = _positions(stage, entries)
+        watermark = min(entry.watermark for entry in entries)
+        for index in range(stage.parallelism):
+            table = tables.get(stage.name)
+            files = _files(index, entries, manifest.tables.get(stage.name), table)
+            tasks[f"{stage.name}-{index}"] = RestoredTask(url, checkpoint, watermark, positions[index], files, table)
+    return tasks
+
+
+def fitting_tables(manifest: Manifest, plan: Plan) -> dict[str, RoutingTable]:
+    """The manifest's routing tables of those stages that still have as many workers and key groups."""
+    stages = {stage.name: stage.parallelism for stage in plan.stages}
+    return {
+        name: table
+        for name, table in manifest.tables.items()
+        if len(manifest.tasks[name]) == stages.get(name) and len(table) == plan.key_groups
+    }
+
+
+def unmatched(manifest: Manifest, plan: Plan) -> list[str]:
+    """Operators of the manifest that have state or a position, and that the plan has no stage for."""
+    names = {stage.name for stage in plan.stages}
+    return sorted(
+        stage
+        for stage, entries in manifest.tasks.items()
+        if stage not in names and any(entry.files or entry.position is not None for entry in entries)
+    )
+
+
+def _positions(stage: Stage, entries: tuple[TaskEntry, ...]) -> list[Any]:
+    positions = [entry.position for entry in entries]
+    head = stage.chain[0].operator
+    if len(positions) == stage.parallelism or not isinstance(head, Read):
+        return positions if len(positions) == stage.parallelism else [None] * stage.parallelism
+    if any(position is None for position in positions):
+        raise FlowError(f"source `{stage.name}`: a worker of it has no position in the checkpoint")
+    return head.source.share_out(positions, stage.parallelism)
+
+
+def _files(index: int, entries: tuple[TaskEntry, ...], before: RoutingTable | None, now: RoutingTable | None) -> tuple[StateFile, ...]:
+    """The files that may hold keys of worker `index`: those of workers that had a key group of it, or keys with routes of their own."""
+    if now is None:
+        return ()
+    if before is None or len(before) != len(now):
+        return tuple(file for entry in entries for file in entry.files)
+    owners = {int(worker) for worker in np.unique(before.groups[now.groups == index])}
+    owners |= {index} if before == now else {*before.keys.values(), *_homes(before, now)}
+    return tuple(file for worker in sorted(owners) if worker < len(entries) for file in entries[worker].files)
+
+
+def _homes(before: RoutingTable, now: RoutingTable) -> set[int]:
+    """Who had the keys that have a route of their own now."""
+    hashes = np.array(list(now.keys), np.uint64)
+    return {int(worker) for worker in before.owners(hashes)} if len(hashes) else set()

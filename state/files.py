@@ -1,0 +1,100 @@
+"""State files: chunks of keyed state, one after another, in a file that is written once and checked before anything is read from it.
+
+A file is a magic line, then each chunk as its length (4 bytes, little endian) and an Arrow IPC stream of one batch. Its entry holds the
+size and the XXH3 checksum of all of it, so that a file that was cut short or has a flipped bit is never taken for state.
+
+>>> import io
+>>> import pyarrow as pa
+>>> file = io.BytesIO()
+>>> writer = StateFileWriter(file, "count-0.state")
+>>> writer.write(pa.record_batch({"key": [1, 2]}))
+>>> entry = writer.finish()
+>>> [chunk.to_pydict() for chunk in read_chunks(io.BytesIO(file.getvalue()), entry)]
+[{'key': [1, 2]}]
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import pyarrow as pa
+import xxhash
+
+MAGIC = b"evenflow state 1\n"
+_LENGTH = struct.Struct("<I")
+_PIECE = 1 << 20
+
+
+class CorruptStateError(Exception):
+    """A state file or a manifest is not what was written: cut short, altered, or of another format."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """A file's entry: `path` relative to the folder of the manifest that lists it, `size` in bytes, `keys` in it."""
+
+    path: str
+    size: int
+    checksum: str
+    keys: int
+
+
+class StateFileWriter:
+    """Appends chunks to an open file, which stays the caller's to close."""
+
+    def __init__(self, file: BinaryIO, path: str) -> None:
+        self._file, self._path = file, path
+        self._hash = xxhash.xxh3_128()
+        self._size = self._keys = 0
+        self._put(MAGIC)
+
+    def write(self, chunk: pa.RecordBatch) -> None:
+        """Append a chunk. Raises OSError where it can't be written."""
+        buffer = pa.BufferOutputStream()
+        with pa.ipc.new_stream(buffer, chunk.schema) as stream:
+            stream.write_batch(chunk)
+        data = buffer.getvalue()
+        self._put(_LENGTH.pack(data.size))
+        self._put(memoryview(data))
+        self._keys += chunk.num_rows
+
+    def finish(self) -> StateFile:
+        """The entry of what was written."""
+        return StateFile(self._path, self._size, self._hash.hexdigest(), self._keys)
+
+    def _put(self, data: bytes | memoryview) -> None:
+        self._file.write(data)
+        self._hash.update(data)
+        self._size += len(data)
+
+
+def read_chunks(file: BinaryIO, entry: StateFile) -> Iterator[pa.RecordBatch]:
+    """The chunks of a file that can be read from its start again. Raises CorruptStateError before the first one if anything is wrong."""
+    check_file(file, entry)
+    file.seek(len(MAGIC))
+    while length := file.read(_LENGTH.size):
+        data = file.read(_LENGTH.unpack(length)[0])
+        try:
+            yield from pa.ipc.open_stream(data)
+        except pa.ArrowException as error:
+            raise CorruptStateError(f"{entry.path} holds a chunk that can't be read: {error}") from error
+
+
+def check_file(file: BinaryIO, entry: StateFile) -> None:
+    """Read the file through. Raises CorruptStateError unless it is what `entry` says, byte for byte."""
+    checksum, size = xxhash.xxh3_128(), 0
+    magic = file.read(len(MAGIC))
+    piece = magic
+    while piece:
+        checksum.update(piece)
+        size += len(piece)
+        piece = file.read(_PIECE)
+    if size != entry.size:
+        raise CorruptStateError(f"{entry.path} has {size:,} bytes, and {entry.size:,} were written")
+    if checksum.hexdigest() != entry.checksum:
+        raise CorruptStateError(f"{entry.path} has the checksum {checksum.hexdigest()}, and {entry.checksum} was written")
+    if magic != MAGIC:
+        raise CorruptStateError(f"{entry.path} is not a state file of this version of evenflow")
