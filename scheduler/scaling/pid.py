@@ -94,7 +94,7 @@ def _error(latency: float, settings: PolicySettings) -> float:
     if settings.pid_band * target <= latency <= target:
         return 0.0
     nearest = target if latency > target else settings.pid_band * target
-    return min(max(log(latency / nearest), -MOST_ERROR), MOST_ERROR)
+    return min(max(log(latency) - log(nearest), -MOST_ERROR), MOST_ERROR)
 
 
 def _factor(error: float, integral: float, slope: float, settings: PolicySettings) -> float:
