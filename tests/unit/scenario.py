@@ -76,7 +76,7 @@ class Scenario:
         self.ids = {name: id_ for id_, name in self.names.items()}
         self.waiting: dict[int, deque[Element]] = {channel.id: deque() for channel in plan.channels}
         self.tasks = {task.name: TaskCore(task) for task in plan.tasks}
-        self.table = plan.table_of(plan.stage_of("count"))
+        self.table = plan.tables["count"]
         for task in self.tasks.values():
             task.open()
         yield ", ".join(self.tasks)

@@ -25,14 +25,17 @@ class Job:
         rows = flow.read(ef.from_items([1])).map(lambda row: row).named("double")
         rows.key_by("item").aggregate(n=ef.count()).named("count").write(ef.to_list([], name="out"))
         settings = ef.JobConfig(parallelism=2, key_groups=4, **config)
-        self.told = []
+        self.told, self.wanted = [], []
         self.plan = flow.plan(config=settings)
-        self.supervisor = Supervisor(self.plan, settings, lambda worker, command: self.told.append((worker, command)))
+        self.supervisor = Supervisor(self.plan, settings, self.tell, self.wanted.append)
 
     def start(self):
         for task in self.plan.tasks:
-            self.supervisor.ready(task.name)
+            self.supervisor.ready(task.name, 0)
         return self
+
+    def tell(self, worker, command):
+        self.told.append((worker, command))
 
     def load(self, worker, loads):
         groups = np.array(sorted(loads), np.int32)
@@ -122,9 +125,9 @@ def test_strategy_is_the_jobs_unless_the_call_names_one():
         pytest.param(
             lambda s: s.migrate("count", [0], [], 1, "smooth"), "'smooth' is not a migration strategy: use one of", id="unknown strategy"
         ),
-        pytest.param(lambda s: s.migrate("count", [0], [], 1, "restart"), "the strategy restart needs savepoints", id="restart"),
+        pytest.param(lambda s: s.migrate("count", [0], [], 1, "restart"), "the strategy restart goes through a savepoint", id="restart"),
         pytest.param(
-            lambda s: s.rebalance("count", "hotspot", "restart"), "the strategy restart needs savepoints", id="restart to balance"
+            lambda s: s.rebalance("count", "hotspot", "restart"), "the strategy restart goes through a savepoint", id="restart to balance"
         ),
         pytest.param(lambda s: s.rebalance("cuont", "hotspot", None), "has no operator `cuont`", id="unknown operator to balance"),
         pytest.param(lambda s: s.rebalance("count", "coldspot", None), "coldspot", id="unknown balancer"),

@@ -77,7 +77,7 @@ def test_state_that_can_not_travel_is_refused_by_operator_and_key(job):
     job.tasks["count-0"].operators[0].states["ann"] = {1, 2}
     for source in ("clicks-0", "clicks-1"):
         job.run(f"switch {source} 1")
-    with pytest.raises(RecordError, match=r"(?s)operator `count`: the state can't be moved: it must be made of .*key: 'ann'"):
+    with pytest.raises(RecordError, match=r"(?s)operator `count`: the state can't be moved or saved: it must be made of .*key: 'ann'"):
         job.run("settle")
 
 

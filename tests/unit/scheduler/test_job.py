@@ -8,6 +8,7 @@ import evenflow as ef
 from evenflow.engine.effects import Finished, Prepared
 from evenflow.engine.errors import JobError
 from evenflow.scheduler.job import Commit, Ended, JobCore, JobState, Tell
+from evenflow.scheduler.job_settings import JobSettings
 from evenflow.scheduler.messages import BeginCheckpoint, Shutdown, StopSource
 
 WORKERS = ("from_items-0", "from_items-1", "aggregate-0", "aggregate-1")
@@ -16,7 +17,7 @@ WORKERS = ("from_items-0", "from_items-1", "aggregate-0", "aggregate-1")
 def new_job(interval=None):
     flow = ef.Dataflow("f")
     flow.read(ef.from_items([1])).key_by("item").aggregate(n=ef.count()).write(ef.to_list([]))
-    return JobCore(flow.plan(2), checkpoint_interval=interval)
+    return JobCore(flow.plan(2), JobSettings(checkpoint_interval=interval))
 
 
 def running_job(interval=None):
@@ -81,7 +82,7 @@ def test_checkpoint_is_committed_when_the_last_worker_has_prepared_it():
     for worker in WORKERS[:-1]:
         assert job.report(worker, prepared(1), 11.0) == []
     assert commits(job.report(WORKERS[-1], prepared(1, "rows"), 12.0)) == [(1, {"to_list": ["rows"]})]
-    assert job.completed_checkpoints == 1
+    assert job.checkpoints.completed == 1
     assert job.tick(21.9) == []
     assert told(job.tick(22.0), BeginCheckpoint(2)) == ["from_items-0", "from_items-1"]
 

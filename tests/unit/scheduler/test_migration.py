@@ -17,6 +17,7 @@ from evenflow.engine.handover_step import HandoverStep
 from evenflow.engine.routing import RoutingTable
 from evenflow.scheduler.config import LIVE
 from evenflow.scheduler.job import Commit, JobCore, JobState, Tell
+from evenflow.scheduler.job_settings import JobSettings
 from evenflow.scheduler.messages import Announce, Announced, BeginCheckpoint, Resume, Shutdown, StopSource, Switch
 from evenflow.scheduler.migration import MigrationState
 
@@ -28,7 +29,7 @@ WORKERS = (*FEEDERS, *MEMBERS)
 def running_job(interval=None):
     flow = ef.Dataflow("f")
     flow.read(ef.from_items([1])).key_by("item").aggregate(n=ef.count()).write(ef.to_list([]))
-    job = JobCore(flow.plan(config=ef.JobConfig(parallelism=2, key_groups=4)), checkpoint_interval=interval)
+    job = JobCore(flow.plan(config=ef.JobConfig(parallelism=2, key_groups=4)), JobSettings(checkpoint_interval=interval))
     for worker in WORKERS:
         job.ready(worker, 0.0)
     return job
@@ -131,8 +132,8 @@ def test_job_that_does_not_run_moves_nothing():
         migrate(job)
 
 
-def test_restart_is_refused_until_there_are_savepoints():
-    with pytest.raises(FlowError, match="the strategy restart needs savepoints, which jobs do not have yet: use one of pause, sudden"):
+def test_restart_is_refused_without_a_place_for_its_savepoint():
+    with pytest.raises(FlowError, match=r"job `f`: the strategy restart goes through a savepoint: give the job a place for it, JobConfig\(checkpoint_dir="):
         migrate(running_job(), strategy="restart")
 
 
@@ -238,7 +239,7 @@ class Workers:
         elif isinstance(command, Announce):
             owed.append(Announced(command.number))
         elif isinstance(command, Switch):
-            assert self.job._pending is None, "a step began during a checkpoint"
+            assert self.job.checkpoints.pending is None, "a step began during a checkpoint"
             owed.append(Switched(command.version))
             if command.version not in self.switched:
                 self.switched.add(command.version)
@@ -286,7 +287,7 @@ def test_checkpoints_and_steps_never_overlap_whatever_the_order_of_events():
         assert job.state is JobState.FINISHED
         assert job.migrations.current is None
         steps += sum(migration.done for migration in job.migrations.history)
-        checkpoints += job.completed_checkpoints
+        checkpoints += job.checkpoints.completed
     assert steps > 1_000
     assert checkpoints > 1_000
     assert stops > 50
