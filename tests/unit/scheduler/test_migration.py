@@ -133,7 +133,7 @@ def test_job_that_does_not_run_moves_nothing():
 
 
 def test_restart_is_refused_without_a_place_for_its_savepoint():
-    with pytest.raises(FlowError, match=r"job `f`: the strategy restart goes through a savepoint: give the job a place for it, JobConfig\(checkpoint_dir="):
+    with pytest.raises(FlowError, match=r"the strategy restart goes through a savepoint: .* JobConfig\(checkpoint_dir="):
         migrate(running_job(), strategy="restart")
 
 
