@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import time
 from typing import Any
 
@@ -57,7 +58,7 @@ def start_job(plan: Plan, config: JobConfig, savepoint: Savepoint | None = None)
     try:
         restarts = -1 if config.checkpoint_dir is not None else 0
         options = {"name": name, "namespace": NAMESPACE, "max_concurrency": THREADS, "num_cpus": 0, "max_restarts": restarts}
-        coordinator = ray.remote(Coordinator).options(**options).remote(plan, config, savepoint)
+        coordinator = ray.remote(Coordinator).options(**options).remote(plan, config, secrets.token_hex(8), savepoint)
     except ValueError as error:
         raise JobError(
             f"a job `{plan.name}` is running: stop it with ef.connect({plan.name!r}).stop(), or give the flow another name"
@@ -123,8 +124,8 @@ class RayJob:
         self._name, self._coordinator = name, coordinator
         self._last: Outcome | None = None
 
-    def progress(self, seen: int) -> Progress:
-        progress: Progress = self.call("progress", seen)
+    def progress(self, seen: int, incarnation: str) -> Progress:
+        progress: Progress = self.call("progress", seen, incarnation)
         return progress
 
     def status(self) -> JobStatus:
@@ -206,7 +207,7 @@ class WatchedJob(RayJob):
 
     owned = False
 
-    def progress(self, seen: int) -> Progress:
+    def progress(self, seen: int, incarnation: str) -> Progress:
         """Waits a while for the job's end. Raises JobError if the job's processes are gone without one."""
         outcome: Outcome = self.call("outcome", WATCH, timeout=WATCH + CALL_TIMEOUT)
         if outcome.status.state.final:

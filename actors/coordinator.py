@@ -41,14 +41,14 @@ _PATIENCE = 0.2
 
 
 class Coordinator:
-    """One per job, an actor named `JOB/coordinator`. `savepoint`: where a job begins that goes on from one."""
+    """One per job, an actor named `JOB/coordinator`. `run`: names this run of it. `savepoint`: where a job begins that goes on from one."""
 
-    def __init__(self, plan: Plan, config: JobConfig, savepoint: Savepoint | None = None) -> None:
+    def __init__(self, plan: Plan, config: JobConfig, run: str, savepoint: Savepoint | None = None) -> None:
         self._plan, self._config = plan, config
         self._lock = threading.RLock()
         self._redeploy: tuple[float, Redeploy] | None = None
         self._metrics: MetricsServer | None = None
-        self._security = Security.generate()
+        self._security = Security.generate(run)
         self._workers: dict[str, Any] = {}
         self._joins: dict[Any, str] = {}
         self._pings = Pings(seconds(config.heartbeat_timeout))
@@ -57,7 +57,7 @@ class Coordinator:
         self._closed = threading.Event()
         self._incarnation = uuid.uuid4().hex
         again = ray.get_runtime_context().was_current_actor_reconstructed
-        self._supervisor = Supervisor(plan, config, self._tell, self._deploy_later, savepoint=savepoint, resume=again)
+        self._supervisor = Supervisor(plan, config, self._tell, self._deploy_later, savepoint=savepoint, run=run, resume=again)
         if again:
             self._me = ray.get_runtime_context().current_actor
             self._supervisor.redeploy()
@@ -91,6 +91,9 @@ class Coordinator:
         deadline = time.monotonic() + seconds(self._config.start_timeout)
         tasks, attempt = wanted.plan.tasks, wanted.attempt
         names = [task.name for task in tasks]
+        with self._lock:
+            if not self._supervisor.recommit(wanted):
+                return
         restored = self._supervisor.saved.restored(wanted.manifest, wanted.plan)
         self._end_unusable(frozenset(names))
         for name in names:
@@ -191,10 +194,10 @@ class Coordinator:
                     if attempt == self._supervisor.core.attempt:
                         self._supervisor.report(worker, due)
 
-    def progress(self, seen: int) -> Progress:
-        """The job's state and what the sinks deliver from number `seen` on."""
+    def progress(self, seen: int, incarnation: str) -> Progress:
+        """The job's state and what the sinks deliver from number `seen` of `incarnation` on; all of it, if that was another."""
         with self._lock:
-            return replace(self._supervisor.progress(seen), incarnation=self._incarnation)
+            return replace(self._supervisor.progress(seen if incarnation == self._incarnation else 0), incarnation=self._incarnation)
 
     def outcome(self, patience: float) -> Outcome:
         """Status, figures and loads once the job has ended; without the loads after `patience` seconds, for those who watch."""
@@ -273,7 +276,8 @@ class Coordinator:
         lost |= self._pings.silent(self._workers)
         for name, why in lost.items():
             with self._lock:
-                self._supervisor.lost(name, why)
+                if self._redeploy is None:  # an attempt that has yet to begin makes a new process for it: it is one accident, not several
+                    self._supervisor.lost(name, why)
             if name in self._workers:
                 self._forget(name)
 

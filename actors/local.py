@@ -45,7 +45,7 @@ class LocalJob:
         self._thread = threading.Thread(target=self._run, name=f"evenflow-{plan.name}", daemon=True)
         self._thread.start()
 
-    def progress(self, seen: int) -> Progress:
+    def progress(self, seen: int, incarnation: str) -> Progress:
         with self._lock:
             return self._supervisor.progress(seen)
 
@@ -92,6 +92,8 @@ class LocalJob:
     def _deploy(self, wanted: Redeploy) -> None:
         """Begin attempt `wanted.attempt`; whatever is left of the one before is void."""
         plan = wanted.plan
+        if not self._supervisor.recommit(wanted):
+            return
         for runner in self._runners.values():
             runner.close()
         self._queues = {task.name: deque() for task in plan.tasks}

@@ -33,11 +33,11 @@ class Savepoint:
 
 
 class SavedState:
-    """`url`: where the job's checkpoints go; None for a job that doesn't save its state."""
+    """`url`: where the job's checkpoints go; None for a job that doesn't save its state. `run`: whose they are, beside others'."""
 
-    def __init__(self, url: str | None, kept: int) -> None:
+    def __init__(self, url: str | None, kept: int, run: str) -> None:
         self._store = CheckpointStore(url) if url is not None else None
-        self._kept = kept
+        self._kept, self._run = kept, run
         self._from: tuple[Manifest, str] | None = None
         self._savepoints: dict[int, Savepoint] = {}
 
@@ -74,6 +74,7 @@ class SavedState:
         """Write the manifest, then remove what is no longer kept; why it can't be written, or None."""
         if self._store is None:
             return "the job has no folder for checkpoints"
+        manifest = replace(manifest, run=self._run)
         try:
             self._store.complete(manifest.checkpoint, manifest.to_bytes())
         except Exception as error:  # noqa: BLE001 -- a file system's library may raise anything
@@ -87,17 +88,21 @@ class SavedState:
         return None
 
     def newest(self, below: int | None = None) -> Manifest | None:
-        """The newest complete checkpoint (numbered below `below`) whose manifest can be read."""
-        for number in reversed(self._store.completed() if self._store is not None else []):
+        """This run's newest complete checkpoint (numbered below `below`) whose manifest can be read."""
+        if self._store is None:
+            return None
+        for number in reversed(self._store.completed()):
             if below is None or number < below:
                 try:
-                    return Manifest.from_bytes(self._store.manifest(number)) if self._store is not None else None
+                    manifest = Manifest.from_bytes(self._store.manifest(number))
                 except CorruptStateError as error:
                     _LOG.warning("checkpoint %d is left out: %s", number, error)
+                    continue
+                return manifest if manifest.run == self._run else None
         return None
 
     def ask_savepoint(self, number: int, path: str) -> None:
-        """Copy checkpoint `number` to `path` once it is complete. Raises FlowError without a checkpoint folder, JobError for a taken path."""
+        """Copy checkpoint `number` to `path` once it is complete. Raises FlowError without a checkpoint folder, JobError if it is taken."""
         if self._store is None:
             raise FlowError("a savepoint needs JobConfig(checkpoint_dir=...), through which it is taken")
         if CheckpointStore(path).occupied:
@@ -118,7 +123,7 @@ class SavedState:
         try:
             target = CheckpointStore(savepoint.path)
             self._store.copy(manifest.checkpoint, manifest.files, target, SAVEPOINT)
-            target.complete(SAVEPOINT, manifest.with_files_beside().to_bytes())
+            target.complete(SAVEPOINT, manifest.as_savepoint().to_bytes())
         except (OSError, CorruptStateError, EvenflowError) as error:
             savepoint.problem = f"{type(error).__name__}: {error}"
         savepoint.done = True

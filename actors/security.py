@@ -28,6 +28,6 @@ class Security:
     client_secret: bytes = field(repr=False)
 
     @classmethod
-    def generate(cls) -> Security:
-        """Fresh keys and a fresh random job name."""
-        return cls(secrets.token_hex(8), *zmq.curve_keypair(), *zmq.curve_keypair())
+    def generate(cls, job: str | None = None) -> Security:
+        """Fresh keys for the run `job`, by default one of a fresh random name."""
+        return cls(job if job is not None else secrets.token_hex(8), *zmq.curve_keypair(), *zmq.curve_keypair())

@@ -6,6 +6,7 @@ It owns the job's state, its metrics, and the sinks' commits. `tell(worker, comm
 from __future__ import annotations
 
 import logging
+import secrets
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -88,21 +89,21 @@ class Supervisor:
         redeploy: Callable[[Redeploy], None],
         *,
         savepoint: Savepoint | None = None,
+        run: str | None = None,
         resume: bool = False,
     ) -> None:
-        """`redeploy` must bring up the attempt that it is told of, in its own time. `resume`: go on where the newest checkpoint ends."""
-        self.saved = SavedState(config.checkpoint_url(plan.name), config.checkpoints_kept)
-        restored = None
-        if resume:
-            restored = self.saved.newest()
-        elif savepoint is not None:
+        """`redeploy` must bring up the attempt that it is told of, in its own time. `resume`: go on from the newest checkpoint of `run`."""
+        self.saved = SavedState(config.checkpoint_url(plan.name), config.checkpoints_kept, run if run is not None else secrets.token_hex(8))
+        restored = self.saved.newest() if resume else None
+        undelivered = restored.undelivered if restored is not None else ()
+        if restored is None and savepoint is not None:
             restored = self.saved.open_savepoint(savepoint.path, plan, allow_lost=savepoint.allow_lost_state)
         if restored is not None:
             plan = plan.with_tables(fitting_tables(restored, plan))
         self.core = JobCore(plan, config.job_settings(), restored)
         self.core.checkpoints.last = max(self.saved.last, restored.checkpoint if restored is not None else 0)
         self._redeploy = redeploy
-        self._deliveries: list[tuple[str, Any]] = list(restored.undelivered) if restored is not None and resume else []
+        self._deliveries: list[tuple[str, Any]] = list(undelivered)
         self._stage_of_worker = {task.name: task.stage for task in plan.tasks}
         self.metrics = JobMetrics(self._stage_of_worker)
         self._sinks = plan_sinks(plan)
@@ -125,6 +126,10 @@ class Supervisor:
     def redeploy(self) -> None:
         """Begin where the newest checkpoint ends."""
         self._carry_out(self.core.redeploy())
+
+    def recommit(self, wanted: Redeploy) -> bool:
+        """Commit what an attempt begins from, to be called before it is brought up; False if it can't be, and another attempt follows."""
+        return wanted.commit is None or self._commit(wanted.commit)
 
     def ready(self, worker: str, attempt: int) -> None:
         """A worker has started in this attempt."""

@@ -33,7 +33,7 @@ class Runtime(Protocol):
 
     owned: bool
 
-    def progress(self, seen: int) -> Progress: ...
+    def progress(self, seen: int, incarnation: str) -> Progress: ...
     def status(self) -> JobStatus: ...
     def figures(self) -> list[WorkerFigures]: ...
     def load(self, operator: str, windows: int) -> OperatorLoad: ...
@@ -212,10 +212,9 @@ class Job:
         seen, incarnation = 0, ""
         try:
             while True:
-                progress = self._runtime.progress(seen)
+                progress = self._runtime.progress(seen, incarnation)
                 if progress.incarnation != incarnation:
                     incarnation, seen = progress.incarnation, 0
-                    progress = self._runtime.progress(seen)
                 self._last = progress
                 for name, payload in progress.deliveries:
                     seen += 1

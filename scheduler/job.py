@@ -59,10 +59,7 @@ class Save:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Commit `checkpoint`: `committables` by sink operator. Commits must be carried out in the order in which they are given.
-
-    After a restart the newest one is given again, since nobody knows whether it was carried out.
-    """
+    """Commit `checkpoint`: `committables` by sink operator. Commits must be carried out in the order in which they are given."""
 
     checkpoint: int
     committables: Mapping[str, list[Any]]
@@ -70,12 +67,20 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Redeploy:
-    """After `delay` seconds, end what is left of earlier attempts, and start all tasks of `plan` from `manifest` (None: from nothing)."""
+    """After `delay` seconds, end what is left of earlier attempts, and start all tasks of `plan` from `manifest` (None: from nothing).
+
+    What the manifest says is committed before that, again, since nobody knows whether it was carried out.
+    """
 
     attempt: int
     plan: Plan
     manifest: Manifest | None
     delay: float
+
+    @property
+    def commit(self) -> Commit | None:
+        """What is to be committed first."""
+        return Commit(self.manifest.checkpoint, self.manifest.committables) if self.manifest is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,8 +370,7 @@ class JobCore:
         self.migrations.tables = self.plan.tables
         self.checkpoints.reset(self._now)
         self._ready = set()
-        again = [Commit(newest.checkpoint, newest.committables)] if newest is not None else []
-        return [*again, Redeploy(self.attempt, self.plan, newest, delay)]
+        return [Redeploy(self.attempt, self.plan, newest, delay)]
 
     def _note_migration(self, worker: str, report: Announced | Switched | Arrived) -> None:
         current = self.migrations.current

@@ -39,7 +39,7 @@ class Manifest:
     """`tasks` by stage, in the order of their indexes; `operators`: the names of a stage's chain; `tables` by stage with keyed state.
 
     `created`: seconds since the epoch. `committables`: what the sinks must commit once the checkpoint is complete. `undelivered`:
-    payloads of earlier commits that the driver may not have yet.
+    payloads of earlier commits that the driver may not have yet. `run`: names the run of the job that took it.
     """
 
     job: str
@@ -52,19 +52,20 @@ class Manifest:
     tables: Mapping[str, RoutingTable]
     committables: Mapping[str, list[Any]]
     undelivered: tuple[tuple[str, Any], ...] = ()
+    run: str = ""
 
     @property
     def files(self) -> list[StateFile]:
         """All state files."""
         return [file for entries in self.tasks.values() for entry in entries for file in entry.files]
 
-    def with_files_beside(self) -> Manifest:
-        """The same for a folder that holds copies of all files."""
+    def as_savepoint(self) -> Manifest:
+        """The same for a folder that holds copies of all files; its output is committed by the job that took it."""
         tasks = {
             stage: tuple(replace(e, files=tuple(replace(f, path=posixpath.basename(f.path)) for f in e.files)) for e in entries)
             for stage, entries in self.tasks.items()
         }
-        return replace(self, tasks=tasks)
+        return replace(self, tasks=tasks, committables={}, undelivered=())
 
     def to_bytes(self) -> bytes:
         """As it is written."""
@@ -80,6 +81,7 @@ class Manifest:
                 "tables": {s: {"groups": t.groups.astype("<u2").tobytes(), "keys": list(t.keys.items())} for s, t in self.tables.items()},
                 "committables": dict(self.committables),
                 "undelivered": list(self.undelivered),
+                "run": self.run,
             }
         )
         return MAGIC + xxhash.xxh3_128(body).digest() + body
@@ -108,6 +110,7 @@ class Manifest:
                 },
                 fields["committables"],
                 tuple((name, payload) for name, payload in fields["undelivered"]),
+                fields["run"],
             )
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptStateError(f"the manifest lacks something: {error!r}") from error

@@ -104,6 +104,8 @@ class Coordinator:
         wanted, self.wanted = self.wanted, None
         if wanted is not None:
             self.restarts += 1
+            if wanted.commit is not None:
+                self.commits.append(wanted.commit)
             self._workers = self._deploy(wanted)
 
     def lose(self, now: float) -> None:
