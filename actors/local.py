@@ -122,7 +122,7 @@ class LocalJob:
                 self._supervisor.report(task.name, message)
 
         return Runner(
-            task,
+            task.of_attempt(self._supervisor.core.name, attempt),
             send,
             report,
             lambda channel, batch: None,

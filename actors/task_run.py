@@ -51,7 +51,8 @@ class TaskRun:
         host: str,
     ) -> None:
         pa.array([0]).dictionary_encode()  # the first of its kind in a process takes Arrow a quarter of a second where pandas is installed
-        self._job, self.attempt, self.spec, self._config, self._restored = job, attempt, spec, config, restored
+        self._job, self.attempt, self._config, self._restored = job, attempt, config, restored
+        self.spec = spec.of_attempt(job, attempt)
         self._send_report = report
         self._inbox: deque[Command] = deque()
         self._order = InOrder[Command]()

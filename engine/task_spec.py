@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from ..state.backends.settings import StateSettings
 from .handover import Peer
 from .operators.base import Operator
 from .routing import RoutingTable
@@ -34,13 +35,17 @@ class ExchangeSpec:
 
 @dataclass(frozen=True, slots=True)
 class TaskSettings:
-    """`linger` in seconds: how long a row may wait for its batch to fill. `save_state`: whether checkpoints hold keyed state."""
+    """`linger` in seconds: how long a row may wait for its batch to fill. `save_state`: whether checkpoints hold keyed state.
+
+    `state`: where it lies; `TaskSpec.of_attempt` completes it.
+    """
 
     batch_rows: int = 32_768
     linger: float = 0.005
     key_groups: int = 1024
     track_load: bool = True
     save_state: bool = False
+    state: StateSettings = field(default_factory=StateSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +65,8 @@ class TaskSpec:
     def name(self) -> str:
         """The worker's name within its job, for example `aggregate-0`."""
         return f"{self.stage}-{self.index}"
+
+    def of_attempt(self, job: str, attempt: int) -> TaskSpec:
+        """The same task with its state under the name of this attempt of the job, so that it never meets another attempt's."""
+        state = replace(self.settings.state, job=job, attempt=attempt)
+        return replace(self, settings=replace(self.settings, state=state))

@@ -10,6 +10,7 @@ from ..balancer.two_choices import TwoChoices
 from ..engine.duration import Duration, seconds
 from ..engine.errors import FlowError
 from ..engine.task_spec import TaskSettings
+from ..state.backends.settings import MEMORY, StateSettings
 from .job_settings import JobSettings
 from .restarts import RestartSettings
 
@@ -48,6 +49,9 @@ class JobConfig:
     exponential, fixed or none; it waits `restart_delay` (exponential: doubled each time), gives up after `restart_most` in a row, and
     begins to count anew after `restart_quiet`. `heartbeat_timeout`: how long a worker's process may be silent.
 
+    State: `state_backend` says where the state of `stateful_map` and `process` lies: "memory", "lmdb" (in files below `state_dir`, None for
+    the system's temporary folder: larger than memory), or a server, "redis://127.0.0.1:6379/0".
+
     Automatic balancing: `balancer` plans for every operator with keyed state, `off` for none (`job.balancer` changes it for one). It acts
     when the hottest worker has had `balance_threshold` times the least possible for `balance_after`, then not for `balance_cooldown`; what
     moved stays for `balance_rest` unless its load shifts. `balance_least_busy`: the part of its time that the hottest worker must be busy
@@ -69,6 +73,8 @@ class JobConfig:
     restart_most: int = 10
     restart_quiet: Duration = "1m"
     heartbeat_timeout: Duration = "30s"
+    state_backend: str = MEMORY
+    state_dir: str | None = None
     batch_rows: int = 32_768
     source_rows: int = 131_072
     linger: Duration = "5ms"
@@ -124,6 +130,7 @@ class JobConfig:
         if self.migration_strategy not in LIVE:
             raise FlowError(f"JobConfig: migration_strategy is {self.migration_strategy!r}; expected one of {', '.join(LIVE)}")
         check_balancer(self.balancer)
+        self._check_state()
         self.job_settings()
         if not self.balance_threshold >= LEAST_THRESHOLD:
             raise FlowError(f"JobConfig: balance_threshold is {self.balance_threshold!r}; expected a factor of at least {LEAST_THRESHOLD}")
@@ -132,10 +139,17 @@ class JobConfig:
         if self.balance_max_bytes is not None and self.balance_max_bytes < 0:
             raise FlowError(f"JobConfig: balance_max_bytes is {self.balance_max_bytes!r}; expected 0 or more, or None for any number")
 
+    def _check_state(self) -> None:
+        try:
+            StateSettings(self.state_backend).check()
+        except ValueError as error:
+            raise FlowError(f"JobConfig: {error}") from error
+
     def task_settings(self) -> TaskSettings:
         """What the workers' tasks need of it."""
         save_state = self.checkpoint_dir is not None
-        return TaskSettings(self.batch_rows, seconds(self.linger), self.key_groups, self.metrics, save_state)
+        state = StateSettings(self.state_backend, self.state_dir)
+        return TaskSettings(self.batch_rows, seconds(self.linger), self.key_groups, self.metrics, save_state, state)
 
     def checkpoint_url(self, job: str) -> str | None:
         """Where the job's checkpoints lie."""

@@ -7,9 +7,10 @@ by one thread. It never blocks and knows no clock; event time comes with batches
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from ...state.backends.settings import StateSettings
 from ..batch import Batch
 from ..load import KeyLoad
 
@@ -22,13 +23,14 @@ class Emit(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Where an operator instance runs: its name, its place among `parallelism` instances, and where it notes its load."""
+    """Where an operator instance runs: its name, its place among `parallelism` instances, where it notes its load and keeps its state."""
 
     name: str
     index: int
     parallelism: int
     key_groups: int
     load: KeyLoad
+    state: StateSettings = field(default_factory=StateSettings)
 
 
 class Operator(ABC):
@@ -49,6 +51,9 @@ class Operator(ABC):
 
     def finish(self, emit: Emit) -> None:
         """The input has ended (after `advance(MAX_TIME)`): emit what is left."""
+
+    def close(self) -> None:
+        """Called once at the end, also after an error, and also if `open` never was: let go of files and connections."""
 
     def combined(self) -> tuple[Operator, Operator] | None:
         """For an aggregate that can be pre-combined before the shuffle: the combiner, and this operator to run behind it."""

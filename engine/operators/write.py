@@ -29,7 +29,6 @@ class Write(Operator):
         return self.writer.prepare(checkpoint)
 
     def close(self) -> None:
-        """Let go of the writer, if there is one."""
         if hasattr(self, "writer"):
             self.writer.close()
 

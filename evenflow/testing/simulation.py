@@ -124,7 +124,7 @@ class _Simulation:
         self._channels.update((spec.id, Channel(spec)) for spec in wanted.plan.channels)
         self._workers.clear()
         for task in wanted.plan.tasks:
-            spec = _with_sinks(task, self._sinks)
+            spec = _with_sinks(task, self._sinks).of_attempt(wanted.plan.name, wanted.attempt)
             self._workers[task.name] = Worker(spec, self._channels, self._credit, self._storage, wanted.attempt, tasks.get(task.name))
         return self._workers
 

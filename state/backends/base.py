@@ -1,0 +1,77 @@
+"""What a state backend is: the keyed state of one operator in one worker, by key group and key, read and written by batch.
+
+Invariant: what one call wrote, the next one reads; a snapshot shows what was there when it was taken, whatever is written meanwhile.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+SNAPSHOT_CHUNK = 2_048
+"""Keys of a snapshot's chunk: it delays the batches behind it by 1 to 2 ms."""
+
+Chunk = tuple[list[Any], list[bytes]]
+"""Keys, and the packed value of each."""
+
+
+class StateBackendError(Exception):
+    """A backend can't be reached, is full, or answered what it must not: names the operator, the place, and what to do."""
+
+
+class StateBackend(ABC):
+    """Used by one thread. Keys of a call are different from one another.
+
+    `objects`: where a backend keeps Python objects by Python keys, the dict itself, which its user may read and change without a call. The
+    others (None) take keys and values as bytes.
+    """
+
+    objects: dict[Any, Any] | None = None
+
+    @abstractmethod
+    def get_many(self, groups: Sequence[int], keys: Sequence[Any]) -> list[Any]:
+        """Called once a batch, before its records are processed: the value of each key, None where there is none."""
+
+    @abstractmethod
+    def put_many(self, groups: Sequence[int], keys: Sequence[Any], values: Sequence[Any]) -> None:
+        """Called once a batch, after its records, with what they changed; and with state that comes from elsewhere."""
+
+    @abstractmethod
+    def delete_many(self, groups: Sequence[int], keys: Sequence[Any]) -> None:
+        """Called once a batch with the keys that were forgotten, and with those whose state has been given away; some may not be there."""
+
+    @abstractmethod
+    def keys_of(self, group: int) -> list[Any]:
+        """Called for each key group that is given away: the keys in it."""
+
+    @abstractmethod
+    def snapshot(self) -> Iterator[Chunk]:
+        """Called at a checkpoint's barrier; the chunks are taken one by one between later batches. A snapshot ends the one before it."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """Called about once a second: the number of keys."""
+
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Called about once a second: an estimate of the bytes that the state takes."""
+
+    def pass_on(self, groups: Sequence[int], target: int) -> Iterator[list[Any]] | None:
+        """Called when whole key groups leave for worker `target`. None: their state must be read, sent and deleted.
+
+        Otherwise it stays where it is and is the target's at once, and the iterator tells the keys of one group after the other.
+        """
+        return None
+
+    def take_over(self, groups: Sequence[int]) -> None:
+        """Called in the worker that `pass_on` named, with groups in which keys have become its own."""
+        raise StateBackendError(f"{type(self).__name__} can't take state over without its values")
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Forget everything."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Called once when the worker's task ends, also after an error: let go of files and connections, and of what lies in them."""

@@ -1,0 +1,44 @@
+"""Which backend a worker's keyed state lies in, and under which name.
+
+>>> StateSettings("redis://127.0.0.1:6379/0").check()
+>>> StateSettings("rocksdb").check()
+Traceback (most recent call last):
+    ...
+ValueError: state_backend is 'rocksdb': use "memory", "lmdb", or the address of a server, "redis://HOST:PORT/DATABASE"
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urlsplit
+
+MEMORY = "memory"
+LMDB = "lmdb"
+
+
+@dataclass(frozen=True, slots=True)
+class StateSettings:
+    """`backend`: memory, lmdb, or a server's address. `folder`: where LMDB's files lie, None for the system's temporary folder.
+
+    `job`, `attempt`: with the operator and the worker's index, what state in a server is named by.
+    """
+
+    backend: str = MEMORY
+    folder: str | None = None
+    job: str = ""
+    attempt: int = 0
+
+    def check(self) -> None:
+        """Raises ValueError unless there is such a backend."""
+        if self.backend not in (MEMORY, LMDB):
+            server_address(self.backend)
+
+
+def server_address(url: str) -> SplitResult:
+    """The parts of a server's address. Raises ValueError if it is none."""
+    parts = urlsplit(url) if isinstance(url, str) else urlsplit("")
+    database = parts.path.removeprefix("/")
+    if parts.scheme != "redis" or not parts.hostname or (database and not database.isdecimal()) or parts.query or parts.fragment:
+        raise ValueError(f'state_backend is {url!r}: use "memory", "lmdb", or the address of a server, "redis://HOST:PORT/DATABASE"')
+    _ = parts.port  # raises ValueError for a port that is none
+    return parts
