@@ -61,13 +61,13 @@ class TaskCore:
     def open(self) -> None:
         """Make the operators ready; called once before anything else."""
         for chained, operator in zip(self.spec.chain, self.operators, strict=True):
-            operator.open(Context(chained.name, self.spec.index, self.spec.parallelism, self.spec.settings.key_groups, self.load))
+            settings = self.spec.settings
+            operator.open(Context(chained.name, self.spec.index, self.spec.parallelism, settings.key_groups, self.load, settings.state))
 
     def close(self) -> None:
-        """Let go of what the sinks hold; called once at the end, also after an error."""
+        """Let go of what sinks and keyed state hold; called once at the end, also after an error."""
         for operator in self.operators:
-            if isinstance(operator, Write):
-                operator.close()
+            operator.close()
 
     def receive(self, channel: int, element: Element, now: float) -> list[Effect]:
         """An element has come in on `channel`. `now` in seconds, of any clock that doesn't go back.
