@@ -130,10 +130,8 @@ class TaskCore:
         return self._take()
 
     def restore(self, watermark: int) -> None:
-        """Go on from a checkpoint at this event time; `install` brings the state. After `open`, before anything else."""
-        head = self.operators[0]
-        if isinstance(head, KeyedOperator):
-            head.advance(watermark, self.emitters[0])
+        """Go on from a checkpoint at this event time, whatever the inputs say; `install` brings the state. After `open`, before all else."""
+        self._advance(watermark)
 
     def install(self, chunk: Batch, table: RoutingTable) -> None:
         """Take those keys of a chunk of a checkpoint's state that belong here by the operator's routing table."""
