@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
+from ..engine.elements import MAX_TIME
 from ..engine.errors import ConnectorError
 from ..engine.event_time import EventTime
 from ..engine.source import Source
 from .paths import Paths, find_files, path_list
+from .split_position import SplitPosition, share_out_splits
 from .splits import Split, SplitReader
 
 FIRST_BYTES = 65_536
@@ -39,6 +42,13 @@ class FileSource(Source):
         if self._splits is None:
             raise ConnectorError(f"operator `{self.name}`: start() lists the files and must be called before reader()")
         return SplitReader(self.name, self._splits, self._open, index=index, parallelism=parallelism, event_time=self._event_time)
+
+    def share_out(self, positions: Sequence[Any], parallelism: int) -> list[Any]:
+        shared = share_out_splits([SplitPosition.decode(position) for position in positions], parallelism, self.name)
+        return [position.encode() for position in shared]
+
+    def earliest(self, position: Any) -> int:
+        return MAX_TIME if self._event_time is None else SplitPosition.decode(position).earliest
 
     def _list(self, path: str) -> list[str]:
         """The files of a file, a folder or a glob, in the order in which they are read. Raises ConnectorError where there is none."""

@@ -8,9 +8,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from ..engine.duration import Duration, microseconds
 from ..engine.elements import MAX_TIME
 from ..engine.errors import FlowError
 from ..engine.source import Source, SourceReader
+from .share import ENDLESS, Share, share_out
 
 BATCH_SECONDS = 0.001
 """How many seconds' rows a paced reader gathers into a batch."""
@@ -120,9 +122,12 @@ class Rows:
 
 
 class GenerateSource(Source):
-    """Worker `index` of `parallelism` gives the rows with `seq mod parallelism == index`, in the order of `seq`."""
+    """Worker `index` of `parallelism` gives the rows with `seq mod parallelism == index`, in the order of `seq`.
 
-    guarantee = "exactly once (rows are a function of seed and seq; seeks to the checkpointed count)"
+    Where rows were shared out anew (`share.py`), it gives several such progressions, each in the order of `seq`.
+    """
+
+    guarantee = "exactly once (rows are a function of seed and seq; seeks to the checkpointed rows)"
 
     def __init__(
         self, name: str, rows: Rows, rate: float | None, total: int | None, rows_per_batch: int, created: bool, clock: Callable[[], float]
@@ -131,9 +136,19 @@ class GenerateSource(Source):
         self._rows_per_batch, self._created, self._clock = rows_per_batch, created, clock
 
     def reader(self, index: int, parallelism: int) -> GenerateReader:
-        share = None if self._total is None else len(range(index, self._total, parallelism))
         pace = None if self._rate is None else Pace(self._rate / parallelism, self._clock)
-        return GenerateReader(self._rows, index, parallelism, share, pace, self._rows_per_batch, self._created)
+        return GenerateReader(self._rows, Share.of(index, parallelism), self._end, pace, self._rows_per_batch, self._created)
+
+    def share_out(self, positions: Sequence[Any], parallelism: int) -> list[Any]:
+        return [share.encode() for share in share_out([Share.decode(position) for position in positions], parallelism, self.name)]
+
+    def earliest(self, position: Any) -> int:
+        first = Share.decode(position).lowest
+        return MAX_TIME if first >= self._end else self._rows.earliest(first) * 1000
+
+    @property
+    def _end(self) -> int:
+        return ENDLESS if self._total is None else self._total
 
 
 class Pace:
@@ -166,48 +181,45 @@ class Pace:
 
 
 class GenerateReader(SourceReader):
-    """Rows `index, index + parallelism, ...`; the position is how many of them it gave."""
+    """Rows of its share below `end`, always from the progression that is furthest behind; the position is what is left of the share."""
 
-    def __init__(
-        self, rows: Rows, index: int, parallelism: int, share: int | None, pace: Pace | None, rows_per_batch: int, created: bool
-    ) -> None:
-        self._rows, self._index, self._parallelism, self._share = rows, index, parallelism, share
+    def __init__(self, rows: Rows, share: Share, end: int, pace: Pace | None, rows_per_batch: int, created: bool) -> None:
+        self._rows, self._share, self._end = rows, share, end
         self._pace, self._rows_per_batch, self._created = pace, rows_per_batch, created
-        self._given = self._sought = 0
+        self._given = 0
 
     def poll(self, max_rows: int) -> Batch | None:
-        count = min(max_rows, self._rows_per_batch)
-        if self._share is not None:
-            count = min(count, self._share - self._given)
+        rows = self._share.first
+        count = min(max_rows, self._rows_per_batch, len(range(rows.start, min(rows.stop, self._end), rows.step)))
         if self._pace is not None:
-            count = min(count, self._pace.due(self._given - self._sought))
+            count = min(count, self._pace.due(self._given))
         if count <= 0:
             return None
-        given = np.arange(self._given, self._given + count)
-        columns = self._rows.columns(self._index + given * self._parallelism)
+        columns = self._rows.columns(np.arange(rows.start, rows.start + count * rows.step, rows.step))
         if self._created:
-            columns["created"] = pa.array(self._due_at(given))
+            columns["created"] = pa.array(self._due_at(np.arange(self._given, self._given + count)))
+        self._share = self._share.without_first(count)
         self._given += count
         return Batch(pa.record_batch(columns), columns["ts"].to_numpy() * 1000)
 
     @property
     def finished(self) -> bool:
-        return self._given == self._share
+        return self._share.lowest >= self._end
 
     def watermark(self) -> int:
-        return MAX_TIME if self.finished else self._rows.earliest(self._index + self._given * self._parallelism) * 1000
+        return MAX_TIME if self.finished else self._rows.earliest(self._share.lowest) * 1000
 
-    def position(self) -> int:
-        return self._given
+    def position(self) -> list[Any]:
+        return self._share.encode()
 
-    def seek(self, position: int) -> None:
-        self._given = self._sought = position
+    def seek(self, position: Any) -> None:
+        self._share, self._given = Share.decode(position), 0
 
     def ready_in(self) -> float:
-        return 0.0 if self._pace is None else self._pace.wait(self._given - self._sought)
+        return 0.0 if self._pace is None else self._pace.wait(self._given)
 
     def _due_at(self, given: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        return np.full(len(given), time.time_ns()) if self._pace is None else self._pace.due_at(given - self._sought)
+        return np.full(len(given), time.time_ns()) if self._pace is None else self._pace.due_at(given)
 
 
 @lru_cache(maxsize=64)

@@ -1,6 +1,7 @@
 """Source of items that the user already holds: a list of dicts, or of plain values (column `item`).
 
-Item `i` is read by worker `i mod parallelism`, so that the workers advance through event time side by side.
+Item `i` is read by worker `i mod parallelism`, until they are shared out anew (`share.py`), so that the workers advance through event
+time side by side.
 
 >>> reader = from_items([{"word": "a", "n": 1}, {"word": "b", "n": 2}]).reader(0, 1)
 >>> reader.poll(10).to_rows(), reader.finished
@@ -14,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from ..engine.batch import ITEM, Batch
@@ -23,6 +23,7 @@ from ..engine.elements import MAX_TIME, MIN_TIME
 from ..engine.errors import RecordError
 from ..engine.event_time import EventTime
 from ..engine.source import Source, SourceReader
+from .share import Share, share_out
 
 _NOT_TYPED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError, ValueError)
 
@@ -56,24 +57,39 @@ class ItemsSource(Source):
             self._event_time.extract(self._rows, self.name)
 
     def reader(self, index: int, parallelism: int) -> ItemsReader:
-        return ItemsReader(self._rows.take(pa.array(np.arange(index, self._rows.num_rows, parallelism))), self._event_time, self.name)
+        return ItemsReader(self._rows, self._event_time, self.name, Share.of(index, parallelism))
+
+    def share_out(self, positions: Sequence[Any], parallelism: int) -> list[Any]:
+        shares = [Share.decode(position["share"]) for position in positions]
+        going_on = [position for position, share in zip(positions, shares, strict=True) if not self._ends(share)] or positions
+        newest = min(position["newest"] for position in going_on)
+        return [{"share": share.encode(), "newest": newest} for share in share_out(shares, parallelism, self.name)]
+
+    def earliest(self, position: Any) -> int:
+        if self._event_time is None or self._ends(Share.decode(position["share"])):
+            return MAX_TIME
+        return int(position["newest"]) - self._event_time.max_delay
+
+    def _ends(self, share: Share) -> bool:
+        return share.lowest >= int(self._rows.num_rows)
 
 
 class ItemsReader(SourceReader):
-    """One worker's items; the position is how many of them it gave."""
+    """One worker's items, ascending by number; the position says which of them are left, and the newest event time before them."""
 
-    def __init__(self, rows: pa.RecordBatch, event_time: EventTime | None, name: str) -> None:
-        times = event_time.extract(rows, name) if event_time is not None and rows.num_rows else None
-        self._batch = Batch(rows, times)
+    def __init__(self, rows: pa.RecordBatch, event_time: EventTime | None, name: str, share: Share) -> None:
+        self._rows, self._event_time, self._name = rows, event_time, name
         self._max_delay = 0 if event_time is None else event_time.max_delay
-        self._given = 0
         self._newest = MIN_TIME + self._max_delay
+        self._take(share)
 
     def poll(self, max_rows: int) -> Batch | None:
         if self.finished:
             return None
         batch = self._batch.slice(self._given, max_rows)
-        self._advance(self._given + batch.num_rows)
+        self._given += batch.num_rows
+        if batch.times is not None:
+            self._newest = max(self._newest, int(batch.times.max()))
         return batch
 
     @property
@@ -83,16 +99,18 @@ class ItemsReader(SourceReader):
     def watermark(self) -> int:
         return MAX_TIME if self.finished or self._batch.times is None else self._newest - self._max_delay
 
-    def position(self) -> int:
-        return self._given
+    def position(self) -> dict[str, Any]:
+        first = self._rows.num_rows if self.finished else int(self._numbers[self._given])
+        return {"share": self._share.since(first).encode(), "newest": self._newest}
 
-    def seek(self, position: int) -> None:
-        self._advance(position)
+    def seek(self, position: Any) -> None:
+        self._newest = position["newest"]
+        self._take(Share.decode(position["share"]))
 
-    def _advance(self, given: int) -> None:
-        if self._batch.times is not None and given > self._given:
-            self._newest = max(self._newest, int(self._batch.times[self._given : given].max()))
-        self._given = given
+    def _take(self, share: Share) -> None:
+        self._share, self._numbers, self._given = share, share.below(self._rows.num_rows), 0
+        rows = self._rows.take(pa.array(self._numbers))
+        self._batch = Batch(rows, self._event_time.extract(rows, self._name) if self._event_time is not None and rows.num_rows else None)
 
 
 def rows_of(items: Sequence[Any], operator: str) -> pa.RecordBatch:

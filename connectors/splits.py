@@ -1,7 +1,8 @@
 """Splits: pieces of files that a worker reads one after another, and the watermark over them.
 
 Splits are numbered (`ordinal`) in the order in which they were listed, the same in every worker; split `o` belongs to worker
-`o % parallelism`. A reader reads its splits in that order, so "ordinal and rows consumed" is its whole position.
+`o % parallelism`, until they are shared out anew (`share.py`). A reader reads its splits in that order. Its position names those
+that it hasn't begun, and those of which it, or readers before it, gave a part (`split_position.py`).
 
 Invariant: the watermark is at most the event time of every record that the reader has yet to give, as long as no record is
 older than `max_delay` before the newest one ahead of it in its split; and it never falls.
@@ -19,7 +20,7 @@ older than `max_delay` before the newest one ahead of it in its split; and it ne
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,8 @@ from ..engine.elements import MAX_TIME, MIN_TIME
 from ..engine.errors import ConnectorError
 from ..engine.event_time import EventTime
 from ..engine.source import SourceReader
+from .share import Share
+from .split_position import PartlyRead, SplitPosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ class SplitReader(SourceReader):
     def __init__(
         self,
         operator: str,
-        splits: Iterable[Split],
+        splits: Sequence[Split],
         open_split: OpenSplit,
         *,
         index: int,
@@ -73,13 +76,13 @@ class SplitReader(SourceReader):
         event_time: EventTime | None = None,
         complete: bool = True,
     ) -> None:
-        self._operator, self._open_split, self._event_time = operator, open_split, event_time
-        self._index, self._parallelism = index, parallelism
+        self._operator, self._splits, self._open_split, self._event_time = operator, splits, open_split, event_time
         self._complete = complete
+        self._share = Share.of(index, parallelism)
+        self._partly: dict[int, PartlyRead] = {}
         self._unread = _Unread()
         self._open: _OpenSplit | None = None
-        self._next_ordinal = 0
-        self._resume: tuple[str, int, int | None] | None = None
+        self._listed_to = 0
         self._newest_listed = MIN_TIME
         self._watermark = MIN_TIME
         self.extend(splits)
@@ -92,12 +95,11 @@ class SplitReader(SourceReader):
             batch = self._open.read(max_rows)
             if batch is not None:
                 return batch
-            self._next_ordinal = self._open.split.ordinal + 1
             self._open = None
 
     @property
     def finished(self) -> bool:
-        return self._complete and self._open is None and not self._unread
+        return self._complete and self._open is None and not self._unread and not self._partly
 
     def discover(self) -> None:
         """Called by `poll` when all known splits are read and more may come; must not wait."""
@@ -105,10 +107,13 @@ class SplitReader(SourceReader):
     def extend(self, splits: Iterable[Split]) -> None:
         """Take newly listed splits (of all workers, ascending by ordinal, above all earlier ones)."""
         for split in splits:
+            self._listed_to = split.ordinal + 1
             if split.max_time is not None:
                 self._newest_listed = max(self._newest_listed, split.max_time)
-            if split.ordinal % self._parallelism == self._index and split.ordinal >= self._next_ordinal:
-                self._unread.append(split)
+            if split.ordinal in self._partly:
+                self._unread.append(split, self._partly[split.ordinal].bound)
+            elif split.ordinal in self._share:
+                self._unread.append(split, MIN_TIME if split.min_time is None else split.min_time)
 
     def complete(self) -> None:
         """No more splits will come than those given to `extend`."""
@@ -117,7 +122,7 @@ class SplitReader(SourceReader):
     def watermark(self) -> int:
         if self._event_time is None or self.finished:
             return MAX_TIME
-        bound = self._unread.min_time
+        bound = min(self._unread.bound, min((split.bound for split in self._partly.values()), default=MAX_TIME))
         if self._open is not None:
             bound = min(bound, self._open.bound)
         if not self._complete:
@@ -126,26 +131,25 @@ class SplitReader(SourceReader):
         return self._watermark
 
     def position(self) -> dict[str, Any]:
-        """`ordinal` of the first split that is not read to its end, the `rows` of it (at `path`) already given, and event time progress."""
-        path, rows, newest = self._resume or ("", 0, None)
-        ordinal = self._next_ordinal
-        if self._open is not None:
-            path, ordinal, rows, newest = self._open.split.path, self._open.split.ordinal, self._open.rows_given, self._open.newest
-        return {
-            "ordinal": ordinal,
-            "path": path,
-            "rows": rows,
-            "newest": newest,
-            "newest_listed": self._newest_listed,
-            "watermark": self._watermark,
-        }
+        """A `SplitPosition`, encoded."""
+        self.watermark()
+        partly = [*self._partly.values()] if self._open is None else [self._open.partly_read, *self._partly.values()]
+        next_unread = self._unread.first if self._unread else self._listed_to
+        return SplitPosition(
+            self._share.since(next_unread),
+            tuple(sorted(partly, key=lambda split: split.ordinal)),
+            self._newest_listed,
+            self._watermark,
+            self.finished,
+        ).encode()
 
     def seek(self, position: Any) -> None:
-        self._next_ordinal = position["ordinal"]
-        self._unread.drop_below(self._next_ordinal)
-        self._resume = (position["path"], position["rows"], position["newest"]) if position["rows"] else None
-        self._newest_listed = max(self._newest_listed, position["newest_listed"])
-        self._watermark = position["watermark"]
+        sought = SplitPosition.decode(position)
+        self._share, self._partly = sought.share, {split.ordinal: split for split in sought.partly}
+        self._unread, self._listed_to = _Unread(), 0
+        self.extend(self._splits)
+        self._newest_listed = max(self._newest_listed, sought.newest_listed)
+        self._watermark = sought.watermark
 
     def close(self) -> None:
         if self._open is not None:
@@ -156,44 +160,45 @@ class SplitReader(SourceReader):
         if not self._unread and not self._complete:
             self.discover()
         if not self._unread:
+            if self._complete and self._partly:
+                raise self._changed(next(iter(self._partly.values())), "there is no such split any more")
             return False
         split = self._unread.popleft()
-        rows, newest = self._resumed(split)
-        self._open = _OpenSplit(split, self._open_split(split, batch_rows), self._event_time, self._operator, rows, newest)
+        partly = self._partly.pop(split.ordinal, None)
+        if partly is not None and partly.path != split.path:
+            raise self._changed(partly, f"this is now {split.path}")
+        self._open = _OpenSplit(split, self._open_split(split, batch_rows), self._event_time, self._operator, partly)
         return True
 
-    def _resumed(self, split: Split) -> tuple[int, int | None]:
-        """Rows of `split` that an earlier reader gave, and the newest event time among them."""
-        if self._resume is None:
-            return 0, None
-        path, rows, newest = self._resume
-        if split.ordinal != self._next_ordinal or split.path != path:
-            raise ConnectorError(
-                f"operator `{self._operator}`: the checkpoint stopped after {rows} rows of {path}, but split {self._next_ordinal} is now "
-                f"{split.path}: the input's files have changed; put them back, or start without the checkpoint"
-            )
-        self._resume = None
-        return rows, newest
+    def _changed(self, partly: PartlyRead, now: str) -> ConnectorError:
+        return ConnectorError(
+            f"operator `{self._operator}`: the checkpoint stopped after {partly.rows} rows of split {partly.ordinal}, {partly.path}, "
+            f"but {now}: the input's files have changed; put them back, or start without the checkpoint"
+        )
 
 
 class _OpenSplit:
     """A split that is being read: cuts its batches to size, skips what was given before, keeps its event time progress."""
 
     def __init__(
-        self, split: Split, batches: Iterator[pa.RecordBatch], event_time: EventTime | None, operator: str, skip: int, newest: int | None
+        self, split: Split, batches: Iterator[pa.RecordBatch], event_time: EventTime | None, operator: str, partly: PartlyRead | None
     ) -> None:
-        self.split, self.rows_given, self.newest = split, skip, newest
-        self._batches, self._event_time, self._operator = batches, event_time, operator
-        self._skip = skip
+        self._split, self._batches, self._event_time, self._operator = split, batches, event_time, operator
+        self._rows_given, self._newest = (0, None) if partly is None else (partly.rows, partly.newest)
+        self._skip = self._rows_given
         self._pending: Batch | None = None
 
     @property
     def bound(self) -> int:
         """No row yet to come is older, in microseconds; `MIN_TIME` when nothing is known yet."""
-        known = MIN_TIME if self.split.min_time is None else self.split.min_time
-        if self.newest is None or self._event_time is None:
+        known = MIN_TIME if self._split.min_time is None else self._split.min_time
+        if self._newest is None or self._event_time is None:
             return known
-        return max(known, self.newest - self._event_time.max_delay)
+        return max(known, self._newest - self._event_time.max_delay)
+
+    @property
+    def partly_read(self) -> PartlyRead:
+        return PartlyRead(self._split.ordinal, self._split.path, self._rows_given, self._newest, self.bound)
 
     def read(self, max_rows: int) -> Batch | None:
         """The next rows, or None at the end of the split."""
@@ -202,10 +207,10 @@ class _OpenSplit:
             return None
         self._pending = batch.slice(max_rows, batch.num_rows - max_rows) if batch.num_rows > max_rows else None
         batch = batch.slice(0, max_rows) if self._pending is not None else batch
-        self.rows_given += batch.num_rows
+        self._rows_given += batch.num_rows
         if batch.times is not None:
             newest = int(batch.times.max())
-            self.newest = newest if self.newest is None else max(self.newest, newest)
+            self._newest = newest if self._newest is None else max(self._newest, newest)
         return batch
 
     def close(self) -> None:
@@ -222,14 +227,14 @@ class _OpenSplit:
                 return Batch(rest, None if self._event_time is None else self._event_time.extract(rest, self._operator))
         if self._skip:
             raise ConnectorError(
-                f"operator `{self._operator}`: {self.split.path} has {self._skip} rows less than when the checkpoint was taken; "
+                f"operator `{self._operator}`: {self._split.path} has {self._skip} rows less than when the checkpoint was taken; "
                 "put the file back as it was, or start without the checkpoint"
             )
         return None
 
 
 class _Unread:
-    """A queue of splits that knows the smallest `min_time` in it, in constant amortised time."""
+    """A queue of splits that knows the smallest bound of the event times in it, in constant amortised time."""
 
     def __init__(self) -> None:
         self._splits: deque[Split] = deque()
@@ -239,14 +244,17 @@ class _Unread:
         return bool(self._splits)
 
     @property
-    def min_time(self) -> int:
+    def first(self) -> int:
+        return self._splits[0].ordinal
+
+    @property
+    def bound(self) -> int:
         return self._minima[0][1] if self._minima else MAX_TIME
 
-    def append(self, split: Split) -> None:
-        time = MIN_TIME if split.min_time is None else split.min_time
-        while self._minima and self._minima[-1][1] >= time:
+    def append(self, split: Split, bound: int) -> None:
+        while self._minima and self._minima[-1][1] >= bound:
             self._minima.pop()
-        self._minima.append((split.ordinal, time))
+        self._minima.append((split.ordinal, bound))
         self._splits.append(split)
 
     def popleft(self) -> Split:
@@ -254,7 +262,3 @@ class _Unread:
         if self._minima[0][0] == split.ordinal:
             self._minima.popleft()
         return split
-
-    def drop_below(self, ordinal: int) -> None:
-        while self._splits and self._splits[0].ordinal < ordinal:
-            self.popleft()

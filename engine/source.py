@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .batch import Batch
-from .elements import MAX_TIME
+from .elements import MAX_TIME, MIN_TIME
 from .errors import FlowError
 
 
@@ -42,15 +42,27 @@ class Source(ABC):
         return None
 
     def share_out(self, positions: Sequence[Any], parallelism: int) -> list[Any]:
-        """Positions for `parallelism` readers that together go on where readers at `positions` were; pure, and of any number to any number.
+        """Positions for `parallelism` readers that together go on where the readers at `positions` were, of any number to any number.
 
-        Raises FlowError if the source can't be shared out anew.
+        `positions` are those of all readers, at one time. Asked on the driver, when a job is restored with another parallelism or the
+        source is scaled as it runs; `start` need not have been called. Pure. However it is shared out, polled and sought in turn, no
+        record is given twice or never. Readers made with the new index and parallelism are sought to the result.
+
+        Raises FlowError if the source can't be shared out anew, or `positions` are not those of all its readers.
         """
         if len(positions) == parallelism:
             return list(positions)
         raise FlowError(
             f"source `{self.name}` can't go on with {parallelism} workers: it had {len(positions)}, and can't be shared out anew"
         )
+
+    def earliest(self, position: Any) -> int:
+        """A lower bound (microseconds) of the event times that a reader at `position`, also a shared-out one, has yet to give.
+
+        `MAX_TIME` without event time or if nothing is left, `MIN_TIME` if it isn't known. The smallest over shared-out positions is the
+        smallest over those that they were made from. Pure, and from the position alone.
+        """
+        return MIN_TIME
 
     @abstractmethod
     def reader(self, index: int, parallelism: int) -> SourceReader:
@@ -86,7 +98,10 @@ class SourceReader(ABC):
 
     @abstractmethod
     def seek(self, position: Any) -> None:
-        """Go on from a position that an earlier reader of the same share reported. Called before the first poll."""
+        """Go on from a position that an earlier reader of this index and parallelism reported, or that `Source.share_out` made for it.
+
+        Called before the first poll. The watermark is then a lower bound of all that follows, maybe lower than one of an earlier reader.
+        """
 
     def ready_in(self) -> float:
         """Seconds after which a poll may give something, when the last one gave None: how long the worker may sleep."""

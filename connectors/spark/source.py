@@ -9,16 +9,19 @@ from __future__ import annotations
 import shutil
 import tempfile
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...engine.duration import Duration, microseconds
+from ...engine.elements import MAX_TIME
 from ...engine.errors import FlowError
 from ...engine.event_time import EventTime
 from ...engine.source import Source
+from ..split_position import SplitPosition
 from .exchange import End, Exchange
 from .feed import BatchFeed, Feed, StreamFeed, Trigger
-from .tail import TailReader
+from .tail import TailReader, share_out_log
 from .types import engine_schema
 
 if TYPE_CHECKING:
@@ -119,6 +122,12 @@ class SparkSource(Source):
         return TailReader(
             self._exchange, self._schema, operator=self.name, index=index, parallelism=parallelism, event_time=self._event_time
         )
+
+    def share_out(self, positions: Sequence[Any], parallelism: int) -> list[Any]:
+        return share_out_log(positions, parallelism, self.name)
+
+    def earliest(self, position: Any) -> int:
+        return MAX_TIME if self._event_time is None else SplitPosition.decode(position).earliest
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_feed": None}

@@ -1,20 +1,21 @@
 """A reader that follows the log of an exchange folder: every file of every committed batch, in log order.
 
-All workers list the same files and number them the same, and each reads its own. A worker that got no file of a batch still knows how
-far event time came in it, so that its watermark goes on.
+All workers list the same files and number them the same, and each reads its own: files that are yet to be committed belong to worker
+`number % parallelism`. A worker that got no file of a batch still knows how far event time came in it, so that its watermark goes on.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from ...engine.elements import MIN_TIME
 from ...engine.errors import ConnectorError
 from ...engine.event_time import EventTime
 from ..row_groups import open_parquet, read_row_groups, time_bounds
+from ..split_position import SplitPosition, share_out_splits
 from ..splits import Split, SplitReader
 from .exchange import Exchange
 from .log_file import LogFile
@@ -27,17 +28,17 @@ IDLE_SECONDS = 0.05
 class TailReader(SplitReader):
     """One worker's share of the files that an exchange folder's log names, until the end marker.
 
-    Its position holds the first batch that it has not read to the end, and the number of that batch's first file; earlier batches
-    aren't looked at again.
+    Its position holds the first batch that it has not read to the end, the number of that batch's first file, and how far event time came
+    before it; earlier batches aren't looked at again.
     """
 
     def __init__(
         self, exchange: Exchange, schema: pa.Schema, *, operator: str, index: int, parallelism: int, event_time: EventTime | None
     ) -> None:
         self._exchange, self._schema = exchange, schema
-        self._batch, self._ordinal = 0, 0
+        self._batch = 0
         self._looked_beyond = -1
-        self._listed: deque[tuple[int, int]] = deque()
+        self._newest_batch = (0, 0, MIN_TIME)
         super().__init__(operator, [], self._rows, index=index, parallelism=parallelism, event_time=event_time, complete=False)
 
     def discover(self) -> None:
@@ -49,27 +50,22 @@ class TailReader(SplitReader):
             files = self._exchange.added(self._batch)
             if files is None:
                 self._expect_none_later(None if end is None else end.last)
-                self._next_ordinal = max(self._next_ordinal, self._ordinal)
                 if end is not None:
                     self.complete()
                 return
-            self._listed.append((self._batch, self._ordinal))
-            self.extend([self._split(file, self._ordinal + number) for number, file in enumerate(files)])
+            self._newest_batch = (self._batch, self._listed_to, self._newest_listed)
+            self.extend([self._split(file, self._listed_to + number) for number, file in enumerate(files)])
             self._batch += 1
-            self._ordinal += len(files)
 
     def position(self) -> dict[str, Any]:
-        read_to = super().position()
-        starts = [*self._listed, (self._batch, self._ordinal)]
-        while len(starts) > 1 and starts[1][1] <= read_to["ordinal"]:
-            starts.pop(0)
-            self._listed.popleft()
-        batch, first = starts[0]
-        return {**read_to, "batch": batch, "first": first}
+        # A batch is only listed once all before it are read.
+        being_read = self._unread or self._open is not None
+        batch, first, newest = self._newest_batch if being_read else (self._batch, self._listed_to, self._newest_listed)
+        return {**super().position(), "batch": batch, "first": first, "newest_listed": newest}
 
     def seek(self, position: Any) -> None:
         super().seek(position)
-        self._batch, self._ordinal = position["batch"], position["first"]
+        self._batch, self._listed_to = position["batch"], position["first"]
 
     def ready_in(self) -> float:
         return IDLE_SECONDS
@@ -99,3 +95,10 @@ class TailReader(SplitReader):
     def _rows(self, split: Split, batch_rows: int) -> Iterator[pa.RecordBatch]:
         for rows in read_row_groups(split, batch_rows, operator=self._operator):
             yield as_engine(rows, self._schema)
+
+
+def share_out_log(positions: Sequence[Any], parallelism: int, operator: str) -> list[Any]:
+    """Positions of `parallelism` tail readers: all begin to list at the first batch that one at `positions` has not read to its end."""
+    start = {"batch": min(position["batch"] for position in positions), "first": min(position["first"] for position in positions)}
+    shared = share_out_splits([SplitPosition.decode(position) for position in positions], parallelism, operator)
+    return [{**position.encode(), **start} for position in shared]

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.connectors.generate import Pace, generate, zipf_cdf
+from evenflow.connectors.share import Share
 from evenflow.engine.errors import FlowError
 
 
@@ -126,7 +127,7 @@ def test_a_sought_reader_keeps_the_rate_and_not_the_lost_time():
     clock = Clock()
     reader = generate(rate=1000, clock=clock).reader(0, 1)
     clock.now = 100.0
-    reader.seek(500)
+    reader.seek(Share.of(0, 1).since(500).encode())
     assert reader.poll(8192) is None
     clock.now = 100.5
     assert reader.poll(8192).rows["seq"].to_pylist() == list(range(500, 1000))

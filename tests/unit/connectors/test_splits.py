@@ -123,7 +123,7 @@ def test_a_changed_list_of_files_is_noticed_when_it_matters():
     reader.poll(1)
     other = reader_of([[1, 2], [3]], splits=[Split("1", 0), Split("0", 1)])
     other.seek(reader.position())
-    with pytest.raises(ConnectorError, match="stopped after 1 rows of 0, but split 0 is now 1"):
+    with pytest.raises(ConnectorError, match="stopped after 1 rows of split 0, 0, but this is now 1"):
         other.poll(1)
 
 

@@ -1,0 +1,120 @@
+"""Shares: which numbers of a numbered stream (its items, rows or splits) a reader is yet to give.
+
+A share is a *tail*, every `step`-th number without end, and *pieces*, finite progressions before it. At first reader `index` of
+`parallelism` has just the tail `index, index + parallelism, ...`; the end of the stream is the reader's to know. Shares that are shared
+out anew become regular again behind the number that the furthest reader has come to; what is left before it becomes pieces.
+
+Invariant: the shares of all readers of a source are disjoint, and together hold exactly the numbers that none has given. All pieces of a
+share lie before its tail.
+
+>>> ahead, behind = Share.of(0, 2).since(6), Share.of(1, 2).since(2)
+>>> three = share_out([ahead, behind], 3, "read")
+>>> [share.below(12).tolist() for share in three]
+[[3, 6, 9], [5, 7, 10], [8, 11]]
+>>> three[0] == Share.decode(three[0].encode())
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..engine.errors import FlowError
+
+ENDLESS = 1 << 62
+"""Above every number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Numbers of one reader: those of `tail`, which has no end, and those of `pieces`; no number is in two of them."""
+
+    tail: range
+    pieces: tuple[range, ...] = ()
+
+    @classmethod
+    def of(cls, index: int, parallelism: int) -> Share:
+        """All that reader `index` of `parallelism` ever gives."""
+        return cls(range(index, ENDLESS, parallelism))
+
+    def __contains__(self, number: int) -> bool:
+        return number in self.tail or any(number in piece for piece in self.pieces)
+
+    @property
+    def first(self) -> range:
+        """The progression that begins with the lowest number."""
+        return min(self.pieces, default=self.tail, key=lambda piece: piece.start)
+
+    @property
+    def lowest(self) -> int:
+        return self.first.start
+
+    def without_first(self, count: int) -> Share:
+        """What is left without the first `count` numbers (at most all) of `first`."""
+        first = self.first
+        rest = range(first.start + count * first.step, first.stop, first.step)
+        if first is self.tail:
+            return Share(rest)
+        return Share(self.tail, tuple(piece for old in self.pieces if (piece := rest if old is first else old)))
+
+    def since(self, number: int) -> Share:
+        """What is not below `number`."""
+        return Share(_since(self.tail, number), tuple(piece for old in self.pieces if (piece := _since(old, number))))
+
+    def below(self, number: int) -> npt.NDArray[np.int64]:
+        """The numbers below `number`, ascending."""
+        return np.sort(np.concatenate([np.arange(r.start, min(r.stop, number), r.step) for r in (self.tail, *self.pieces)]))
+
+    def encode(self) -> list[Any]:
+        """As lists of integers, for a position."""
+        return [self.tail.start, self.tail.step, [[piece.start, piece.stop, piece.step] for piece in self.pieces]]
+
+    @classmethod
+    def decode(cls, encoded: Sequence[Any]) -> Share:
+        start, step, pieces = encoded
+        return cls(range(start, ENDLESS, step), tuple(range(*piece) for piece in pieces))
+
+
+def share_out(shares: Sequence[Share], parallelism: int, operator: str) -> list[Share]:
+    """The same numbers in `parallelism` shares: tails by `number % parallelism`, and pieces that hold as many numbers each as can be.
+
+    `shares` are those of all readers. Raises FlowError if they are not.
+    """
+    if sorted((share.tail.step, share.tail.start % len(shares)) for share in shares) != [(len(shares), i) for i in range(len(shares))]:
+        raise FlowError(
+            f"operator `{operator}`: these {len(shares)} positions are not those of all its {len(shares)} readers at one time; "
+            "share out the positions of one checkpoint, in whole"
+        )
+    regular = max(share.tail.start for share in shares)
+    pieces = [piece for share in shares for piece in (*share.pieces, range(share.tail.start, regular, share.tail.step)) if piece]
+    return [Share(_since(range(i, ENDLESS, parallelism), regular), dealt) for i, dealt in enumerate(_deal(pieces, parallelism))]
+
+
+def _deal(pieces: Iterable[range], parallelism: int) -> list[tuple[range, ...]]:
+    """Laid end to end and cut into `parallelism` runs of equal length, which adds few pieces however often it is done.
+
+    McNaughton's wrap-around rule (Scheduling with deadlines and loss functions, Management Science 1959).
+    """
+    ordered = sorted(pieces, key=lambda piece: piece.start)
+    length = -(-sum(map(len, ordered)) // parallelism)
+    dealt: list[list[range]] = [[]]
+    room = length
+    for piece in ordered:
+        rest = piece
+        while rest:
+            if not room:
+                dealt.append([])
+                room = length
+            dealt[-1].append(rest[:room])
+            room, rest = room - len(dealt[-1][-1]), rest[room:]
+    return [*map(tuple, dealt), *[()] * (parallelism - len(dealt))]
+
+
+def _since(numbers: range, number: int) -> range:
+    behind = max(0, number - numbers.start)
+    return range(numbers.start + -(-behind // numbers.step) * numbers.step, numbers.stop, numbers.step)

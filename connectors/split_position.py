@@ -1,0 +1,91 @@
+"""Where a reader of splits is: the splits that it hasn't begun, those that it has read a part of, and how far event time came.
+
+It names splits by their ordinals, and those partly read also by their paths, so that another list of files is noticed. Nothing else
+is needed to share the splits out among any other number of readers.
+
+>>> partly = PartlyRead(ordinal=0, path="a", rows=10, newest=7, bound=5)
+>>> one = SplitPosition(Share.of(0, 1).since(1), (partly,), newest_listed=20, watermark=5, finished=False)
+>>> two = share_out_splits([one], 2, "read")
+>>> [position.share.below(5).tolist() for position in two], [position.partly == (partly,) for position in two]
+([[2, 4], [1, 3]], [True, False])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..engine.elements import MAX_TIME
+from .share import Share, share_out
+
+
+@dataclass(frozen=True, slots=True)
+class PartlyRead:
+    """The first `rows` of a split were given; the `newest` event time among them, and no later one is below `bound` (microseconds)."""
+
+    ordinal: int
+    path: str
+    rows: int
+    newest: int | None
+    bound: int
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPosition:
+    """`share`: the ordinals of splits that are not begun. `partly`: ascending by ordinal, none of them in `share`.
+
+    `newest_listed`: the newest event time known of the splits listed so far. `watermark`: what was claimed for all that is to come.
+    """
+
+    share: Share
+    partly: tuple[PartlyRead, ...]
+    newest_listed: int
+    watermark: int
+    finished: bool
+
+    @property
+    def earliest(self) -> int:
+        """No record yet to come is older, in microseconds."""
+        return MAX_TIME if self.finished else self.watermark
+
+    def encode(self) -> dict[str, Any]:
+        """As a msgpack-able map."""
+        return {
+            "share": self.share.encode(),
+            "partly": [[split.ordinal, split.path, split.rows, split.newest, split.bound] for split in self.partly],
+            "newest_listed": self.newest_listed,
+            "watermark": self.watermark,
+            "finished": self.finished,
+        }
+
+    @classmethod
+    def decode(cls, encoded: Mapping[str, Any]) -> SplitPosition:
+        return cls(
+            Share.decode(encoded["share"]),
+            tuple(PartlyRead(*split) for split in encoded["partly"]),
+            encoded["newest_listed"],
+            encoded["watermark"],
+            encoded["finished"],
+        )
+
+
+def share_out_splits(positions: Sequence[SplitPosition], parallelism: int, operator: str) -> list[SplitPosition]:
+    """Positions of `parallelism` readers for the splits that the readers at `positions` have left; one goes on with each split partly read.
+
+    Raises FlowError if `positions` are not those of all readers.
+    """
+    shares = share_out([position.share for position in positions], parallelism, operator)
+    partly = [split for position in positions for split in position.partly]
+    # Whoever has finished holds no one back.
+    going_on = [position for position in positions if not position.finished] or positions
+    return [
+        SplitPosition(
+            share,
+            tuple(sorted(partly[index::parallelism], key=lambda split: split.ordinal)),
+            min(position.newest_listed for position in positions),
+            min(position.watermark for position in going_on),
+            all(position.finished for position in positions),
+        )
+        for index, share in enumerate(shares)
+    ]
