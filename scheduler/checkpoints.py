@@ -21,12 +21,13 @@ HISTORY = 100
 
 
 class CheckpointState(StrEnum):
-    """Where a checkpoint is; the last two are final."""
+    """Where a checkpoint is. UNREADABLE: it was complete, and when the job was to go on from it, it was found to be damaged."""
 
     PENDING = "pending"
     SAVING = "saving"
     COMPLETE = "complete"
     FAILED = "failed"
+    UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,15 @@ class Checkpoints:
         if self.pending is not None:
             self._close(now, CheckpointState.FAILED, None, "the job went back to its last checkpoint")
         self._finished, self._committables, self._later = {}, {}, {}
+
+    def unreadable(self, problem: str, older: Manifest) -> None:
+        """The newest can't be read: `older` takes its place."""
+        assert self.newest is not None
+        number, self.newest = self.newest.checkpoint, older
+        self.history = [
+            replace(report, state=CheckpointState.UNREADABLE, problem=problem) if report.number == number else report
+            for report in self.history
+        ]
 
     def _close(self, now: float, state: CheckpointState, manifest: Manifest | None, problem: str | None = None) -> PendingCheckpoint | None:
         pending, self.pending = self.pending, None

@@ -251,7 +251,7 @@ class JobCore:
         if older is None:
             self.error = JobError(f"job `{self.name}`: checkpoint {checkpoint} can't be read, and there is none before it: {problem}")
             return self._end(JobState.FAILED)
-        self.checkpoints.newest = older
+        self.checkpoints.unreadable(problem, older)
         return self._go_back(self.plan, 0.0)
 
     def checkpoint(self, now: float) -> int:

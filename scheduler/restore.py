@@ -44,7 +44,7 @@ def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: int) ->
         if entries is None:
             continue
         positions = _positions(stage, entries)
-        watermark = min(entry.watermark for entry in entries)
+        watermark = min((entry.watermark for entry in entries if not entry.finished), default=MIN_TIME)
         for index in range(stage.parallelism):
             table = tables.get(stage.name)
             files = _files(index, entries, manifest.tables.get(stage.name), table)

@@ -27,6 +27,7 @@ def check(
     *,
     parallelism: int | Sequence[int] = 2,
     config: JobConfig | None = None,
+    save_state: bool = False,
     actions: Sequence[Action] = ACTIONS,
 ) -> None:
     """Simulate the flow once for each seed; every run must finish with the rows that the oracle gives.
@@ -50,7 +51,8 @@ def check(
         workers = parallelism if isinstance(parallelism, int) else parallelism[seed % len(parallelism)]
         flow = make_flow()
         try:
-            _compare(flow, workers, expected, simulate(flow, seed, parallelism=workers, config=config, actions=actions))
+            result = simulate(flow, seed, parallelism=workers, config=config, save_state=save_state, actions=actions)
+            _compare(flow, workers, expected, result)
         except Exception as error:
             error.add_note(f"run it again: check(make_flow, seeds=[{seed}], parallelism={workers}, ...)")
             raise

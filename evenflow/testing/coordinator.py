@@ -39,6 +39,8 @@ class Coordinator:
         self.saves: deque[Save] = deque()
         self.wanted: Redeploy | None = None
         self.restarts = 0
+        self.recoveries = 0
+        """Restarts that went back to a checkpoint, not to the very beginning."""
         self._settings, self._sinks, self._storage, self._deploy = settings, sinks, storage, deploy
         self._written: Manifest | None = None
         self._committed = 0
@@ -105,6 +107,7 @@ class Coordinator:
         if wanted is not None:
             self.restarts += 1
             if wanted.commit is not None:
+                self.recoveries += 1
                 self.commits.append(wanted.commit)
             self._workers = self._deploy(wanted)
 

@@ -9,9 +9,9 @@ from .actions import COORDINATOR, Action, Choice, World
 
 
 def with_crashes(actions: Sequence[Action], most: int = 4) -> tuple[Action, ...]:
-    """`actions`, and at most `most` crashes. The job must save its state: `JobConfig(checkpoint_dir=...)`.
+    """`actions`, and at most `most` crashes, of a job that saves its state.
 
-    `check(make_flow, seeds, actions=with_crashes(ACTIONS), config=...)`
+    `check(make_flow, seeds, save_state=True, actions=with_crashes(ACTIONS))`
     """
 
     def crash(world: World) -> Iterator[Choice]:

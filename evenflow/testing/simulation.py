@@ -67,18 +67,21 @@ def simulate(
     *,
     parallelism: int = 2,
     config: JobConfig | None = None,
+    save_state: bool = False,
     actions: Sequence[Action] = ACTIONS,
     max_steps: int = 200_000,
 ) -> SimulationResult:
     """Run `flow` as `seed` decides; its sinks are replaced by lists, which the result holds.
 
     Without `config` the seed also chooses batch sizes, key groups, how often checkpoints are taken, and whether aggregates are
-    combined before the shuffle. `actions` is what may happen; add accidents to it. Raises what a user's function or a source raised,
+    combined before the shuffle. `actions` is what may happen; add accidents to it. With `save_state` checkpoints hold the state, and the
+    job survives them. Raises what a user's function or a source raised,
     as `job.wait()` does, and SimulationError if the job gets stuck, takes more than `max_steps`, or leaves something behind.
     Sources that follow a clock of their own (`generate(rate=...)`) make runs differ.
     """
     random = Random(seed)  # noqa: S311 -- the point is that it can be repeated
     config = replace(config, parallelism=parallelism) if config is not None else random_config(random, parallelism)
+    config = saving(config, random) if save_state else config
     simulation = _Simulation(flow.plan(config=config), config, random, actions)
     try:
         return simulation.run(seed, max_steps)
@@ -99,6 +102,12 @@ def random_config(random: Random, parallelism: int) -> JobConfig:
         combine=random.random() < 0.5,
         metrics=random.random() < 0.5,
     )
+
+
+def saving(config: JobConfig, random: Random) -> JobConfig:
+    """The same, with checkpoints that hold the state and as many restarts as are needed."""
+    interval = config.checkpoint_interval or random.choice(("1ms", "20ms", "500ms"))
+    return replace(config, checkpoint_dir="simulated", checkpoint_interval=interval, restart_delay=0, restart_most=1000)
 
 
 class _Simulation:

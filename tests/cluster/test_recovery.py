@@ -1,0 +1,296 @@
+"""Jobs on Ray lose workers, their coordinator, a step of the way: what comes out is what a run without accidents gives.
+
+The rows that a job took are delivered too: they must be the first ones of each source worker, each once, and everything else is compared
+with a run of those rows by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from contextlib import suppress
+
+import pyarrow.parquet as pq
+import pytest
+import ray
+from watching import PATIENCE, actors, socket_folders, until
+
+import evenflow as ef
+from evenflow.actors.cluster import NAMESPACE
+from evenflow.scheduler.checkpoints import CheckpointState
+from evenflow.scheduler.job import JobState
+from evenflow.scheduler.migration import MigrationState
+
+RATE = 2_000
+SOURCE = {"keys": 100, "zipf": 1.0, "string_keys": True, "max_delay": "500ms", "event_rate": 1_000.0}
+
+
+def build(name, source, folder, operators, sources=None):
+    """The results of each operator by list, those of the windows by Parquet files."""
+
+    def number(state, row):  # inside, so that it travels to workers, which don't find this module
+        n = (state or 0) + 1
+        return n, {"key": row["key"], "n": n}
+
+    flow, results = ef.Dataflow(name), {operator: [] for operator in ("rows", *operators)}
+    rows = flow.read(source) if sources is None else flow.read(source).parallelism(sources)
+    rows.write(ef.to_list(results["rows"], name="to_rows"))
+    keyed = rows.key_by("key")
+    if "numbered" in operators:
+        keyed.stateful_map(number).named("numbered").write(ef.to_list(results["numbered"], name="to_numbered"))
+    if "updates" in operators:
+        updates = keyed.aggregate(n=ef.count(), total=ef.sum("value"), high=ef.max("seq"))
+        updates.named("updates").write(ef.to_list(results["updates"], name="to_updates"))
+    if "totals" in operators:
+        totals = keyed.aggregate(emit="final", n=ef.count(), total=ef.sum("value"))
+        totals.named("totals").write(ef.to_list(results["totals"], name="to_totals"))
+    if "windows" in operators:
+        windows = keyed.window(ef.tumbling("500ms")).aggregate(n=ef.count(), total=ef.sum("value"))
+        windows.named("windows").write(ef.write_parquet(folder, name="to_windows"))
+    return flow, results
+
+
+def endless(name, tmp_path, operators, **config):
+    flow, results = build(name, ef.generate(rate=RATE, **SOURCE), tmp_path / name, operators)
+    settings = {"parallelism": 2, "key_groups": 16, "checkpoint_interval": "300ms", "restart_delay": "10ms", "metrics_window": "200ms"}
+    return flow.run(config=ef.JobConfig(**(settings | {"checkpoint_dir": str(tmp_path / "checkpoints")} | config))), results
+
+
+def goes_on(job, results):
+    """Rows that it has not read yet are committed."""
+    before = max((row["seq"] for row in results["rows"]), default=-1)
+
+    def news():
+        assert not job.status().state.final, job.status().error
+        return max((row["seq"] for row in results["rows"]), default=-1) > before + RATE / 4
+
+    until(news, f"{job.name} commits new rows")
+
+
+def stop_and_check(job, results, tmp_path):
+    job.stop()
+    job.wait("60s")
+    check(job.name, results, tmp_path)
+
+
+def check(name, results, tmp_path, sources=2):
+    """Against a run of the rows that were read, in which nothing happens."""
+    taken = sorted(row["seq"] for row in results["rows"])
+    for source in range(sources):
+        mine = [seq for seq in taken if seq % sources == source]
+        assert mine == list(range(source, source + sources * len(mine), sources)), "each row once, none left out"
+    operators = [operator for operator in results if operator != "rows"]
+    folder = tmp_path / f"expected of {name}"
+    flow, expected = build("expected", ef.from_items(results["rows"], event_time="ts", max_delay="500ms"), folder, operators)
+    flow.run(runtime="local").wait("60s")
+    if "windows" in operators:
+        results["windows"], expected["windows"] = pq.read_table(tmp_path / name).to_pylist(), pq.read_table(folder).to_pylist()
+    for operator in operators:
+        if operator == "updates":
+            assert newest(results[operator]) == newest(expected[operator])
+        else:
+            assert in_order(results[operator]) == in_order(expected[operator]), operator
+
+
+def in_order(rows):
+    return sorted(rows, key=lambda row: sorted(map(repr, row.items())))
+
+
+def newest(rows):
+    return {row["key"]: row for row in sorted(rows, key=lambda row: row["n"])}
+
+
+def process_of(actor):
+    return ray.get(ray.get_actor(actor, namespace=NAMESPACE).__ray_call__.remote(lambda _: os.getpid()))
+
+
+def send(job, sign, *workers):
+    """A signal to several workers at once; returns their processes."""
+    pids = [process_of(f"{job.name}/{worker}") for worker in workers]
+    for pid in pids:
+        os.kill(pid, sign)
+    return pids
+
+
+def test_lost_workers_change_nothing_in_what_comes_out(tmp_path):
+    job, results = endless("bereaved", tmp_path, ("numbered", "updates", "windows"), heartbeat_timeout="2s")
+    goes_on(job, results)
+    for workers in (["numbered-0"], ["generate-1", "updates-0", "windows-1"]):
+        send(job, signal.SIGKILL, *workers)
+        goes_on(job, results)
+    send(job, signal.SIGKILL, "updates-1")
+    until(lambda: job.status().state is JobState.RESTARTING, "it recovers")
+    send(job, signal.SIGKILL, "generate-0")  # while it recovers
+    goes_on(job, results)
+    (stopped,) = send(job, signal.SIGSTOP, "windows-0")
+    goes_on(job, results)
+    with suppress(ProcessLookupError):
+        os.kill(stopped, signal.SIGCONT)  # what it still says is of an attempt that is over
+    goes_on(job, results)
+    stop_and_check(job, results, tmp_path)
+
+
+def test_worker_lost_during_a_migration_and_the_strategy_restart_change_nothing_in_what_comes_out(tmp_path):
+    job, results = endless("moving", tmp_path, ("numbered", "windows"))
+    goes_on(job, results)
+    report = job.migrate("numbered", groups=range(16), to=1, strategy="restart")
+    assert report.state is MigrationState.DONE
+    assert report.groups >= 6
+    until(lambda: job.status().state is JobState.RUNNING, "it runs again")
+    goes_on(job, results)
+    busy = job.load("numbered", windows=1).workers
+    assert busy["numbered-0"] == 0.0 < busy["numbered-1"]
+    for strategy in ("fluid", "lazy"):
+        number = job.migrate("numbered", groups=range(16), to=0, strategy=strategy, timeout=None).number
+        send(job, signal.SIGKILL, "numbered-1")
+        until(lambda number=number: job.migrations()[number].seconds is not None, "the migration has ended")
+        goes_on(job, results)
+        job.migrate("numbered", groups=range(16), to=1)
+    stop_and_check(job, results, tmp_path)
+
+
+def test_killed_coordinator_comes_back_and_the_job_goes_on(tmp_path):
+    job, results = endless("headed", tmp_path, ("numbered", "windows"), parallelism=1)
+    goes_on(job, results)
+    os.kill(process_of("headed/coordinator"), signal.SIGKILL)
+    goes_on(job, results)
+    ray.kill(ray.get_actor("headed/coordinator", namespace=NAMESPACE), no_restart=False)
+    goes_on(job, results)
+    job.stop()
+    job.wait("60s")
+    check("headed", results, tmp_path, sources=1)
+
+
+def test_sink_that_fails_once_is_asked_again(tmp_path):
+    failed = tmp_path / "failed"
+
+    class Flaky(type(ef.to_list([]))):
+        def commit(self, checkpoint, committables):
+            if checkpoint == 2 and not failed.exists():
+                failed.touch()
+                raise OSError("the disk is gone")
+            return super().commit(checkpoint, committables)
+
+    flow, results = build("flaky", ef.generate(rate=RATE, total=RATE, **SOURCE), tmp_path / "flaky", ("numbered",))
+    again = []
+    flow.read(ef.generate(rate=RATE, total=RATE, **SOURCE)).named("other").write(Flaky(again, "to_flaky"))
+    flow.run(config=ef.JobConfig(checkpoint_interval="100ms", restart_delay="10ms", checkpoint_dir=str(tmp_path / "checkpoints"))).wait(
+        "60s"
+    )
+    assert failed.exists()
+    assert sorted(row["seq"] for row in again) == list(range(RATE))
+    check("flaky", results, tmp_path, sources=1)
+
+
+def test_restarts_are_given_up_with_the_first_cause_and_a_refused_record_is_not_tried_again(tmp_path):
+    tries = tmp_path / "tries"
+
+    class Broken(type(ef.to_list([]))):
+        def commit(self, checkpoint, committables):
+            with tries.open("a") as file:
+                print("commit", file=file)
+            raise OSError(f"the disk is gone, {len(tries.read_text().split())}")
+
+    def refuse(row):
+        with tries.open("a") as file:
+            print("record", file=file)
+        raise ValueError(f"no {row['seq']}")
+
+    config = ef.JobConfig(checkpoint_interval="100ms", restart="fixed", restart_delay="10ms", restart_most=2, checkpoint_dir=str(tmp_path))
+    flow = ef.Dataflow("broken")
+    flow.read(ef.generate(rate=RATE)).write(Broken([], "to_broken"))
+    with pytest.raises(ef.JobError, match="sink `to_broken` could not commit checkpoint 1: OSError: the disk is gone, 1"):
+        flow.run(config=config).wait("60s")
+    assert tries.read_text().split() == ["commit"] * 3
+    flow = ef.Dataflow("refusing")
+    flow.read(ef.generate(rate=RATE)).map(refuse).write(ef.to_list([]))
+    with pytest.raises(ef.RecordError, match=r"(?s)operator `map`: .*no 0"):
+        flow.run(config=config).wait("60s")
+    assert tries.read_text().split()[3:] == ["record"]
+
+
+SCRIPT = """
+import sys
+import evenflow as ef
+
+flow = ef.Dataflow("interrupted")
+flow.read(ef.generate(rate=1000, keys=5)).key_by("key").aggregate(n=ef.count()).write(ef.to_list([]))
+flow.run(config=ef.JobConfig(checkpoint_interval="100ms", restart_delay="60s", checkpoint_dir=sys.argv[1])).wait()
+"""
+
+
+def test_ctrl_c_during_recovery_leaves_nothing_behind(cluster, folder, tmp_path):
+    command = [sys.executable, "-W", "ignore", "-c", SCRIPT, str(tmp_path)]
+    environment = os.environ | {"RAY_ADDRESS": cluster}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        until(lambda: "interrupted/aggregate-0" in actors() or process.poll() is not None, "the job starts")
+        job = ef.connect("interrupted")
+        until(lambda: job.status().completed_checkpoints, "there is something to go back to")
+        os.kill(process_of("interrupted/aggregate-0"), signal.SIGKILL)
+        until(lambda: job.status().state is JobState.RESTARTING, "it recovers")
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(PATIENCE) != 0
+        assert "KeyboardInterrupt" in process.stderr.read()
+    assert job.wait("60s").status().state is JobState.CANCELLED
+    until(lambda: not actors(), "no actor is left")
+    assert not socket_folders(folder)
+
+
+def test_job_goes_on_from_a_savepoint_with_other_workers_and_on_another_runtime(tmp_path):
+    source = {"rate": RATE, "total": 2 * RATE, **SOURCE}
+    flow, before = build("first", ef.generate(**source), tmp_path / "first", ("numbered", "updates", "totals"), sources=1)
+    config = ef.JobConfig(parallelism=2, key_groups=16, checkpoint_interval=None, checkpoint_dir=str(tmp_path / "checkpoints"))
+    job = flow.run(config=config)
+    until(lambda: sum(figures.rows_in for figures in job.metrics()) > RATE, "it has state")
+    savepoint = job.savepoint(tmp_path / "savepoint")
+    assert job.checkpoints()[-1].keys > 50
+    job.cancel()
+    job.wait("60s")
+    for runtime, options in (("ray", {"parallelism": 3, "key_groups": 64}), ("local", {"parallelism": 1, "key_groups": 16})):
+        flow, after = build("second", ef.generate(**source), tmp_path / runtime, ("numbered", "updates", "totals"), sources=1)
+        config = ef.JobConfig(**options, checkpoint_dir=str(tmp_path / f"checkpoints on {runtime}"))
+        flow.run(runtime=runtime, config=config, from_savepoint=savepoint).wait("60s")
+        both = {operator: [*before[operator], *rows] for operator, rows in after.items()}
+        assert len(both["rows"]) == 2 * RATE > len(after["rows"]) > 0
+        check("second", both, tmp_path / runtime, sources=1)
+
+
+def test_job_without_room_for_its_checkpoints_says_so_and_goes_on_until_there_is_or_too_many_have_failed(tmp_path):
+    (tmp_path / "checkpoints").mkdir()
+    in_the_way = tmp_path / "checkpoints" / "crowded"
+    in_the_way.touch()
+    job, results = endless("crowded", tmp_path, ("numbered",), tolerable_checkpoint_failures=1_000, checkpoint_interval="100ms")
+    failed = until(lambda: [report for report in job.checkpoints() if report.state is CheckpointState.FAILED], "one has failed")
+    assert "crowded" in (failed[0].problem or "")
+    in_the_way.unlink()
+    goes_on(job, results)
+    stop_and_check(job, results, tmp_path)
+    (tmp_path / "checkpoints" / "hopeless").touch()
+    job, _ = endless("hopeless", tmp_path, ("numbered",), tolerable_checkpoint_failures=2, checkpoint_interval="100ms")
+    with pytest.raises(ef.JobError, match=r"job `hopeless`: 3 checkpoints in a row have failed; the last, 3: .*hopeless"):
+        job.wait("60s")
+
+
+def test_damaged_checkpoints_are_left_out_for_the_one_before(tmp_path):
+    job, results = endless("damaged", tmp_path, ("totals",), checkpoint_interval=None)
+    until(lambda: job.status().state is JobState.RUNNING, "it runs")
+    for _ in range(3):
+        job.checkpoint()
+    folder = tmp_path / "checkpoints" / "damaged"
+    cut = max((folder / "checkpoint-00000003").glob("totals-*.state"))
+    cut.write_bytes(cut.read_bytes()[:-1])
+    flipped = max((folder / "checkpoint-00000002").glob("totals-*.state"))
+    data = flipped.read_bytes()
+    flipped.write_bytes(data[:-20] + bytes([data[-20] ^ 1]) + data[-19:])
+    send(job, signal.SIGKILL, "totals-0")
+    unreadable = until(lambda: [r for r in job.checkpoints() if r.state is CheckpointState.UNREADABLE][1:], "both are found out")
+    assert "totals" in unreadable[0].problem
+    until(lambda: job.status().state is JobState.RUNNING, "it runs again")
+    assert job.checkpoint().number == 4
+    job.stop()
+    job.wait("60s")
+    rows = {row["seq"]: row["key"] for row in results["rows"]}  # what was committed with the damaged ones comes again
+    assert {row["key"]: row["n"] for row in results["totals"]} == Counter(rows.values())
