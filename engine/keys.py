@@ -95,6 +95,11 @@ class KeyTypes:
     def __init__(self) -> None:
         self._types: list[pa.DataType] = []
 
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        """The types so far; none before the first keys."""
+        return tuple(self._types)
+
     def learn(self, columns: Sequence[pa.Array]) -> None:
         """Take the types of key columns; a column that was all null so far may still get one."""
         if not self._types:

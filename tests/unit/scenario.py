@@ -39,7 +39,7 @@ from evenflow.engine.handover import Arrived
 from evenflow.engine.handover_step import HandoverStep
 from evenflow.engine.keys import key_groups, key_hashes
 from evenflow.engine.operators.aggregate_windows import AggregateWindows
-from evenflow.engine.operators.stateful_map import STATE
+from evenflow.engine.operators.keyed_states import STATE
 from evenflow.engine.routing import RoutingTable
 from evenflow.engine.task import TaskCore
 from evenflow.state.packing import unpack_value
@@ -241,7 +241,7 @@ def _held(task: TaskCore) -> str:
         panes = sorted(operator.panes.items())
         summaries = [(pane.combined(operator.summariser), start) for start, pane in panes]
         return " ".join(_summary(operator, summary, np.full(len(summary), start)) for summary, start in summaries) or "no state"
-    return " ".join(f"{user}={state}" for user, state in sorted(operator.states.items())) or "no state"
+    return " ".join(f"{user}={state}" for user, state in sorted(operator.states.backend.objects.items())) or "no state"
 
 
 def _summary(operator: AggregateWindows, summary: Any, panes: Any) -> str:

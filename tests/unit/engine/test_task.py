@@ -287,7 +287,8 @@ def test_operators_of_two_tasks_share_no_state():
     )
     first, second = Task(flow, "stateful_map-0"), Task(flow, "stateful_map-0")
     first.receive(0, batch(1, 1))
-    assert first.core.operators[0].states != second.core.operators[0].states
+    held = [task.core.operators[0].states.backend.objects for task in (first, second)]
+    assert held == [{1: 2}, {}]
 
 
 def test_error_of_a_function_reaches_the_driver_with_operator_key_and_row():

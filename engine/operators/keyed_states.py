@@ -1,0 +1,231 @@
+"""The states of an operator's keys as Python objects, wherever they lie: what operators with a user's state per key share.
+
+A batch is processed between `read` and `written`. With state in memory `read` gives the dict itself, and nothing is copied; from any other
+backend it gives a dict of the keys asked for, and `written` writes back what has changed.
+
+State travels, and is saved, as batches of the key columns and the packed state of each key. A null in place of the state says that it lies
+where the new owner finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...state.backends.memory import MemoryBackend
+from ...state.backends.opening import open_backend
+from ...state.packing import pack_values, unpack_value
+from ..batch import Batch
+from ..errors import RecordError
+from ..key_codec import KeyCodec
+from ..keys import KeyTypes, encode_keys, key_column, key_groups, key_hashes, key_values
+from ..routing import Move
+from .base import Context
+from .keyed import Departing
+
+STATE = "__state"
+
+_MADE_OF = "None, bool, int, float, str, bytes, lists, tuples and dicts"
+
+
+class KeyedStates:
+    """`pack` and `unpack` turn states into bytes and back; `keys` names the key columns."""
+
+    def __init__(
+        self,
+        context: Context,
+        keys: tuple[str, ...],
+        pack: Callable[[Iterable[Any]], Iterator[bytes]] = pack_values,
+        unpack: Callable[[bytes], Any] = unpack_value,
+    ) -> None:
+        self.context, self.keys = context, keys
+        self.types = KeyTypes()
+        self.codec = KeyCodec(self.types)
+        self._pack, self._unpack = pack, unpack
+        self.backend = open_backend(context.state, context.name, context.index, context.key_groups, self.packed)
+        self._memory = self.backend if isinstance(self.backend, MemoryBackend) else None
+        self._working: dict[Any, Any] = {}
+        self._read: tuple[list[Any], list[int], list[bytes], list[bytes | None]] = [], [], [], []
+
+    def read(self, rows: pa.RecordBatch) -> dict[Any, Any]:
+        """The states of the keys of `rows`, at least; keys that have none are missing. To be changed, and then `written`."""
+        if self._memory is None:
+            return self._fetch(encode_keys(rows, self.keys, self.context.name).columns)
+        columns = self._columns(rows)
+        self.types.learn(columns)
+        if self._memory.freezing:
+            self._memory.before(set(key_values(columns)))
+        return self._memory.objects
+
+    def read_keys(self, keys: list[Any]) -> dict[Any, Any]:
+        """As `read`, of keys that came before."""
+        if self._memory is None:
+            return self._fetch(self.types.columns(keys))
+        self._memory.before(keys)
+        return self._memory.objects
+
+    def written(self, added: int) -> None:
+        """The states that were read have been changed; `added` keys of the dict are new.
+
+        Raises RecordError naming the key of a state that can't be packed.
+        """
+        if self._memory is None:
+            self._write_back()
+        elif added:
+            keys = self._memory.newest(added)
+            self._memory.note_new(self._groups(self.types.columns(keys)), keys)
+
+    def depart(self, move: Move) -> Departing:
+        """Let go of the states of the keys that `move` selects."""
+        return _DepartingStates(self, move)
+
+    def install(self, state: Batch) -> list[Any]:
+        """Take what another worker let go of, or a chunk of a snapshot; returns its keys."""
+        columns = self._columns(state.rows)
+        self.types.learn(columns)
+        packed: list[bytes | None] = state.rows.column(STATE).to_pylist()
+        groups, keys = self._groups(columns), key_values(columns)
+        if self._memory is not None:
+            self._memory.put_many(groups, keys, [self._unpack(value) for value in packed if value is not None])
+            return keys
+        given = [place for place, value in enumerate(packed) if value is not None]
+        if len(given) < len(keys):
+            self.backend.take_over([group for group, value in zip(groups, packed, strict=True) if value is None])
+        if given:
+            places = self.codec.pack(columns)
+            self.backend.put_many([groups[i] for i in given], [places[i] for i in given], [value for value in packed if value is not None])
+        return keys
+
+    def snapshot(self) -> Iterator[Batch]:
+        """All states as they are now, in chunks that `install` takes."""
+        return (self._batch(self.columns_of(keys), values) for keys, values in self.backend.snapshot())
+
+    def take(self, groups: Sequence[int], keys: Sequence[Any]) -> Batch | None:
+        """The states of those of the keys (as the backend has them) that are here, which are gone after it."""
+        found = self.backend.get_many(groups, keys)
+        here = [place for place, value in enumerate(found) if value is not None]
+        if not here:
+            return None
+        groups, keys, values = [groups[i] for i in here], [keys[i] for i in here], [found[i] for i in here]
+        packed = values if self._memory is None else self.packed(keys, values)
+        self.backend.delete_many(groups, keys)
+        return self._batch(self.columns_of(keys), packed)
+
+    def named(self, keys: Sequence[Any]) -> Batch:
+        """Keys without their states, which lie where the new owner finds them."""
+        return self._batch(self.columns_of(keys), [None] * len(keys))
+
+    def backend_keys(self, columns: Sequence[pa.Array]) -> list[Any]:
+        """Key columns as keys of the backend."""
+        return key_values(columns) if self._memory is not None else self.codec.pack(columns)
+
+    def columns_of(self, keys: Sequence[Any]) -> list[pa.Array]:
+        """Keys of the backend as key columns."""
+        return self.types.columns(list(keys)) if self._memory is not None else self.codec.columns(keys)
+
+    def packed(self, keys: Sequence[Any], states: Sequence[Any]) -> list[bytes]:
+        """The packed states. Raises RecordError naming the key of one that can't be packed."""
+        packed: list[bytes] = []
+        try:
+            packed.extend(self._pack(states))
+        except (TypeError, ValueError, OverflowError) as error:
+            problem = f"the state can't be moved or saved: it must be made of {_MADE_OF} ({error})"
+            raise RecordError(self.context.name, problem, key=keys[len(packed)], record=states[len(packed)]) from error
+        return packed
+
+    def state_bytes(self) -> int:
+        """Estimate of the bytes of all states."""
+        return self.backend.nbytes()
+
+    def close(self) -> None:
+        """Let go of the backend's files and connections."""
+        self.backend.close()
+
+    def _columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
+        return [key_column(rows, key, self.context.name) for key in self.keys]
+
+    def _groups(self, columns: list[pa.Array]) -> list[int]:
+        groups: list[int] = key_groups(columns, self.context.key_groups, self.context.name).tolist()
+        return groups
+
+    def _fetch(self, columns: list[pa.Array]) -> dict[Any, Any]:
+        self.types.learn(columns)
+        keys, groups, places = key_values(columns), self._groups(columns), self.codec.pack(columns)
+        found = self.backend.get_many(groups, places)
+        self._read = keys, groups, places, found
+        self._working = {key: self._unpack(value) for key, value in zip(keys, found, strict=True) if value is not None}
+        return self._working
+
+    def _write_back(self) -> None:
+        working = self._working
+        gone: tuple[list[int], list[bytes]] = [], []
+        kept: tuple[list[Any], list[int], list[bytes], list[bytes | None]] = [], [], [], []
+        for entry in zip(*self._read, strict=True):
+            if entry[0] in working:
+                for column, value in zip(kept, entry, strict=True):
+                    column.append(value)
+            elif entry[3] is not None:
+                gone[0].append(entry[1])
+                gone[1].append(entry[2])
+        packed = self.packed(kept[0], [working[key] for key in kept[0]])
+        changed = [place for place, value in enumerate(packed) if value != kept[3][place]]
+        if changed:
+            self.backend.put_many([kept[1][i] for i in changed], [kept[2][i] for i in changed], [packed[i] for i in changed])
+        if gone[0]:
+            self.backend.delete_many(*gone)
+
+    def _batch(self, columns: Sequence[pa.Array], packed: Sequence[bytes | None]) -> Batch:
+        return Batch(pa.RecordBatch.from_arrays([*columns, pa.array(packed, pa.binary())], names=[*self.keys, STATE]))
+
+
+class _DepartingStates(Departing):
+    """States leave as they are taken; keys are looked up a group at a time, so that no batch waits for a list of all of them.
+
+    Where the backend can, whole groups change hands at once, and only their keys' names are sent.
+    """
+
+    def __init__(self, states: KeyedStates, move: Move) -> None:
+        self._states, self._move = states, move
+        key_groups = states.context.key_groups
+        partial = {key % key_groups for key in (*move.keys, *move.staying)}
+        self._whole = frozenset(move.groups) - partial
+        self._passed = states.backend.pass_on(sorted(self._whole), move.target)
+        leaving = partial if self._passed is not None else partial | self._whole
+        self._groups = sorted(leaving, reverse=True)
+        self._left: list[tuple[int, Any]] = []
+
+    def some(self, keys: int) -> Batch | None:
+        while self._left or self._groups:
+            while len(self._left) < keys and self._groups:
+                self._left += self._keys_of(self._groups.pop())
+            taken, self._left = self._left[:keys], self._left[keys:]
+            batch = self._states.take([group for group, _ in taken], [key for _, key in taken])
+            if batch is not None:
+                return batch
+        return self._named(keys)
+
+    def of(self, columns: Sequence[pa.Array]) -> Batch | None:
+        states = self._states
+        groups = key_groups(list(columns), states.context.key_groups, states.context.name).tolist()
+        return states.take(groups, states.backend_keys(columns))
+
+    def _named(self, keys: int) -> Batch | None:
+        named: list[Any] = []
+        while self._passed is not None and len(named) < keys:
+            group = next(self._passed, None)
+            if group is None:
+                break
+            named += group
+        return self._states.named(named) if named else None
+
+    def _keys_of(self, group: int) -> list[tuple[int, Any]]:
+        """The keys of a group that move."""
+        states, name = self._states, self._states.context.name
+        keys = states.backend.keys_of(group)
+        if keys and group not in self._whole:
+            selected = self._move.selects(key_hashes(states.columns_of(keys), name), states.context.key_groups)
+            keys = [keys[place] for place in np.flatnonzero(selected).tolist()]
+        return [(group, key) for key in keys]

@@ -1,0 +1,139 @@
+"""State in memory: a dict from keys to Python objects.
+
+Whoever holds `objects` changes it directly, and says so: `before` while a snapshot is being taken, `note_new` of keys that are new.
+
+>>> states = MemoryBackend(key_groups=4)
+>>> states.put_many([1, 2], ["a", "b"], [{"n": 1}, {"n": 2}])
+>>> states.get_many([1, 3], ["a", "c"]), states.keys_of(2)
+([{'n': 1}, None], ['b'])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from ..members import GroupMembers
+from ..packing import pack_values
+from .base import SNAPSHOT_CHUNK, Chunk, StateBackend
+
+Pack = Callable[[Sequence[Any], Sequence[Any]], list[bytes]]
+"""(keys, values) -> the packed values; the keys are for what an error says."""
+
+KEY_BYTES = 200
+"""A guess at what a key and its state take."""
+
+
+class MemoryBackend(StateBackend):
+    """`pack` is how a snapshot packs values."""
+
+    def __init__(self, key_groups: int, pack: Pack | None = None) -> None:
+        self.objects: dict[Any, Any] = {}
+        self._members = GroupMembers(key_groups)
+        self._key_groups = key_groups
+        self._pack = pack if pack is not None else lambda _keys, values: list(pack_values(values))
+        self._frozen: FrozenStates | None = None
+
+    def get_many(self, groups: Sequence[int], keys: Sequence[Any]) -> list[Any]:
+        return list(map(self.objects.get, keys))
+
+    def put_many(self, groups: Sequence[int], keys: Sequence[Any], values: Sequence[Any]) -> None:
+        self.before(keys)
+        before = len(self.objects)
+        fresh = [(key, group) for key, group in zip(keys, groups, strict=True) if key not in self.objects]
+        self.objects.update(zip(keys, values, strict=True))
+        if len(self.objects) > before:
+            self._members.add([key for key, _ in fresh], [group for _, group in fresh], self.objects)
+
+    def delete_many(self, groups: Sequence[int], keys: Sequence[Any]) -> None:
+        self.before(keys)
+        for key in keys:
+            self.objects.pop(key, None)
+
+    def keys_of(self, group: int) -> list[Any]:
+        return [key for key in self._members.of(group) if key in self.objects]
+
+    @property
+    def freezing(self) -> bool:
+        """Whether a snapshot is being taken, so that `before` must be told."""
+        return self._frozen is not None
+
+    def before(self, keys: Collection[Any]) -> None:
+        """The values of these keys are about to be changed, perhaps in place."""
+        if self._frozen is not None:
+            self._frozen.before(keys)
+            if self._frozen.over:
+                self._frozen = None
+
+    def newest(self, count: int) -> list[Any]:
+        """The last `count` keys that were added to the dict, newest first."""
+        return list(islice(reversed(self.objects), count))
+
+    def note_new(self, groups: Sequence[int], keys: Sequence[Any]) -> None:
+        """These keys have been added to the dict."""
+        self._members.add(list(keys), list(groups), self.objects)
+
+    def snapshot(self) -> Iterator[Chunk]:
+        self._frozen = FrozenStates(self.objects, self._members, self._key_groups, self._pack)
+        return self._frozen
+
+    def count(self) -> int:
+        return len(self.objects)
+
+    def nbytes(self) -> int:
+        return KEY_BYTES * len(self.objects)
+
+    def clear(self) -> None:
+        self.before(list(self.objects))
+        self.objects.clear()
+        self._members = GroupMembers(self._key_groups)
+
+    def close(self) -> None:
+        self._frozen = None
+
+
+class FrozenStates:
+    """The states as they were at one moment, packed little by little while the stream goes on changing them.
+
+    Copy on write: a state is packed at the latest before the first record that could change it, since a user's function may change its
+    value in place. Everything else is packed in the background, key group by key group.
+    """
+
+    def __init__(self, states: dict[Any, Any], members: GroupMembers, key_groups: int, pack: Pack) -> None:
+        self._states, self._members, self._pack = states, members, pack
+        self._groups = list(range(key_groups - 1, -1, -1))
+        self._ready: list[Chunk] = []
+        self._settled: set[Any] = set()
+        """Keys that are packed already or did not exist at the moment."""
+        self._rest: list[Any] = []
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return self
+
+    def __next__(self) -> Chunk:
+        while not self.over:
+            if self._ready:
+                return self._ready.pop()
+            while len(self._rest) < SNAPSHOT_CHUNK and self._groups:
+                self._rest += self._members.of(self._groups.pop())
+            taken, self._rest = self._rest[:SNAPSHOT_CHUNK], self._rest[SNAPSHOT_CHUNK:]
+            found = [key for key in taken if key in self._states and key not in self._settled]
+            if found:
+                self._settled.update(found)
+                return found, self._pack(found, [self._states[key] for key in found])
+        raise StopIteration
+
+    @property
+    def over(self) -> bool:
+        """Whether everything has been given out."""
+        return not (self._ready or self._rest or self._groups)
+
+    def before(self, keys: Collection[Any]) -> None:
+        """Values of these keys are about to be changed, added or forgotten."""
+        new = set(keys).difference(self._settled)
+        if new:
+            self._settled |= new
+            found = [key for key in new if key in self._states]
+            if found:
+                self._ready.append((found, self._pack(found, [self._states[key] for key in found])))

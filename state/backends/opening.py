@@ -1,0 +1,18 @@
+"""From a job's settings to the backend of one operator in one worker."""
+
+from __future__ import annotations
+
+from .base import StateBackend
+from .lmdb import LmdbBackend
+from .memory import MemoryBackend, Pack
+from .remote import RemoteBackend
+from .settings import LMDB, MEMORY, StateSettings
+
+
+def open_backend(settings: StateSettings, operator: str, index: int, key_groups: int, pack: Pack) -> StateBackend:
+    """An empty backend for `operator` in worker `index`. Raises StateBackendError if there is no room, or no server."""
+    if settings.backend == MEMORY:
+        return MemoryBackend(key_groups, pack)
+    if settings.backend == LMDB:
+        return LmdbBackend(operator, settings.folder)
+    return RemoteBackend(settings, operator, index)

@@ -1,0 +1,191 @@
+"""State in a server that speaks the Redis protocol (Redis, Valkey, ...): it outlives the workers, and a move of key groups only renames.
+
+One hash per operator, key group and owner, under the attempt of the job: `evenflow:JOB:OPERATOR:ATTEMPT:OWNER:GROUP`. The owner is in the
+name because a hot key may have another owner than its group. What an older attempt or an earlier run left behind is never read: it lies
+under another attempt, or is removed when a worker of the same attempt opens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from .base import SNAPSHOT_CHUNK, Chunk, StateBackend, StateBackendError
+from .resp import Command, RespClient
+from .settings import StateSettings
+
+_SCAN = 1_000
+"""Names or fields that the server looks at per call of SCAN and HSCAN."""
+
+_ATTEMPT = 3
+"""Where the attempt stands in a name."""
+
+
+class RemoteBackend(StateBackend):
+    """The state of worker `owner` of `operator`."""
+
+    def __init__(self, settings: StateSettings, operator: str, owner: int) -> None:
+        self._client = RespClient(settings.backend, operator)
+        self._operator = f"evenflow:{settings.job}:{operator}"
+        self._attempt, self._owner = settings.attempt, owner
+        self._groups: set[int] = set()
+        """Groups in which this worker may have keys."""
+        self._written_keys = self._written_bytes = 0
+        self._frozen: _Snapshot | None = None
+        self._sweep()
+
+    def get_many(self, groups: Sequence[int], keys: Sequence[bytes]) -> list[bytes | None]:
+        places = _by_group(groups)
+        commands = [("HMGET", self._name(group), *(keys[i] for i in where)) for group, where in places.items()]
+        values: list[bytes | None] = [None] * len(keys)
+        for where, reply in zip(places.values(), self._client.run(commands), strict=True):
+            for i, value in zip(where, reply, strict=True):
+                values[i] = value
+        return values
+
+    def put_many(self, groups: Sequence[int], keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+        self._before(groups, keys)
+        commands: list[Command] = []
+        for group, where in _by_group(groups).items():
+            self._groups.add(group)
+            commands.append(("HSET", self._name(group), *(word for i in where for word in (keys[i], values[i]))))
+        self._client.run(commands)
+        self._written_keys += len(keys)
+        self._written_bytes += sum(map(len, keys)) + sum(map(len, values))
+
+    def delete_many(self, groups: Sequence[int], keys: Sequence[bytes]) -> None:
+        self._before(groups, keys)
+        self._client.run([("HDEL", self._name(group), *(keys[i] for i in where)) for group, where in _by_group(groups).items()])
+
+    def keys_of(self, group: int) -> list[bytes]:
+        keys: list[bytes] = self._client.run([("HKEYS", self._name(group))])[0]
+        return keys
+
+    def snapshot(self) -> Iterator[Chunk]:
+        self._frozen = _Snapshot(self._client, {group: self._name(group) for group in sorted(self._groups)})
+        return self._frozen
+
+    def count(self) -> int:
+        return sum(self._client.run([("HLEN", self._name(group)) for group in self._groups]))
+
+    def nbytes(self) -> int:
+        """As if every entry had the mean size of what was written."""
+        return self.count() * self._written_bytes // max(1, self._written_keys)
+
+    def pass_on(self, groups: Sequence[int], target: int) -> Iterator[list[bytes]]:
+        exist = self._client.run([("EXISTS", self._name(group)) for group in groups])
+        here = [group for group, exists in zip(groups, exist, strict=True) if exists]
+        replies = self._client.run([("RENAMENX", self._name(group), self._name(group, target)) for group in here])
+        for group, done in zip(here, replies, strict=True):
+            if not done:
+                self._merge(group, target)
+        self._groups.difference_update(groups)
+        return (self._client.run([("HKEYS", self._name(group, target))])[0] for group in here)
+
+    def take_over(self, groups: Sequence[int]) -> None:
+        self._groups.update(groups)
+
+    def clear(self) -> None:
+        self._frozen = None
+        self._unlink(self._find(f"{self._operator}:{self._attempt}:{self._owner}:*"))
+        self._groups.clear()
+
+    def close(self) -> None:
+        """Remove this worker's state, unless the server is gone; what was given away lies under its new owner's name."""
+        with suppress(StateBackendError):
+            self._unlink([self._name(group) for group in self._groups])
+        self._client.close()
+
+    def _name(self, group: int, owner: int | None = None) -> str:
+        return f"{self._operator}:{self._attempt}:{self._owner if owner is None else owner}:{group}"
+
+    def _before(self, groups: Sequence[int], keys: Sequence[bytes]) -> None:
+        """Let a snapshot keep what is about to be overwritten."""
+        if self._frozen is not None:
+            if self._frozen.over:
+                self._frozen = None
+            else:
+                self._frozen.keep(groups, keys)
+
+    def _merge(self, group: int, target: int) -> None:
+        """The target has a key of its own in this group: put the others beside it."""
+        name, cursor = self._name(group), b"0"
+        while True:
+            cursor, pairs = self._client.run([("HSCAN", name, cursor, "COUNT", _SCAN)])[0]
+            if pairs:
+                self._client.run([("HSET", self._name(group, target), *pairs)])
+            if cursor == b"0":
+                break
+        self._unlink([name])
+
+    def _sweep(self) -> None:
+        """Remove what a worker of this index left: in this attempt of an earlier run of the job, and in the attempts before."""
+        names = self._find(f"{self._operator}:*:{self._owner}:*")
+        self._unlink([name for name in names if int(name.split(b":")[_ATTEMPT]) <= self._attempt])
+
+    def _find(self, pattern: str) -> list[bytes]:
+        """The names of all hashes that fit."""
+        found, cursor = list[bytes](), b"0"
+        while True:
+            cursor, names = self._client.run([("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN)])[0]
+            found += names
+            if cursor == b"0":
+                return found
+
+    def _unlink(self, names: Sequence[bytes | str]) -> None:
+        if names:
+            self._client.run([("UNLINK", *names)])
+
+
+class _Snapshot:
+    """The hashes `names` (by group) as they were, read group by group; of a group that is not read yet, `keep` saves what is changed."""
+
+    def __init__(self, client: RespClient, names: dict[int, str]) -> None:
+        self._client, self._names = client, names
+        self._old: dict[int, dict[bytes, bytes | None]] = {group: {} for group in names}
+        self._ready: list[tuple[bytes, bytes]] = []
+        self._at_once = 1
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return self
+
+    def __next__(self) -> Chunk:
+        while self._old and len(self._ready) < SNAPSHOT_CHUNK:
+            self._read()
+        taken, self._ready = self._ready[:SNAPSHOT_CHUNK], self._ready[SNAPSHOT_CHUNK:]
+        if not taken:
+            raise StopIteration
+        return [key for key, _ in taken], [value for _, value in taken]
+
+    @property
+    def over(self) -> bool:
+        """Whether everything has been read."""
+        return not self._old
+
+    def keep(self, groups: Sequence[int], keys: Sequence[bytes]) -> None:
+        """The values of these keys are about to be changed."""
+        places = {group: [keys[i] for i in where] for group, where in _by_group(groups).items() if group in self._old}
+        asked = {group: [key for key in wanted if key not in self._old[group]] for group, wanted in places.items()}
+        asked = {group: wanted for group, wanted in asked.items() if wanted}
+        replies = self._client.run([("HMGET", self._names[group], *wanted) for group, wanted in asked.items()])
+        for (group, wanted), values in zip(asked.items(), replies, strict=True):
+            self._old[group].update(zip(wanted, values, strict=True))
+
+    def _read(self) -> None:
+        """Read so many groups in one round trip that they make about a chunk."""
+        groups = list(self._old)[: self._at_once]
+        read = 0
+        for group, flat in zip(groups, self._client.run([("HGETALL", self._names[group]) for group in groups]), strict=True):
+            now: dict[bytes, bytes | None] = dict(zip(flat[::2], flat[1::2], strict=True))
+            now.update(self._old.pop(group))
+            self._ready += [(key, value) for key, value in now.items() if value is not None]
+            read += len(flat) // 2
+        self._at_once = self._at_once * 2 if read < SNAPSHOT_CHUNK else max(1, self._at_once // 2)
+
+
+def _by_group(groups: Sequence[int]) -> dict[int, list[int]]:
+    """The places of each group."""
+    places: dict[int, list[int]] = {}
+    for place, group in enumerate(groups):
+        places.setdefault(group, []).append(place)
+    return places
