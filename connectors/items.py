@@ -61,9 +61,10 @@ class ItemsSource(Source):
 
     def share_out(self, positions: Sequence[Any], parallelism: int) -> list[Any]:
         shares = [Share.decode(position["share"]) for position in positions]
+        shared = share_out(shares, parallelism, self.name)
         going_on = [position for position, share in zip(positions, shares, strict=True) if not self._ends(share)] or positions
         newest = min(position["newest"] for position in going_on)
-        return [{"share": share.encode(), "newest": newest} for share in share_out(shares, parallelism, self.name)]
+        return [{"share": share.encode(), "newest": newest} for share in shared]
 
     def earliest(self, position: Any) -> int:
         if self._event_time is None or self._ends(Share.decode(position["share"])):

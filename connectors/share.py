@@ -85,7 +85,8 @@ def share_out(shares: Sequence[Share], parallelism: int, operator: str) -> list[
 
     `shares` are those of all readers. Raises FlowError if they are not.
     """
-    if sorted((share.tail.step, share.tail.start % len(shares)) for share in shares) != [(len(shares), i) for i in range(len(shares))]:
+    tails = sorted((share.tail.step, share.tail.start % len(shares)) for share in shares)
+    if not tails or tails != [(len(shares), index) for index in range(len(shares))]:
         raise FlowError(
             f"operator `{operator}`: these {len(shares)} positions are not those of all its {len(shares)} readers at one time; "
             "share out the positions of one checkpoint, in whole"

@@ -99,6 +99,6 @@ class TailReader(SplitReader):
 
 def share_out_log(positions: Sequence[Any], parallelism: int, operator: str) -> list[Any]:
     """Positions of `parallelism` tail readers: all begin to list at the first batch that one at `positions` has not read to its end."""
-    start = {"batch": min(position["batch"] for position in positions), "first": min(position["first"] for position in positions)}
     shared = share_out_splits([SplitPosition.decode(position) for position in positions], parallelism, operator)
+    start = {"batch": min(position["batch"] for position in positions), "first": min(position["first"] for position in positions)}
     return [{**position.encode(), **start} for position in shared]

@@ -2,93 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import msgpack
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from bounded_sources import MAX_DELAY, csv, expected, generated, items, ndjson, number, parquet, started, streams, text
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.connectors import file_source
-from evenflow.connectors.csv import read_csv
-from evenflow.connectors.generate import generate
-from evenflow.connectors.items import from_items
-from evenflow.connectors.json import read_json
-from evenflow.connectors.parquet import read_parquet
-from evenflow.connectors.text import read_text
 from evenflow.engine.elements import MAX_TIME, MIN_TIME
-from evenflow.engine.source import Source, SourceReader
-
-MAX_DELAY = 5
-"""Milliseconds by which a row of `streams` may be older than one before it."""
-
-Row = dict[str, int]
-Build = Callable[[Path, list[list[Row]]], Source]
-"""A source that reads these rows, a list per file, from files in the folder."""
-
-streams = st.lists(st.lists(st.integers(0, MAX_DELAY), max_size=12), min_size=1, max_size=5).map(
-    lambda files: [
-        [{"ts": 1_000 + 100 * number + place - delay, "n": 100 * number + place} for place, delay in enumerate(delays)]
-        for number, delays in enumerate(files)
-    ]
-)
-
-
-def items(folder: Path, files: list[list[Row]]) -> Source:
-    return from_items([row for rows in files for row in rows], event_time="ts", max_delay=MAX_DELAY / 1000)
-
-
-def parquet(folder: Path, files: list[list[Row]]) -> Source:
-    schema = pa.schema({"ts": pa.int64(), "n": pa.int64()})
-    for number, rows in enumerate(files):
-        pq.write_table(pa.Table.from_pylist(rows, schema), folder / f"{number}.parquet", row_group_size=4)
-    return read_parquet(folder, event_time="ts", max_delay=MAX_DELAY / 1000)
-
-
-def csv(folder: Path, files: list[list[Row]]) -> Source:
-    for number, rows in enumerate(files):
-        lines = ["ts,n", *(f"{row['ts']},{row['n']}" for row in rows)]
-        (folder / f"{number}.csv").write_text("\n".join(lines))
-    return read_csv(folder, event_time="ts", max_delay=MAX_DELAY / 1000, schema={"ts": "int64", "n": "int64"})
-
-
-def ndjson(folder: Path, files: list[list[Row]]) -> Source:
-    for number, rows in enumerate(files):
-        (folder / f"{number}.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return read_json(folder, event_time="ts", max_delay=MAX_DELAY / 1000)
-
-
-def text(folder: Path, files: list[list[Row]]) -> Source:
-    for number, rows in enumerate(files):
-        (folder / f"{number}.txt").write_text("".join(f"{row['n']}\n" for row in rows))
-    return read_text(folder)
-
-
-def generated(folder: Path, files: list[list[Row]]) -> Source:
-    return generate(total=sum(map(len, files)), keys=7, zipf=1.2, max_delay=MAX_DELAY / 1000, seed=len(files))
-
+from evenflow.engine.source import SourceReader
 
 every_source = pytest.mark.parametrize("build", [items, parquet, csv, ndjson, text, generated])
-
-
-def started(build: Build, files: list[list[Row]], paths: pytest.TempPathFactory) -> Source:
-    source = build(paths.mktemp("input"), files)
-    source.start()
-    return source
-
-
-def expected(build: Build, files: list[list[Row]]) -> list[int]:
-    rows = [row["n"] for file in files for row in file]
-    return list(range(len(rows))) if build is generated else rows
-
-
-def number(row: dict[str, Any]) -> int:
-    return int(row["seq"] if "seq" in row else row["n"] if "n" in row else row["item"])
 
 
 def drained(reader: SourceReader, max_rows: int = 3) -> list[int]:
