@@ -36,7 +36,7 @@ class RemoteBackend(StateBackend):
 
     def get_many(self, groups: Sequence[int], keys: Sequence[bytes]) -> list[bytes | None]:
         places = _by_group(groups)
-        commands = [("HMGET", self._name(group), *(keys[i] for i in where)) for group, where in places.items()]
+        commands: list[Command] = [("HMGET", self._name(group), *(keys[i] for i in where)) for group, where in places.items()]
         values: list[bytes | None] = [None] * len(keys)
         for where, reply in zip(places.values(), self._client.run(commands), strict=True):
             for i, value in zip(where, reply, strict=True):

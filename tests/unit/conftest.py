@@ -49,3 +49,12 @@ def no_waiting_and_no_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     GUARD.active = True
     yield
     GUARD.active = False
+
+
+@pytest.fixture(scope="session")
+def state_server() -> Iterator[str]:
+    """The address of a Valkey server that all tests share: each takes a name of its own for its state."""
+    from state_server import valkey_server
+
+    with valkey_server() as address:
+        yield address

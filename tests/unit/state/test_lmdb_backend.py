@@ -1,0 +1,53 @@
+"""State in files: it outgrows every map, snapshots stay true while it does, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from evenflow.state.backends.base import StateBackendError
+from evenflow.state.backends.lmdb import LmdbBackend
+
+KEYS = [b"%06d" % i for i in range(4_000)]
+
+
+@pytest.fixture
+def small(tmp_path):
+    backend = LmdbBackend("count", str(tmp_path), first_size=1 << 17)
+    yield backend
+    backend.close()
+
+
+def test_map_grows_by_itself_and_keeps_what_was_in_it(small):
+    small.put_many([1] * 10, KEYS[:10], [b"first"] * 10)
+    for first in range(10, len(KEYS), 500):
+        keys = KEYS[first : first + 500]
+        small.put_many([2] * len(keys), keys, [b"x" * 1_000] * len(keys))
+    assert small.nbytes() > 30 * (1 << 17)
+    assert small.get_many([1], KEYS[:1]) == [b"first"]
+    assert small.count() == len(KEYS)
+
+
+def test_map_that_grows_in_the_middle_of_a_snapshot_leaves_it_as_it_was(small):
+    small.put_many([1] * len(KEYS), KEYS, [b"old"] * len(KEYS))
+    chunks = small.snapshot()
+    keys, values = next(chunks)
+    size = small._size
+    for _ in range(3):
+        small.put_many([1] * len(KEYS), KEYS, [os.urandom(1_000) for _ in KEYS])
+    assert small._size > size, "the map has grown"
+    for more, others in chunks:
+        keys, values = keys + more, values + others
+    assert (sorted(keys), set(values)) == (KEYS, {b"old"})
+
+
+def test_files_have_no_names_so_that_nothing_is_left_of_a_process_that_is_killed(tmp_path, small):
+    small.put_many([1], [b"a"], [b"1"])
+    assert list(tmp_path.iterdir()) == []
+    assert small.get_many([1], [b"a"]) == [b"1"]
+
+
+def test_folder_that_is_not_there_is_named_with_the_operator(tmp_path):
+    with pytest.raises(StateBackendError, match=rf"operator `count` can't keep its state in {tmp_path}/none: .*state_dir"):
+        LmdbBackend("count", str(tmp_path / "none"))

