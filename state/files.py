@@ -79,7 +79,7 @@ def read_chunks(file: BinaryIO, entry: StateFile) -> Iterator[pa.RecordBatch]:
         data = file.read(_LENGTH.unpack(length)[0])
         try:
             yield from pa.ipc.open_stream(data)
-        except pa.ArrowException as error:
+        except (pa.ArrowException, OSError) as error:
             raise CorruptStateError(f"{entry.path} holds a chunk that can't be read: {error}") from error
 
 

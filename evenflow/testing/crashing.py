@@ -8,6 +8,10 @@ from ..scheduler.job import JobState
 from .actions import COORDINATOR, Action, Choice, World
 
 
+AT_FIRST, LATER = 0.03, 0.2
+"""Shares of the moments at which something may be lost: before there is a checkpoint to go back to, and afterwards."""
+
+
 def with_crashes(actions: Sequence[Action], most: int = 4) -> tuple[Action, ...]:
     """`actions`, and at most `most` crashes, of a job that saves its state.
 
@@ -15,11 +19,16 @@ def with_crashes(actions: Sequence[Action], most: int = 4) -> tuple[Action, ...]
     """
 
     def crash(world: World) -> Iterator[Choice]:
-        if world.accidents < most and not world.coordinator.core.state.final and world.random.random() < 0.2:
+        core = world.coordinator.core
+        if (
+            world.accidents < most
+            and not core.state.final
+            and world.random.random() < (AT_FIRST if core.checkpoints.newest is None else LATER)
+        ):
             for name, worker in world.workers.items():
                 if not worker.dead:
                     yield Choice(name, "crash", _crash, (world, name))
-            if world.coordinator.core.state is not JobState.STARTING:
+            if core.state is not JobState.STARTING:
                 yield Choice(COORDINATOR, "crash", _lose_coordinator, (world,))
 
     return *actions, crash, notice

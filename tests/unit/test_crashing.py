@@ -1,6 +1,6 @@
 """Workers and the coordinator are lost at random moments, also while keys move and while the job recovers; the rows are the oracle's.
 
-Every flow runs with a few hundred seeds, so that all flows together have more than 5,000; `EVENFLOW_SEEDS=100000 pytest
+All flows together run with more than 5,000 seeds, those that take longer with fewer; `EVENFLOW_SEEDS=10000 pytest
 tests/unit/test_crashing.py` tries that many for each. A seed that once failed becomes a test with a name.
 """
 
@@ -9,15 +9,30 @@ from __future__ import annotations
 import os
 
 import pytest
-from flows import FLOWS
+from flows import (
+    FLOWS,
+    many_widths,
+    null_keys_made_by_a_map,
+    own_aggregates_and_sketches,
+    tumbling_windows,
+    types_that_come_late,
+    union_and_branches,
+    windows_of_windows,
+)
 
 from evenflow.testing import check
 from evenflow.testing.crashing import with_crashes
 from evenflow.testing.moving import with_moves
 
-SEEDS = int(os.environ.get("EVENFLOW_SEEDS", "360"))
+SEEDS = os.environ.get("EVENFLOW_SEEDS")
+FEW, MANY = 120, 600
 BLOCK = 60
 """Seeds per test, so that a failure is found and shown early."""
+
+COSTLY = {
+    many_widths, null_keys_made_by_a_map, own_aggregates_and_sketches, tumbling_windows, types_that_come_late, union_and_branches,
+    windows_of_windows,
+}  # fmt: skip
 
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
 
@@ -34,10 +49,17 @@ class Watcher:
         return iter(())
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))
-@pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
-def test_whatever_is_lost_and_when_the_rows_are_those_of_the_oracle(make_flow, first):
-    watcher, seeds = Watcher(), range(first, min(first + BLOCK, SEEDS))
+def blocks():
+    """Flows, each with ranges of seeds."""
+    for make_flow in FLOWS:
+        seeds = int(SEEDS) if SEEDS else FEW if make_flow in COSTLY else MANY
+        for first in range(0, seeds, BLOCK):
+            yield pytest.param(make_flow, range(first, min(first + BLOCK, seeds)), id=f"{make_flow.__name__}-{first}")
+
+
+@pytest.mark.parametrize(("make_flow", "seeds"), blocks())
+def test_whatever_is_lost_and_when_the_rows_are_those_of_the_oracle(make_flow, seeds):
+    watcher = Watcher()
     actions = with_crashes(with_moves(5, STRATEGIES))
     check(make_flow, seeds, parallelism=(1, 2, 3), save_state=True, actions=(*actions, watcher))
     coordinators = [world.coordinator for world in watcher.worlds]
