@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from ..scheduler.job import JobState
 from .actions import COORDINATOR, Action, Choice, World
 
-
 AT_FIRST, LATER = 0.03, 0.2
 """Shares of the moments at which something may be lost: before there is a checkpoint to go back to, and afterwards."""
 
