@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenflow.bench.skew import acted_on, verdicts
+from evenflow.bench.skew import part_of_lpt, verdicts
 from evenflow.bench.skew_simulation import PERIODS, SHIFT, Loop, key_groups_for, run_loop, two_choices
 
 
@@ -16,15 +16,10 @@ def loop_of(*periods, moves=(), state_bytes=0):
 EVEN = [1.0] * SHIFT
 LATE = [2.0] * 4 + [1.0] * (SHIFT - 4)
 NEVER = [2.0] * SHIFT
-SLIGHT = [1.1] * SHIFT
 
 
 def test_windows_count_from_the_shift_until_the_load_is_good():
     assert loop_of(EVEN, LATE, NEVER, LATE, EVEN).settled == [0, 4, SHIFT, 4, 0]
-
-
-def test_only_shifts_over_the_threshold_count_for_the_target():
-    assert acted_on(loop_of(EVEN, LATE, NEVER, SLIGHT, LATE), 1.2) == [4, SHIFT, 4]
 
 
 def test_a_piece_that_moves_again_counts_unless_the_load_shifted():
@@ -32,11 +27,29 @@ def test_a_piece_that_moves_again_counts_unless_the_load_shifted():
     assert loop_of(EVEN, EVEN, EVEN, EVEN, EVEN, moves=moves).moved_again(3) == 1
 
 
-def test_verdicts_compare_the_bytes_with_those_of_longest_processing_time_first():
-    periods = (EVEN, LATE, EVEN, EVEN, EVEN)
-    loops = {("hotspot", 1.0, 16): loop_of(*periods, state_bytes=20), ("lpt", 1.0, 16): loop_of(*periods, state_bytes=100)}
-    found = {verdict.claim: verdict.measured for verdict in verdicts(loops)}
-    assert list(found.values()) == [4, 4, 0, pytest.approx(0.2)]
+def test_verdicts_compare_the_bytes_of_the_worst_stream_with_those_of_longest_processing_time_first():
+    moved = {("hotspot", 1.0): 20, ("lpt", 1.0): 100, ("hotspot", 1.5): 90, ("lpt", 1.5): 200}
+    loops = {(policy, zipf, 16): loop_of(EVEN, LATE, EVEN, EVEN, EVEN, state_bytes=size) for (policy, zipf), size in moved.items()}
+    assert [verdict.measured for verdict in verdicts(loops)] == [4, 4, 0, pytest.approx(0.45)]
+
+
+@pytest.mark.parametrize(("mine", "lpt", "part"), [(0, 0, 0.0), (1, 0, float("inf")), (1, 4, 0.25)])
+def test_moving_state_where_lpt_moves_none_is_more_than_any_part_of_it(mine, lpt, part):
+    even = (EVEN,) * PERIODS
+    assert part_of_lpt(loop_of(*even, state_bytes=mine), loop_of(*even, state_bytes=lpt)) == part
+
+
+def test_every_shift_counts_for_the_target_however_slight_its_imbalance():
+    slight = [1.1] * SHIFT
+    loop = loop_of(EVEN, LATE, EVEN, slight, EVEN)
+    found = [verdict.measured for verdict in verdicts({("hotspot", 1.0, 16): loop, ("lpt", 1.0, 16): loop})]
+    assert found[:2] == [SHIFT, (4 + SHIFT) / 2]
+
+
+def test_hotspot_acts_below_the_threshold_that_jobs_have_by_default():
+    off, hotspot = (run_loop(policy, 1.2, 16) for policy in ("off", "hotspot"))
+    assert ((off.imbalance > 1.05 * off.floor) & (off.imbalance < 1.2 * off.floor)).any()
+    assert max(hotspot.settled) <= 5
 
 
 def test_hotspot_balances_the_loop_and_moves_less_than_from_scratch():
