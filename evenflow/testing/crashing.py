@@ -19,11 +19,8 @@ def with_crashes(actions: Sequence[Action], most: int = 4) -> tuple[Action, ...]
 
     def crash(world: World) -> Iterator[Choice]:
         core = world.coordinator.core
-        if (
-            world.accidents < most
-            and not core.state.final
-            and world.random.random() < (AT_FIRST if core.checkpoints.newest is None else LATER)
-        ):
+        share = AT_FIRST if core.checkpoints.newest is None else LATER
+        if world.accidents < most and not core.state.final and world.random.random() < share:
             for name, worker in world.workers.items():
                 if not worker.dead:
                     yield Choice(name, "crash", _crash, (world, name))

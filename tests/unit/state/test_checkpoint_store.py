@@ -55,7 +55,7 @@ def test_files_of_one_worker_do_not_overwrite_each_other(store):
 
 def test_missing_files_are_named(store):
     entry = save(store, 1, 1)
-    with pytest.raises(CorruptStateError, match="checkpoint-00000002/.* is gone"):
+    with pytest.raises(CorruptStateError, match=r"checkpoint-00000002/.* is gone"):
         values(store, 2, entry)
     with pytest.raises(CorruptStateError, match="checkpoint-00000002/manifest is gone"):
         store.manifest(2)

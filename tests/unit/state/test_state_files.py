@@ -53,14 +53,14 @@ def test_flipped_bit_is_found_before_the_first_chunk(chunks, data):
     bit = data.draw(st.integers(0, 8 * len(whole) - 1))
     damaged = bytearray(whole)
     damaged[bit // 8] ^= 1 << bit % 8
-    with pytest.raises(CorruptStateError, match="count-0.state has the checksum"):
+    with pytest.raises(CorruptStateError, match=r"count-0.state has the checksum"):
         next(read_chunks(io.BytesIO(bytes(damaged)), entry))
 
 
 @given(CHUNKS, st.binary(min_size=1, max_size=50))
 def test_file_that_has_grown_is_refused(chunks, more):
     whole, entry = written(chunks)
-    with pytest.raises(CorruptStateError, match="count-0.state has"):
+    with pytest.raises(CorruptStateError, match=r"count-0.state has"):
         next(read_chunks(io.BytesIO(whole + more), entry))
 
 

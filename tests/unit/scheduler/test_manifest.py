@@ -1,0 +1,74 @@
+"""A manifest comes back as it was written, or is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenflow.engine.routing import RoutingTable
+from evenflow.scheduler.manifest import Manifest, TaskEntry
+from evenflow.state.files import CorruptStateError, StateFile
+
+NAMES = st.text("abc_", min_size=1, max_size=5)
+PLAIN = st.none() | st.integers(-(2**63), 2**64 - 1) | st.text(max_size=5)
+POSITIONS = st.recursive(PLAIN, lambda inner: st.lists(inner, max_size=3), max_leaves=5)
+FILES = st.builds(StateFile, NAMES, st.integers(0, 2**40), st.text("0123456789abcdef", max_size=32), st.integers(0, 2**40))
+ENTRIES = st.builds(TaskEntry, POSITIONS, st.integers(-(2**63) + 1, 2**63 - 1), st.lists(FILES, max_size=3).map(tuple), st.booleans())
+TABLES = st.builds(
+    RoutingTable,
+    st.lists(st.integers(0, 2**16 - 1), min_size=8, max_size=8).map(lambda groups: np.array(groups, np.uint16)),
+    st.dictionaries(st.integers(0, 2**64 - 1), st.integers(0, 2**16 - 1), max_size=3),
+)
+MANIFESTS = st.builds(
+    Manifest,
+    NAMES,
+    st.integers(0, 2**31),
+    st.integers(0, 2**31),
+    st.floats(0, 2e9),
+    st.sampled_from((16, 1024)),
+    st.dictionaries(NAMES, st.lists(NAMES, max_size=3).map(tuple), max_size=3),
+    st.dictionaries(NAMES, st.lists(ENTRIES, max_size=3).map(tuple), max_size=3),
+    st.dictionaries(NAMES, TABLES, max_size=2),
+    st.dictionaries(NAMES, st.lists(POSITIONS, max_size=3), max_size=2),
+    st.lists(st.tuples(NAMES, POSITIONS), max_size=3).map(tuple),
+    NAMES,
+)
+MANIFEST = Manifest(
+    "delays", 7, 2, 1_700_000_000.0, 16, {"count": ("count", "to_list")}, {"count": (TaskEntry(None, 5, (StateFile("f", 9, "aa", 3),)),)},
+    {"count": RoutingTable(np.zeros(16, np.uint16))}, {"to_list": [b"rows"]}, (("to_list", [6, [b"earlier rows"]]),), "run",
+)  # fmt: skip
+
+
+@given(MANIFESTS)
+def test_manifest_comes_back_as_it_was_written(manifest):
+    assert Manifest.from_bytes(manifest.to_bytes()) == manifest
+
+
+@given(st.data())
+def test_manifest_that_was_cut_short_is_refused(data):
+    whole = MANIFEST.to_bytes()
+    with pytest.raises(CorruptStateError, match="the manifest is not"):
+        Manifest.from_bytes(whole[: data.draw(st.integers(0, len(whole) - 1))])
+
+
+@given(st.integers(0, 8 * len(MANIFEST.to_bytes()) - 1))
+def test_flipped_bit_of_a_manifest_is_found(bit):
+    damaged = bytearray(MANIFEST.to_bytes())
+    damaged[bit // 8] ^= 1 << bit % 8
+    with pytest.raises(CorruptStateError, match="the manifest is not"):
+        Manifest.from_bytes(bytes(damaged))
+
+
+@given(st.binary(max_size=200))
+def test_anything_else_is_refused(content):
+    with pytest.raises(CorruptStateError):
+        Manifest.from_bytes(content)
+
+
+def test_savepoint_has_its_files_beside_it_and_nothing_to_commit():
+    entry = TaskEntry(files=(StateFile("../checkpoint-00000006/count-0.state", 9, "aa", 3),))
+    savepoint = Manifest("delays", 7, 0, 0.0, 16, {}, {"count": (entry,)}, {}, {"to_list": [b"rows"]}, (("to_list", 1),)).as_savepoint()
+    assert [file.path for file in savepoint.files] == ["count-0.state"]
+    assert (dict(savepoint.committables), savepoint.undelivered) == ({}, ())
