@@ -29,6 +29,8 @@ from .dataflow import Dataflow
 from .engine.aggregates.custom import Aggregate
 from .engine.aggregates.functions import approx_distinct, approx_quantile, count, first, last, max, mean, min, sum  # noqa: A004 -- as in SQL
 from .engine.errors import ConnectorError, EvenflowError, FlowError, JobError, ProtocolError, RecordError
+from .engine.key_states import list_state, map_state, value_state
+from .engine.keyed_function import KeyContext, KeyedFunction
 from .engine.windows import sliding, tumbling
 from .job import Job, connect
 from .scheduler.config import JobConfig
@@ -43,6 +45,8 @@ __all__ = [
     "Job",
     "JobConfig",
     "JobError",
+    "KeyContext",
+    "KeyedFunction",
     "KeyedStream",
     "ProtocolError",
     "RecordError",
@@ -57,6 +61,8 @@ __all__ = [
     "from_spark",
     "generate",
     "last",
+    "list_state",
+    "map_state",
     "max",
     "mean",
     "min",
@@ -71,6 +77,7 @@ __all__ = [
     "to_list",
     "to_spark",
     "tumbling",
+    "value_state",
     "write_csv",
     "write_json",
     "write_parquet",

@@ -14,6 +14,7 @@ import pyarrow as pa
 from .engine.aggregates.base import AggregateFunction
 from .engine.errors import FlowError
 from .engine.graph import Input, Node
+from .engine.keyed_function import KeyedFunction
 from .engine.operators.aggregate_running import AggregateRunning
 from .engine.operators.aggregate_windows import AggregateWindows
 from .engine.operators.base import Operator
@@ -22,6 +23,7 @@ from .engine.operators.flat_map import FlatMap
 from .engine.operators.key_by import KeyBy
 from .engine.operators.map import Map
 from .engine.operators.map_batches import MapBatches
+from .engine.operators.process import Process
 from .engine.operators.project import Project
 from .engine.operators.stateful_map import StatefulFunction, StatefulMap
 from .engine.operators.stateful_map_columns import ColumnsFunction, StatefulMapColumns
@@ -163,6 +165,12 @@ class KeyedStream:
         dtypes = state_dtypes(state)
         operator = StatefulMapColumns(self._keys, _callable(function, "stateful_map_columns"), dtypes, wanted)
         return self._keyed("stateful_map_columns", operator)
+
+    def process(self, function: KeyedFunction, *, schema: SchemaLike = None) -> Stream:
+        """What a `KeyedFunction` yields: a class of yours with states (value, list, map, with a time to live) and timers per key."""
+        if not isinstance(function, KeyedFunction):
+            raise FlowError(f"process({function!r}): expected an instance of a class derived from ef.KeyedFunction")
+        return self._keyed("process", Process(self._keys, function, arrow_schema(schema, "process")))
 
     def _keyed(self, name: str, operator: Operator) -> Stream:
         return keyed_node(self._stream, name, operator, self._keys)

@@ -34,6 +34,7 @@ from ..engine.operators.flat_map import FlatMap
 from ..engine.operators.key_by import KeyBy
 from ..engine.operators.map import Map
 from ..engine.operators.map_batches import MapBatches
+from ..engine.operators.process import Process
 from ..engine.operators.project import Project
 from ..engine.operators.stateful_map import StatefulMap
 from ..engine.operators.stateful_map_columns import StatefulMapColumns
@@ -42,6 +43,7 @@ from ..engine.sink import Sink
 from ..engine.source import Source
 from ..engine.windows import Windows
 from .plain_aggregates import aggregated
+from .plain_process import processed
 
 Row = dict[str, Any]
 
@@ -174,6 +176,13 @@ def _(operator: StatefulMap, inputs: Sequence[Records]) -> Records:
         if result is not None:
             items.append(Record(_row(result), record.time))
     return Records(items, operator.schema)
+
+
+@evaluate.register
+def _(operator: Process, inputs: Sequence[Records]) -> Records:
+    keys = [key_of(record.row, operator.keys) for record in inputs[0].items]
+    rows = [(k[0] if len(k) == 1 else k, record.row, record.time) for k, record in zip(keys, inputs[0].items, strict=True)]
+    return Records([Record(_row(result), time) for result, time in processed(operator.function, rows)], operator.schema)
 
 
 @evaluate.register

@@ -105,6 +105,64 @@ def stateful_map_columns() -> ef.Dataflow:
     return flow
 
 
+class Seconds(ef.KeyedFunction):
+    """Sums per second by timers, one of which sets the next; a row that is later than a timer doesn't show in it."""
+
+    prices = ef.map_state()
+    rows = ef.value_state(default=0)
+
+    def on_row(self, key: Any, row: dict[str, Any], context: ef.KeyContext) -> Any:
+        second = context.time // 1_000_000
+        self.prices[second] = [*self.prices.get(second, []), row["price"]]
+        self.rows += 1
+        context.timer((second + 1) * 1_000_000)
+        context.timer((second + 3) * 1_000_000)
+        if row["seq"] % 7 == 0:
+            context.timer(context.time + 5_000_000)
+            context.cancel(context.time + 5_000_000)
+
+    def on_timer(self, key: Any, time: int, context: ef.KeyContext) -> Any:
+        prices = self.prices.pop(time // 1_000_000 - 1, None)
+        if prices is None:
+            yield {"key": key, "time": time, "n": 0, "price": 0.0}
+        else:
+            yield {"key": key, "time": time, "n": len(prices), "price": sum(sorted(prices))}
+        if time % 2_000_000 == 0 and time < 20_000_000:
+            context.timer(time + 2_500_000)
+
+
+def timers_of_a_key() -> ef.Dataflow:
+    flow = ef.Dataflow("timers")
+    flow.read(source()).key_by("key").process(Seconds()).write(ef.to_list([]))
+    return flow
+
+
+class Recent(ef.KeyedFunction):
+    """What of a lane's past is not older than its states live."""
+
+    count = ef.value_state(default=0, ttl="1200ms")
+    seen = ef.list_state(ttl="2s")
+    halves = ef.map_state(ttl="3s")
+    total = ef.value_state()
+
+    def on_row(self, key: Any, row: dict[str, Any], context: ef.KeyContext) -> Any:
+        self.count += 1
+        self.seen.append(row["seq"])
+        if row["half"] is not None:
+            self.halves[str(row["half"])] = row["seq"]
+        self.total = (self.total or 0.0) + row["price"]
+        yield {"seq": row["seq"], "count": self.count, "seen": list(self.seen), "halves": len(self.halves), "total": self.total}
+        if row["seq"] % 11 == 0:
+            del self.total
+            self.seen.clear()
+
+
+def states_that_expire() -> ef.Dataflow:
+    flow = ef.Dataflow("recent")
+    flow.read(source()).key_by("lane").process(Recent()).write(ef.to_list([]))
+    return flow
+
+
 def union_and_branches() -> ef.Dataflow:
     flow = ef.Dataflow("branches")
     left = flow.read(source()).named("left").select("key", "value", "seq")
@@ -206,6 +264,6 @@ def no_rows() -> ef.Dataflow:
 
 FLOWS = (
     tumbling_windows, sliding_windows, windows_of_windows, running_updates, running_finals, stateful_map_in_order, rows_in_order,
-    stateful_map_columns, union_and_branches, many_widths, own_aggregates_and_sketches, null_keys_made_by_a_map, types_that_come_late,
-    no_rows,
+    stateful_map_columns, timers_of_a_key, states_that_expire, union_and_branches, many_widths, own_aggregates_and_sketches,
+    null_keys_made_by_a_map, types_that_come_late, no_rows,
 )  # fmt: skip

@@ -1,0 +1,190 @@
+"""`process`: a user's `KeyedFunction` with states and timers per key.
+
+A key's record (states and timers) lies in the state backend and travels with the key; which timers are due is an index in memory, made anew
+from the records that arrive.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator
+from itertools import chain, repeat
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..batch import Batch
+from ..elements import MAX_TIME, MIN_TIME
+from ..errors import RecordError
+from ..key_record import KeyRecord, pack_records, unpack_record
+from ..keyed_function import KeyContext, KeyedFunction
+from ..keys import key_values
+from ..routing import Move
+from ..rows import RowsEncoder
+from ..timers import Timers
+from .base import Context, Emit
+from .keyed import Departing, KeyedOperator
+from .keyed_states import KeyedStates
+from .user_function import refuse
+
+AT_ONCE = 1_024
+"""Keys whose timers fire with one look at the backend."""
+
+MOST_AT_END = 100_000
+"""Timers of one key that fire at the end of the stream; a function that sets more sets them for ever."""
+
+
+class Process(KeyedOperator):
+    """Rows come in arrival order, timers by their time; what `on_row` yields has the row's event time, and `on_timer`'s the timer's."""
+
+    def __init__(self, keys: tuple[str, ...], function: KeyedFunction, schema: pa.Schema | None = None) -> None:
+        self.keys, self.function, self.schema = keys, function, schema
+
+    def open(self, context: Context) -> None:
+        super().open(context)
+        self.function = copy.copy(self.function)
+        self.encoder = RowsEncoder(context.name, self.schema)
+        self.states = KeyedStates(context, self.keys, pack_records, unpack_record)
+        self.timers, self.expiries = Timers(), Timers()
+        self.watermark = MIN_TIME
+        self._lives = self.function.lives()
+        self._expiring: set[Any] = set()
+        """Keys that are in `expiries`."""
+        self._context = KeyContext(self.timers)
+        self._results: list[Any] = []
+        self._times: list[int | None] = []
+
+    def process(self, batch: Batch, emit: Emit) -> None:
+        self.note_rows(batch.rows)
+        states = self.states.read(batch.rows)
+        keys = chain.from_iterable(key_values(self.key_columns(piece.rows)) for piece in batch.pieces())
+        times: Iterable[int | None] = repeat(None, batch.num_rows) if batch.times is None else batch.times.tolist()
+        place, key, before, forgotten = 0, None, len(states), 0
+        self._context.watermark = self.watermark
+        on_row = self.function.on_row
+        try:
+            for place, key, row, time in zip(range(batch.num_rows), keys, batch.iterate_rows(), times, strict=True):  # noqa: B007 -- for the error
+                record = states.get(key)
+                if record is None:
+                    record = KeyRecord()
+                self._bind(key, record, time)
+                self._keep(on_row(key, row, self._context), time)
+                forgotten += self._settle(states, key, record)
+        except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
+            refuse(self.context.name, self._method("on_row"), error, key=key, record=batch.slice(place, 1).to_rows()[0])
+        self.states.written(len(states) - before + forgotten)
+        self._emit(emit)
+
+    def advance(self, watermark: int, emit: Emit) -> None:
+        self._context.watermark = watermark
+        fired: dict[Any, int] | None = {} if watermark == MAX_TIME else None
+        while keys := self.timers.due(watermark, AT_ONCE):
+            states = self.states.read_keys(keys)
+            before, forgotten, loaded = len(states), 0, frozenset(keys)
+            while (due := self.timers.pop(watermark, loaded)) is not None:
+                forgotten += self._fire(states, *due)
+                if fired is not None:
+                    self._count(fired, due[1])
+            self.states.written(len(states) - before + forgotten)
+            self._emit(emit)
+        self._expire(watermark)
+        self.watermark = watermark
+
+    def depart(self, move: Move) -> Departing:
+        return self.states.depart(move)
+
+    def install(self, state: Batch) -> None:
+        keys = self.states.install(state)
+        records = self.states.read_keys(keys)
+        for key in keys:
+            record = records.get(key)
+            if record is not None:
+                for time in sorted(record.timers):
+                    self.timers.add(time, key)
+                self._note_expiry(key, record)
+
+    def snapshot(self) -> Iterator[Batch]:
+        return self.states.snapshot()
+
+    def state_bytes(self) -> int:
+        return self.states.state_bytes()
+
+    def close(self) -> None:
+        if hasattr(self, "states"):
+            self.states.close()
+
+    def describe(self) -> str:
+        return f"{type(self.function).__name__} by {', '.join(self.keys)}"
+
+    def _bind(self, key: Any, record: KeyRecord, time: int | None) -> None:
+        """Make the key's record what the function works on."""
+        self.function.current = record, time
+        self._context.bind(key, record, time)
+
+    def _settle(self, states: dict[Any, Any], key: Any, record: KeyRecord) -> bool:
+        """Keep the record, or forget it if nothing is in it any more; whether it was forgotten."""
+        if record:
+            states[key] = record
+            if record.written:
+                self._note_expiry(key, record)
+            return False
+        return states.pop(key, None) is not None
+
+    def _fire(self, states: dict[Any, Any], at: int, key: Any) -> bool:
+        """Call `on_timer` if the timer still stands; whether its key was forgotten."""
+        record = states.get(key)
+        if record is None or at not in record.timers:
+            return False
+        record.timers.discard(at)
+        self._bind(key, record, at)
+        try:
+            self._keep(self.function.on_timer(key, at, self._context), max(at, self.watermark))
+        except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
+            refuse(self.context.name, self._method("on_timer"), error, key=key, record=f"the timer at {at}")
+        return self._settle(states, key, record)
+
+    def _count(self, fired: dict[Any, int], key: Any) -> None:
+        """Raises RecordError for a key whose timers set one another for ever."""
+        fired[key] = fired.get(key, 0) + 1
+        if fired[key] > MOST_AT_END:
+            problem = f"more than {MOST_AT_END:,} timers of one key have fired since the stream ended, each set by one before it"
+            raise RecordError(self.context.name, f"{problem}: set none when context.ended is true", key=key)
+
+    def _note_expiry(self, key: Any, record: KeyRecord) -> None:
+        """Have the record looked at when the first of its values is over."""
+        ends = record.ends(self._lives)
+        if ends and key not in self._expiring:
+            self._expiring.add(key)
+            self.expiries.add(min(end for _, end in ends), key)
+
+    def _expire(self, watermark: int) -> None:
+        """Forget what no later row and no timer can see any more."""
+        while keys := self.expiries.due(watermark, AT_ONCE):
+            states = self.states.read_keys(keys)
+            loaded = frozenset(keys)
+            while (due := self.expiries.pop(watermark, loaded)) is not None:
+                key = due[1]
+                self._expiring.discard(key)
+                record = states.get(key)
+                if record is not None:
+                    record.expire(self._lives, watermark)
+                    self._settle(states, key, record)
+            self.states.written(0)
+
+    def _keep(self, rows: Iterable[Any] | None, time: int | None) -> None:
+        if rows is not None:
+            if isinstance(rows, (dict, str, bytes)):
+                raise TypeError(f"it must yield rows, it returned {rows!r}")
+            self._results += rows
+            self._times += repeat(time, len(self._results) - len(self._times))
+
+    def _emit(self, emit: Emit) -> None:
+        """Send on what the function has yielded."""
+        results, times = self._results, self._times
+        if results:
+            self._results, self._times = [], []
+            emit(Batch(self.encoder.encode(results), None if times[0] is None else np.array(times, np.int64)))
+
+    def _method(self, name: str) -> Any:
+        return getattr(type(self.function), name)
