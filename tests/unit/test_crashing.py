@@ -57,7 +57,7 @@ def blocks():
             yield pytest.param(make_flow, range(first, min(first + BLOCK, seeds)), id=f"{make_flow.__name__}-{first}")
 
 
-@pytest.mark.parametrize(("make_flow", "seeds"), blocks())
+@pytest.mark.parametrize(("make_flow", "seeds"), list(blocks()))
 def test_whatever_is_lost_and_when_the_rows_are_those_of_the_oracle(make_flow, seeds):
     watcher = Watcher()
     actions = with_crashes(with_moves(5, STRATEGIES))
