@@ -72,7 +72,9 @@ class RemoteBackend(StateBackend):
         """As if every entry had the mean size of what was written."""
         return self.count() * self._written_bytes // max(1, self._written_keys)
 
-    def pass_on(self, groups: Sequence[int], target: int) -> Iterator[list[bytes]]:
+    def pass_on(self, groups: Sequence[int], target: int) -> Iterator[list[bytes]] | None:
+        if target == self._owner:
+            return None
         exist = self._client.run([("EXISTS", self._name(group)) for group in groups])
         here = [group for group, exists in zip(groups, exist, strict=True) if exists]
         replies = self._client.run([("RENAMENX", self._name(group), self._name(group, target)) for group in here])

@@ -1,0 +1,52 @@
+"""Whole jobs with their state in LMDB files or in a real Valkey server, while keys move and workers are lost: the rows are the oracle's."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from random import Random
+
+import pytest
+from flows import rows_in_order, stateful_map_in_order, states_that_expire, timers_of_a_key
+
+from evenflow.engine import handover
+from evenflow.state.backends.remote import RemoteBackend
+from evenflow.testing import check
+from evenflow.testing.crashing import with_crashes
+from evenflow.testing.moving import with_moves
+from evenflow.testing.simulation import random_config
+
+SEEDS = int(os.environ.get("EVENFLOW_SEEDS", "15"))
+FLOWS = (stateful_map_in_order, rows_in_order, timers_of_a_key, states_that_expire)
+STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
+
+
+@pytest.fixture(params=["lmdb", "server"])
+def place(request):
+    return request.getfixturevalue("state_server") if request.param == "server" else request.param
+
+
+@pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
+def test_moves_and_losses_leave_the_rows_of_the_oracle_wherever_the_state_lies(make_flow, place, monkeypatch):
+    for seed in range(SEEDS):
+        workers = 1 + seed % 3
+        monkeypatch.setattr(handover, "CHUNK", 1 if seed % 2 else 2_048)
+        config = replace(random_config(Random(seed), workers), state_backend=place)
+        actions = with_crashes(with_moves(5, STRATEGIES))
+        check(make_flow, [seed], parallelism=workers, config=config, save_state=True, actions=actions)
+
+
+@pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
+def test_key_groups_change_hands_in_the_server_without_their_state_being_sent(make_flow, state_server, monkeypatch):
+    passed = []
+    pass_on = RemoteBackend.pass_on
+
+    def watched(backend, groups, target):
+        passed.extend(groups)
+        return pass_on(backend, groups, target)
+
+    monkeypatch.setattr(RemoteBackend, "pass_on", watched)
+    for seed in range(10):
+        config = replace(random_config(Random(seed), 2), state_backend=state_server)
+        check(make_flow, [seed], parallelism=2, config=config, actions=with_moves())
+    assert passed
