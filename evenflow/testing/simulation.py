@@ -144,6 +144,8 @@ class _Simulation:
             for connector in connectors:
                 connector.start()
             self._run(picked, max_steps)
+            if world.coordinator.core.state is JobState.FINISHED:
+                self._check_leftovers()
         finally:
             for worker in world.workers.values():
                 worker.close()
@@ -152,8 +154,6 @@ class _Simulation:
         core = world.coordinator.core
         if core.error is not None:
             raise core.error
-        if core.state is JobState.FINISHED:
-            self._check_leftovers()
         return SimulationResult(seed, core.state, self._rows, core.checkpoints.completed, self._late_records(), dict(picked))
 
     def _run(self, picked: Counter[str], max_steps: int) -> None:
