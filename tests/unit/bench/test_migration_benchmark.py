@@ -3,14 +3,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenflow.bench.migration import KEYS, Move, cases_of, of_groups, touch, verdicts
+from evenflow.bench.migration import KEYS, RESTART, Move, cases_of, doubts, longest_wait, of_groups, touch, verdicts
+from evenflow.bench.move_memory import Memory
 from evenflow.bench.trace import TRACE
 from evenflow.scheduler.migration import MigrationReport, MigrationState
 
+KEEPS = Memory(100.0, 1.0, 150.0, 140.0)
 
-def move(p99, *, steady=2.0, first=4.0, memory=(100.0, 150.0, 140.0)):
+
+def move(p99, *, steady=2.0, first=4.0, memory=KEEPS):
     report = MigrationReport(0, "stateful_map", "lazy", "by hand", None, MigrationState.DONE, 256, 0, 1, 1, 250_000, 20 << 20, 1.5)
-    return Move(steady, p99, p99, first, report, *memory, [], 0.0)
+    return Move(steady, p99, p99, first, report, memory, [], 0.0)
 
 
 def test_state_is_a_count_of_64_bytes():
@@ -34,7 +37,37 @@ def test_targets_are_ratios_to_the_steady_latency_and_to_the_state_moved():
     }
 
 
+def test_latency_is_held_against_a_tenth_of_that_of_a_restart():
+    found = {v.claim: v.met for v in verdicts({"batched": [move(90.0)], "lazy": [move(110.0)], RESTART: [move(1000.0)]})}
+    assert found["batched: largest latency / restart's"]
+    assert not found["lazy: largest latency / restart's"]
+
+
+def test_what_is_due_while_a_source_begins_anew_waits_for_the_first_result_behind_the_hole():
+    trace = np.zeros(4, TRACE)
+    trace["created"] = np.array([0, 1, 901, 902]) * 1_000_000
+    trace["latency"] = [2.0, 3.0, 50.0, 40.0]
+    assert longest_wait(trace) == 950.0
+    assert longest_wait(trace[:0]) == 0.0
+
+
+def test_a_ratio_is_not_decided_if_it_depends_on_which_steady_phase_it_is_held_against():
+    calm, rough = move(8.0, steady=2.0), move(8.0, steady=5.0)
+    assert not doubts({"lazy": [move(9.0, steady=2.0)], RESTART: [move(1000.0, steady=900.0)]})
+    assert [doubt.partition(":")[0] for doubt in doubts({"batched": [rough], "sudden": [calm]})] == ["batched"]
+
+
+def test_memory_is_not_decided_if_it_scatters_more_than_the_limit():
+    quiet, restless = (Memory(100.0, scatter, 100.0, 100.0) for scatter in (1.9, 2.1))
+    assert not doubts({"fluid": [move(1.0, memory=quiet)]})
+    assert "memory scatters by 2.1 MiB" in doubts({"fluid": [move(1.0, memory=restless)]})[0]
+
+
 def test_a_strategy_is_reported_with_a_value_per_repeat():
     cases = {case.name: case.values for case in cases_of("lazy", [move(4.0), move(6.0)])}
     assert cases["lazy/ratio of the two"] == (2.0, 3.0)
     assert cases["lazy/memory for the move"] == (10.0, 10.0)
+
+
+def test_of_a_restart_only_the_stall_is_reported():
+    assert [case.name for case in cases_of(RESTART, [move(900.0)])] == ["restart/largest", "restart/duration"]

@@ -1,0 +1,78 @@
+"""Resident memory of a job's workers before, during and after a move.
+
+>>> samples = [(0.0, 100.0), (1.0, 102.0), (2.0, 140.0), (3.0, 120.0), (4.0, 121.0)]
+>>> memory = Memory.around(samples, begun=1.5, ended=2.5, before=2.0)
+>>> memory.before, memory.scatter, memory.peak, memory.after, memory.transient
+(101.0, 2.0, 140.0, 120.5, 19.5)
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Self
+
+from ..engine.errors import JobError
+from . import machine
+
+LAST = 1.0
+"""Seconds at the end of a watch in which memory counts as that after the move."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """MiB of all workers: the median before the move and how far it scattered, the most during the move, the median after it."""
+
+    before: float
+    scatter: float
+    peak: float
+    after: float
+
+    @classmethod
+    def around(cls, samples: Sequence[tuple[float, float]], begun: float, ended: float, before: float) -> Self:
+        """Of (seconds, MiB) taken from `before` seconds before the move on. Raises JobError if one of the phases has no sample."""
+        last = samples[-1][0] if samples else ended
+        phases = ((begun - before, begun), (begun, ended), (max(ended, last - LAST), last))
+        earlier, during, later = ([memory for at, memory in samples if first <= at <= end] for first, end in phases)
+        if not (earlier and during and later):
+            counts = f"{len(earlier)} times before, {len(during)} during, {len(later)} after the move"
+            raise JobError(f"the workers' memory was looked at {counts}; a move must take longer than the time between two looks")
+        return cls(median(earlier), max(earlier) - min(earlier), max(during), median(later))
+
+    @property
+    def transient(self) -> float:
+        """What the move needed beyond what the workers have before it or after it."""
+        return max(0.0, self.peak - max(self.before, self.after))
+
+
+class MemoryWatch:
+    """Resident memory of all workers below this process, looked at every 20 ms.
+
+    `growth`: MiB a second that the trace takes in the workers; it is taken off, counted from the beginning of the watch.
+    """
+
+    def __init__(self, growth: float) -> None:
+        self._pids = [pid for pid, name in machine.descendants(os.getpid()).items() if name.startswith("ray::Worker")]
+        self._growth = growth
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="evenflow-bench-memory", daemon=True)
+        self.samples: list[tuple[float, float]] = []
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join(10)
+
+    def _follow(self) -> None:
+        begun = time.monotonic()
+        while not self._over.wait(0.02):
+            now = time.monotonic()
+            resident = sum(machine.rss_bytes(pid) for pid in self._pids) / 2**20
+            self.samples.append((now, resident - self._growth * (now - begun)))
