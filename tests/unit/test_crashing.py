@@ -14,6 +14,8 @@ from flows import (
     many_widths,
     null_keys_made_by_a_map,
     own_aggregates_and_sketches,
+    states_that_expire,
+    timers_of_a_key,
     tumbling_windows,
     types_that_come_late,
     union_and_branches,
@@ -30,8 +32,8 @@ BLOCK = 60
 """Seeds per test, so that a failure is found and shown early."""
 
 COSTLY = {
-    many_widths, null_keys_made_by_a_map, own_aggregates_and_sketches, tumbling_windows, types_that_come_late, union_and_branches,
-    windows_of_windows,
+    many_widths, null_keys_made_by_a_map, own_aggregates_and_sketches, states_that_expire, timers_of_a_key, tumbling_windows,
+    types_that_come_late, union_and_branches, windows_of_windows,
 }  # fmt: skip
 
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")

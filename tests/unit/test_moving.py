@@ -36,6 +36,8 @@ SEEDS = {
     flows.stateful_map_in_order: 350,
     flows.rows_in_order: 300,
     flows.stateful_map_columns: 350,
+    flows.timers_of_a_key: 100,
+    flows.states_that_expire: 100,
     flows.own_aggregates_and_sketches: 100,
     flows.null_keys_made_by_a_map: 50,
     flows.types_that_come_late: 50,
