@@ -81,14 +81,15 @@ def key_groups_for(workers: int) -> int:
 
 def run_loop(policy: str, zipf: float, workers: int, seed: int = 0) -> Loop:
     """`PERIODS` periods of a stream on `workers` workers; `policy` "off" leaves the first table."""
-    random = np.random.default_rng(seed)
+    # One generator for the shifts, one for the records: every policy, "off" too, gets the same shifts.
+    shifts, random = np.random.default_rng(seed).spawn(2)
     key_groups = key_groups_for(workers)
     hashes = key_hashes([pa.array(np.arange(KEYS))], "skew")
     names = tuple(f"operator-{i}" for i in range(workers))
     balancing = None if policy == "off" else Balancing(policy, names, JobConfig(key_groups=key_groups, balance_threshold=GOOD))
     table = even_table(key_groups, workers)
     imbalance, floors, moves, moved, plans = [], [], list[tuple[int, str]](), 0, 0
-    for window, shares in enumerate(shares_by_window(zipf, random)):
+    for window, shares in enumerate(shares_by_window(zipf, shifts)):
         owners = table.owners(hashes)
         loads = np.bincount(owners, shares, workers)
         imbalance.append(float(loads.max()) * workers)
@@ -139,7 +140,7 @@ def windows_of(
 
 def two_choices(zipf: float, workers: int, seed: int = 0) -> float:
     """The imbalance that partial key grouping plans, 16 hot keys per worker known: it splits keys, which no table can say."""
-    shares = next(shares_by_window(zipf, np.random.default_rng(seed)))
+    shares = next(shares_by_window(zipf, np.random.default_rng(seed).spawn(1)[0]))
     table = even_table(key_groups_for(workers), workers)
     hashes = key_hashes([pa.array(np.arange(KEYS))], "skew")
     groups = group_of(hashes, len(table)).astype(np.int64)

@@ -62,6 +62,11 @@ def test_hotspot_balances_the_loop_and_moves_less_than_from_scratch():
     assert 0 < hotspot.state_bytes < lpt.state_bytes / 2
 
 
+def test_all_policies_get_the_same_shifts():
+    off, static = run_loop("off", 1.2, 4), run_loop("static", 1.2, 4)
+    assert static.imbalance.tolist() == off.imbalance.tolist()
+
+
 def test_loops_are_repeatable():
     first, second = run_loop("hotspot", 1.0, 4, seed=3), run_loop("hotspot", 1.0, 4, seed=3)
     assert first.moves == second.moves
