@@ -33,7 +33,7 @@ class PartlyRead:
 
 @dataclass(frozen=True, slots=True)
 class SplitPosition:
-    """`share`: the ordinals of splits that are not begun. `partly`: ascending by ordinal, none of them in `share`.
+    """`share`: the ordinals of splits that are not begun. `partly`: none of them in `share`.
 
     `newest_listed`: the newest event time known of the splits listed so far. `watermark`: what was claimed for all that is to come.
     """
@@ -82,7 +82,7 @@ def share_out_splits(positions: Sequence[SplitPosition], parallelism: int, opera
     return [
         SplitPosition(
             share,
-            tuple(sorted(partly[index::parallelism], key=lambda split: split.ordinal)),
+            tuple(partly[index::parallelism]),
             min(position.newest_listed for position in positions),
             min(position.watermark for position in going_on),
             all(position.finished for position in positions),

@@ -122,7 +122,7 @@ class SplitReader(SourceReader):
     def watermark(self) -> int:
         if self._event_time is None or self.finished:
             return MAX_TIME
-        bound = min(self._unread.bound, min((split.bound for split in self._partly.values()), default=MAX_TIME))
+        bound = self._unread.bound
         if self._open is not None:
             bound = min(bound, self._open.bound)
         if not self._complete:
@@ -137,7 +137,7 @@ class SplitReader(SourceReader):
         next_unread = self._unread.first if self._unread else self._listed_to
         return SplitPosition(
             self._share.since(next_unread),
-            tuple(sorted(partly, key=lambda split: split.ordinal)),
+            tuple(partly),
             self._newest_listed,
             self._watermark,
             self.finished,
