@@ -14,7 +14,7 @@ from typing import Any
 from ..engine.batch import Batch
 from ..engine.effects import Consumed, Effect, Finished, Latency, Prepared, Saved
 from ..engine.elements import Element
-from ..engine.errors import CorruptCheckpointError, EvenflowError, JobError
+from ..engine.errors import CorruptCheckpointError, EvenflowError, JobError, ProtocolError
 from ..engine.exchange import Sent
 from ..engine.operators.read import Read
 from ..engine.source import SourceReader
@@ -23,14 +23,23 @@ from ..engine.task_spec import TaskSpec
 from ..scheduler.messages import (
     Announce,
     Announced,
+    Attach,
+    Attached,
     BeginCheckpoint,
     CheckpointFailed,
     Command,
+    Detach,
+    ExpectRewind,
     Failed,
+    PauseSource,
     Report,
+    Rescaling,
     Resume,
+    ResumeSource,
+    SourcePaused,
     StopSource,
     Switch,
+    TakeSource,
 )
 from ..scheduler.restore import RestoredTask
 from ..state.files import CorruptStateError
@@ -79,6 +88,7 @@ class Runner:
         self._latency_interval = latency_interval
         self._next_mark = 0.0
         self._give_at = self._save_at = 0.0
+        self._paused = False
         self._reader: SourceReader | None = None
 
     def open(self) -> None:
@@ -88,7 +98,7 @@ class Runner:
     def _open(self) -> None:
         self.task.open()
         head = self.spec.chain[0].operator
-        if isinstance(head, Read):
+        if isinstance(head, Read) and not self.spec.joining:
             self._reader = head.source.reader(self.spec.index, self.spec.parallelism)
         if self._restored is not None:
             self._restore(self._restored)
@@ -110,7 +120,7 @@ class Runner:
     @property
     def is_source(self) -> bool:
         """Whether it still has something to poll."""
-        return self._reader is not None and not self.over
+        return self._reader is not None and not self.over and not self._paused
 
     def receive(self, channel: int, element: Element) -> None:
         """An element has come in."""
@@ -158,20 +168,65 @@ class Runner:
 
     def command(self, command: Command) -> None:
         """Carry out a command from the coordinator, if this worker still is what it is for."""
-        if isinstance(command, Announce):
+        if isinstance(command, (Attach, Detach, PauseSource, ExpectRewind, TakeSource, ResumeSource)):
+            self._guard_rescaling(command)
+        elif isinstance(command, Announce):
             self._guard(lambda: self._announce(command))
         elif isinstance(command, Switch):
             version = command.version
             self._work(lambda now: self.task.switch(version, now))
         elif isinstance(command, Resume):
             self._work(self.task.resume)
-        elif not self.is_source:
+        elif self._reader is None or self.over:
             return
         elif isinstance(command, BeginCheckpoint):
             checkpoint = command.checkpoint
             self._work(lambda now: self.task.barrier(checkpoint, now))
         elif isinstance(command, StopSource):
             self._work(self.task.exhausted)
+
+    def _guard_rescaling(self, command: Rescaling) -> None:
+        """Also a task that has finished answers: others wait for it."""
+        try:
+            self._rescale(command, time.monotonic())
+        except Exception as error:  # noqa: BLE001 -- a source's share may be refused by whatever it reads
+            self.fail(error)
+
+    def _rescale(self, command: Rescaling, now: float) -> None:
+        task = self.task
+        if isinstance(command, Attach):
+            self._carry_out_all(task.attach(command.inputs, command.outputs, command.peers, now))
+            self._report(Attached(command.token, task.finished))
+        elif isinstance(command, Detach):
+            self._carry_out_all(task.detach(command.outputs, command.peers, now))
+            self._report(Attached(command.token))
+        elif isinstance(command, ExpectRewind):
+            self._carry_out_all(task.expect_rewind(command.channels))
+            self._report(Attached(command.token))
+        elif isinstance(command, PauseSource):
+            self._paused = True
+            self._report(SourcePaused(command.token, self._position(), self.over))
+        elif not self.over:
+            self._paused = False
+            if isinstance(command, TakeSource):
+                self._take_source(command, now)
+
+    def _take_source(self, share: TakeSource, now: float) -> None:
+        if share.position is None:
+            self._work(self.task.exhausted)
+            return
+        head = self.spec.chain[0].operator
+        if not isinstance(head, Read):
+            raise ProtocolError(f"task {self.spec.name} reads no source")
+        if self._reader is not None:
+            self._reader.close()
+        self._reader = head.source.reader(share.index, share.parallelism)
+        self._reader.seek(share.position)
+        self._carry_out_all(self.task.rewind(head.source.earliest(share.position), now))
+
+    def _carry_out_all(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            self._carry_out(effect)
 
     def give(self) -> bool:
         """Give a chunk of the state that moves away in the background, if it is time for one; whether it was."""

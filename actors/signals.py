@@ -25,6 +25,7 @@ from ..engine.elements import (
     LatencyMark,
     Marker,
     Request,
+    Rewind,
     Watermark,
 )
 from .headers import number
@@ -59,6 +60,7 @@ KINDS = (
     SignalKind(9, Giving, lambda s: (s.version,), lambda version: Giving(number(version, "version"))),
     SignalKind(6, Request, _numbered, lambda v, n: Request(number(v, "version"), number(n, "request"))),
     SignalKind(7, Answered, _numbered, lambda v, n: Answered(number(v, "version"), number(n, "request"))),
+    SignalKind(10, Rewind, lambda s: (s.time,), lambda time: Rewind(number(time, "event time", MIN_TIME, MAX_TIME))),
     SignalKind(8, Handed, lambda s: (s.version,), lambda version: Handed(number(version, "version"))),
 )
 

@@ -19,7 +19,7 @@ from ..engine.elements import Element
 from ..engine.plan import ChannelSpec
 from ..engine.task_spec import TaskSpec
 from ..scheduler.config import JobConfig
-from ..scheduler.messages import Command, InOrder, Report, Shutdown
+from ..scheduler.messages import Attach, Command, InOrder, Report, Shutdown
 from ..scheduler.restore import RestoredTask
 from .address import Address
 from .credit import ChannelLimits
@@ -143,8 +143,18 @@ class TaskRun:
             command = self._inbox.popleft()
             if isinstance(command, Shutdown):
                 return False
+            if isinstance(command, Attach):
+                self._open(command)
             self._runner.command(command)
         return not self._ended
+
+    def _open(self, attach: Attach) -> None:
+        """Take and open the channels of workers that join."""
+        self._state_channels |= {peer.incoming for peer in attach.peers}
+        for channel in attach.accept:
+            self._transport.accept(channel.id, f"{self._job}/{channel.sender}")
+        for channel in attach.connect:
+            self._transport.connect(channel.id, attach.addresses[channel.receiver])
 
     def _turn(self) -> None:
         """Look at the sockets, process what has come, poll the source, and let the buffers go if there is nothing to do."""

@@ -66,4 +66,9 @@ class Switched:
     version: int
 
 
-Effect = Sent | Saved | Prepared | Finished | Latency | Consumed | Switched | Arrived
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """Every input of the task has said its event time anew."""
+
+
+Effect = Sent | Saved | Prepared | Finished | Latency | Consumed | Switched | Arrived | Rewound

@@ -50,6 +50,16 @@ class Marker:
 
 
 @dataclass(frozen=True, slots=True)
+class Rewind:
+    """As `Watermark`, but `time` may be earlier than what was said before: the sender takes over records that another had not read.
+
+    All senders of its stage say it in one reconfiguration, before any of them goes on, so that no event time is passed too early.
+    """
+
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
 class Giving:
     """The state that moves to this worker in step `version` follows."""
 
@@ -79,4 +89,4 @@ class Handed:
     version: int
 
 
-Element = Batch | Watermark | LatencyMark | Barrier | End | Marker | Giving | Request | Answered | Handed
+Element = Batch | Watermark | Rewind | LatencyMark | Barrier | End | Marker | Giving | Request | Answered | Handed

@@ -7,14 +7,14 @@ latency mark leaves behind the rows before it and does not force them out, so th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
 
 from .batch import Batch
-from .elements import MIN_TIME, Element, LatencyMark, Marker, Watermark
+from .elements import MIN_TIME, Element, End, LatencyMark, Marker, Rewind, Watermark
 from .handover_step import HandoverStep
 from .keys import key_column, key_hashes
 from .routing import RoutingTable
@@ -92,6 +92,26 @@ class Exchange(ABC):
         self.flush(out)
         out.extend(Sent(buffer.channel, element) for buffer in self.buffers)
 
+    def attach(self, channel: int, out: list[Sent]) -> None:
+        """A worker more: it must know how far event time has come."""
+        self.buffers.append(Buffer(channel))
+        if self.said > MIN_TIME:
+            out.append(Sent(channel, Watermark(self.said)))
+
+    def detach(self, channels: Collection[int], out: list[Sent]) -> None:
+        """These channels end; what waits for them leaves first."""
+        for buffer in self.buffers:
+            if buffer.channel in channels:
+                buffer.flush(out)
+                out.append(Sent(buffer.channel, End()))
+        self.buffers = [buffer for buffer in self.buffers if buffer.channel not in channels]
+
+    def rewind(self, time: int, out: list[Sent]) -> None:
+        """Event time goes on from `time`, which may be earlier than what was said: records that another worker had not read come here."""
+        self.flush(out)
+        self.watermark = self.said = time
+        out.extend(Sent(buffer.channel, Rewind(time)) for buffer in self.buffers)
+
     @property
     def waiting_since(self) -> float | None:
         """When the oldest waiting batch came, None if nothing waits."""
@@ -147,15 +167,8 @@ class HashExchange(Exchange):
         self.paused = step.pause
 
 
-class ForwardExchange(Exchange):
-    """Worker i to worker i."""
-
-    def push(self, batch: Batch, now: float, out: list[Sent]) -> None:
-        self._add(self.buffers[0], batch, now, out)
-
-
 class RebalanceExchange(Exchange):
-    """Batches go round, each whole to one worker."""
+    """Batches go round, each whole to one worker; all to the same one where there is but one channel."""
 
     _next = 0
 

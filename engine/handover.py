@@ -102,6 +102,19 @@ class Handovers:
         self._incoming: dict[int, _Incoming] = {}
         self._asked: dict[int, tuple[int, int]] = {}
 
+    def add_peers(self, peers: Iterable[Peer]) -> None:
+        """More workers of the operator."""
+        for peer in peers:
+            self._peers[peer.index] = peer
+            self._sender[peer.incoming] = peer.index
+
+    def drop_peers(self, indexes: Iterable[int]) -> None:
+        """Workers that have left the operator."""
+        for index in indexes:
+            peer = self._peers.pop(index, None)
+            if peer is not None:
+                del self._sender[peer.incoming]
+
     def announce(self, steps: Iterable[HandoverStep]) -> None:
         """Steps that may come; a marker says when."""
         self._steps.update((step.version, step) for step in steps)

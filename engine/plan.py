@@ -50,6 +50,12 @@ class Stage:
         """Whether its head has keyed state, which can move."""
         return isinstance(self.chain[0].operator, KeyedOperator)
 
+    @property
+    def fixed_parallelism(self) -> int | None:
+        """The only number of workers that its source can have, None for any."""
+        head = self.chain[0].operator
+        return head.source.parallelism if isinstance(head, Read) else None
+
 
 @dataclass(frozen=True, slots=True)
 class ChannelSpec:
@@ -63,12 +69,16 @@ class ChannelSpec:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The physical plan of the flow `name`: its stages in topological order, every worker's task, every channel."""
+    """The physical plan of the flow `name`: its stages in topological order, every worker's task, every channel.
+
+    `next_channel`: the number of the next channel to be made; none is ever used again.
+    """
 
     name: str
     stages: tuple[Stage, ...]
     tasks: tuple[TaskSpec, ...]
     channels: tuple[ChannelSpec, ...]
+    next_channel: int
 
     def stage_of(self, operator: str) -> Stage:
         """The stage that runs the operator. Raises FlowError naming the operators there are."""
@@ -103,7 +113,7 @@ def plan(graph: Graph, *, parallelism: int = 1, combine: bool = True, settings: 
         if stage.parallelism > settings.key_groups:
             raise FlowError(f"operator `{stage.name}`: parallelism {stage.parallelism} is more than the {settings.key_groups} key groups")
     tasks, channels = _tasks(stages, settings)
-    return Plan(graph.name, tuple(stages), tuple(tasks), tuple(channels))
+    return Plan(graph.name, tuple(stages), tuple(tasks), tuple(channels), len(channels))
 
 
 def _stages(graph: Graph, default: int, combine: bool) -> list[Stage]:

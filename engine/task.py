@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from .batch import Batch
-from .effects import Consumed, Effect, Finished, Latency, Prepared, Saved, Switched
-from .elements import MAX_TIME, MIN_TIME, Barrier, Element, End, LatencyMark, Marker, Watermark
+from .effects import Consumed, Effect, Finished, Latency, Prepared, Rewound, Saved, Switched
+from .elements import MAX_TIME, MIN_TIME, Barrier, Element, End, LatencyMark, Marker, Rewind, Watermark
 from .errors import ProtocolError
-from .exchange import Exchange, ForwardExchange, HashExchange, RebalanceExchange, Sent
-from .handover import Arrived, Handovers
+from .exchange import Exchange, HashExchange, RebalanceExchange, Sent
+from .handover import Arrived, Handovers, Peer
 from .handover_step import HandoverStep
 from .keys import key_hashes
 from .load import KeyLoad
@@ -53,6 +53,8 @@ class TaskCore:
         self._barrier: int | None = None
         self._passed = 0
         self._saving: Saving | None = None
+        self._expecting = False
+        self._rewinding: set[int] = set()
         self._aligned: set[int] = set()
         self._held: dict[int, deque[Element]] = {}
         self._out: list[Effect] = []
@@ -117,6 +119,42 @@ class TaskCore:
         for spec, exchange in zip(self.spec.exchanges, self.exchanges, strict=True):
             if spec.target == stage and isinstance(exchange, HashExchange):
                 self._steps.update((step.version, (exchange, step)) for step in steps)
+
+    def attach(self, inputs: Sequence[int], outputs: Sequence[tuple[int, int]], peers: Sequence[Peer], now: float) -> list[Effect]:
+        """More workers around this one: channels that come in, (exchange, channel) pairs that go out, peers of its own operator.
+
+        A task that has finished ends the new outputs at once.
+        """
+        self._now = now
+        for channel in inputs:
+            if not self.finished:
+                self.watermarks[channel] = MIN_TIME
+        for position, channel in outputs:
+            if self.finished:
+                self._sent.append(Sent(channel, End()))
+            else:
+                self.exchanges[position].attach(channel, self._sent)
+        if self.handovers is not None:
+            self.handovers.add_peers(peers)
+        return self._take()
+
+    def detach(self, outputs: Sequence[int], peers: Sequence[int], now: float) -> list[Effect]:
+        """Workers after this one leave: these channels end. And peers of its own operator, by their indexes."""
+        self._now = now
+        if not self.finished:
+            for exchange in self.exchanges:
+                exchange.detach(outputs, self._sent)
+        if self.handovers is not None:
+            self.handovers.drop_peers(peers)
+        return self._take()
+
+    def rewind(self, time: int, now: float) -> list[Effect]:
+        """A source task goes on from another position, whose records are no earlier than `time`."""
+        self._now = now
+        self.watermark = time
+        for exchange in self.exchanges:
+            exchange.rewind(time, self._sent)
+        return self._take()
 
     @property
     def saving(self) -> bool:
@@ -235,6 +273,8 @@ class TaskCore:
         elif isinstance(element, Watermark):
             self.watermarks[channel] = max(self.watermarks[channel], element.time)
             self._advance(self._time())
+        elif isinstance(element, Rewind):
+            self._rewind(channel, element.time)
         elif isinstance(element, Barrier):
             self._align(channel, element.checkpoint)
         elif isinstance(element, End):
@@ -282,6 +322,26 @@ class TaskCore:
         else:
             self._finish_if_done()
 
+    def _rewind(self, channel: int, time: int) -> None:
+        """What this task itself has told stays: senders rewind together, and none behind the earliest of what they had all told."""
+        self.watermarks[channel] = time
+        self._rewinding.discard(channel)
+        self._note_rewound()
+
+    def expect_rewind(self, channels: Sequence[int]) -> list[Effect]:
+        """These inputs will say their event time anew; `Rewound` tells when all have, or have ended. Until then this task's stays."""
+        self._rewinding = {channel for channel in channels if channel in self.watermarks}
+        self._expecting = True
+        self._note_rewound()
+        return self._take()
+
+    def _note_rewound(self) -> None:
+        if self._expecting and not self._rewinding:
+            self._expecting = False
+            self._out.append(Rewound())
+            if self.watermarks:
+                self._advance(self._time())
+
     def _time(self) -> int:
         """Event time over all inputs; one that was frozen at its marker counts as it was then, even if it has ended since."""
         going = [time for channel, time in self.watermarks.items() if channel not in self._frozen]
@@ -298,7 +358,7 @@ class TaskCore:
             consumer.push(batch, self._now, self._sent)
 
     def _advance(self, watermark: int) -> None:
-        if watermark <= self.watermark:
+        if watermark <= self.watermark or self._expecting:
             return
         self.watermark = watermark
         for position, operator in enumerate(self.operators):
@@ -321,6 +381,9 @@ class TaskCore:
 
     def _end(self, channel: int) -> None:
         del self.watermarks[channel]
+        if channel in self._rewinding:
+            self._rewinding.discard(channel)
+            self._note_rewound()
         if self.handovers is not None:
             if self._frozen:
                 self._advance(self._time())
@@ -422,6 +485,4 @@ def _exchange(spec: TaskSpec, exchange: ExchangeSpec) -> Exchange:
     batch_rows = spec.settings.batch_rows
     if exchange.keys is not None and exchange.table is not None:
         return HashExchange(exchange.channels, batch_rows, spec.chain[exchange.source[0]].name, exchange.keys, exchange.table)
-    if len(exchange.channels) == 1:
-        return ForwardExchange(exchange.channels, batch_rows)
     return RebalanceExchange(exchange.channels, batch_rows)

@@ -50,7 +50,10 @@ class TaskSettings:
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """Everything that a worker must know to run its task. `chain[0]` is the head; a source task's head gets what the source polls."""
+    """Everything that a worker must know to run its task. `chain[0]` is the head; a source task's head gets what the source polls.
+
+    `joining`: a source task of a job that runs already reads nothing before it is told where.
+    """
 
     stage: str
     index: int
@@ -60,6 +63,7 @@ class TaskSpec:
     inputs: tuple[int, ...]
     settings: TaskSettings = field(default_factory=TaskSettings)
     peers: tuple[Peer, ...] = ()
+    joining: bool = False
 
     @property
     def name(self) -> str:

@@ -159,6 +159,11 @@ class Checkpoints:
         self._later = {}
         return self.take()
 
+    def retire(self, workers: Iterable[str]) -> None:
+        """Workers that have left the job; what their sinks prepared stays."""
+        for worker in workers:
+            self._finished.pop(worker, None)
+
     def reset(self, now: float) -> None:
         """A new attempt: whatever was under way, and what was prepared and not committed, is void."""
         if self.pending is not None:

@@ -7,22 +7,36 @@ newest complete checkpoint as if nothing had happened after it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from ..balancer.plan import BalancePlan
-from ..engine.effects import Finished, Prepared, Switched
+from ..engine.effects import Finished, Prepared, Rewound, Switched
 from ..engine.errors import EvenflowError, FlowError, JobError
 from ..engine.handover import Arrived
 from ..engine.handover_step import HandoverStep
 from ..engine.plan import Plan, Stage
+from ..engine.rescale import rescale
 from ..engine.routing import RoutingTable
 from .checkpoints import Checkpoints
 from .job_settings import JobSettings
 from .manifest import Manifest
-from .messages import Announce, Announced, BeginCheckpoint, CheckpointFailed, Command, Resume, Shutdown, StopSource, Switch
+from .messages import (
+    Announce,
+    Announced,
+    Attached,
+    BeginCheckpoint,
+    CheckpointFailed,
+    Command,
+    Resume,
+    Shutdown,
+    SourcePaused,
+    StopSource,
+    Switch,
+)
 from .migration import Migration, Migrations, MigrationState
+from .rescaling import Phase, RescaleState, Rescaling
 from .restarts import Restarts
 
 
@@ -90,7 +104,22 @@ class Ended:
     state: JobState
 
 
-Effect = Tell | Save | Commit | Redeploy | Ended
+@dataclass(frozen=True, slots=True)
+class Spawn:
+    """Start `workers`, whose tasks and channels are in `plan`, beside those that run."""
+
+    plan: Plan
+    workers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Retire:
+    """These workers have left the job: end their processes."""
+
+    workers: tuple[str, ...]
+
+
+Effect = Tell | Save | Commit | Redeploy | Spawn | Retire | Ended
 
 
 @dataclass(slots=True)
@@ -119,6 +148,7 @@ class JobCore:
         self._ready: set[str] = set()
         self._next_at: float | None = None
         self._stop_wanted = False
+        self.rescales: list[Rescaling] = []
         self._restart: _Restart | None = None
         self._manifest: Manifest | None = None
         self._now = 0.0
@@ -137,7 +167,9 @@ class JobCore:
         """The worker has started its task."""
         self._now = now
         self._ready.add(worker)
-        if self.state not in (JobState.STARTING, JobState.RESTARTING) or not self._ready.issuperset(self.workers):
+        if self.state not in (JobState.STARTING, JobState.RESTARTING):
+            return self._rescale(now)
+        if not self._ready.issuperset(self.workers):
             return []
         self.state = JobState.RUNNING
         interval = self.settings.checkpoint_interval
@@ -152,9 +184,12 @@ class JobCore:
         return []
 
     def report(
-        self, worker: str, report: Prepared | CheckpointFailed | Finished | Announced | Switched | Arrived, now: float
+        self,
+        worker: str,
+        report: Prepared | CheckpointFailed | Finished | Announced | Switched | Arrived | Attached | SourcePaused | Rewound,
+        now: float,
     ) -> list[Effect]:
-        """A worker has prepared a checkpoint, finished, or got on with a migration."""
+        """A worker has prepared a checkpoint, finished, or got on with a migration or a rescale."""
         self._now = now
         if self.state.final:
             return []
@@ -166,9 +201,12 @@ class JobCore:
             self.checkpoints.finish(worker, report)
             if self._finished.issuperset(self.workers):
                 return self._finish(now) if not self._saving else []
+        elif isinstance(report, (Attached, SourcePaused, Rewound)):
+            if self.rescaling is not None:
+                self.rescaling.note(worker, report)
         else:
             self._note_migration(worker, report)
-        return [*self._try_complete(now), *self._migrate(now)]
+        return [*self._try_complete(now), *self._rescale(now), *self._migrate(now)]
 
     def saved(self, checkpoint: int, problem: str | None, now: float) -> list[Effect]:
         """The manifest of `checkpoint` is written, or can't be."""
@@ -182,7 +220,30 @@ class JobCore:
         effects = self._complete(now, self._manifest)
         if not self.state.final and self._finished.issuperset(self.workers):
             return [*effects, *self._finish(now)]  # the last worker finished while the manifest was written
-        return [*effects, *self._migrate(now)]
+        return [*effects, *self._rescale(now), *self._migrate(now)]
+
+    def rescale(self, stage: Stage, parallelism: int, reason: str, now: float) -> tuple[Rescaling, list[Effect]]:
+        """Give a stage another number of workers; those that leave must own no keys any more.
+
+        Raises FlowError for an impossible number, JobError if the job is not running, or a migration or a rescale is under way.
+        """
+        self._refuse_if_busy("workers can only join or leave")
+        change = rescale(self.plan, stage, parallelism, self.migrations.tables)
+        token = self.rescales[-1].token if self.rescales else 0
+        rescaling = Rescaling(len(self.rescales), self.plan, change, reason, now, token)
+        self.rescales.append(rescaling)
+        self.plan = replace(self.plan, next_channel=change.plan.next_channel)  # whatever becomes of it, no number is used again
+        self._ready -= set(change.joining)
+        spawn = [Spawn(rescaling.spawned(), change.joining)] if change.joining else []
+        return rescaling, [*spawn, *self._rescale(now)]
+
+    def not_spawned(self, problem: str, now: float) -> list[Effect]:
+        """The workers that were to join did not start."""
+        rescaling = self.rescaling
+        if rescaling is None or rescaling.phase is not Phase.STARTING:
+            return []
+        rescaling.end(RescaleState.ENDED_EARLY, now, problem)
+        return [Retire(rescaling.rescale.joining), *self._migrate(now)]
 
     def migrate(
         self,
@@ -203,11 +264,7 @@ class JobCore:
                 f"job `{self.name}`: the strategy restart goes through a savepoint: give the job a place for it, "
                 "JobConfig(checkpoint_dir=...), or use another strategy"
             )
-        if self.state is not JobState.RUNNING:
-            raise JobError(f"job `{self.name}` is {self.state}: keys can only move while it runs")
-        if (current := self.migrations.current) is not None:
-            problem = f"migration {current.number} of `{current.stage}` is under way ({current.done} of {len(current.steps)} steps)"
-            raise JobError(f"job `{self.name}`: {problem}; wait until it is done")
+        self._refuse_if_busy("keys can only move")
         feeders = frozenset(
             f"{s.name}-{i}" for s in self.plan.stages for o in s.outputs if o.target == stage.name for i in range(s.parallelism)
         )
@@ -266,7 +323,7 @@ class JobCore:
         if self.state is not JobState.RUNNING:
             self._stop_wanted = self.state in (JobState.STARTING, JobState.RESTARTING)
             return []
-        if self.migrations.in_step or self._restart is not None:
+        if self._in_step or self._restart is not None:
             self._stop_wanted = True
             return []
         self.state = JobState.STOPPING
@@ -282,7 +339,49 @@ class JobCore:
         pending = self.checkpoints.pending
         if pending is not None and pending.problem is None and now - pending.begun > self.settings.checkpoint_timeout:
             pending.problem = f"it took longer than {self.settings.checkpoint_timeout:g} s"
-        return self._begin(now) if self._due(now) and not self.migrations.in_step else []
+        return self._begin(now) if self._due(now) and not self._in_step else []
+
+    @property
+    def rescaling(self) -> Rescaling | None:
+        """The rescale that is not over."""
+        newest = self.rescales[-1] if self.rescales else None
+        return newest if newest is not None and newest.state is RescaleState.RUNNING else None
+
+    @property
+    def _in_step(self) -> bool:
+        """Whether no checkpoint may begin, and no stop."""
+        return self.migrations.in_step or (self.rescaling is not None and self.rescaling.exclusive)
+
+    def _refuse_if_busy(self, what: str) -> None:
+        if self.state is not JobState.RUNNING:
+            raise JobError(f"job `{self.name}` is {self.state}: {what} while it runs")
+        if (current := self.migrations.current) is not None:
+            problem = f"migration {current.number} of `{current.stage}` is under way ({current.done} of {len(current.steps)} steps)"
+            raise JobError(f"job `{self.name}`: {problem}; wait until it is done")
+        if (rescaling := self.rescaling) is not None:
+            problem = f"rescale {rescaling.number} of `{rescaling.rescale.stage}` is under way ({rescaling.phase.value})"
+            raise JobError(f"job `{self.name}`: {problem}; wait until it is done")
+
+    def _rescale(self, now: float) -> list[Effect]:
+        """Whatever the rescale's next moves are, as far as it goes without an answer."""
+        effects: list[Effect] = []
+        while (current := self.rescaling) is not None:
+            running = self.state is JobState.RUNNING and not self._stop_wanted and bool(self.sources - self._finished)
+            free = self.checkpoints.pending is None and self.migrations.current is None
+            told = current.advance(ready=self._ready, finished=self._finished, running=running, free=free, now=now)
+            if told is None:
+                break
+            if current.joined:
+                self.plan = current.rescale.plan
+            elif current.state is RescaleState.DONE:
+                self.plan = current.rescale.plan
+                self.checkpoints.retire(current.rescale.leaving)
+                effects += [*(Tell(name, Shutdown()) for name in current.rescale.leaving), Retire(current.rescale.leaving)]
+            elif current.state is RescaleState.ENDED_EARLY and current.rescale.joining:
+                self.checkpoints.retire(current.rescale.joining)
+                effects.append(Retire(current.rescale.joining))
+            effects += [Tell(name, command) for name, command in told]
+        return effects
 
     @property
     def _saving(self) -> bool:
@@ -356,12 +455,14 @@ class JobCore:
     def _go_back(self, plan: Plan, delay: float) -> list[Effect]:
         """A new attempt from the newest checkpoint, with its routing tables unless a migration by restart gives others."""
         newest, restart = self.checkpoints.newest, self._restart
+        dropped = self._drop_rescale("the job went back to its last checkpoint")
         if (current := self.migrations.current) is not None and (restart is None or current is not restart.migration):
             self._end_migration(current, MigrationState.ENDED_EARLY, self._now)
         if restart is not None and (newest is None or newest.checkpoint < restart.number):
             self._end_migration(restart.migration, MigrationState.ENDED_EARLY, self._now)
             self._restart = restart = None
         tables = dict(newest.tables) if newest is not None else self.plan.tables
+        tables |= {s.name: self.migrations.tables[s.name] for s in self.plan.stages if s.is_keyed and _too_many(tables[s.name], s)}
         if restart is not None:
             tables.update(restart.tables)
         self.attempt += 1
@@ -370,7 +471,7 @@ class JobCore:
         self.migrations.tables = self.plan.tables
         self.checkpoints.reset(self._now)
         self._ready = set()
-        return [Redeploy(self.attempt, self.plan, newest, delay)]
+        return [*dropped, Redeploy(self.attempt, self.plan, newest, delay)]
 
     def _note_migration(self, worker: str, report: Announced | Switched | Arrived) -> None:
         current = self.migrations.current
@@ -393,7 +494,7 @@ class JobCore:
             if more is None:
                 break
             effects += more
-        if self._stop_wanted and not self.migrations.in_step:
+        if self._stop_wanted and not self._in_step:
             self._stop_wanted = False
             effects += self.stop()
         return effects
@@ -453,21 +554,37 @@ class JobCore:
         return []
 
     def _finish(self, now: float) -> list[Effect]:
+        dropped = self._drop_rescale()
         if (current := self.migrations.current) is not None:
             if current.in_step and current.complete:
                 self.migrations.end_step(current)
             self._end_migration(current, MigrationState.DONE if current.done == len(current.steps) else MigrationState.ENDED_EARLY, now)
         if not self.settings.save_state:
             self.checkpoints.last += 1
-            return [Commit(self.checkpoints.last, self.checkpoints.take_all()), *self._end(JobState.FINISHED)]
+            return [*dropped, Commit(self.checkpoints.last, self.checkpoints.take_all()), *self._end(JobState.FINISHED)]
         self.checkpoints.begin_last(now)
-        return self._save(now)
+        return [*dropped, *self._save(now)]
 
     def _end(self, state: JobState) -> list[Effect]:
         if (current := self.migrations.current) is not None:
             self._end_migration(current, MigrationState.ENDED_EARLY, max(current.begun or 0.0, self._now))
+        dropped = self._drop_rescale()
         self.state = state
-        return [*_tell_all(self.workers, Shutdown()), Ended(state)]
+        return [*dropped, *_tell_all(self.workers, Shutdown()), Ended(state)]
+
+    def _drop_rescale(self, problem: str | None = None) -> list[Effect]:
+        """What becomes of a rescale that is under way when the job ends or goes back."""
+        rescaling = self.rescaling
+        if rescaling is None:
+            return []
+        rescaling.end(RescaleState.ENDED_EARLY, self._now, problem)
+        outside = tuple(name for name in rescaling.rescale.joining if name not in self.workers)
+        return [Retire(outside)] if outside else []
+
+
+def _too_many(table: RoutingTable, stage: Stage) -> bool:
+    """Whether the table names workers that the stage no longer has."""
+    return max(int(table.groups.max()), *table.keys.values(), 0) >= stage.parallelism
 
 
 def _tell_all(workers: Iterable[str], command: Command) -> list[Effect]:

@@ -9,12 +9,14 @@ Actor calls may overtake each other, so each direction is numbered and put back 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from ..engine.effects import Finished, Prepared, Switched
-from ..engine.handover import Arrived
+from ..engine.effects import Finished, Prepared, Rewound, Switched
+from ..engine.handover import Arrived, Peer
 from ..engine.handover_step import HandoverStep
+from ..engine.plan import ChannelSpec
 from .window import WorkerWindow
 
 T = TypeVar("T")
@@ -58,7 +60,82 @@ class Resume:
     """To a worker that a step paused: go on."""
 
 
-Command = BeginCheckpoint | StopSource | Shutdown | Announce | Switch | Resume
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """To a worker: more workers are around it. Answered with `Attached`, also by a worker that has finished.
+
+    It takes elements of the channels `accept` from now on, and opens those of `connect`, whose receivers are at `addresses` (the driver
+    adds them). `inputs`: channels for records that come in; `outputs`: (exchange, channel) for records that go out; `peers`: of its own
+    operator.
+    """
+
+    token: int
+    accept: tuple[ChannelSpec, ...] = ()
+    connect: tuple[ChannelSpec, ...] = ()
+    inputs: tuple[int, ...] = ()
+    outputs: tuple[tuple[int, int], ...] = ()
+    peers: tuple[Peer, ...] = ()
+    addresses: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Detach:
+    """To a worker: workers after it leave. The channels `outputs` end; `peers` (indexes) left its operator. Answered with `Attached`."""
+
+    token: int
+    outputs: tuple[int, ...] = ()
+    peers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PauseSource:
+    """To a source worker: read no more for now. Answered with `SourcePaused`."""
+
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectRewind:
+    """To a worker after a source: these inputs will say their event time anew. Answered with `Attached`, then `Rewound` once they have."""
+
+    token: int
+    channels: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TakeSource:
+    """To a source worker: read on from `position` as reader `index` of `parallelism`; None: there is nothing left for it."""
+
+    index: int
+    parallelism: int
+    position: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeSource:
+    """To a source worker that was paused: read on where it was."""
+
+
+Rescaling = Attach | Detach | PauseSource | ExpectRewind | TakeSource | ResumeSource
+
+Command = BeginCheckpoint | StopSource | Shutdown | Announce | Switch | Resume | Rescaling
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """From a worker: it has done what message `token` asked for. `finished`: it had sent its last element before."""
+
+    token: int
+    finished: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePaused:
+    """From a source worker: it reads no more, and is at `position`; `finished`: it has read everything, and ended its outputs."""
+
+    token: int
+    position: Any
+    finished: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +161,7 @@ class CheckpointFailed:
     committables: dict[str, list[Any]]
 
 
-Report = Prepared | CheckpointFailed | Finished | Failed | WorkerWindow | Announced | Switched | Arrived
+Report = Attached | SourcePaused | Rewound | Prepared | CheckpointFailed | Finished | Failed | WorkerWindow | Announced | Switched | Arrived
 
 
 class InOrder(Generic[T]):

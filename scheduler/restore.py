@@ -15,6 +15,7 @@ from ..engine.elements import MIN_TIME
 from ..engine.errors import FlowError
 from ..engine.operators.read import Read
 from ..engine.plan import Plan, Stage
+from ..engine.rescale import rescale
 from ..engine.routing import RoutingTable
 from ..state.files import StateFile
 from .manifest import Manifest, TaskEntry
@@ -60,6 +61,15 @@ def fitting_tables(manifest: Manifest, plan: Plan) -> dict[str, RoutingTable]:
         for name, table in manifest.tables.items()
         if len(manifest.tasks[name]) == stages.get(name) and len(table) == plan.key_groups
     }
+
+
+def plan_at(manifest: Manifest, plan: Plan) -> Plan:
+    """The plan with as many workers of each stage, and the routing tables, as the checkpoint was taken with: the job had been rescaled."""
+    for stage in plan.stages:
+        entries = manifest.tasks.get(stage.name, ())
+        if entries and len(entries) != stage.parallelism:
+            plan = rescale(plan, plan.stage_of(stage.name), len(entries), plan.tables).plan
+    return plan.with_tables(fitting_tables(manifest, plan))
 
 
 def unmatched(manifest: Manifest, plan: Plan) -> list[str]:

@@ -96,6 +96,12 @@ def redeploy(world: World) -> Iterator[Choice]:
         yield Choice(COORDINATOR, "redeploy", world.coordinator.redeploy, (world.now,))
 
 
+def spawn(world: World) -> Iterator[Choice]:
+    """Workers that are to join are started."""
+    if world.coordinator.spawns and world.coordinator.wanted is None:
+        yield Choice(COORDINATOR, "spawn", world.coordinator.spawn)
+
+
 def poll(world: World) -> Iterator[Choice]:
     """A source worker polls its reader."""
     for name, worker in world.workers.items():
@@ -142,7 +148,8 @@ def pass_time(world: World) -> Iterator[Choice]:
 
 
 ACTIONS: tuple[Action, ...] = (
-    start, receive, take_state, give_state, save_state, poll, flush, obey, report, complete, commit, deliver, redeploy, pass_time,
+    start, receive, take_state, give_state, save_state, poll, flush, obey, report, complete, commit, deliver, redeploy, spawn,
+    pass_time,
 )  # fmt: skip
 """What happens in a job that meets no accident."""
 

@@ -10,10 +10,11 @@ from typing import Any
 from ..engine.errors import EvenflowError, JobError
 from ..engine.plan import Plan
 from ..engine.sink import Sink
-from ..scheduler.job import Commit, Effect, JobCore, Redeploy, Save, Tell
+from ..scheduler.job import Commit, Effect, JobCore, Redeploy, Retire, Save, Spawn, Tell
 from ..scheduler.job_settings import JobSettings
 from ..scheduler.manifest import Manifest
 from ..scheduler.messages import Failed
+from ..scheduler.restore import plan_at
 from .network import SimulationError
 from .storage import Storage
 from .workers import Ready, SimulatedReport, Worker
@@ -32,7 +33,11 @@ class Coordinator:
         sinks: Mapping[str, Sink],
         storage: Storage,
         deploy: Callable[[Redeploy], Mapping[str, Worker]],
+        spawn: Callable[[Spawn], None],
+        retire: Callable[[Retire], None],
     ) -> None:
+        self._first, self._spawn, self._retire = plan, spawn, retire
+        self.spawns: deque[Spawn] = deque()
         self.core = JobCore(plan, settings)
         self.commits: deque[Commit] = deque()
         self.deliveries: deque[tuple[str, Any]] = deque()
@@ -101,6 +106,10 @@ class Coordinator:
             checkpoint, self._written = self.saves.popleft().manifest.checkpoint, None
             self.carry_out(self.core.saved(checkpoint, None, now))
 
+    def spawn(self) -> None:
+        """Start the workers that are to join."""
+        self._spawn(self.spawns.popleft())
+
     def redeploy(self, now: float) -> None:
         """Bring up the newest attempt."""
         wanted, self.wanted = self.wanted, None
@@ -120,9 +129,8 @@ class Coordinator:
         self.saves.clear()
         self._written = None
         newest = self._storage.newest()
-        plan = self.core.plan
-        if newest is not None:
-            plan = plan.with_tables(newest.tables)
+        self.spawns.clear()
+        plan = self._first if newest is None else plan_at(newest, self._first)
         self.core = JobCore(plan, self._settings, newest)
         self.core.checkpoints.last = last
         self.deliveries = deque(newest.undelivered if newest is not None else ())
@@ -132,12 +140,19 @@ class Coordinator:
         """Send what the job's state machine wants to be sent, and note its commits."""
         for effect in effects:
             if isinstance(effect, Tell):
-                self._workers[effect.worker].commands.post(effect.command)
+                if effect.worker in self._workers:
+                    self._workers[effect.worker].commands.post(effect.command)
             elif isinstance(effect, Commit):
                 self.commits.append(effect)
             elif isinstance(effect, Save):
                 self.saves.append(effect)
+            elif isinstance(effect, Spawn):
+                self.spawns.append(effect)
+            elif isinstance(effect, Retire):
+                self.spawns = deque(spawn for spawn in self.spawns if not set(spawn.workers) & set(effect.workers))
+                self._retire(effect)
             elif isinstance(effect, Redeploy):
+                self.spawns.clear()
                 self.saves.clear()
                 self._written = None
                 self.wanted = effect

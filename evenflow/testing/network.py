@@ -9,7 +9,7 @@ from collections import deque
 from typing import Generic, TypeVar
 
 from ..engine.batch import Batch
-from ..engine.elements import MIN_TIME, Barrier, Element, End, Watermark
+from ..engine.elements import MIN_TIME, Barrier, Element, End, Rewind, Watermark
 from ..engine.plan import ChannelSpec
 from ..scheduler.messages import InOrder
 
@@ -54,6 +54,8 @@ class Channel:
         elif isinstance(element, Watermark):
             if element.time <= self._watermark:
                 self._refuse(element, f"behind watermark {self._watermark}")
+            self._watermark = element.time
+        elif isinstance(element, Rewind):
             self._watermark = element.time
         elif isinstance(element, Barrier):
             if element.checkpoint <= self._barrier:

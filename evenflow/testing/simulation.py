@@ -30,7 +30,7 @@ from ..engine.sink import Sink
 from ..engine.source import Source
 from ..engine.task_spec import TaskSpec
 from ..scheduler.config import JobConfig
-from ..scheduler.job import JobState, Redeploy
+from ..scheduler.job import JobState, Redeploy, Retire, Spawn
 from ..scheduler.restore import restored_tasks
 from .actions import ACTIONS, TIME, Action, Choice, World
 from .coordinator import Coordinator
@@ -120,7 +120,7 @@ class _Simulation:
         self._storage, self._credit, self._sinks = Storage(), config.credit_batches, sinks
         self._channels: dict[int, Channel] = {}
         self._workers: dict[str, Worker] = {}
-        coordinator = Coordinator(plan, config.job_settings(), sinks, self._storage, self._deploy)
+        coordinator = Coordinator(plan, config.job_settings(), sinks, self._storage, self._deploy, self._spawn, self._retire)
         self.world = World(random, self._channels, self._workers, coordinator)
         self._schedule = _Schedule(random)
 
@@ -136,6 +136,21 @@ class _Simulation:
             spec = _with_sinks(task, self._sinks).of_attempt(wanted.plan.name, wanted.attempt)
             self._workers[task.name] = Worker(spec, self._channels, self._credit, self._storage, wanted.attempt, tasks.get(task.name))
         return self._workers
+
+    def _spawn(self, wanted: Spawn) -> None:
+        """Workers that join, with all channels around them."""
+        for channel in wanted.plan.channels:
+            self._channels.setdefault(channel.id, Channel(channel))
+        attempt = self.world.coordinator.core.attempt
+        for task in wanted.plan.tasks:
+            if task.name in wanted.workers:
+                spec = _with_sinks(task, self._sinks).of_attempt(wanted.plan.name, attempt)
+                self._workers[task.name] = Worker(spec, self._channels, self._credit, self._storage, attempt, None)
+
+    def _retire(self, gone: Retire) -> None:
+        for name in gone.workers:
+            if name in self._workers:
+                self._workers.pop(name).close()
 
     def run(self, seed: int, max_steps: int) -> SimulationResult:
         world, picked = self.world, Counter[str]()

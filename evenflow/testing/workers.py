@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..engine.batch import Batch
-from ..engine.effects import Consumed, Effect, Finished, Latency, Prepared, Saved, Switched
+from ..engine.effects import Consumed, Effect, Finished, Latency, Prepared, Rewound, Saved, Switched
 from ..engine.elements import Answered, Giving, Handed
 from ..engine.errors import EvenflowError
 from ..engine.exchange import Sent
@@ -24,14 +24,23 @@ from ..engine.task_spec import TaskSpec
 from ..scheduler.messages import (
     Announce,
     Announced,
+    Attach,
+    Attached,
     BeginCheckpoint,
     CheckpointFailed,
     Command,
+    Detach,
+    ExpectRewind,
     Failed,
+    PauseSource,
+    Rescaling,
     Resume,
+    ResumeSource,
     Shutdown,
+    SourcePaused,
     StopSource,
     Switch,
+    TakeSource,
 )
 from ..scheduler.restore import RestoredTask
 from ..state.files import StateFile
@@ -44,19 +53,23 @@ class Ready:
     """From a worker: its task has started."""
 
 
-SimulatedReport = Ready | Prepared | CheckpointFailed | Finished | Failed | Announced | Switched | Arrived
+SimulatedReport = (
+    Ready | Attached | SourcePaused | Rewound | Prepared | CheckpointFailed | Finished | Failed | Announced | Switched | Arrived
+)
 
 
 class Worker:
     """`inputs` and `outputs` by channel id; with `credit` batches under way on an output the worker waits."""
 
     def __init__(
-        self, spec: TaskSpec, channels: Mapping[int, Channel], credit: int, storage: Storage, attempt: int, restored: RestoredTask | None
+        self, spec: TaskSpec, channels: dict[int, Channel], credit: int, storage: Storage, attempt: int, restored: RestoredTask | None
     ) -> None:
         self.spec, self.name = spec, spec.name
         self._storage, self._attempt, self._restored = storage, attempt, restored
         self._chunks: list[Batch] = []
         self.dead = False
+        self._channels = channels
+        self._paused = False
         self.task = TaskCore(spec)
         self.inputs = {id_: channels[id_] for id_ in spec.inputs}
         self.outputs = {id_: channels[id_] for exchange in spec.exchanges for id_ in exchange.channels}
@@ -83,13 +96,13 @@ class Worker:
     @property
     def may_poll(self) -> bool:
         """Whether it is a source that may be polled."""
-        return self._reader is not None and self.may_take
+        return self._reader is not None and self.may_take and not self._paused
 
     def open(self, now: float) -> None:
         """Start the task."""
         self.task.open()
         head = self.spec.chain[0].operator
-        if isinstance(head, Read):
+        if isinstance(head, Read) and not self.spec.joining:
             self._reader = head.source.reader(self.spec.index, self.spec.parallelism)
         if self._restored is not None:
             self._restore(self._restored)
@@ -152,6 +165,8 @@ class Worker:
         """Carry out a command; one that comes too late for a source is nothing to it."""
         if isinstance(command, Shutdown):
             self.over = True
+        elif isinstance(command, (Attach, Detach, ExpectRewind, PauseSource, TakeSource, ResumeSource)):
+            self._rescale(command, now)
         elif isinstance(command, Announce):
             self.task.announce(command.stage, command.steps)
             self.reports.post(Announced(command.number))
@@ -165,6 +180,41 @@ class Worker:
             self._carry_out(self.task.barrier(command.checkpoint, now))
         elif isinstance(command, StopSource):
             self._carry_out(self.task.exhausted(now))
+
+    def _rescale(self, command: Rescaling, now: float) -> None:
+        task = self.task
+        if isinstance(command, Attach):
+            for spec in (*command.accept, *command.connect):
+                self._channels.setdefault(spec.id, Channel(spec))
+            self.inputs.update((id_, self._channels[id_]) for id_ in command.inputs)
+            self.outputs.update((id_, self._channels[id_]) for _, id_ in command.outputs)
+            self.state_inputs.update((peer.incoming, self._channels[peer.incoming]) for peer in command.peers)
+            self.state_outputs.update((peer.outgoing, self._channels[peer.outgoing]) for peer in command.peers)
+            self._carry_out(task.attach(command.inputs, command.outputs, command.peers, now))
+            self.reports.post(Attached(command.token, task.finished))
+        elif isinstance(command, Detach):
+            self._carry_out(task.detach(command.outputs, command.peers, now))
+            self.outputs = {id_: channel for id_, channel in self.outputs.items() if id_ not in command.outputs}
+            self.reports.post(Attached(command.token))
+        elif isinstance(command, ExpectRewind):
+            self._carry_out(task.expect_rewind(command.channels))
+            self.reports.post(Attached(command.token))
+        elif isinstance(command, PauseSource):
+            self._paused = True
+            self.reports.post(SourcePaused(command.token, self._position(), self.over))
+        elif not self.over:
+            self._paused = False
+            if isinstance(command, TakeSource):
+                self._take_source(command, now)
+
+    def _take_source(self, share: TakeSource, now: float) -> None:
+        if share.position is None:
+            self._carry_out(self.task.exhausted(now))
+            return
+        source = self.spec.chain[0].operator.source  # type: ignore[attr-defined]  # only a source's worker is told so
+        self._reader = source.reader(share.index, share.parallelism)
+        self._reader.seek(share.position)
+        self._carry_out(self.task.rewind(source.earliest(share.position), now))
 
     def close(self) -> None:
         """Let go of the reader and the sinks."""
@@ -195,7 +245,7 @@ class Worker:
             *(["has rows or signals in its buffers"] if self.task.waits else []),
             *([f"holds back {held} elements"] if held else []),
             *(f"has panes in `{name}`" for name in panes),
-            *(f"has {len(c.elements)} elements from {c.spec.sender} before it" for c in self.inputs.values() if c.elements),
+            *(f"has {len(c.elements)} elements from {c.spec.sender} before it" for c in self.inputs.values() if _brings_rows(c)),
             *(self.task.handovers.unfinished() if self.task.handovers is not None else []),
             *(f"has not taken the state that {c.spec.sender} gave" for c in self.state_inputs.values() if _brings_state(c)),
         ]
@@ -236,6 +286,11 @@ class Worker:
     def _fail(self, error: EvenflowError) -> None:
         self.over = True
         self.reports.post(Failed(error))
+
+
+def _brings_rows(channel: Channel) -> bool:
+    """Whether records are under way; the signals of a worker that joined when this one had finished may stay."""
+    return any(isinstance(element, Batch) for element in channel.elements)
 
 
 def _brings_state(channel: Channel) -> bool:
