@@ -7,11 +7,12 @@ latency mark leaves behind the rows before it and does not force them out, so th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
+import pyarrow as pa
 
 from .batch import Batch
 from .elements import MIN_TIME, Element, End, LatencyMark, Marker, Rewind, Watermark
@@ -48,7 +49,7 @@ class Buffer:
 
     def flush(self, out: list[Sent]) -> None:
         if self.batches:
-            out.extend(Sent(self.channel, Batch.concat(list(run))) for _, run in groupby(self.batches, shape))
+            out.extend(Sent(self.channel, Batch.concat(run)) for run in runs(self.batches))
             self.batches, self.rows = [], 0
         if self.marks:
             out.extend(Sent(self.channel, mark) for mark in self.marks)
@@ -58,6 +59,34 @@ class Buffer:
 def shape(batch: Batch) -> tuple[list[str], bool]:
     """What batches must have in common to leave as one: their columns, and whether they have event times."""
     return batch.rows.schema.names, batch.times is not None
+
+
+def runs(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
+    """The batches in order, in the longest runs that can each leave as one: of one shape, and of types that go together.
+
+    A column of nulls goes with any type. Other types are never mixed, since a value of one would have to become one of another.
+    """
+    for _, alike in groupby(batches, shape):
+        run: list[Batch] = []
+        common = pa.schema([])
+        for batch in alike:
+            schema = batch.rows.schema
+            merged = _merged(common, schema) if run else schema
+            if merged is None:
+                yield run
+                run, merged = [], schema
+            run.append(batch)
+            common = merged
+        yield run
+
+
+def _merged(first: pa.Schema, second: pa.Schema) -> pa.Schema | None:
+    """The types of both, which have the same columns, or None if they don't go together."""
+    if second.equals(first):
+        return first
+    fields = [b if pa.types.is_null(a.type) else a for a, b in zip(first, second, strict=True)]
+    fits = all(b.type == common.type or pa.types.is_null(b.type) for common, b in zip(fields, second, strict=True))
+    return pa.schema(fields) if fits else None
 
 
 class Exchange(ABC):

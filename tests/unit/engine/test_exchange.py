@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evenflow.engine.batch import Batch
 from evenflow.engine.elements import Barrier, LatencyMark, Watermark
 from evenflow.engine.errors import RecordError
-from evenflow.engine.exchange import ForwardExchange, HashExchange, RebalanceExchange, Sent
+from evenflow.engine.exchange import HashExchange, RebalanceExchange, Sent
 from evenflow.engine.keys import key_groups
 from evenflow.engine.routing import even_table
 
@@ -74,7 +74,7 @@ def test_missing_key_column_is_named():
 
 
 def test_small_batches_leave_as_one():
-    exchange, out = ForwardExchange([0], 4), []
+    exchange, out = RebalanceExchange([0], 4), []
     for first in range(3):
         exchange.push(rows([1], first), 0.0, out)
     assert out == []
@@ -83,7 +83,7 @@ def test_small_batches_leave_as_one():
 
 
 def test_column_of_nulls_takes_the_type_of_the_batches_beside_it():
-    exchange = ForwardExchange([0], 100)
+    exchange = RebalanceExchange([0], 100)
     exchange.push(Batch(pa.record_batch({"k": pa.nulls(1)})), 0.0, [])
     exchange.push(Batch(pa.record_batch({"k": ["a"]})), 0.0, [])
     (sent,) = flushed(exchange)
@@ -91,14 +91,31 @@ def test_column_of_nulls_takes_the_type_of_the_batches_beside_it():
 
 
 def test_batches_of_other_columns_are_never_mixed():
-    exchange = ForwardExchange([0], 100)
+    exchange = RebalanceExchange([0], 100)
     for columns in ({"a": [1]}, {"a": [2]}, {"b": [3]}, {"a": [4]}):
         exchange.push(Batch(pa.record_batch(columns)), 0.0, [])
     assert [sent.element.rows.to_pydict() for sent in flushed(exchange)] == [{"a": [1, 2]}, {"b": [3]}, {"a": [4]}]
 
 
+@pytest.mark.parametrize(
+    ("columns", "leave"),
+    [
+        pytest.param([[1], [2], [0.5], [3]], [[1, 2], [0.5], [3]], id="int64 and double"),
+        pytest.param([[None], [1], [None], [0.5], [None]], [[None, 1, None], [0.5, None]], id="nulls go with either"),
+        pytest.param([["a"], [1]], [["a"], [1]], id="string and int64"),
+        pytest.param([[{"x": 1}], [{"x": 0.5}]], [[{"x": 1}], [{"x": 0.5}]], id="inside a struct"),
+        pytest.param([[[None]], [[1]]], [[[None]], [[1]]], id="nulls inside a list"),
+    ],
+)
+def test_columns_of_other_types_are_never_mixed(columns, leave):
+    exchange = RebalanceExchange([0], 100)
+    for number, column in enumerate(columns):
+        exchange.push(Batch(pa.record_batch({"n": [number], "k": column})), 0.0, [])
+    assert [sent.element.rows["k"].to_pylist() for sent in flushed(exchange)] == leave
+
+
 def test_batches_with_and_without_event_times_are_never_mixed():
-    exchange = ForwardExchange([0], 100)
+    exchange = RebalanceExchange([0], 100)
     exchange.push(rows([1], times=True), 0.0, [])
     exchange.push(rows([1]), 0.0, [])
     assert [sent.element.times is None for sent in flushed(exchange)] == [False, True]
