@@ -7,7 +7,7 @@ from the records that arrive.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain, repeat
 from typing import Any
 
@@ -20,13 +20,12 @@ from ..errors import RecordError
 from ..key_record import KeyRecord, pack_records, unpack_record
 from ..keyed_function import KeyContext, KeyedFunction
 from ..keys import key_values
-from ..routing import Move
 from ..rows import RowsEncoder
 from ..timers import Timers
 from .base import Context, Emit
-from .keyed import Departing, KeyedOperator
 from .keyed_states import KeyedStates
 from .user_function import refuse
+from .with_states import WithStates
 
 AT_ONCE = 1_024
 """Keys whose timers fire with one look at the backend."""
@@ -35,7 +34,7 @@ MOST_AT_END = 100_000
 """Timers of one key that fire at the end of the stream; a function that sets more sets them for ever."""
 
 
-class Process(KeyedOperator):
+class Process(WithStates):
     """Rows come in arrival order, timers by their time; what `on_row` yields has the row's event time, and `on_timer`'s the timer's."""
 
     def __init__(self, keys: tuple[str, ...], function: KeyedFunction, schema: pa.Schema | None = None) -> None:
@@ -91,9 +90,6 @@ class Process(KeyedOperator):
         self._expire(watermark)
         self.watermark = watermark
 
-    def depart(self, move: Move) -> Departing:
-        return self.states.depart(move)
-
     def install(self, state: Batch) -> None:
         keys = self.states.install(state)
         records = self.states.read_keys(keys)
@@ -103,16 +99,6 @@ class Process(KeyedOperator):
                 for time in sorted(record.timers):
                     self.timers.add(time, key)
                 self._note_expiry(key, record)
-
-    def snapshot(self) -> Iterator[Batch]:
-        return self.states.snapshot()
-
-    def state_bytes(self) -> int:
-        return self.states.state_bytes()
-
-    def close(self) -> None:
-        if hasattr(self, "states"):
-            self.states.close()
 
     def describe(self) -> str:
         return f"{type(self.function).__name__} by {', '.join(self.keys)}"

@@ -5,7 +5,7 @@ This is the loop where a user's Python runs once a record: everything around the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
@@ -14,18 +14,17 @@ import pyarrow as pa
 
 from ..batch import Batch
 from ..keys import key_values
-from ..routing import Move
 from ..rows import RowsEncoder
 from .base import Context, Emit
-from .keyed import Departing, KeyedOperator
 from .keyed_states import KeyedStates
 from .user_function import refuse
+from .with_states import WithStates
 
 StatefulFunction = Callable[[Any, dict[str, Any]], tuple[Any, Any]]
 """`function(state, row) -> (state, row or None)`; the state is None for a new key, and returning None forgets the key."""
 
 
-class StatefulMap(KeyedOperator):
+class StatefulMap(WithStates):
     """Rows come in arrival order; a result has its row's event time."""
 
     def __init__(self, keys: tuple[str, ...], function: StatefulFunction, schema: pa.Schema | None = None) -> None:
@@ -64,22 +63,6 @@ class StatefulMap(KeyedOperator):
             refuse(self.context.name, function, error, key=key, record=batch.slice(place, 1).to_rows()[0])
         self.states.written(len(states) - before + forgotten)
         return results, places
-
-    def depart(self, move: Move) -> Departing:
-        return self.states.depart(move)
-
-    def install(self, state: Batch) -> None:
-        self.states.install(state)
-
-    def snapshot(self) -> Iterator[Batch]:
-        return self.states.snapshot()
-
-    def state_bytes(self) -> int:
-        return self.states.state_bytes()
-
-    def close(self) -> None:
-        if hasattr(self, "states"):
-            self.states.close()
 
     def describe(self) -> str:
         return f"{getattr(self.function, '__qualname__', 'function')} by {', '.join(self.keys)}"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
-from collections import Counter
 from dataclasses import replace
 from random import Random
 
@@ -37,33 +35,6 @@ def test_moves_and_losses_leave_the_rows_of_the_oracle_wherever_the_state_lies(m
         config = replace(random_config(Random(seed), workers), state_backend=place)
         actions = with_crashes(with_moves(5, STRATEGIES))
         check(make_flow, [seed], parallelism=workers, config=config, save_state=True, actions=actions)
-
-
-def counted(state, row):
-    return (state or 0) + 1, {"key": row["item"], "n": (state or 0) + 1}
-
-
-def count_items(items, **config):
-    flow, rows = ef.Dataflow("counted"), []
-    flow.read(ef.from_items(items)).key_by("item").stateful_map(counted).write(ef.to_list(rows))
-    flow.run(runtime="local", config=ef.JobConfig(parallelism=2, **config)).wait(timeout=60)
-    return rows
-
-
-@pytest.mark.parametrize("items", [list(range(500)) * 3, ["x" * 3_000, None, "y" * 3_000, None, "", ""]], ids=["numbers", "long texts"])
-def test_job_counts_the_same_wherever_its_state_lies(place, items, tmp_path):
-    settings = {"state_backend": place, "state_dir": str(tmp_path)}
-    found = Counter((row["key"], row["n"]) for row in count_items(items, **settings))
-    assert found == Counter((row["key"], row["n"]) for row in count_items(items))
-    assert list(tmp_path.iterdir()) == [], "nothing is left behind"
-
-
-def test_job_whose_state_server_is_not_there_fails_and_names_it():
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        port = nobody.getsockname()[1]
-        with pytest.raises(ef.JobError, match=rf"operator `stateful_map`: the state server 127\.0\.0\.1:{port} can't be reached"):
-            count_items([1], state_backend=f"redis://127.0.0.1:{port}/0")
 
 
 @pytest.mark.parametrize("backend", ["rocksdb", "redis://", "redis://host:port/0", "redis://host/zero", "rediss://host/0", None, 5])

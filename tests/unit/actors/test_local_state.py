@@ -1,0 +1,51 @@
+"""Jobs in this process with their state in files and in a real Valkey server."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections import Counter
+
+import pytest
+
+import evenflow as ef
+
+SLEEP = time.sleep
+
+
+@pytest.fixture(autouse=True)
+def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
+    """A job's handle asks for news 20 times a second: it is it that sleeps, not the test."""
+    monkeypatch.setattr(time, "sleep", SLEEP)
+
+
+@pytest.fixture(params=["lmdb", "server"])
+def place(request):
+    return request.getfixturevalue("state_server") if request.param == "server" else request.param
+
+
+def counted(state, row):
+    return (state or 0) + 1, {"key": row["item"], "n": (state or 0) + 1}
+
+
+def count_items(items, **config):
+    flow, rows = ef.Dataflow("counted"), []
+    flow.read(ef.from_items(items)).key_by("item").stateful_map(counted).write(ef.to_list(rows))
+    flow.run(runtime="local", config=ef.JobConfig(parallelism=2, **config)).wait(timeout=60)
+    return rows
+
+
+@pytest.mark.parametrize("items", [list(range(500)) * 3, ["x" * 3_000, None, "y" * 3_000, None, "", ""]], ids=["numbers", "long texts"])
+def test_job_counts_the_same_wherever_its_state_lies(place, items, tmp_path):
+    settings = {"state_backend": place, "state_dir": str(tmp_path)}
+    found = Counter((row["key"], row["n"]) for row in count_items(items, **settings))
+    assert found == Counter((row["key"], row["n"]) for row in count_items(items))
+    assert list(tmp_path.iterdir()) == [], "nothing is left behind"
+
+
+def test_job_whose_state_server_is_not_there_fails_and_names_it():
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        port = nobody.getsockname()[1]
+        with pytest.raises(ef.JobError, match=rf"operator `stateful_map`: the state server 127\.0\.0\.1:{port} can't be reached"):
+            count_items([1], state_backend=f"redis://127.0.0.1:{port}/0")
