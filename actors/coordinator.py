@@ -19,9 +19,10 @@ from ..engine.duration import seconds
 from ..engine.errors import EvenflowError, JobError
 from ..engine.plan import Plan
 from ..scheduler.config import JobConfig
-from ..scheduler.job import Redeploy
-from ..scheduler.messages import Command, InOrder, Report
+from ..scheduler.job import Redeploy, Retire, Spawn
+from ..scheduler.messages import Attach, Command, InOrder, Report
 from ..scheduler.metrics import OperatorLoad, WorkerFigures
+from .address import Address
 from .pings import Pings
 from .prometheus import MetricsServer
 from .security import Security
@@ -47,6 +48,7 @@ class Coordinator:
         self._plan, self._config = plan, config
         self._lock = threading.RLock()
         self._redeploy: tuple[float, Redeploy] | None = None
+        self._addresses: dict[str, Address] = {}
         self._metrics: MetricsServer | None = None
         self._security = Security.generate(run)
         self._workers: dict[str, Any] = {}
@@ -57,7 +59,7 @@ class Coordinator:
         self._closed = threading.Event()
         self._incarnation = uuid.uuid4().hex
         again = ray.get_runtime_context().was_current_actor_reconstructed
-        self._supervisor = Supervisor(plan, config, self._tell, self._deploy_later, savepoint=savepoint, run=run, resume=again)
+        self._supervisor = Supervisor(plan, config, self._tell, self._carry, savepoint=savepoint, run=run, resume=again)
         if again:
             self._me = ray.get_runtime_context().current_actor
             self._supervisor.redeploy()
@@ -103,7 +105,7 @@ class Coordinator:
         deployed = [
             self._workers[t.name].deploy.remote(attempt, t, self._config, restored.get(t.name), across_nodes=across_nodes) for t in tasks
         ]
-        addresses = dict(zip(names, self._await(deployed, names, deadline, "start"), strict=True))
+        addresses = self._addresses = dict(zip(names, self._await(deployed, names, deadline, "start"), strict=True))
         connected = []
         for name in names:
             channels = tuple(c for c in wanted.plan.channels if name in (c.sender, c.receiver))
@@ -148,8 +150,62 @@ class Coordinator:
                     raise JobError(f"job `{self._plan.name}`: the name of worker {name} is still taken: {error}") from error
                 time.sleep(_PATIENCE)
 
-    def _deploy_later(self, wanted: Redeploy) -> None:
-        self._redeploy = (time.monotonic() + wanted.delay, wanted)
+    def _carry(self, wanted: Redeploy | Spawn | Retire) -> None:
+        """Called under the lock: what takes time is done elsewhere."""
+        if isinstance(wanted, Redeploy):
+            self._redeploy = (time.monotonic() + wanted.delay, wanted)
+        elif isinstance(wanted, Spawn):
+            attempt = self._supervisor.core.attempt
+            for name in wanted.workers:
+                self._numbers.pop(name, None)
+                self._inboxes.pop(name, None)
+            threading.Thread(target=self._spawn, args=(wanted, attempt), name=f"{self._plan.name}/spawn", daemon=True).start()
+        else:
+            threading.Thread(target=self._retire, args=(wanted,), name=f"{self._plan.name}/retire", daemon=True).start()
+
+    def _spawn(self, wanted: Spawn, attempt: int) -> None:
+        """Start workers beside those that run, and tell the job when they have."""
+        try:
+            started = self._join(wanted, attempt)
+        except Exception as error:  # noqa: BLE001 -- the job runs on without them, and says why
+            with self._lock:
+                self._supervisor.not_spawned(str(error))
+            return
+        with self._lock:
+            if attempt == self._supervisor.core.attempt:
+                self._joins.update(started)
+                for name in wanted.workers:
+                    self._supervisor.ready(name, attempt)
+
+    def _join(self, wanted: Spawn, attempt: int) -> dict[Any, str]:
+        """Their `join` calls, by which their ends are noticed."""
+        deadline = time.monotonic() + seconds(self._config.start_timeout)
+        tasks = {task.name: task for task in wanted.plan.tasks}
+        names = list(wanted.workers)
+        workers = {name: self._start_actor(name, deadline) for name in names}
+        with self._lock:
+            self._workers.update(workers)
+        across_nodes = sum(node["Alive"] for node in ray.nodes()) > 1  # type: ignore[no-untyped-call]
+        deployed = [workers[n].deploy.remote(attempt, tasks[n], self._config, None, across_nodes=across_nodes) for n in names]
+        self._addresses.update(zip(names, self._await(deployed, names, deadline, "start"), strict=True))
+        connected = []
+        for name in names:
+            channels = tuple(c for c in wanted.plan.channels if name in (c.sender, c.receiver))
+            connected.append(workers[name].connect.remote({c.receiver: self._addresses[c.receiver] for c in channels}, channels))
+        self._await(connected, names, deadline, "connect to its peers")
+        self._await([workers[name].start.remote() for name in names], names, deadline, "begin")
+        return {workers[name].join.remote(): name for name in names}
+
+    def _retire(self, gone: Retire) -> None:
+        """End workers that have left; they get a moment to close what they have."""
+        with self._lock:
+            joins = [ref for ref, name in self._joins.items() if name in gone.workers]
+            self._joins = {ref: name for ref, name in self._joins.items() if name not in gone.workers}
+        if joins:
+            ray.wait(joins, num_returns=len(joins), timeout=LEAVE_TIMEOUT)
+        for name in gone.workers:
+            if name in self._workers:
+                self._forget(name)
 
     def _deploy_due(self) -> None:
         """Carry out the newest redeployment once its delay is over."""
@@ -251,6 +307,8 @@ class Coordinator:
         number = self._numbers.get(worker, 0)
         self._numbers[worker] = number + 1
         if worker in self._workers:
+            if isinstance(command, Attach):
+                command = replace(command, addresses={c.receiver: self._addresses[c.receiver] for c in command.connect})
             self._workers[worker].command.options(num_returns=0).remote(self._supervisor.core.attempt, number, command)
 
     def _keep_time(self) -> None:

@@ -17,8 +17,8 @@ from ..engine.errors import EvenflowError
 from ..engine.plan import Plan
 from ..engine.task_spec import TaskSpec
 from ..scheduler.config import JobConfig
-from ..scheduler.job import Redeploy
-from ..scheduler.messages import Command, Report
+from ..scheduler.job import Redeploy, Retire, Spawn
+from ..scheduler.messages import Attach, Command, Report
 from ..scheduler.metrics import OperatorLoad, WorkerFigures
 from ..scheduler.restore import RestoredTask
 from .runner import Runner
@@ -40,7 +40,9 @@ class LocalJob:
         self._commands: dict[str, deque[Command]] = {}
         self._queues: dict[str, deque[tuple[int, Element]]] = {}
         self._runners: dict[str, Runner] = {}
-        self._supervisor = Supervisor(plan, config, self._tell, self._deploy_later, savepoint=savepoint)
+        self._receivers: dict[int, deque[tuple[int, Element]]] = {}
+        self._changes: deque[Spawn | Retire] = deque()
+        self._supervisor = Supervisor(plan, config, self._tell, self._carry, savepoint=savepoint)
         self._woken = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"evenflow-{plan.name}", daemon=True)
         self._thread.start()
@@ -86,8 +88,42 @@ class LocalJob:
         """Wait for the thread; the job has ended or was cancelled."""
         self._thread.join(timeout=30)
 
-    def _deploy_later(self, wanted: Redeploy) -> None:
-        self._wanted = (time.monotonic() + wanted.delay, wanted)
+    def _carry(self, wanted: Redeploy | Spawn | Retire) -> None:
+        if isinstance(wanted, Redeploy):
+            self._wanted = (time.monotonic() + wanted.delay, wanted)
+        else:
+            self._changes.append(wanted)
+
+    def _change(self) -> None:
+        """Workers that join or leave, between two rounds."""
+        while self._changes:
+            change = self._changes.popleft()
+            for name in change.workers:
+                if isinstance(change, Retire):
+                    if name in self._runners:
+                        self._runners.pop(name).close()
+                else:
+                    self._queues[name], self._commands[name] = deque(), deque()
+            if isinstance(change, Spawn):
+                self._join(change)
+            self._connect(self._supervisor.core.plan)
+
+    def _join(self, change: Spawn) -> None:
+        attempt = self._supervisor.core.attempt
+        self._receivers.update((channel.id, self._queues[channel.receiver]) for channel in change.plan.channels)
+        for task in change.plan.tasks:
+            if task.name in change.workers:
+                self._runners[task.name] = self._runner(task, attempt, self._receivers, None)
+                self._runners[task.name].open()
+                self._supervisor.ready(task.name, attempt)
+
+    def _connect(self, plan: Plan) -> None:
+        """Which queues each task feeds: it waits while one of them is full."""
+        self._receivers.update((channel.id, self._queues[channel.receiver]) for channel in plan.channels)
+        self._targets = {
+            name: [self._queues[receiver] for receiver in {c.receiver for c in plan.channels if c.sender == name and not c.state}]
+            for name in self._runners
+        }
 
     def _deploy(self, wanted: Redeploy) -> None:
         """Begin attempt `wanted.attempt`; whatever is left of the one before is void."""
@@ -99,12 +135,10 @@ class LocalJob:
         self._queues = {task.name: deque() for task in plan.tasks}
         self._commands = {task.name: deque() for task in plan.tasks}
         restored = self._supervisor.saved.restored(wanted.manifest, plan)
-        receiver = {channel.id: self._queues[channel.receiver] for channel in plan.channels}
-        self._runners = {task.name: self._runner(task, wanted.attempt, receiver, restored.get(task.name)) for task in plan.tasks}
-        self._targets = {
-            name: [self._queues[receiver] for receiver in {c.receiver for c in plan.channels if c.sender == name and not c.state}]
-            for name in self._runners
-        }
+        self._receivers = {}
+        self._changes.clear()
+        self._runners = {task.name: self._runner(task, wanted.attempt, self._receivers, restored.get(task.name)) for task in plan.tasks}
+        self._connect(plan)
         for name, runner in self._runners.items():
             runner.open()
             self._supervisor.ready(name, wanted.attempt)
@@ -135,6 +169,8 @@ class LocalJob:
 
     def _tell(self, worker: str, command: Command) -> None:
         """Commands are carried out at the worker's next turn, so that what they bring about can't get between two effects."""
+        if isinstance(command, Attach):
+            self._receivers.update((c.id, self._queues[c.receiver]) for c in (*command.accept, *command.connect))
         self._commands[worker].append(command)
 
     def _run(self) -> None:
@@ -145,7 +181,8 @@ class LocalJob:
                 if self._supervisor.core.state.final:
                     break
                 self._deploy_due()
-                busy = [self._step(name, runner) for name, runner in self._runners.items()]
+                self._change()
+                busy = [self._step(name, runner) for name, runner in list(self._runners.items())]
                 self._supervisor.tick()
             if not any(busy):
                 self._woken.wait(self._pause())

@@ -25,13 +25,14 @@ from ..engine.sink import Sink
 from ..scheduler.balancing import Balancing
 from ..scheduler.checkpoints import CheckpointReport
 from ..scheduler.config import OFF, JobConfig, check_balancer
-from ..scheduler.job import Commit, Effect, JobCore, JobState, Redeploy, Save, Tell
+from ..scheduler.job import Commit, Effect, JobCore, JobState, Redeploy, Retire, Save, Spawn, Tell
 from ..scheduler.load_snapshot import groups_per_step, hash_of, load_snapshot
 from ..scheduler.messages import Command, Failed, Report
 from ..scheduler.metrics import HISTORY, JobMetrics, OperatorLoad, WorkerFigures
 from ..scheduler.migration import Migration, MigrationReport
 from ..scheduler.restore import fitting_tables
 from ..scheduler.window import WorkerWindow
+from .elastic import Elasticity, ScalingReport
 from .saved_state import SavedState
 
 _LOG = logging.getLogger(__name__)
@@ -86,13 +87,16 @@ class Supervisor:
         plan: Plan,
         config: JobConfig,
         tell: Callable[[str, Command], None],
-        redeploy: Callable[[Redeploy], None],
+        carry: Callable[[Redeploy | Spawn | Retire], None],
         *,
         savepoint: Savepoint | None = None,
         run: str | None = None,
         resume: bool = False,
     ) -> None:
-        """`redeploy` must bring up the attempt that it is told of, in its own time. `resume`: go on from the newest checkpoint of `run`."""
+        """`carry` must bring up the attempt or the workers that it is told of, or end workers, in its own time.
+
+        `resume`: go on from the newest checkpoint of `run`.
+        """
         self.saved = SavedState(config.checkpoint_url(plan.name), config.checkpoints_kept, run if run is not None else secrets.token_hex(8))
         restored = self.saved.newest() if resume else None
         undelivered = restored.undelivered if restored is not None else ()
@@ -102,10 +106,10 @@ class Supervisor:
             plan = plan.with_tables(fitting_tables(restored, plan))
         self.core = JobCore(plan, config.job_settings(), restored)
         self.core.checkpoints.last = max(self.saved.last, restored.checkpoint if restored is not None else 0)
-        self._redeploy = redeploy
+        self._carry = carry
         self._deliveries: list[tuple[str, Any]] = list(undelivered)
-        self._stage_of_worker = {task.name: task.stage for task in plan.tasks}
-        self.metrics = JobMetrics(self._stage_of_worker)
+        self.metrics = JobMetrics({task.name: task.stage for task in plan.tasks})
+        self.elastic = Elasticity(self)
         self._sinks = plan_sinks(plan)
         self._tell = tell
         self._delivered = 0
@@ -145,7 +149,7 @@ class Supervisor:
         """A worker's report, in the order in which the worker sent it."""
         if isinstance(report, WorkerWindow):
             self.metrics.add(report)
-            if (balancing := self._balancings.get(stage := self._stage_of_worker[report.worker])) is not None:
+            if (balancing := self._balancings.get(stage := report.worker.rpartition("-")[0])) is not None:
                 balancing.add(report, self.core.migrations.tables[stage])
         elif isinstance(report, Failed):
             self._failed(report.error if isinstance(report.error, EvenflowError) else JobError(str(report.error)))
@@ -167,6 +171,7 @@ class Supervisor:
     def tick(self) -> None:
         """Called a few times a second."""
         self._carry_out(self.core.tick(time.monotonic()))
+        self.elastic.tick()
         for name in self._balancings:
             self._balance(name)
 
@@ -244,6 +249,28 @@ class Supervisor:
             workers = tuple(f"{stage.name}-{i}" for i in range(stage.parallelism))
             self._balancings[stage.name] = Balancing(policy, workers, self._config)
 
+    def scale(self, operator: str, parallelism: int, strategy: str | None) -> int:
+        """Begin to give the operator so many workers; the scaling's number. Raises as `Elasticity.scale` does."""
+        return self.elastic.scale(operator, parallelism, strategy)
+
+    def scalings(self) -> list[ScalingReport]:
+        """All scalings of the job, oldest first."""
+        return self.elastic.reports()
+
+    def rescale(self, stage: Stage, parallelism: int, reason: str) -> int:
+        """Let workers join or leave; the rescale's number. Raises as `JobCore.rescale` does."""
+        rescaling, effects = self.core.rescale(stage, parallelism, reason, time.monotonic())
+        self._carry_out(effects)
+        return rescaling.number
+
+    def not_spawned(self, problem: str) -> None:
+        """Workers that were to join did not start."""
+        self._carry_out(self.core.not_spawned(problem, time.monotonic()))
+
+    def move(self, stage: Stage, strategy: str | None, target: RoutingTable, reason: str) -> int:
+        """Begin to move keys so that `target` holds; the migration's number."""
+        return self._migrate(stage, strategy, target, reason, None)
+
     def checkpoint(self) -> int:
         """Begin a checkpoint as soon as none is under way; its number. Raises JobError if the job is not running."""
         return self.core.checkpoint(time.monotonic())
@@ -280,7 +307,11 @@ class Supervisor:
 
     def _balance(self, name: str) -> None:
         core, balancing = self.core, self._balancings[name]
-        moving = core.state is not JobState.RUNNING or core.migrations.current is not None
+        workers = tuple(f"{name}-{i}" for i in range(core.plan.stage_of(name).parallelism))
+        if workers != balancing.workers:
+            balancing = self._balancings[name] = Balancing(balancing.policy, workers, self._config)
+        busy = core.migrations.current is not None or core.rescaling is not None or self.elastic.busy
+        moving = core.state is not JobState.RUNNING or busy
         decided = balancing.decide(core.migrations.tables[name], moving=moving)
         if decided is not None:
             reason = f"{balancing.policy}, automatic: {decided.plan.reason}"
@@ -308,10 +339,23 @@ class Supervisor:
                     return
             elif isinstance(effect, Save):
                 self._save(effect)
-            elif isinstance(effect, Redeploy):
-                self._redeploy(effect)
+            elif isinstance(effect, (Redeploy, Spawn, Retire)):
+                self._staff(effect)
+                self._carry(effect)
             else:
                 self._ended = time.monotonic()
+
+    def _staff(self, change: Redeploy | Spawn | Retire) -> None:
+        """Who there are figures of."""
+        there = {figures.worker for figures in self.metrics.workers()}
+        if isinstance(change, Redeploy):
+            joining, leaving = {task.name for task in change.plan.tasks} - there, there - {task.name for task in change.plan.tasks}
+        else:
+            joining, leaving = (set(change.workers), set()) if isinstance(change, Spawn) else (set(), set(change.workers))
+        for name in leaving:
+            self.metrics.leave(name)
+        for name in sorted(joining):
+            self.metrics.join(name, name.rpartition("-")[0])
 
     def _failed(self, error: EvenflowError) -> None:
         now = time.monotonic()

@@ -55,6 +55,7 @@ def _grown(plan: Plan, stage: Stage, parallelism: int) -> Rescale:
     old = [f"{stage.name}-{i}" for i in range(stage.parallelism)]
     joining = [f"{stage.name}-{i}" for i in range(stage.parallelism, parallelism)]
     opened: list[ChannelSpec] = []
+
     def channel(sender: str, receiver: str, *, state: bool = False) -> int:
         opened.append(ChannelSpec(plan.next_channel + len(opened), sender, receiver, state))
         return opened[-1].id

@@ -168,7 +168,7 @@ class TaskCore:
         return self._take()
 
     def restore(self, watermark: int) -> None:
-        """Go on from a checkpoint at this event time, whatever the inputs say; `install` brings the state. After `open`, before all else."""
+        """Go on from a checkpoint at this event time, whatever the inputs say; `install` brings the state. After `open`."""
         self._advance(watermark)
 
     def install(self, chunk: Batch, table: RoutingTable) -> None:

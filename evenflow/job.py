@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from .actors.elastic import ScalingReport
 from .actors.supervisor import JobStatus, Progress
 from .balancer.snapshot import LoadSnapshot
 from .engine.duration import Duration, seconds
@@ -147,6 +148,29 @@ class Job:
                 done = f"{report.steps_done} of {report.steps} steps"
                 raise TimeoutError(f"migration {number} of `{report.operator}` is not done within {timeout}: {done}")
             time.sleep(POLL)
+
+    def scale(self, operator: str, parallelism: int, *, strategy: str | None = None, timeout: Duration | None = "2m") -> ScalingReport:
+        """Give the operator another number of workers while the stream runs, and wait until it is done; None for `timeout` returns at once.
+
+        New workers get the heat that the balancer gives them; the keys of workers that leave move first. `strategy`: how keys move, as in
+        `rebalance`. Raises FlowError for an unknown operator or an impossible number, JobError if the job is not running, moves something
+        already or the scaling failed, TimeoutError.
+        """
+        number = self._runtime.ask("scale", operator, parallelism, strategy)
+
+        def ended() -> ScalingReport | None:
+            report = self.scalings()[number]
+            return report if timeout is None or report.seconds is not None else None
+
+        found = self._awaited(ended, timeout, f"scaling {number} of `{operator}`")
+        if found.problem is not None:
+            raise JobError(f"scaling `{operator}` of job `{self.name}` to {parallelism} workers has failed: {found.problem}")
+        return found
+
+    def scalings(self) -> list[ScalingReport]:
+        """All scalings of the job, oldest first."""
+        scalings: list[ScalingReport] = self._runtime.ask("scalings")
+        return scalings
 
     def checkpoint(self, timeout: Duration | None = "5m") -> CheckpointReport:
         """Take a checkpoint now and wait until it is complete; None for `timeout` returns at once.

@@ -62,7 +62,7 @@ class Balancing:
     """
 
     def __init__(self, policy: str, workers: tuple[str, ...], config: JobConfig) -> None:
-        self.policy = policy
+        self.policy, self.workers = policy, workers
         self._index = {worker: index for index, worker in enumerate(workers)}
         self._windows = OperatorWindows(seconds(config.metrics_window))
         self._trigger = Trigger(named(check_balancer(policy)), trigger_settings(config))

@@ -90,8 +90,22 @@ class JobMetrics:
         self._rows: dict[str, list[int]] = {w: [0, 0] for w in operators}
         self._latencies: dict[str, deque[float]] = {w: deque(maxlen=1000) for w in operators}
 
+    def join(self, worker: str, operator: str) -> None:
+        """A worker more."""
+        self._operators[worker] = operator
+        self._history[worker] = deque(maxlen=HISTORY)
+        self._rows[worker] = [0, 0]
+        self._latencies[worker] = deque(maxlen=1000)
+
+    def leave(self, worker: str) -> None:
+        """A worker less; what it had done is forgotten."""
+        for figures in (self._operators, self._history, self._rows, self._latencies):
+            figures.pop(worker, None)
+
     def add(self, window: WorkerWindow) -> None:
-        """Take a worker's window."""
+        """Take a worker's window; the last one of a worker that has left is nothing any more."""
+        if window.worker not in self._operators:
+            return
         self._history[window.worker].append(window)
         rows = self._rows[window.worker]
         rows[0] += window.rows_in

@@ -1,0 +1,188 @@
+"""Scaling an operator of a running job: what the steps are and when each is over.
+
+More workers: they join, then the balancer gives them the heat. Fewer: the keys of those that leave move to the others, then they leave.
+Nothing stops meanwhile. Used by the supervisor, under its lock.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..balancer.evacuation import evacuated, highest_worker, spread
+from ..balancer.policies import named
+from ..engine.errors import EvenflowError, JobError
+from ..engine.plan import Stage
+from ..engine.rescale import check_parallelism
+from ..engine.routing import RoutingTable
+from ..scheduler.load_snapshot import hash_of
+from ..scheduler.migration import MigrationState
+from ..scheduler.rescaling import RescaleState
+
+if TYPE_CHECKING:
+    from .supervisor import Supervisor
+
+BALANCER = "hotspot"
+
+
+class ScalingState(StrEnum):
+    """What a scaling is at; the last two are final."""
+
+    EMPTYING = "moving keys away"
+    CHANGING = "changing workers"
+    SPREADING = "moving keys in"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingReport:
+    """What `job.scale()` gives: workers before and after, seconds until the last key had moved; `problem` says why it failed."""
+
+    number: int
+    operator: str
+    before: int
+    after: int
+    reason: str
+    state: ScalingState
+    seconds: float | None
+    keys_moved: int
+    state_bytes: int
+    problem: str | None = None
+
+
+@dataclass(slots=True)
+class _Order:
+    """`migration` and `rescale`: numbers of the steps that were begun."""
+
+    number: int
+    stage: str
+    before: int
+    after: int
+    strategy: str | None
+    reason: str
+    begun: float
+    state: ScalingState
+    ended: float | None = None
+    migration: int | None = None
+    rescale: int | None = None
+    problem: str | None = None
+
+
+class Elasticity:
+    """One scaling of a job at a time."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+        self._orders: list[_Order] = []
+
+    @property
+    def busy(self) -> bool:
+        """Whether a scaling is under way."""
+        return bool(self._orders) and self._orders[-1].ended is None
+
+    def scale(self, operator: str, parallelism: int, strategy: str | None = None, reason: str = "by hand") -> int:
+        """Begin to give the operator so many workers; the scaling's number.
+
+        Raises FlowError for an unknown operator or an impossible number, JobError if the job is not running, or something moves already.
+        """
+        supervisor, core = self._supervisor, self._supervisor.core
+        stage = core.plan.stage_of(operator)
+        check_parallelism(core.plan, stage, parallelism)
+        if self.busy:
+            raise JobError(f"job `{core.name}`: scaling {self._orders[-1].number} is under way ({self._orders[-1].state.value})")
+        order = _Order(
+            len(self._orders), stage.name, stage.parallelism, parallelism, strategy, reason, time.monotonic(), ScalingState.CHANGING
+        )
+        if parallelism == stage.parallelism:
+            order.state, order.ended = ScalingState.DONE, order.begun
+        elif stage.is_keyed and parallelism < stage.parallelism:
+            order.state = ScalingState.EMPTYING
+            target = evacuated(core.migrations.tables[stage.name], parallelism, self._group_loads(stage))
+            order.migration = supervisor.move(stage, strategy, target, f"{reason}: {stage.parallelism} to {parallelism} workers")
+        else:
+            order.rescale = supervisor.rescale(stage, parallelism, reason)
+        self._orders.append(order)
+        return order.number
+
+    def tick(self) -> None:
+        """Go on with what is under way."""
+        if not self.busy:
+            return
+        order = self._orders[-1]
+        try:
+            if order.state is ScalingState.CHANGING:
+                self._after_change(order)
+            else:
+                self._after_move(order)
+        except EvenflowError as error:
+            self._fail(order, str(error))
+
+    def reports(self) -> list[ScalingReport]:
+        """All scalings, oldest first."""
+        return [self._report(order) for order in self._orders]
+
+    def _after_change(self, order: _Order) -> None:
+        core = self._supervisor.core
+        assert order.rescale is not None
+        rescaling = core.rescales[order.rescale]
+        if rescaling.state is RescaleState.ENDED_EARLY:
+            self._fail(order, rescaling.problem or "the stream ended before")
+        elif rescaling.state is RescaleState.DONE:
+            stage = core.plan.stage_of(order.stage)
+            if stage.is_keyed and order.after > order.before:
+                order.state = ScalingState.SPREADING
+                order.migration = self._spread(stage, order)
+            else:
+                self._end(order)
+
+    def _after_move(self, order: _Order) -> None:
+        core = self._supervisor.core
+        assert order.migration is not None
+        migration = core.migrations.history[order.migration]
+        if not migration.over:
+            return
+        if migration.state is not MigrationState.DONE:
+            self._fail(order, "the keys did not all move: the stream ended, or the job went back to its last checkpoint")
+        elif order.state is ScalingState.SPREADING:
+            self._end(order)
+        elif highest_worker(core.migrations.tables[order.stage]) >= order.after:
+            self._fail(order, "keys came to workers that were to leave")
+        else:
+            order.state = ScalingState.CHANGING
+            order.rescale = self._supervisor.rescale(core.plan.stage_of(order.stage), order.after, order.reason)
+
+    def _spread(self, stage: Stage, order: _Order) -> int:
+        """By load where it is known, else as many groups for everyone."""
+        supervisor, table = self._supervisor, self._supervisor.core.migrations.tables[stage.name]
+        target: RoutingTable = spread(table, stage.parallelism)
+        if self._group_loads(stage).sum() > 0:
+            plan = named(BALANCER).plan(supervisor.snapshot(stage.name))
+            target = plan.table(table, hash_of) if plan.moves else target
+        return supervisor.move(stage, order.strategy, target, f"{order.reason}: {order.before} to {order.after} workers")
+
+    def _group_loads(self, stage: Stage) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        loads = np.zeros(self._supervisor.core.plan.key_groups)
+        for group, load in self._supervisor.load(stage.name).groups.items():
+            loads[group] = load
+        return loads
+
+    def _end(self, order: _Order) -> None:
+        order.state, order.ended = ScalingState.DONE, time.monotonic()
+
+    def _fail(self, order: _Order, problem: str) -> None:
+        order.state, order.ended, order.problem = ScalingState.FAILED, time.monotonic(), problem
+
+    def _report(self, order: _Order) -> ScalingReport:
+        keys = size = 0
+        if order.migration is not None:
+            migration = self._supervisor.core.migrations.history[order.migration]
+            keys, size = migration.keys_moved, migration.state_bytes
+        seconds = None if order.ended is None else order.ended - order.begun
+        return ScalingReport(
+            order.number, order.stage, order.before, order.after, order.reason, order.state, seconds, keys, size, order.problem
+        )

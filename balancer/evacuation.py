@@ -1,0 +1,59 @@
+"""Where the keys of workers that leave go, and how workers that join get their part: tables for another number of workers.
+
+Pure. Nothing moves between workers that stay, so what moves is the least that can.
+
+>>> table = RoutingTable(np.array([0, 0, 1, 1, 2, 2], np.uint16))
+>>> evacuated(table, 2, np.array([4.0, 1.0, 1.0, 1.0, 3.0, 1.0])).groups.tolist()
+[0, 0, 1, 1, 1, 0]
+>>> spread(table, 3).groups.tolist(), spread(table, 6).groups.tolist()
+([0, 0, 1, 1, 2, 2], [3, 0, 4, 1, 5, 2])
+"""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+import numpy.typing as npt
+
+from ..engine.routing import RoutingTable
+
+
+def evacuated(table: RoutingTable, workers: int, loads: npt.NDArray[np.float64]) -> RoutingTable:
+    """The table without workers `workers` and above. `loads`: load of each key group, in any unit, shape (key_groups,).
+
+    The hottest groups first, each to the coldest worker that stays (longest processing time first; Graham, 1969). Keys with a route of
+    their own on a worker that leaves go to the worker of their group.
+    """
+    groups = table.groups.copy()
+    weights = loads + max(float(loads.sum()), 1.0) / len(loads) * 1e-3  # groups without load are shared out evenly too
+    held = np.bincount(groups[groups < workers], weights[groups < workers], minlength=workers)
+    coldest = [(load, worker) for worker, load in enumerate(held.tolist())]
+    heapq.heapify(coldest)
+    leaving = np.flatnonzero(groups >= workers)
+    for group in leaving[np.argsort(-weights[leaving], kind="stable")].tolist():
+        load, worker = heapq.heappop(coldest)
+        groups[group] = worker
+        heapq.heappush(coldest, (load + float(weights[group]), worker))
+    return RoutingTable(groups, {key: worker for key, worker in table.keys.items() if worker < workers})
+
+
+def spread(table: RoutingTable, workers: int) -> RoutingTable:
+    """The table with as many groups for every worker, as far as they go; for an operator whose load is not known yet."""
+    groups = table.groups.copy()
+    counts = np.bincount(groups, minlength=workers)
+    least = len(groups) // workers
+    for worker in np.flatnonzero(counts < least).tolist():
+        while counts[worker] < least:
+            richest = int(np.argmax(counts))
+            groups[np.flatnonzero(groups == richest)[0]] = worker
+            counts[richest] -= 1
+            counts[worker] += 1
+    return RoutingTable(groups, dict(table.keys))
+
+
+def highest_worker(table: RoutingTable) -> int:
+    """The highest index that owns anything."""
+    hashes = np.array(list(table.keys), np.uint64)
+    routed = int(table.owners(hashes).max()) if len(hashes) else 0
+    return max(int(table.groups.max()), routed)
