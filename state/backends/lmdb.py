@@ -42,16 +42,12 @@ class LmdbBackend(StateBackend):
     """A key lies under its group (2 bytes), so that a group's keys are neighbours; one that LMDB finds too long lies under its digest."""
 
     def __init__(self, operator: str, folder: str | None, first_size: int = FIRST_SIZE) -> None:
-        self._operator, self._size = operator, first_size
+        self._operator, self._folder, self._size = operator, folder if folder is not None else tempfile.gettempdir(), first_size
         try:
-            self._folder = tempfile.mkdtemp(prefix="evenflow-state-", dir=folder)
-            self._env = lmdb.open(self._folder, map_size=first_size, sync=False, metasync=False, readahead=False, max_readers=8)
+            self._env = _open_unnamed(folder, first_size)
         except (OSError, lmdb.Error) as error:
-            where = folder if folder is not None else tempfile.gettempdir()
-            raise StateBackendError(
-                f"operator `{operator}` can't keep its state in {where}: {error}; let state_dir name a folder on a local disk with room"
-            ) from error
-        shutil.rmtree(self._folder, ignore_errors=True)
+            problem = f"can't keep its state in {self._folder}: {error}; let state_dir name a folder on a local disk with room"
+            raise StateBackendError(f"operator `{operator}` {problem}") from error
         self._longest = self._env.max_key_size() - _GROUP.size - 1
         self._frozen: _Snapshot | None = None
 
@@ -124,7 +120,7 @@ class LmdbBackend(StateBackend):
             except lmdb.MapFullError:
                 self._grow()
             except lmdb.Error as error:
-                problem = f"its state can't be written: {error}; is the disk full that state_dir ({self._folder}) lies on?"
+                problem = f"its state can't be written: {error}; is the disk full that state_dir ({self._folder}) names?"
                 raise StateBackendError(f"operator `{self._operator}`: {problem}") from error
 
     def _grow(self) -> None:
@@ -138,6 +134,15 @@ class LmdbBackend(StateBackend):
         if self._frozen is not None:
             self._frozen.close()
             self._frozen = None
+
+
+def _open_unnamed(folder: str | None, size: int) -> lmdb.Environment:
+    """An environment in files that lose their names at once."""
+    place = tempfile.mkdtemp(prefix="evenflow-state-", dir=folder)
+    try:
+        return lmdb.open(place, map_size=size, sync=False, metasync=False, readahead=False, max_readers=8)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 class _Snapshot:
