@@ -10,7 +10,6 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 FOLDERS := engine state balancer scheduler connectors actors bench
-SUITES = $(wildcard tests/docstrings tests/unit tests/cluster tests/spark)
 
 .PHONY: help install test lint format types doctest unit cluster spark demo bench java clean
 
@@ -19,8 +18,14 @@ help: ## this list
 
 install: $(INSTALLED) ## the environment in .venv; PYTHON=... chooses the interpreter
 
+# The unit tests take one core, the tests on Ray and Spark wait more than they compute: both at once take little longer than one.
 test: lint types java ## everything: style, types, docstrings, unit tests, tests on Ray and on Spark
-	$(BIN)/python -m pytest $(SUITES)
+	@mkdir -p build
+	@$(BIN)/python -m pytest -p no:cacheprovider tests/docstrings tests/unit > build/unit-tests.log 2>&1 & unit=$$!; \
+	trap 'kill $$unit 2>/dev/null || true' EXIT; \
+	failed=0; $(BIN)/python -m pytest tests/cluster tests/spark || failed=$$?; \
+	wait $$unit || failed=$$?; \
+	cat build/unit-tests.log; exit $$failed
 
 lint: $(INSTALLED) ## style
 	$(BIN)/ruff check .

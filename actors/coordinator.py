@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -58,7 +59,9 @@ class Coordinator:
         self._inboxes: dict[str, InOrder[Report]] = {}
         self._closed = threading.Event()
         self._incarnation = uuid.uuid4().hex
-        again = ray.get_runtime_context().was_current_actor_reconstructed
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Ray's own, about a method that it calls itself
+            again = ray.get_runtime_context().was_current_actor_reconstructed
         self._supervisor = Supervisor(plan, config, self._tell, self._carry, savepoint=savepoint, run=run, resume=again)
         if again:
             self._me = ray.get_runtime_context().current_actor
