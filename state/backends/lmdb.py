@@ -28,7 +28,7 @@ FIRST_SIZE = 4 << 30
 """Bytes of the map at first: addresses, not memory. It is doubled when it is full."""
 
 ROOM = 4
-"""A snapshot begins with a map of this many times what is in it, because a map can't grow while a snapshot is being read."""
+"""A snapshot begins with a map at least so many times as large as what is in it, because none can grow while a snapshot is being read."""
 
 _WHOLE, _DIGEST = b"\0", b"\1"
 _GROUP = struct.Struct(">H")
@@ -81,7 +81,7 @@ class LmdbBackend(StateBackend):
 
     def snapshot(self) -> Iterator[Chunk]:
         self._end_snapshot()
-        if self.nbytes() * ROOM > self._size:
+        while self.nbytes() * ROOM > self._size:
             self._grow()
         self._frozen = _Snapshot(self._env)
         return self._frozen

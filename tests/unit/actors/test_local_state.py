@@ -7,8 +7,10 @@ import time
 from collections import Counter
 
 import pytest
+from state_server import valkey_server
 
 import evenflow as ef
+from evenflow.state.backends.resp import RespClient
 
 SLEEP = time.sleep
 
@@ -49,3 +51,25 @@ def test_job_whose_state_server_is_not_there_fails_and_names_it():
         port = nobody.getsockname()[1]
         with pytest.raises(ef.JobError, match=rf"operator `stateful_map`: the state server 127\.0\.0\.1:{port} can't be reached"):
             count_items([1], state_backend=f"redis://127.0.0.1:{port}/0")
+
+
+def test_server_that_loses_everything_in_mid_stream_costs_a_restart_and_no_row(tmp_path):
+    calls = []
+
+    def counted_until_the_server_fails(state, row):
+        calls.append(row["item"])
+        if len(calls) == 1_000:
+            client = RespClient(address, "the test")
+            client.run([("FLUSHALL",), ("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")])
+            client.close()
+        return counted(state, row)
+
+    flow, rows = ef.Dataflow("interrupted"), []
+    items = flow.read(ef.from_items([i % 7 for i in range(2_000)])).key_by("item")
+    items.stateful_map(counted_until_the_server_fails).write(ef.to_list(rows))
+    often = {"source_rows": 50, "batch_rows": 50, "checkpoint_interval": "5ms", "restart_delay": 0}
+    with valkey_server() as address:
+        config = ef.JobConfig(state_backend=address, checkpoint_dir=str(tmp_path), **often)
+        flow.run(runtime="local", config=config).wait(timeout=60)
+    assert Counter((row["key"], row["n"]) for row in rows) == Counter((i % 7, i // 7 + 1) for i in range(2_000))
+    assert len(calls) > 2_000, "some rows were processed again"
