@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -21,6 +22,7 @@ from demo.check import compare
 from demo.clusters import Clusters
 from demo.data import MONTHS, departures, split_by_month
 from demo.live import LiveView
+from demo.moves import Moves
 from demo.picture import draw
 from demo.report import CONSOLE, Report, show
 from pyspark.sql import DataFrame
@@ -58,8 +60,8 @@ def delays_in_spark(flights: DataFrame) -> DataFrame:
 SETTINGS = ef.JobConfig(parallelism=2, combine=False, checkpoint_interval="1s", metrics_window="500ms")
 
 
-def run(output: Path, months: int) -> bool:
-    """The whole demo; whether the results were right."""
+def run(output: Path, months: int, moves: bool) -> bool:
+    """The whole demo; whether the results were right. `moves`: state moves between the workers every second."""
     begun = time.monotonic()
     # Under /tmp, whatever TMPDIR says: the path of a Unix socket, which Ray has here, must be short.
     with (
@@ -72,8 +74,10 @@ def run(output: Path, months: int) -> bool:
         table = output / "delays.parquet"
         shutil.rmtree(table, ignore_errors=True)
         job = delays(departures(spark, files, streaming=True), table).run(config=SETTINGS)
-        with LiveView(job):
+        with LiveView(job), Moves(job, "aggregate") if moves else nullcontext() as moving:
             job.wait()
+        if moving is not None:
+            CONSOLE.print(f"State moved between the workers {moving.migrations} times meanwhile.")
 
         with CONSOLE.status("The same query in Spark, in batch ..."):
             result = spark.read.parquet(str(table)).toArrow()
@@ -95,9 +99,10 @@ def main() -> int:
     arguments.add_argument(
         "--output", type=Path, default=Path("build/demo"), help="folder for the results and the picture (default: %(default)s)"
     )
+    arguments.add_argument("--moves", action="store_true", help="move state between the workers every second meanwhile")
     given = arguments.parse_args()
     try:
-        return 0 if run(given.output.resolve(), given.months) else 1
+        return 0 if run(given.output.resolve(), given.months, given.moves) else 1
     except KeyboardInterrupt:
         CONSOLE.print("Stopped.")
         return 130

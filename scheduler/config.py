@@ -127,8 +127,10 @@ class JobConfig:
             value = getattr(self, name)
             if value is not None and seconds(value, f"JobConfig: {name}") == 0 and name in _LONGER_THAN_ZERO:
                 raise FlowError(f"JobConfig: {name} must be longer than zero")
-        if self.migration_strategy not in LIVE:
-            raise FlowError(f"JobConfig: migration_strategy is {self.migration_strategy!r}; expected one of {', '.join(LIVE)}")
+        if self.migration_strategy not in STRATEGIES:
+            raise FlowError(f"JobConfig: migration_strategy is {self.migration_strategy!r}; expected one of {', '.join(STRATEGIES)}")
+        if self.migration_strategy not in LIVE and self.checkpoint_dir is None:
+            raise FlowError(f"JobConfig: migration_strategy {self.migration_strategy!r} goes through a savepoint: it needs checkpoint_dir")
         check_balancer(self.balancer)
         self._check_state()
         self.job_settings()

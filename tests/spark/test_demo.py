@@ -30,8 +30,8 @@ def folder():
         yield Path(name)
 
 
-def start_demo(output: Path, months: int) -> subprocess.Popen[str]:
-    command = [sys.executable, str(EXAMPLES / "delays.py"), "--months", str(months), "--output", str(output)]
+def start_demo(output: Path, months: int, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, str(EXAMPLES / "delays.py"), "--months", str(months), "--output", str(output), *options]
     environment = {**os.environ, "TMPDIR": str(output.parent / "tmp"), "COLUMNS": "100"}
     (output.parent / "tmp").mkdir()
     # A group of its own gets the signal as the group in front of a terminal does.
@@ -60,9 +60,10 @@ def assert_nothing_runs(group: int) -> None:
 @pytest.mark.timeout(300)
 def test_the_demo_gives_what_spark_gives_and_leaves_its_results_only(folder):
     output = folder / "out"
-    with start_demo(output, 1) as demo:
+    with start_demo(output, 1, "--moves") as demo:
         printed, _ = demo.communicate(timeout=200)
     assert demo.returncode == 0, printed
+    assert "State moved between the workers" in printed
     assert "Check: all 2,659 rows are equal to those of the same query in Spark." in printed
     assert "27,004 records" in printed
     assert (output / "delays.png").stat().st_size > 10_000
