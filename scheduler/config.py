@@ -127,10 +127,7 @@ class JobConfig:
             value = getattr(self, name)
             if value is not None and seconds(value, f"JobConfig: {name}") == 0 and name in _LONGER_THAN_ZERO:
                 raise FlowError(f"JobConfig: {name} must be longer than zero")
-        if self.migration_strategy not in STRATEGIES:
-            raise FlowError(f"JobConfig: migration_strategy is {self.migration_strategy!r}; expected one of {', '.join(STRATEGIES)}")
-        if self.migration_strategy not in LIVE and self.checkpoint_dir is None:
-            raise FlowError(f"JobConfig: migration_strategy {self.migration_strategy!r} goes through a savepoint: it needs checkpoint_dir")
+        _check_strategy(self.migration_strategy, self.checkpoint_dir)
         check_balancer(self.balancer)
         self._check_state()
         self.job_settings()
@@ -168,6 +165,13 @@ class JobConfig:
             self.checkpoint_dir is not None,
             RestartSettings(self.restart, seconds(self.restart_delay), self.restart_most, seconds(self.restart_quiet)),
         )
+
+
+def _check_strategy(name: str, checkpoint_dir: str | None) -> None:
+    if name not in STRATEGIES:
+        raise FlowError(f"JobConfig: migration_strategy is {name!r}; expected one of {', '.join(STRATEGIES)}")
+    if name not in LIVE and checkpoint_dir is None:
+        raise FlowError(f"JobConfig: migration_strategy {name!r} goes through a savepoint: it needs checkpoint_dir")
 
 
 def check_balancer(name: str) -> str:

@@ -45,7 +45,8 @@ def test_wrong_duration_is_refused_by_name():
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"migration_strategy": "restart"}, "migration_strategy is 'restart'; expected one of pause, sudden, fluid, batched, lazy"),
+        ({"migration_strategy": "restart"}, "migration_strategy 'restart' goes through a savepoint: it needs checkpoint_dir"),
+        ({"migration_strategy": "slow"}, "migration_strategy is 'slow'; expected one of"),
         ({"balancer": "two_choices"}, "'two_choices' can't balance a job: use hotspot, static, consistent, lpt, off"),
         ({"balance_threshold": 1.0}, "balance_threshold is 1.0; expected a factor of at least 1.05"),
         ({"balance_least_busy": 2}, "balance_least_busy is 2; expected a part of a worker's time"),
