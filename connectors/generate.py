@@ -132,11 +132,11 @@ class GenerateSource(Source):
     def __init__(
         self, name: str, rows: Rows, rate: float | None, total: int | None, rows_per_batch: int, created: bool, clock: Callable[[], float]
     ) -> None:
-        self.name, self._rows, self._rate, self._total = name, rows, rate, total
+        self.name, self.rate, self._rows, self._total = name, rate, rows, total
         self._rows_per_batch, self._created, self._clock = rows_per_batch, created, clock
 
     def reader(self, index: int, parallelism: int) -> GenerateReader:
-        pace = None if self._rate is None else Pace(self._rate / parallelism, self._clock)
+        pace = None if self.rate is None else Pace(self.rate / parallelism, self._clock)
         return GenerateReader(self._rows, Share.of(index, parallelism), self._end, pace, self._rows_per_batch, self._created)
 
     def share_out(self, positions: Sequence[Any], parallelism: int) -> list[Any]:

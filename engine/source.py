@@ -28,6 +28,9 @@ class Source(ABC):
     parallelism: int | None = None
     """The only parallelism that it can run with, or None for any."""
 
+    rate: float | None = None
+    """The records per second that come from outside to all readers together, read or not; None where it isn't known."""
+
     def start(self) -> None:
         """Called once on the driver before any worker starts: check the input, start a Spark query.
 

@@ -1,0 +1,159 @@
+"""What a running job's workers have measured, as the snapshot that scaling policies decide by.
+
+Invariant: a snapshot has one operator per stage, in the plan's order, with one instance per worker; operators that are chained in the same
+workers share their figures, so they are one operator here, with the stage's name.
+
+Four figures are estimates, for they are not measured:
+
+- What a source is offered, if it doesn't state its `rate`: what each of its workers reads over the part of its time in which it didn't
+  wait for credit, `MOST_HELD_BACK` times as much at most. A source that reads without a pace is taken to offer all that it can read.
+- Records that wait: batches that wait times the size of a batch, `records_per_batch`.
+- The share of an edge where an operator has several outputs: what the receiver took in, in equal parts where several feed it.
+- An operator's latency: records that wait over those processed (Little's law), and for an operator without outputs what of the latency
+  marks the way before it leaves.
+
+>>> import evenflow as ef
+>>> flow = ef.Dataflow("f")
+>>> _ = flow.read(ef.generate(rate=900)).key_by("key").aggregate(n=ef.count()).named("count").write(ef.to_list([]))
+>>> source = WorkerWindow("generate-0", 0.0, 1.0, rows_in=600, rows_out=600, useful=0.5, wait_credit=0.5)
+>>> count = WorkerWindow("count-0", 0.0, 1.0, rows_in=600, useful=1.0)
+>>> snapshot = observed(flow.plan(), {"generate-0": [source], "count-0": [count]})
+>>> [(one.name, one.source_rate, one.true_processing_rate) for one in snapshot.operators]
+[('generate', 900, 1200.0), ('count', None, 600.0)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...engine.operators.aggregate_windows import AggregateWindows
+from ...engine.operators.read import Read
+from ...engine.plan import Plan, Stage
+from ...engine.source import Source
+from ...engine.task_spec import TaskSettings
+from ..window import WorkerWindow
+from .figures import InstanceFigures, OperatorFigures
+from .settings import DEFAULTS, PolicySettings
+from .snapshot import DataflowSnapshot, Edge
+
+MOST_HELD_BACK = 20.0
+"""A source that waits all the time says nothing of what it would read: it is taken to be held back by this factor at most."""
+
+
+def observed(plan: Plan, windows: Mapping[str, Sequence[WorkerWindow]], settings: PolicySettings = DEFAULTS) -> DataflowSnapshot:
+    """`windows`: those of each worker, by its name, that count; a worker without any has no rates.
+
+    The bounds of `settings` become those of each operator: a source that works with one number of workers only keeps it in any case.
+    """
+    workers = {s.name: [_joined(windows.get(f"{s.name}-{i}", ())) for i in range(s.parallelism)] for s in plan.stages}
+    edges = _edges(plan, {name: sum(one.rows_in for one in several) for name, several in workers.items()})
+    operators: dict[str, OperatorFigures] = {}
+    so_far: dict[str, float] = {}
+    for stage in plan.stages:
+        feeders = [edge.source for edge in edges if edge.target == stage.name]
+        figures = _operator(plan, stage, workers[stage.name], len(feeders), settings)
+        before = max((so_far[name] for name in feeders), default=0.0)
+        operators[stage.name] = replace(figures, latency_ms=_latency_ms(figures, workers[stage.name], before))
+        so_far[stage.name] = before + (operators[stage.name].latency_ms or 0.0)
+    return DataflowSnapshot(tuple(operators.values()), edges, replace(settings, min_parallelism=1, max_parallelism=None))
+
+
+def records_per_batch(rows_per_second: float, feeders: int, settings: TaskSettings) -> float:
+    """The size of a batch that comes to a worker: what a feeding operator sends within `linger`, at least 1, at most `batch_rows`.
+
+    >>> records_per_batch(100_000.0, 1, TaskSettings(linger=0.005)), records_per_batch(0.0, 1, TaskSettings())
+    (500.0, 1.0)
+    """
+    return min(max(rows_per_second / max(feeders, 1) * settings.linger, 1.0), float(settings.batch_rows))
+
+
+def _joined(windows: Sequence[WorkerWindow]) -> WorkerWindow:
+    """Windows of a worker as one, with the mean of the batches that wait; of no length where there is none."""
+    if not windows:
+        return WorkerWindow("", 0.0, 0.0)
+    sums: dict[str, Any] = {
+        name: sum(getattr(window, name) for window in windows)
+        for name in ("length", "rows_in", "rows_out", "useful", "wait_credit", "keyed_records")
+    }
+    hot: dict[Any, int] = {}
+    for key, count in (item for window in windows for item in window.hot_keys):
+        hot[key] = hot.get(key, 0) + count
+    latencies = tuple(latency for window in windows for latency in window.latencies)
+    queued = round(sum(window.queued for window in windows) / len(windows))
+    return WorkerWindow(windows[0].worker, windows[0].start, queued=queued, hot_keys=tuple(hot.items()), latencies=latencies, **sums)
+
+
+def _operator(plan: Plan, stage: Stage, workers: list[WorkerWindow], feeders: int, settings: PolicySettings) -> OperatorFigures:
+    head, task = stage.chain[0].operator, plan.tasks[0].settings
+    fixed = stage.fixed_parallelism
+    if isinstance(head, Read) and type(head.source).share_out is Source.share_out:
+        fixed = stage.parallelism
+    return OperatorFigures.summed(
+        stage.name,
+        [_instance(worker, feeders, task) for worker in workers],
+        source_rate=_offered(head.source, workers) if isinstance(head, Read) else None,
+        kind="window" if isinstance(head, AggregateWindows) else "continuous",
+        chain=stage.name if len(stage.chain) > 1 else None,
+        hottest_key_share=_hottest_share(workers),
+        key_groups=plan.key_groups if stage.is_keyed else None,
+        min_parallelism=settings.min_parallelism if fixed is None else fixed,
+        max_parallelism=settings.max_parallelism if fixed is None else fixed,
+    )
+
+
+def _instance(worker: WorkerWindow, feeders: int, settings: TaskSettings) -> InstanceFigures:
+    if worker.length <= 0:
+        return InstanceFigures()
+    worked = worker.useful > 0 and worker.rows_in > 0
+    rate = worker.rows_in / worker.length
+    return InstanceFigures(
+        true_processing_rate=worker.rows_in / worker.useful if worked else None,
+        true_output_rate=worker.rows_out / worker.useful if worked else None,
+        observed_processing_rate=rate,
+        observed_output_rate=worker.rows_out / worker.length,
+        queue_records=worker.queued * records_per_batch(rate, feeders, settings),
+        backpressure=_held_back(worker),
+    )
+
+
+def _held_back(worker: WorkerWindow) -> float:
+    """The part of its time for which it waited for credit."""
+    return min(worker.wait_credit / worker.length, 1.0) if worker.length > 0 else 0.0
+
+
+def _offered(source: Source, workers: list[WorkerWindow]) -> float:
+    if source.rate is not None:
+        return source.rate
+    return sum(w.rows_in / w.length / max(1.0 - _held_back(w), 1.0 / MOST_HELD_BACK) for w in workers if w.length > 0)
+
+
+def _hottest_share(workers: list[WorkerWindow]) -> float | None:
+    records = sum(worker.keyed_records for worker in workers)
+    hot: dict[Any, int] = {}
+    for key, count in (item for worker in workers for item in worker.hot_keys):
+        hot[key] = hot.get(key, 0) + count
+    return min(max(hot.values()) / records, 1.0) if hot and records else None
+
+
+def _edges(plan: Plan, taken: Mapping[str, int]) -> tuple[Edge, ...]:
+    """`taken`: the records that each stage took in."""
+    targets = {stage.name: tuple(dict.fromkeys(output.target for output in stage.outputs)) for stage in plan.stages}
+    feeders = {name: sum(name in others for others in targets.values()) for name in targets}
+    edges = []
+    for name, others in targets.items():
+        parts = {other: taken[other] / feeders[other] for other in others}
+        total = sum(parts.values())
+        edges += [Edge(name, other, parts[other] / total if total else 1.0 / len(others)) for other in others]
+    return tuple(edges)
+
+
+def _latency_ms(figures: OperatorFigures, workers: list[WorkerWindow], before: float) -> float | None:
+    """`before`: milliseconds that the slowest way to the operator takes."""
+    marks = [latency for worker in workers for latency in worker.latencies]
+    rate = figures.observed_processing_rate
+    waiting = figures.queue_records / rate * 1000.0 if rate else None
+    if not marks:
+        return waiting
+    return max(sum(marks) / len(marks) - before, waiting or 0.0)
