@@ -122,7 +122,7 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     leaks = benchmarks.add_parser("memory", help="resident memory at full speed")
     leaks.add_argument("--minutes", type=float, default=10.0, help="default: %(default)s")
     moves = benchmarks.add_parser("migration", help="latency and memory while a quarter of the state moves, by strategy")
-    moves.add_argument("--strategies", type=_names, default=list(LIVE), help=f"default: {','.join(LIVE)}")
+    moves.add_argument("--strategies", type=_names, default=list(LIVE), help=f"beside restart; default: {','.join(LIVE)}")
     moves.add_argument("--repeat", type=int, default=1, help="migrations of each (default: %(default)s)")
     moves.add_argument("--rate", type=int, help="rows per second (default: half of what the job can take)")
     skews = benchmarks.add_parser("skew", help="imbalance of Zipf-distributed keys, with and without balancing")
