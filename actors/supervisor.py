@@ -31,7 +31,9 @@ from ..scheduler.messages import Command, Failed, Report
 from ..scheduler.metrics import HISTORY, JobMetrics, OperatorLoad, WorkerFigures
 from ..scheduler.migration import Migration, MigrationReport
 from ..scheduler.restore import fitting_tables
+from ..scheduler.scaling.controller import DecisionRecord, Mode
 from ..scheduler.window import WorkerWindow
+from .autoscaling import Autoscaling
 from .elastic import Elasticity, ScalingReport
 from .saved_state import SavedState
 
@@ -110,6 +112,7 @@ class Supervisor:
         self._deliveries: list[tuple[str, Any]] = list(undelivered)
         self.metrics = JobMetrics({task.name: task.stage for task in plan.tasks})
         self.elastic = Elasticity(self)
+        self.autoscaling = Autoscaling(self, config)
         self._sinks = plan_sinks(plan)
         self._tell = tell
         self._delivered = 0
@@ -174,6 +177,7 @@ class Supervisor:
         self.elastic.tick()
         for name in self._balancings:
             self._balance(name)
+        self.autoscaling.tick(time.monotonic())
 
     def stop(self) -> None:
         """Let the sources end; everything read is processed and committed."""
@@ -256,6 +260,14 @@ class Supervisor:
     def scalings(self) -> list[ScalingReport]:
         """All scalings of the job, oldest first."""
         return self.elastic.reports()
+
+    def autoscaler(self, policy: str, mode: Mode) -> None:
+        """Scale all operators by a policy from now on, or no longer if it is `off`. Raises as `Autoscaling.choose` does."""
+        self.autoscaling.choose(policy, mode)
+
+    def decisions(self) -> list[DecisionRecord]:
+        """What the scaling policies decided, oldest first."""
+        return self.autoscaling.decisions()
 
     def rescale(self, stage: Stage, parallelism: int, reason: str) -> int:
         """Let workers join or leave; the rescale's number. Raises as `JobCore.rescale` does."""

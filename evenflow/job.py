@@ -24,6 +24,7 @@ from .scheduler.checkpoints import CheckpointReport, CheckpointState
 from .scheduler.job import JobState
 from .scheduler.metrics import HISTORY, OperatorLoad, WorkerFigures
 from .scheduler.migration import MigrationReport
+from .scheduler.scaling.controller import DecisionRecord, Mode
 
 T = TypeVar("T")
 POLL = 0.05
@@ -171,6 +172,20 @@ class Job:
         """All scalings of the job, oldest first."""
         scalings: list[ScalingReport] = self._runtime.ask("scalings")
         return scalings
+
+    def autoscaler(self, policy: str, *, mode: Mode = "act") -> None:
+        """Give every operator the workers that a scaling policy decides (ds2, dhalion, threshold, ...) from now on, or no longer: `off`.
+
+        `mode` "advise" only records what it would do. The job's settings (`JobConfig(autoscaler_interval=..., max_parallelism=...)`) say
+        how often and how many. Raises FlowError for an unknown policy or mode, or one that the settings don't allow for, JobError if the
+        job has ended.
+        """
+        self._runtime.ask("autoscaler", policy, mode)
+
+    def decisions(self) -> list[DecisionRecord]:
+        """What the scaling policies decided, oldest first: what each saw, decided and why, and what became of it."""
+        decisions: list[DecisionRecord] = self._runtime.ask("decisions")
+        return decisions
 
     def checkpoint(self, timeout: Duration | None = "5m") -> CheckpointReport:
         """Take a checkpoint now and wait until it is complete; None for `timeout` returns at once.

@@ -13,9 +13,12 @@ from ..engine.task_spec import TaskSettings
 from ..state.backends.settings import MEMORY, StateSettings
 from .job_settings import JobSettings
 from .restarts import RestartSettings
+from .scaling.controller import MODES, Mode
+from .scaling.policies import POLICIES as SCALING
+from .scaling.settings import PolicySettings
 
 OFF = "off"
-"""In place of a balancer's name."""
+"""In place of a balancer's or a scaling policy's name."""
 
 AUTOMATIC = tuple(name for name in POLICIES if name != TwoChoices.name)
 """The balancers that a job can use: `two_choices` splits keys, which no routing table can say."""
@@ -23,11 +26,15 @@ AUTOMATIC = tuple(name for name in POLICIES if name != TwoChoices.name)
 LIVE = tuple(name for name in STRATEGIES if name != "restart")
 """The strategies that move keys while the stream runs."""
 
+LATENCY_POLICIES = ("queueing", "pid", "latency")
+"""The scaling policies that need a `latency_target`."""
+
 LEAST_THRESHOLD = 1.05
 """The smallest `balance_threshold`: below it a plan would be asked for what the last one left."""
 
 _LONGER_THAN_ZERO = (
     "checkpoint_interval", "checkpoint_timeout", "heartbeat_timeout", "metrics_window", "latency_interval", "start_timeout",
+    "autoscaler_interval", "latency_target",
 )  # fmt: skip
 
 
@@ -56,6 +63,11 @@ class JobConfig:
     when the hottest worker has had `balance_threshold` times the least possible for `balance_after`, then not for `balance_cooldown`; what
     moved stays for `balance_rest` unless its load shifts. `balance_least_busy`: the part of its time that the hottest worker must be busy
     for anything to be moved. `balance_max_bytes`: most state that one plan moves.
+
+    Automatic scaling: `autoscaler` is the policy that decides how many workers every operator has (ds2, dhalion, threshold, queueing, pid,
+    latency, stela), `off` for none (`job.autoscaler` changes it). It looks at the job every `autoscaler_interval`, once nothing has moved
+    for as long, and gives an operator `min_parallelism` to `max_parallelism` workers. `autoscaler_mode`: "act", or "advise" to only record
+    what it would do (`job.decisions()`). `latency_target`: source to sink, for the policies that need it (queueing, pid, latency).
 
     >>> JobConfig(parallelism=2, checkpoint_interval="10s").parallelism
     2
@@ -95,6 +107,12 @@ class JobConfig:
     balance_rest: Duration = "10s"
     balance_least_busy: float = 0.05
     balance_max_bytes: int | None = None
+    autoscaler: str = "off"
+    autoscaler_mode: Mode = "act"
+    autoscaler_interval: Duration = "10s"
+    min_parallelism: int = 1
+    max_parallelism: int = 16
+    latency_target: Duration | None = None
     start_timeout: Duration = "60s"
     worker_cpus: float = 0.0
 
@@ -108,6 +126,8 @@ class JobConfig:
             "credit_bytes",
             "balance_windows",
             "checkpoints_kept",
+            "min_parallelism",
+            "max_parallelism",
         ):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
@@ -129,6 +149,7 @@ class JobConfig:
                 raise FlowError(f"JobConfig: {name} must be longer than zero")
         _check_strategy(self.migration_strategy, self.checkpoint_dir)
         check_balancer(self.balancer)
+        self.check_autoscaler(self.autoscaler, self.autoscaler_mode)
         self._check_state()
         self.job_settings()
         if not self.balance_threshold >= LEAST_THRESHOLD:
@@ -137,6 +158,33 @@ class JobConfig:
             raise FlowError(f"JobConfig: balance_least_busy is {self.balance_least_busy!r}; expected a part of a worker's time, 0 to 1")
         if self.balance_max_bytes is not None and self.balance_max_bytes < 0:
             raise FlowError(f"JobConfig: balance_max_bytes is {self.balance_max_bytes!r}; expected 0 or more, or None for any number")
+
+    def check_autoscaler(self, policy: str, mode: str) -> None:
+        """Raises FlowError unless these settings allow for the scaling policy, or `off`, in this mode."""
+        if mode not in MODES:
+            raise FlowError(f"JobConfig: autoscaler_mode is {mode!r}; expected one of {', '.join(MODES)}")
+        if self.max_parallelism < self.min_parallelism:
+            raise FlowError(f"JobConfig: max_parallelism is {self.max_parallelism}, below min_parallelism, which is {self.min_parallelism}")
+        if policy == OFF:
+            return
+        if policy not in SCALING:
+            raise FlowError(f"{policy!r} can't scale a job: use {', '.join((*SCALING, OFF))}")
+        if policy in LATENCY_POLICIES and self.latency_target is None:
+            raise FlowError(f'the scaling policy {policy} keeps a latency: say which, for example JobConfig(latency_target="200ms")')
+        if not self.metrics:
+            raise FlowError(f"the scaling policy {policy} decides by what the workers measure: leave JobConfig(metrics=True)")
+
+    def policy_settings(self) -> PolicySettings:
+        """What a scaling policy needs of it."""
+        interval = seconds(self.autoscaler_interval)
+        target = None if self.latency_target is None else seconds(self.latency_target) * 1000.0
+        return PolicySettings(
+            interval_s=interval,
+            warm_up_s=interval,
+            min_parallelism=self.min_parallelism,
+            max_parallelism=self.max_parallelism,
+            latency_target_ms=target,
+        )
 
     def _check_state(self) -> None:
         try:

@@ -1,0 +1,175 @@
+"""Automatic scaling of a job: what its policy decides is carried out, one operator after the other.
+
+Invariants: a look takes an interval in which the job ran and nothing moved, so that all windows it is made from belong to one size of the
+dataflow; steps begin one at a time, when nothing moves. Where operators grow, those furthest down do so first: an operator that can send
+more finds receivers that can take it. Used by the supervisor, under its lock.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..balancer.policies import POLICIES as BALANCERS
+from ..engine.duration import seconds
+from ..engine.errors import EvenflowError, FlowError
+from ..scheduler.config import OFF, JobConfig
+from ..scheduler.job import JobState
+from ..scheduler.metrics import HISTORY
+from ..scheduler.migration import MigrationState
+from ..scheduler.scaling.controller import Controller, DecisionRecord, Mode
+from ..scheduler.scaling.decision import ScalingDecision
+from ..scheduler.scaling.observed import observed
+from ..scheduler.scaling.snapshot import DataflowSnapshot
+
+if TYPE_CHECKING:
+    from .supervisor import Supervisor
+
+_LOG = logging.getLogger(__name__)
+
+KEPT = 1000
+"""Decisions that are remembered, the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Give `operator` so many workers; None: place its keys anew."""
+
+    operator: str
+    parallelism: int | None = None
+
+    def __str__(self) -> str:
+        return f"the rebalance of {self.operator}" if self.parallelism is None else f"{self.operator} to {self.parallelism} workers"
+
+
+def steps_of(decision: ScalingDecision, seen: DataflowSnapshot) -> tuple[Step, ...]:
+    """The steps in their order: growing operators from the sinks up, shrinking ones from the sources down, then rebalances.
+
+    >>> from ..scheduler.scaling.figures import OperatorFigures
+    >>> from ..scheduler.scaling.snapshot import Edge
+    >>> seen = DataflowSnapshot((OperatorFigures("source", 1), OperatorFigures("count", 2)), (Edge("source", "count"),))
+    >>> [str(step) for step in steps_of(ScalingDecision({"source": 2, "count": 4}), seen)]
+    ['count to 4 workers', 'source to 2 workers']
+    """
+    wanted, before = decision.parallelism, seen.parallelism
+    growing = [name for name in reversed(seen.order) if wanted.get(name, 0) > before[name]]
+    shrinking = [name for name in seen.order if wanted.get(name, before[name]) < before[name]]
+    return (*(Step(name, wanted[name]) for name in (*growing, *shrinking)), *(Step(name) for name in decision.rebalance))
+
+
+class Autoscaling:
+    """One job's. `choose` a policy, call `tick` a few times a second with seconds of a clock that goes on evenly."""
+
+    def __init__(self, supervisor: Supervisor, config: JobConfig) -> None:
+        self._supervisor, self._config = supervisor, config
+        self._settings = config.policy_settings()
+        self._windows = min(max(int(self._settings.interval_s / seconds(config.metrics_window)) - 1, 1), HISTORY)
+        self._controller: Controller | None = None
+        self._past: deque[DecisionRecord] = deque(maxlen=KEPT)
+        self._quiet: float | None = None
+        self._steps: deque[Step] = deque()
+        self._begun: tuple[Step, int] | None = None
+        self._now = 0.0
+        self._epoch = time.time() - time.monotonic()
+        self.choose(config.autoscaler, config.autoscaler_mode)
+
+    @property
+    def policy(self) -> str:
+        """The policy's name, `off` without one."""
+        return OFF if self._controller is None else self._controller.policy
+
+    def choose(self, policy: str, mode: Mode) -> None:
+        """Scale by this policy from now on, or no longer if it is `off`. A step under way is finished, the rest of a decision isn't begun.
+
+        Raises FlowError for a policy or a mode that can't be.
+        """
+        self._config.check_autoscaler(policy, mode)
+        if self._controller is not None:
+            if self._steps or self._begun:
+                self._refuse(self._controller, f"the autoscaler was switched to {policy}")
+            self._past.extend(self._controller.history)
+        self._controller = None if policy == OFF else Controller(policy, mode, KEPT)
+
+    def decisions(self) -> list[DecisionRecord]:
+        """All decisions, oldest first; `time` in seconds since the epoch."""
+        newest = self._controller.history if self._controller is not None else ()
+        return [replace(record, time=record.time + self._epoch) for record in (*self._past, *newest)][-KEPT:]
+
+    def tick(self, now: float) -> None:
+        """Look, decide, or go on with what was decided, whichever it is time for."""
+        controller, self._now = self._controller, now
+        if self._supervisor.core.state.final and controller is not None and (self._steps or self._begun):
+            self._refuse(controller, "the job has ended")
+        if self._moving:
+            self._quiet = None
+            return
+        if self._quiet is None:
+            self._quiet = now
+        if controller is None:
+            return
+        if self._steps or self._begun:
+            self._go_on(controller)
+        elif controller.due(now) and now - self._quiet >= self._settings.interval_s:
+            self._look(controller)
+
+    @property
+    def _moving(self) -> bool:
+        core = self._supervisor.core
+        busy = core.migrations.current is not None or core.rescaling is not None or self._supervisor.elastic.busy
+        return core.state is not JobState.RUNNING or busy
+
+    def _look(self, controller: Controller) -> None:
+        core, metrics = self._supervisor.core, self._supervisor.metrics
+        windows = {worker: metrics.history(worker)[-self._windows :] for worker in core.workers}
+        if not all(windows.values()):
+            return
+        try:
+            decision = controller.observe(self._now, observed(core.plan, windows, self._settings))
+        except FlowError as error:
+            _LOG.warning("job `%s` is not scaled any more: its policy %s can't decide: %s", core.name, controller.policy, error)
+            self.choose(OFF, controller.mode)
+            return
+        if decision is not None:
+            self._steps.extend(steps_of(decision, controller.history[-1].seen))
+            if not self._steps:
+                self._refuse(controller, "no operator changes, and nodes are not this job's to add or to give back")
+            else:
+                self._go_on(controller)
+
+    def _go_on(self, controller: Controller) -> None:
+        """Nothing moves: what was begun is over."""
+        if self._begun is not None:
+            problem = self._problem(*self._begun)
+            if problem is not None:
+                self._refuse(controller, f"{self._begun[0]}: {problem}")
+                return
+            self._begun = None
+        if not self._steps:
+            controller.carried_out(self._now)
+            return
+        step = self._steps.popleft()
+        try:
+            self._begun = step, self._begin(controller, step)
+        except EvenflowError as error:
+            self._refuse(controller, f"{step}: {error}")
+
+    def _begin(self, controller: Controller, step: Step) -> int:
+        if step.parallelism is None:
+            balancer = next(iter(BALANCERS)) if self._config.balancer == OFF else self._config.balancer
+            return self._supervisor.rebalance(step.operator, balancer, None)
+        reason = f"{controller.policy}, automatic: {controller.history[-1].decided.reason}"
+        return self._supervisor.elastic.scale(step.operator, step.parallelism, reason=reason)
+
+    def _problem(self, step: Step, number: int) -> str | None:
+        if step.parallelism is not None:
+            return self._supervisor.elastic.reports()[number].problem
+        done = self._supervisor.core.migrations.history[number].state is MigrationState.DONE
+        return None if done else "the keys did not all move: the stream ended, or the job went back to its last checkpoint"
+
+    def _refuse(self, controller: Controller, why: str) -> None:
+        self._steps.clear()
+        self._begun = None
+        controller.refused(self._now, why)
