@@ -1,7 +1,7 @@
 """Automatic scaling of a job: what its policy decides is carried out, one operator after the other.
 
-Invariants: a look takes an interval in which the job ran and nothing moved, so that all windows it is made from belong to one size of the
-dataflow; steps begin one at a time, when nothing moves. Where operators grow, those furthest down do so first: an operator that can send
+Invariants: before a look the job has run, and nothing has moved, for the warm-up, in which what new workers do first would count as slowness,
+and then for an interval, so that all windows that the look is made from belong to one size of the dataflow; steps begin one at a time, when nothing moves. Where operators grow, those furthest down do so first: an operator that can send
 more finds receivers that can take it. Used by the supervisor, under its lock.
 """
 
@@ -112,7 +112,7 @@ class Autoscaling:
             return
         if self._steps or self._begun:
             self._go_on(controller)
-        elif controller.due(now) and now - self._quiet >= self._settings.interval_s:
+        elif controller.due(now) and now - self._quiet >= self._settings.warm_up_s + self._settings.interval_s:
             self._look(controller)
 
     @property
