@@ -47,6 +47,7 @@ class KeyedStates:
         self._pack, self._unpack = pack, unpack
         self.backend = open_backend(context.state, context.name, context.index, context.key_groups, self.packed)
         self._memory = self.backend if isinstance(self.backend, MemoryBackend) else None
+        self._departing: list[_DepartingStates] = []
         self._working: dict[Any, Any] = {}
         self._read: tuple[list[Any], list[int], list[bytes], list[bytes | None]] = [], [], [], []
 
@@ -80,7 +81,18 @@ class KeyedStates:
 
     def depart(self, move: Move) -> Departing:
         """Let go of the states of the keys that `move` selects."""
-        return _DepartingStates(self, move)
+        departing = _DepartingStates(self, move)
+        self._departing.append(departing)
+        return departing
+
+    def leaving(self, keys: Sequence[Any]) -> frozenset[Any]:
+        """Those of the keys that have been let go of, though their states may still lie here: event time must not touch them any more."""
+        self._departing = [departing for departing in self._departing if not departing.over]
+        if not self._departing:
+            return frozenset()
+        hashes = key_hashes(self.types.columns(list(keys)), self.context.name)
+        selected = np.any([departing.move.selects(hashes, self.context.key_groups) for departing in self._departing], axis=0)
+        return frozenset(keys[place] for place in np.flatnonzero(selected).tolist())
 
     def install(self, state: Batch) -> list[Any]:
         """Take what another worker let go of, or a chunk of a snapshot; returns its keys."""
@@ -188,7 +200,8 @@ class _DepartingStates(Departing):
     """
 
     def __init__(self, states: KeyedStates, move: Move) -> None:
-        self._states, self._move = states, move
+        self._states, self.move = states, move
+        self.over = False
         key_groups = states.context.key_groups
         partial = {key % key_groups for key in (*move.keys, *move.staying)}
         self._whole = frozenset(move.groups) - partial
@@ -205,7 +218,9 @@ class _DepartingStates(Departing):
             batch = self._states.take([group for group, _ in taken], [key for _, key in taken])
             if batch is not None:
                 return batch
-        return self._named(keys)
+        named = self._named(keys)
+        self.over = named is None
+        return named
 
     def of(self, columns: Sequence[pa.Array]) -> Batch | None:
         states = self._states
@@ -226,6 +241,6 @@ class _DepartingStates(Departing):
         states, name = self._states, self._states.context.name
         keys = states.backend.keys_of(group)
         if keys and group not in self._whole:
-            selected = self._move.selects(key_hashes(states.columns_of(keys), name), states.context.key_groups)
+            selected = self.move.selects(key_hashes(states.columns_of(keys), name), states.context.key_groups)
             keys = [keys[place] for place in np.flatnonzero(selected).tolist()]
         return [(group, key) for key in keys]

@@ -80,9 +80,10 @@ class Process(WithStates):
         fired: dict[Any, int] | None = {} if watermark == MAX_TIME else None
         while keys := self.timers.due(watermark, AT_ONCE):
             states = self.states.read_keys(keys)
-            before, forgotten, loaded = len(states), 0, frozenset(keys)
+            before, forgotten, loaded, leaving = len(states), 0, frozenset(keys), self.states.leaving(keys)
             while (due := self.timers.pop(watermark, loaded)) is not None:
-                forgotten += self._fire(states, *due)
+                if due[1] not in leaving:
+                    forgotten += self._fire(states, *due)
                 if fired is not None:
                     self._count(fired, due[1])
             self.states.written(len(states) - before + forgotten)
@@ -148,12 +149,12 @@ class Process(WithStates):
         """Forget what no later row and no timer can see any more."""
         while keys := self.expiries.due(watermark, AT_ONCE):
             states = self.states.read_keys(keys)
-            loaded = frozenset(keys)
+            loaded, leaving = frozenset(keys), self.states.leaving(keys)
             while (due := self.expiries.pop(watermark, loaded)) is not None:
                 key = due[1]
                 self._expiring.discard(key)
                 record = states.get(key)
-                if record is not None:
+                if record is not None and key not in leaving:
                     record.expire(self._lives, watermark)
                     self._settle(states, key, record)
             self.states.written(0)
