@@ -55,6 +55,11 @@ class Outbox:
             self.queued_bytes -= size
             self._leave(size, frames)
 
+    def abandon(self) -> None:
+        """The receiver has left: what waits for its credit is void."""
+        self._waiting.clear()
+        self.queued_bytes = 0
+
     def _leave(self, size: int, frames: list[Any]) -> None:
         if size:
             self.credit.spend(size)

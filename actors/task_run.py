@@ -19,7 +19,7 @@ from ..engine.elements import Element
 from ..engine.plan import ChannelSpec
 from ..engine.task_spec import TaskSpec
 from ..scheduler.config import JobConfig
-from ..scheduler.messages import Attach, Command, InOrder, Report, Shutdown
+from ..scheduler.messages import Attach, Command, Detach, InOrder, Report, Shutdown
 from ..scheduler.restore import RestoredTask
 from .address import Address
 from .credit import ChannelLimits
@@ -62,6 +62,7 @@ class TaskRun:
         self._reported = 0
         self._rest = 0.0
         self._state_channels = frozenset(peer.incoming for peer in spec.peers)
+        self._to_peers = {peer.index: peer.outgoing for peer in spec.peers}
         limits = ChannelLimits(config.credit_batches, config.credit_bytes)
         self._transport = Transport(f"{job}/{spec.name}", attempt, security, limits, host=host)
         self._thread: threading.Thread | None = None
@@ -145,16 +146,25 @@ class TaskRun:
                 return False
             if isinstance(command, Attach):
                 self._open(command)
+            elif isinstance(command, Detach):
+                self._forget_peers(command)
             self._runner.command(command)
         return not self._ended
 
     def _open(self, attach: Attach) -> None:
         """Take and open the channels of workers that join."""
         self._state_channels |= {peer.incoming for peer in attach.peers}
+        self._to_peers.update((peer.index, peer.outgoing) for peer in attach.peers)
         for channel in attach.accept:
             self._transport.accept(channel.id, f"{self._job}/{channel.sender}")
         for channel in attach.connect:
             self._transport.connect(channel.id, attach.addresses[channel.receiver])
+
+    def _forget_peers(self, detach: Detach) -> None:
+        """A request for state may have been under way to a worker that has left; nobody will give its credit back."""
+        for index in detach.peers:
+            if index in self._to_peers:
+                self._transport.abandon(self._to_peers.pop(index))
 
     def _turn(self) -> None:
         """Look at the sockets, process what has come, poll the source, and let the buffers go if there is nothing to do."""

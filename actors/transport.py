@@ -130,6 +130,11 @@ class Transport:
             self._blocked.add(channel)
             self._blocked_time.start()
 
+    def abandon(self, channel: int) -> None:
+        """The receiver of `channel` has left: what waits for its credit is void, and blocks nothing any more."""
+        self._outboxes[channel].abandon()
+        self._unblock(channel)
+
     def poll(self, timeout: float) -> list[tuple[int, Element]]:
         """What has come in, in order of arrival, with its channel; waits at most `timeout` seconds for the first element.
 
@@ -264,7 +269,10 @@ class Transport:
         if outbox is None or outbox.socket is not socket or attempt != self.attempt:
             raise ProtocolError(f"credit came for channel {channel} of attempt {attempt}, which is not connected to it")
         outbox.restore(batches, size)
-        if not outbox.blocked and channel in self._blocked:
+        self._unblock(channel)
+
+    def _unblock(self, channel: int) -> None:
+        if not self._outboxes[channel].blocked and channel in self._blocked:
             self._blocked.remove(channel)
             if not self._blocked:
                 self._blocked_time.stop()

@@ -109,11 +109,9 @@ class Handovers:
             self._sender[peer.incoming] = peer.index
 
     def drop_peers(self, indexes: Iterable[int]) -> None:
-        """Workers that have left the operator."""
+        """Workers that have left the operator. A request of theirs may still come; it is nothing to anybody any more."""
         for index in indexes:
-            peer = self._peers.pop(index, None)
-            if peer is not None:
-                del self._sender[peer.incoming]
+            self._peers.pop(index, None)
 
     def announce(self, steps: Iterable[HandoverStep]) -> None:
         """Steps that may come; a marker says when."""

@@ -83,10 +83,13 @@ def unmatched(manifest: Manifest, plan: Plan) -> list[str]:
 
 
 def _positions(stage: Stage, entries: tuple[TaskEntry, ...]) -> list[Any]:
-    positions = [entry.position for entry in entries]
+    """Workers that had joined a source and found nothing to read get a part of it now: to begin anew would be to read all of it again."""
     head = stage.chain[0].operator
-    if len(positions) == stage.parallelism or not isinstance(head, Read):
-        return positions if len(positions) == stage.parallelism else [None] * stage.parallelism
+    if not isinstance(head, Read):
+        return [None] * stage.parallelism
+    positions = [entry.position for entry in entries if entry.position is not None or not entry.finished]
+    if len(positions) == stage.parallelism:
+        return positions
     if any(position is None for position in positions):
         raise FlowError(f"source `{stage.name}`: a worker of it has no position in the checkpoint")
     return head.source.share_out(positions, stage.parallelism)

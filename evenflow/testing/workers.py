@@ -75,6 +75,7 @@ class Worker:
         self.outputs = {id_: channels[id_] for exchange in spec.exchanges for id_ in exchange.channels}
         self.state_inputs = {peer.incoming: channels[peer.incoming] for peer in spec.peers}
         self.state_outputs = {peer.outgoing: channels[peer.outgoing] for peer in spec.peers}
+        self._to_peers = {peer.index: peer.outgoing for peer in spec.peers}
         self.commands: Mailbox[Command] = Mailbox()
         self.reports: Mailbox[SimulatedReport] = Mailbox()
         self.started = False
@@ -190,11 +191,14 @@ class Worker:
             self.outputs.update((id_, self._channels[id_]) for _, id_ in command.outputs)
             self.state_inputs.update((peer.incoming, self._channels[peer.incoming]) for peer in command.peers)
             self.state_outputs.update((peer.outgoing, self._channels[peer.outgoing]) for peer in command.peers)
+            self._to_peers.update((peer.index, peer.outgoing) for peer in command.peers)
             self._carry_out(task.attach(command.inputs, command.outputs, command.peers, now))
             self.reports.post(Attached(command.token, task.finished))
         elif isinstance(command, Detach):
             self._carry_out(task.detach(command.outputs, command.peers, now))
             self.outputs = {id_: channel for id_, channel in self.outputs.items() if id_ not in command.outputs}
+            for index in command.peers:
+                self.state_outputs.pop(self._to_peers.pop(index, -1), None)
             self.reports.post(Attached(command.token))
         elif isinstance(command, ExpectRewind):
             self._carry_out(task.expect_rewind(command.channels))

@@ -1,0 +1,109 @@
+"""Workers join and leave any operator in mid-stream, between moves and losses, in simulated jobs whose order of everything is random.
+
+Every run is held to what those of `test_moving.py` are held to: the oracle's rows, no state left anywhere, none with a worker that the table
+doesn't name. `EVENFLOW_SEEDS=1000 pytest tests/unit/test_scaling.py` tries that many seeds for each flow.
+"""
+
+from __future__ import annotations
+
+import os
+
+import flows
+import pytest
+
+from evenflow.scheduler.rescaling import RescaleState
+from evenflow.testing import check
+from evenflow.testing.crashing import with_crashes
+from evenflow.testing.scaling import with_scaling
+
+BLOCK = 50
+"""Seeds per test, so that a failure is found and shown early."""
+
+IN_ORDER = {
+    flows.stateful_map_in_order, flows.rows_in_order, flows.stateful_map_columns, flows.timers_of_a_key, flows.states_that_expire,
+}  # fmt: skip
+"""Flows that rely on the order of a source's records: what a source worker hands on to another comes by another channel."""
+
+SEEDS = {
+    flows.tumbling_windows: 150,
+    flows.sliding_windows: 300,
+    flows.windows_of_windows: 100,
+    flows.running_updates: 300,
+    flows.running_finals: 200,
+    flows.stateful_map_in_order: 350,
+    flows.rows_in_order: 200,
+    flows.stateful_map_columns: 150,
+    flows.timers_of_a_key: 50,
+    flows.states_that_expire: 100,
+    flows.union_and_branches: 50,
+    flows.many_widths: 50,
+    flows.own_aggregates_and_sketches: 100,
+    flows.null_keys_made_by_a_map: 50,
+    flows.types_that_come_late: 50,
+    flows.no_rows: 50,
+}
+"""Most for the flows that are quick to run."""
+
+WITH_LOSSES = {
+    flows.sliding_windows: 100,
+    flows.running_finals: 50,
+    flows.stateful_map_in_order: 100,
+    flows.rows_in_order: 50,
+    flows.union_and_branches: 50,
+}
+
+
+def blocks(seeds_of):
+    """Flows, each with the first of a block of seeds."""
+    for make_flow, seeds in seeds_of.items():
+        for first in range(0, int(os.environ.get("EVENFLOW_SEEDS", seeds)), BLOCK):
+            yield pytest.param(make_flow, range(first, first + BLOCK), id=f"{make_flow.__name__}-{first}")
+
+
+class Watcher:
+    """An action that never does anything, but keeps the worlds that it sees."""
+
+    def __init__(self):
+        self.worlds = []
+
+    def __call__(self, world):
+        if not self.worlds or self.worlds[-1] is not world:
+            self.worlds.append(world)
+        return iter(())
+
+    def runs_with(self, *changes):
+        """In how many runs workers were `joining`, or `leaving`, to the end."""
+        rescales = [world.coordinator.core.rescales for world in self.worlds]
+        return sum(any(r.state is RescaleState.DONE and any(getattr(r.rescale, c) for c in changes) for r in run) for run in rescales)
+
+
+@pytest.mark.parametrize(("make_flow", "seeds"), list(blocks(SEEDS)))
+def test_workers_join_and_leave_in_any_order_of_events_and_the_rows_are_those_of_the_oracle(make_flow, seeds):
+    watcher = Watcher()
+    actions = with_scaling(keyed_only=make_flow in IN_ORDER)
+    check(make_flow, seeds, parallelism=(1, 2, 3), actions=(*actions, watcher))
+    assert len(watcher.worlds) == len(seeds)
+    if make_flow is not flows.no_rows:  # its jobs end before much can happen
+        assert watcher.runs_with("joining", "leaving") > len(seeds) / 2
+        assert watcher.runs_with("joining") > len(seeds) / 4
+        assert watcher.runs_with("leaving") > len(seeds) / 5
+
+
+@pytest.mark.parametrize(("make_flow", "seeds"), list(blocks(WITH_LOSSES)))
+def test_losses_while_workers_join_and_leave_change_no_row(make_flow, seeds):
+    watcher = Watcher()
+    actions = with_crashes(with_scaling(keyed_only=make_flow in IN_ORDER))
+    check(make_flow, seeds, parallelism=(1, 2, 3), save_state=True, actions=(*actions, watcher))
+    assert len(watcher.worlds) == len(seeds)
+    assert sum(world.accidents for world in watcher.worlds) > len(seeds), "more than one was lost in a run"
+    assert sum(world.coordinator.recoveries for world in watcher.worlds) > len(seeds) / 4, "there often was a checkpoint to go back to"
+    assert watcher.runs_with("joining", "leaving") > len(seeds) / 2
+
+
+def test_a_request_that_a_worker_leaves_unread_keeps_nobody_waiting_for_its_credit():
+    check(flows.running_updates, [97], parallelism=2, actions=with_scaling())
+    check(flows.rows_in_order, [97], parallelism=2, actions=with_scaling(keyed_only=True))
+
+
+def test_workers_that_joined_a_source_and_found_nothing_to_read_do_not_read_it_anew_after_a_loss():
+    check(flows.sliding_windows, [58], parallelism=2, save_state=True, actions=with_crashes(with_scaling()))
