@@ -1,8 +1,9 @@
 """Automatic scaling of a job: what its policy decides is carried out, one operator after the other.
 
-Invariants: before a look the job has run, and nothing has moved, for the warm-up, in which what new workers do first would count as slowness,
-and then for an interval, so that all windows that the look is made from belong to one size of the dataflow; steps begin one at a time, when nothing moves. Where operators grow, those furthest down do so first: an operator that can send
-more finds receivers that can take it. Used by the supervisor, under its lock.
+Invariants: before a look the job has run, and nothing has moved, for the warm-up, in which what new workers do first would count as
+slowness, and then for an interval, so that all windows that the look is made from belong to one size of the dataflow; steps begin one at a
+time, when nothing moves. Where operators grow, those furthest down do so first: one that can send more finds receivers that can take it.
+Used by the supervisor, under its lock.
 """
 
 from __future__ import annotations

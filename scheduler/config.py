@@ -66,8 +66,8 @@ class JobConfig:
 
     Automatic scaling: `autoscaler` is the policy that decides how many workers every operator has (ds2, dhalion, threshold, queueing, pid,
     latency, stela), `off` for none (`job.autoscaler` changes it). It looks at the job every `autoscaler_interval`, once nothing has moved
-    for twice as long, and gives an operator `min_parallelism` to `max_parallelism` workers. `autoscaler_mode`: "act", or "advise" to only record
-    what it would do (`job.decisions()`). `latency_target`: source to sink, for the policies that need it (queueing, pid, latency).
+    for twice as long, and gives an operator `min_parallelism` to `max_parallelism` workers. `autoscaler_mode`: "act", or "advise" to only
+    record what it would do (`job.decisions()`). `latency_target`: source to sink, for the policies that need it (queueing, pid, latency).
 
     >>> JobConfig(parallelism=2, checkpoint_interval="10s").parallelism
     2

@@ -41,6 +41,9 @@ from .snapshot import DataflowSnapshot, Edge
 MOST_HELD_BACK = 20.0
 """A source that waits all the time says nothing of what it would read: it is taken to be held back by this factor at most."""
 
+SHORTEST = 1e-6
+"""Seconds: nothing follows from what was measured in less."""
+
 
 def observed(plan: Plan, windows: Mapping[str, Sequence[WorkerWindow]], settings: PolicySettings = DEFAULTS) -> DataflowSnapshot:
     """`windows`: those of each worker, by its name, that count; a worker without any has no rates.
@@ -104,9 +107,9 @@ def _operator(plan: Plan, stage: Stage, workers: list[WorkerWindow], feeders: in
 
 
 def _instance(worker: WorkerWindow, feeders: int, settings: TaskSettings) -> InstanceFigures:
-    if worker.length <= 0:
+    if worker.length < SHORTEST:
         return InstanceFigures()
-    worked = worker.useful > 0 and worker.rows_in > 0
+    worked = worker.useful >= SHORTEST and worker.rows_in > 0
     rate = worker.rows_in / worker.length
     return InstanceFigures(
         true_processing_rate=worker.rows_in / worker.useful if worked else None,
@@ -120,13 +123,13 @@ def _instance(worker: WorkerWindow, feeders: int, settings: TaskSettings) -> Ins
 
 def _held_back(worker: WorkerWindow) -> float:
     """The part of its time for which it waited for credit."""
-    return min(worker.wait_credit / worker.length, 1.0) if worker.length > 0 else 0.0
+    return min(worker.wait_credit / worker.length, 1.0) if worker.length >= SHORTEST else 0.0
 
 
 def _offered(source: Source, workers: list[WorkerWindow]) -> float:
     if source.rate is not None:
         return source.rate
-    return sum(w.rows_in / w.length / max(1.0 - _held_back(w), 1.0 / MOST_HELD_BACK) for w in workers if w.length > 0)
+    return sum(w.rows_in / w.length / max(1.0 - _held_back(w), 1.0 / MOST_HELD_BACK) for w in workers if w.length >= SHORTEST)
 
 
 def _hottest_share(workers: list[WorkerWindow]) -> float | None:

@@ -1,0 +1,77 @@
+"""The commands about automatic scaling of running jobs: decisions, autoscaler."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+
+from .engine.errors import FlowError
+from .job import Job
+from .scheduler.config import OFF
+from .scheduler.scaling.controller import MODES, DecisionRecord
+from .scheduler.scaling.policies import POLICIES
+from .scheduler.scaling.snapshot_json import snapshot_to_json
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """Both are about one job."""
+    parser.add_argument("job", metavar="JOB", help="the job's name, which is its dataflow's")
+    if name == "decisions":
+        parser.add_argument("--json", action="store_true", help="a decision per line, as JSON")
+        parser.add_argument("--seen", type=int, metavar="N", help="what decision N was made on: `evenflow plan scale` reads it")
+    if name == "autoscaler":
+        parser.add_argument("policy", choices=(*POLICIES, OFF), metavar="POLICY", help=f"{', '.join(POLICIES)}, or {OFF}")
+        parser.add_argument("--mode", choices=MODES, default=MODES[0], help="act, or advise: only record (default: %(default)s)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command that was chosen. Raises JobError if no such job runs, FlowError for what the job hasn't or can't."""
+    from . import connect
+
+    actions: dict[str, Callable[[Job, argparse.Namespace], None]] = {"decisions": show_decisions, "autoscaler": set_autoscaler}
+    actions[arguments.command](connect(arguments.job), arguments)
+    return 0
+
+
+def show_decisions(job: Job, arguments: argparse.Namespace) -> None:
+    """All decisions of a job, or what one was made on. Raises FlowError for a number that no decision has."""
+    decisions = job.decisions()
+    if arguments.seen is not None:
+        if not 0 <= arguments.seen < len(decisions):
+            raise FlowError(f"job `{arguments.job}` has no decision {arguments.seen}: it has {len(decisions)}, numbered from 0")
+        print(snapshot_to_json(decisions[arguments.seen].seen))  # noqa: T201 -- JSON for another program: rich would wrap it
+    elif arguments.json:
+        for record in decisions:
+            print(json.dumps(record.to_dict()))  # noqa: T201 -- as above
+    else:
+        Console().print(decisions_table(decisions), highlight=False)
+
+
+def set_autoscaler(job: Job, arguments: argparse.Namespace) -> None:
+    """Switch automatic scaling of a job."""
+    job.autoscaler(arguments.policy, mode=arguments.mode)
+    by = f"scaled by {arguments.policy}" if arguments.mode == "act" else f"looked at by {arguments.policy}, which only advises,"
+    Console().print(f"{arguments.job} is no longer scaled" if arguments.policy == OFF else f"{arguments.job} is {by} from now on")
+
+
+def decisions_table(decisions: Sequence[DecisionRecord]) -> RenderableType:
+    """A decision per line, the oldest first, and why each was made."""
+    table = Table(title="decisions", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in ("no.", "at", "policy", "decided", "done"):
+        table.add_column(column, justify="right" if column == "no." else "left")
+    for number, record in enumerate(decisions):
+        at = time.strftime("%H:%M:%S", time.localtime(record.time))
+        table.add_row(str(number), at, record.policy, _decided(record), record.done)
+    return Group(table, *(f"{number}: {record.decided.reason}" for number, record in enumerate(decisions)))
+
+
+def _decided(record: DecisionRecord) -> str:
+    before = record.seen.parallelism
+    changes = [f"{name} {before[name]} -> {workers}" for name, workers in record.decided.parallelism.items()]
+    return ", ".join([*changes, *(f"{name} rebalanced" for name in record.decided.rebalance)])
