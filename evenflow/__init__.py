@@ -33,6 +33,7 @@ from .engine.key_states import list_state, map_state, value_state
 from .engine.keyed_function import KeyContext, KeyedFunction
 from .engine.windows import sliding, tumbling
 from .job import Job, connect
+from .savepoint import SavedJob, read_savepoint
 from .scheduler.config import JobConfig
 from .stream import KeyedStream, Stream, WindowedStream
 
@@ -50,6 +51,7 @@ __all__ = [
     "KeyedStream",
     "ProtocolError",
     "RecordError",
+    "SavedJob",
     "Stream",
     "WindowedStream",
     "approx_distinct",
@@ -70,6 +72,7 @@ __all__ = [
     "read_csv",
     "read_json",
     "read_parquet",
+    "read_savepoint",
     "read_text",
     "sliding",
     "sum",

@@ -35,6 +35,7 @@ COMMANDS = {
     "jobs": Command(_JOBS, "the jobs that run on the cluster"),
     "status": Command(_JOBS, "a job's state, workers and checkpoints"),
     "metrics": Command(_JOBS, "what a job's workers do: rows, shares of time, watermark, latency"),
+    "checkpoints": Command("evenflow.checkpoint_commands", "a job's checkpoints: their time, their state, why one failed"),
     "stop": Command(_JOBS, "end a job gracefully: what was read is processed and committed"),
     "cancel": Command(_JOBS, "end a job at once"),
     "top": Command("evenflow.top_command", "a job as it is now, on the terminal: rates, load, hot keys, lag, moves"),

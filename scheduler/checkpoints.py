@@ -41,6 +41,11 @@ class CheckpointReport:
     keys: int
     problem: str | None = None
 
+    def __str__(self) -> str:
+        taken = "" if self.seconds is None else f" in {self.seconds:.3f} s"
+        what = f"{self.keys:,} keys, {self.state_bytes:,} bytes" if self.problem is None else self.problem
+        return f"checkpoint {self.number} {self.state.value}{taken}: {what}"
+
 
 @dataclass(slots=True)
 class PendingCheckpoint:

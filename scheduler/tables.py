@@ -13,6 +13,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 
+from .checkpoints import CheckpointReport
 from .metrics import OperatorLoad
 from .migration import MigrationReport, MigrationState
 
@@ -78,6 +79,17 @@ def migrations_table(reports: Sequence[MigrationReport]) -> RenderableType:
         facts = dict(migration_facts(report))
         table.add_row(*(facts[column] for column in _SHORT))
     return Group(table, *(f"{report.number}: {report.reason}" for report in reports))
+
+
+def checkpoints_table(reports: Sequence[CheckpointReport]) -> RenderableType:
+    """A checkpoint per line, the oldest first, and why one failed."""
+    table = Table(title="checkpoints", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in ("no.", "state", "seconds", "keys", "bytes"):
+        table.add_column(column, justify="left" if column == "state" else "right")
+    for report in reports:
+        taken = "-" if report.seconds is None else f"{report.seconds:.3f}"
+        table.add_row(str(report.number), report.state.value, taken, f"{report.keys:,}", f"{report.state_bytes:,}")
+    return Group(table, *(f"{report.number}: {report.problem}" for report in reports if report.problem is not None))
 
 
 def migration_table(report: MigrationReport) -> Table:

@@ -9,32 +9,18 @@ from __future__ import annotations
 import os
 
 import pytest
-from flows import (
-    FLOWS,
-    many_widths,
-    null_keys_made_by_a_map,
-    own_aggregates_and_sketches,
-    states_that_expire,
-    timers_of_a_key,
-    tumbling_windows,
-    types_that_come_late,
-    union_and_branches,
-    windows_of_windows,
-)
+from flows import FLOWS, no_rows, rows_in_order, running_finals, running_updates, stateful_map_columns, stateful_map_in_order
 
 from evenflow.testing import check
 from evenflow.testing.crashing import with_crashes
 from evenflow.testing.moving import with_moves
 
 SEEDS = os.environ.get("EVENFLOW_SEEDS")
-FEW, MANY = 120, 600
+FEW, MANY = 120, 660
 BLOCK = 60
 """Seeds per test, so that a failure is found and shown early."""
 
-COSTLY = {
-    many_widths, null_keys_made_by_a_map, own_aggregates_and_sketches, states_that_expire, timers_of_a_key, tumbling_windows,
-    types_that_come_late, union_and_branches, windows_of_windows,
-}  # fmt: skip
+SIMPLE = {no_rows, rows_in_order, running_finals, running_updates, stateful_map_columns, stateful_map_in_order}
 
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
 
@@ -54,7 +40,7 @@ class Watcher:
 def blocks():
     """Flows, each with ranges of seeds."""
     for make_flow in FLOWS:
-        seeds = int(SEEDS) if SEEDS else FEW if make_flow in COSTLY else MANY
+        seeds = int(SEEDS) if SEEDS else MANY if make_flow in SIMPLE else FEW
         for first in range(0, seeds, BLOCK):
             yield pytest.param(make_flow, range(first, min(first + BLOCK, seeds)), id=f"{make_flow.__name__}-{first}")
 

@@ -1,0 +1,117 @@
+"""Reading savepoints: which operators one has state of, and that state as Arrow tables, without the flow that wrote it.
+
+>>> import tempfile
+>>> import evenflow as ef
+>>> folder = tempfile.mkdtemp()
+>>> flow = ef.Dataflow("shop")
+>>> sales = flow.read(ef.generate(rate=1000, keys=3, string_keys=True)).key_by("key")
+>>> _ = sales.stateful_map(lambda total, row: ((total or 0.0) + row["value"], None)).named("total").write(ef.to_list([]))
+>>> job = flow.run(runtime="local", config=ef.JobConfig(checkpoint_dir=f"{folder}/checkpoints"))
+>>> savepoint = ef.read_savepoint(job.savepoint(f"{folder}/savepoint"))
+>>> job.cancel()
+>>> savepoint.job, savepoint.operators["total"].chain
+('shop', ('total', 'to_list'))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from .actors.saved_state import SAVEPOINT
+from .engine.errors import ConnectorError, FlowError
+from .engine.operators.keyed_states import STATE
+from .engine.summary import INPUT, PANE, ROWS
+from .scheduler.manifest import Manifest
+from .state.files import CorruptStateError
+from .state.packing import unpack_value
+from .state.store import CheckpointStore
+
+
+@dataclass(frozen=True, slots=True)
+class SavedOperator:
+    """What a savepoint has of an operator: `keys` and `size` (bytes) of its state; `chain`: the operators that ran in its workers."""
+
+    workers: int
+    chain: tuple[str, ...]
+    keys: int
+    size: int
+
+
+class SavedJob:
+    """A savepoint, or the folder of a checkpoint: `job` and `checkpoint` say whose, `created` when, `operators` by name what."""
+
+    def __init__(self, url: str) -> None:
+        self._url, self._store = url, CheckpointStore(url)
+        try:
+            self._manifest = Manifest.from_bytes(self._store.manifest(SAVEPOINT))
+        except CorruptStateError as error:
+            raise ConnectorError(f"{url} can't be read as a savepoint: {error}") from error
+        manifest = self._manifest
+        self.job, self.checkpoint = manifest.job, manifest.checkpoint
+        self.created = datetime.fromtimestamp(manifest.created, UTC)
+        self.operators = {name: self._operator(name) for name in manifest.tasks}
+
+    def state(self, operator: str) -> pa.Table:
+        """The keyed state of an operator, with the key columns in front.
+
+        `stateful_map` and `process`: a column `state`, as Arrow types it, or as text where the keys' states are of several kinds.
+        `stateful_map_columns`: its state columns. Aggregates: `rows` that went into each, then the parts of its accumulators, `0.0`, `0.1`,
+        `1.0`...; of windows also `pane`, the begin of the stretch of event time, and a key may come several times in one, to be added up.
+
+        Raises FlowError if there is no state of such an operator, ConnectorError if a file of it is not what was written.
+        """
+        if operator not in self.operators or not self.operators[operator].keys:
+            there = ", ".join(name for name, saved in self.operators.items() if saved.keys) or "none"
+            raise FlowError(f"the savepoint {self._url} has no state of an operator `{operator}`; there is state of: {there}")
+        files = [file for entry in self._manifest.tasks[operator] for file in entry.files]
+        try:
+            chunks = [chunk for file in files for chunk in self._store.chunks(SAVEPOINT, file)]
+        except CorruptStateError as error:
+            raise ConnectorError(f"the savepoint {self._url} is damaged: {error}") from error
+        return _table(chunks)
+
+    def _operator(self, name: str) -> SavedOperator:
+        entries = self._manifest.tasks[name]
+        files = [file for entry in entries for file in entry.files]
+        chain = self._manifest.operators.get(name, ())
+        return SavedOperator(len(entries), chain, sum(file.keys for file in files), sum(file.size for file in files))
+
+    def __repr__(self) -> str:
+        return f"<SavedJob {self.job!r}, checkpoint {self.checkpoint}: {', '.join(self.operators)}>"
+
+
+def read_savepoint(path: str | Path) -> SavedJob:
+    """What `job.savepoint(path)` wrote, or the folder of a checkpoint. Raises ConnectorError if it can't be read."""
+    return SavedJob(str(path) if "://" in str(path) else str(Path(path).absolute()))
+
+
+def _table(chunks: list[pa.RecordBatch]) -> pa.Table:
+    """Chunks of one operator; the types of their columns may have widened in between."""
+    if chunks[0].schema.names[-1] != STATE:
+        return pa.concat_tables([_renamed(chunk) for chunk in chunks], promote_options="permissive")
+    keys = pa.concat_tables([pa.table(chunk.drop_columns([STATE])) for chunk in chunks], promote_options="permissive")
+    packed = [value for chunk in chunks for value in chunk.column(STATE).to_pylist()]
+    return keys.append_column("state", _typed([None if value is None else unpack_value(value) for value in packed]))
+
+
+def _typed(states: list[Any]) -> pa.Array:
+    try:
+        return pa.array(states)
+    except (pa.ArrowException, TypeError, OverflowError):
+        return pa.array([None if state is None else repr(state) for state in states], pa.string())
+
+
+def _renamed(chunk: pa.RecordBatch) -> pa.Table:
+    """With names for people: those of the engine begin with two underscores."""
+    aggregated = INPUT in (chunk.schema.metadata or {})
+    names = ["rows" if aggregated and name.startswith(ROWS) else name.removeprefix("__") for name in chunk.schema.names]
+    table = pa.Table.from_batches([chunk]).rename_columns(names).replace_schema_metadata(None)
+    if not aggregated or PANE not in chunk.schema.names:
+        return table
+    at = chunk.schema.names.index(PANE)
+    return table.set_column(at, names[at], table.column(at).cast(pa.timestamp("us")).cast(pa.timestamp("us", tz="UTC")))
