@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ import pyarrow as pa
 from .batch import Batch
 from .elements import Answered, Element, Giving, Handed, Request
 from .errors import ProtocolError
-from .exchange import Sent, shape
+from .exchange import Sent, runs
 from .handover_step import HandoverStep
 from .keys import encode_keys, key_hashes
 from .operators.keyed import Departing, KeyedOperator
@@ -332,4 +331,4 @@ class Handovers:
 
 def joined(batches: list[Batch]) -> list[Batch]:
     """The same rows in the same order in as few batches as their columns allow: what was set aside came in small pieces."""
-    return [Batch.concat(list(run)) for _, run in groupby(batches, shape)]
+    return [Batch.concat(run) for run in runs(batches)]
