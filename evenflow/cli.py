@@ -30,6 +30,7 @@ class Command:
 
 _JOBS = "evenflow.job_commands"
 _BALANCE = "evenflow.balance_commands"
+_AUTOSCALER = "evenflow.autoscaler_commands"
 
 COMMANDS = {
     "jobs": Command(_JOBS, "the jobs that run on the cluster"),
@@ -45,6 +46,8 @@ COMMANDS = {
     "migrate": Command(_BALANCE, "move key groups or single keys to another worker while the stream runs"),
     "migrations": Command(_BALANCE, "what was moved in a job, why, and how long it took"),
     "balancer": Command(_BALANCE, "balance an operator automatically from now on, or no longer"),
+    "autoscaler": Command(_AUTOSCALER, "scale a job automatically from now on, or no longer"),
+    "decisions": Command(_AUTOSCALER, "what a job's scaling policies decided, why, and what became of it"),
     "plan": Command("evenflow.plan_commands", "what a policy would do with a load, without a cluster"),
     "bench": Command("evenflow.bench.command", "benchmarks: data, run, compare"),
 }

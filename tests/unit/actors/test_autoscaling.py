@@ -1,0 +1,297 @@
+"""A job's supervisor scales it by a policy: when it looks, what it carries out in which order, and what it says of it."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import evenflow as ef
+from evenflow.actors.supervisor import Supervisor
+from evenflow.engine.effects import Finished, Rewound, Switched
+from evenflow.engine.errors import FlowError
+from evenflow.engine.handover import Arrived
+from evenflow.scheduler.job import Spawn
+from evenflow.scheduler.messages import (
+    Announce,
+    Announced,
+    Attach,
+    Attached,
+    Detach,
+    ExpectRewind,
+    PauseSource,
+    SourcePaused,
+    Switch,
+    TakeSource,
+)
+from evenflow.scheduler.scaling.controller import DecisionRecord
+from evenflow.scheduler.window import WorkerWindow
+
+INTERVAL = 10.0
+ROUNDS = 100
+
+
+class Job:
+    """A supervisor of `generate` (100 records/s) and `count`, with one worker each unless told otherwise; its clock is the test's."""
+
+    def __init__(self, policy="ds2", parallelism=1, **config):
+        flow = ef.Dataflow("f")
+        rows = flow.read(ef.generate(rate=100.0))
+        rows.key_by("key").aggregate(n=ef.count()).named("count").write(ef.to_list([], name="out"))
+        given = {"autoscaler": policy, "autoscaler_interval": INTERVAL, "max_parallelism": 8, "checkpoint_interval": None, **config}
+        settings = ef.JobConfig(parallelism=parallelism, key_groups=16, combine=False, **given)
+        self.told, self.spawned, self.begun, self.now = [], [], [], 1000.0
+        plan = flow.plan(config=settings)
+        self.supervisor = Supervisor(plan, settings, lambda worker, command: self.told.append((worker, command)), self.carry)
+        for task in plan.tasks:
+            self.supervisor.ready(task.name, 0)
+        self.source = next(task.chain[0].operator.source for task in plan.tasks if task.stage == "generate")
+
+    def carry(self, wanted):
+        if isinstance(wanted, Spawn):
+            self.spawned += wanted.workers
+
+    @property
+    def workers(self):
+        return {stage.name: stage.parallelism for stage in self.supervisor.core.plan.stages}
+
+    def measure(self, **useful):
+        """A window of every worker that gets its even share of 100 records; `useful`: seconds that all of an operator take, or of each."""
+        for name, workers in self.workers.items():
+            each = useful.get(name, 0.5)
+            parts = list(each) if isinstance(each, tuple) else [each / workers] * workers
+            for i, part in enumerate(parts):
+                rows = max(int(100 * part / sum(parts)), 1)
+                worker = f"{name}-{i}"
+                groups = np.array([i], np.int32) if name == "count" else np.zeros(0, np.int32)
+                load = np.full(len(groups), part)
+                out = rows if name == "generate" else 0
+                window = WorkerWindow(worker, self.now, 1.0, rows, out, useful=part, groups=groups, load=load, keyed_records=rows)
+                self.supervisor.report(worker, window)
+
+    def tick(self, seconds=0.0):
+        self.now += seconds
+        self.supervisor.elastic.tick()
+        self.supervisor.autoscaling.tick(self.now)
+
+    def look(self, **useful):
+        """Nothing moves for as long as it takes, everybody measures, and it is time for a look."""
+        self.tick()
+        self.now += 2 * INTERVAL
+        self.measure(**useful)
+        self.tick()
+
+    def settle(self):
+        """Everybody does at once what they are told, until nothing is under way."""
+        for _ in range(ROUNDS):
+            self.answer()
+            self.tick(0.1)
+            if not (self.told or self.spawned) and all(record.done != "under way" for record in self.decisions):
+                return
+        raise AssertionError(f"after {ROUNDS} rounds this is still under way: {self.supervisor.scalings()}")
+
+    def answer(self):
+        while self.spawned:
+            self.supervisor.ready(self.spawned.pop(0), 0)
+        while self.told:
+            worker, command = self.told.pop(0)
+            for sender, report in self.reports(worker, command):
+                self.supervisor.report(sender, report)
+
+    def reports(self, worker, command):
+        if isinstance(command, Announce):
+            self.steps = {step.version: step for step in command.steps}
+            yield worker, Announced(command.number)
+        elif isinstance(command, Switch):
+            if worker == "generate-0":
+                for move in self.steps[command.version].moves:
+                    yield f"count-{move.target}", Arrived(command.version, move.source, 1, 10)
+            yield worker, Switched(command.version)
+        elif isinstance(command, (Attach, ExpectRewind)) or (isinstance(command, Detach) and command.token >= 0):
+            yield worker, Attached(command.token)
+            yield from self.ends(command)
+        elif isinstance(command, PauseSource):
+            index = int(worker.rpartition("-")[2])
+            before = sum(task.stage == "generate" for task in self.supervisor.core.rescaling.before.tasks)
+            yield worker, SourcePaused(command.token, self.source.reader(index, before).position())
+        elif isinstance(command, TakeSource):
+            if command.position is None:
+                yield worker, Finished({})
+            for i in range(self.workers["count"]):
+                yield f"count-{i}", Rewound()
+
+    def ends(self, command):
+        """Who has no inputs any more ends."""
+        if isinstance(command, Detach) and self.supervisor.core.rescaling is not None:
+            for leaving in self.supervisor.core.rescaling.rescale.leaving:
+                yield leaving, Finished({})
+
+    @property
+    def decisions(self) -> list[DecisionRecord]:
+        return self.supervisor.decisions()
+
+    @property
+    def scaled(self):
+        return [(report.operator, report.before, report.after) for report in self.supervisor.scalings()]
+
+
+def test_operators_get_the_workers_that_the_policy_decides_the_last_one_first():
+    job = Job()
+    job.look(generate=1.5, count=4.0)
+    job.settle()
+    assert job.scaled == [("count", 1, 4), ("generate", 1, 2)]
+    assert job.workers == {"generate": 2, "count": 4}
+
+
+def test_decision_tells_what_was_seen_decided_why_and_done():
+    job = Job()
+    job.look(count=4.0)
+    assert [record.done for record in job.decisions] == ["under way"]
+    job.settle()
+    (record,) = job.decisions
+    assert (record.policy, record.seen.parallelism, dict(record.decided.parallelism)) == ("ds2", {"generate": 1, "count": 1}, {"count": 4})
+    assert record.decided.reason.startswith("count needs 4.00 workers and has 1")
+    assert record.done.startswith("carried out in ")
+    assert job.supervisor.scalings()[0].reason == f"ds2, automatic: {record.decided.reason}"
+    assert pickle.loads(pickle.dumps(job.decisions)) == job.decisions
+
+
+def test_idle_operators_give_workers_back():
+    job = Job(parallelism=2)
+    job.look(generate=0.5, count=0.5)
+    job.settle()
+    assert job.scaled == [("generate", 2, 1), ("count", 2, 1)]
+    assert job.workers == {"generate": 1, "count": 1}
+
+
+def test_what_fits_is_left_as_it_is():
+    job = Job()
+    for _ in range(3):
+        job.look(generate=0.9, count=0.9)
+    assert (job.decisions, job.scaled) == ([], [])
+
+
+def test_policy_that_advises_is_recorded_and_changes_nothing():
+    job = Job(autoscaler_mode="advise")
+    job.look(count=4.0)
+    assert [(dict(record.decided.parallelism), record.done) for record in job.decisions] == [({"count": 4}, "advised only")]
+    assert (job.scaled, job.told, job.spawned) == ([], [], [])
+
+
+def test_bounds_are_the_jobs():
+    job = Job(max_parallelism=3, min_parallelism=2)
+    job.look(generate=0.1, count=9.0)
+    job.settle()
+    assert job.workers == {"generate": 2, "count": 3}
+
+
+def test_first_look_waits_for_the_warm_up_and_an_interval():
+    job = Job()
+    job.tick()
+    job.measure(count=4.0)
+    job.tick(2 * INTERVAL - 1)
+    assert job.decisions == []
+    job.tick(1)
+    assert len(job.decisions) == 1
+
+
+def test_nothing_is_decided_until_every_worker_has_measured():
+    job = Job()
+    job.tick()
+    job.supervisor.report("count-0", WorkerWindow("count-0", 0.0, 1.0, rows_in=100, useful=4.0))
+    job.tick(5 * INTERVAL)
+    assert job.decisions == []
+
+
+def test_nothing_is_decided_while_keys_move_by_hand_nor_until_the_move_is_an_interval_ago():
+    job = Job(policy="off", parallelism=2)
+    job.supervisor.autoscaler("ds2", "act")
+    job.tick()
+    job.supervisor.migrate("count", [0], [], 1, "sudden")
+    job.look(count=4.0)
+    assert job.decisions == []
+    job.answer()
+    job.tick(INTERVAL)
+    assert job.decisions == []
+    job.look(count=4.0)
+    assert len(job.decisions) == 1
+
+
+def test_scaling_by_hand_puts_the_next_look_off():
+    job = Job()
+    job.tick()
+    job.supervisor.scale("count", 2, None)
+    job.look(count=4.0)
+    assert job.decisions == []
+
+
+def test_hot_worker_gets_its_keys_placed_anew_by_the_jobs_balancer():
+    job = Job(parallelism=2)
+    job.look(generate=1.5, count=(1.3, 0.2))
+    job.settle()
+    (record,) = job.decisions
+    assert record.decided.rebalance == ("count",)
+    assert record.done.startswith("carried out")
+    assert [m.reason.split(":")[0] for m in job.supervisor.migrations()] == ["hotspot"]
+
+
+def test_step_that_fails_ends_the_decision_and_is_told():
+    job = Job()
+    job.look(generate=1.5, count=4.0)
+    job.supervisor.not_spawned("no room for count-1")
+    job.spawned.clear()
+    job.tick()
+    job.tick()
+    (record,) = job.decisions
+    assert record.done == "refused: count to 4 workers: no room for count-1"
+    assert job.workers == {"generate": 1, "count": 1}
+    assert job.scaled == [("count", 1, 4)]
+    job.look(count=4.0)
+    assert len(job.decisions) == 2
+
+
+def test_switched_off_it_decides_nothing_more_and_keeps_what_it_decided():
+    job = Job()
+    job.look(generate=1.5, count=4.0)
+    job.supervisor.autoscaler("off", "act")
+    job.settle()
+    assert [record.done for record in job.decisions] == ["refused: the autoscaler was switched to off"]
+    assert job.workers == {"generate": 1, "count": 4}
+    job.look(generate=9.0)
+    assert len(job.decisions) == 1
+    job.supervisor.autoscaler("threshold", "advise")
+    job.look(generate=9.0)
+    assert [record.policy for record in job.decisions][:2] == ["ds2", "threshold"]
+
+
+def test_job_that_ends_in_the_middle_of_a_decision_says_so():
+    job = Job()
+    job.look(count=4.0)
+    job.supervisor.cancel()
+    job.tick()
+    assert job.decisions[0].done == "refused: the job has ended"
+
+
+@pytest.mark.parametrize("policy", ["dhalion", "threshold", "queueing", "pid", "latency", "stela"])
+def test_every_policy_can_look_at_a_running_job(policy):
+    job = Job(policy=policy, latency_target="100ms")
+    for _ in range(4):
+        job.look(generate=0.5, count=0.9)
+        job.settle()
+    assert job.supervisor.autoscaling.policy == policy
+
+
+@pytest.mark.parametrize(
+    ("policy", "mode", "words"),
+    [
+        pytest.param("ds3", "act", "'ds3' can't scale a job: use ds2, .*, off", id="unknown policy"),
+        pytest.param("ds2", "ask", "autoscaler_mode is 'ask'; expected one of act, advise", id="unknown mode"),
+        pytest.param("pid", "act", 'pid keeps a latency: say which, for example JobConfig\\(latency_target="200ms"\\)', id="no target"),
+    ],
+)
+def test_policy_that_cannot_work_is_refused_and_the_one_before_goes_on(policy, mode, words):
+    job = Job()
+    with pytest.raises(FlowError, match=words):
+        job.supervisor.autoscaler(policy, mode)
+    assert job.supervisor.autoscaling.policy == "ds2"
