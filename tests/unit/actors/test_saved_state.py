@@ -1,0 +1,116 @@
+"""A job's checkpoints on disk: whose they are, which are kept, what a savepoint becomes."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import evenflow as ef
+from evenflow.actors.saved_state import SavedState
+from evenflow.engine.errors import FlowError, JobError
+from evenflow.engine.routing import RoutingTable
+from evenflow.scheduler.manifest import Manifest, TaskEntry
+from evenflow.state.files import StateFile
+from evenflow.state.store import CheckpointStore
+
+PATIENCE = 30.0
+
+
+def manifest(checkpoint, *files):
+    entries = {"count": (TaskEntry(files=tuple(files)),)}
+    return Manifest("f", checkpoint, 0, 0.0, 4, {}, entries, {"count": RoutingTable(np.zeros(4, np.uint16))}, {"out": ["rows"]})
+
+
+def plan(name="count"):
+    flow = ef.Dataflow("f")
+    flow.read(ef.from_items([1])).key_by("item").aggregate(n=ef.count()).named(name).write(ef.to_list([]))
+    return flow.plan(config=ef.JobConfig(key_groups=4, combine=False))
+
+
+@pytest.fixture
+def url(tmp_path):
+    return str(tmp_path / "checkpoints")
+
+
+def test_newest_is_this_runs(url):
+    before, now = SavedState(url, 3, "yesterday"), SavedState(url, 3, "today")
+    assert before.complete(manifest(1)) is None
+    assert (before.newest().checkpoint, now.newest(), now.last) == (1, None, 1)
+    assert now.complete(manifest(2)) is None
+    assert now.newest().checkpoint == 2
+    assert now.newest(below=2) is None, "what another run saved is none of this one's"
+
+
+def test_manifest_that_can_not_be_read_is_passed_over_and_said(url, tmp_path, caplog):
+    saved = SavedState(url, 3, "run")
+    for checkpoint in (1, 2):
+        saved.complete(manifest(checkpoint))
+    (tmp_path / "checkpoints" / "checkpoint-00000002" / "manifest").write_bytes(b"evenflow manifest 1\nand nothing else")
+    with caplog.at_level(logging.WARNING):
+        assert saved.newest().checkpoint == 1
+    assert "checkpoint 2 is left out: the manifest is not what was written" in caplog.text
+
+
+def test_so_many_are_kept(url):
+    saved = SavedState(url, 2, "run")
+    for checkpoint in range(1, 6):
+        saved.complete(manifest(checkpoint))
+    assert CheckpointStore(url).completed() == [4, 5]
+
+
+def test_manifest_that_can_not_be_written_is_a_problem_and_does_not_count(url, tmp_path):
+    (tmp_path / "checkpoints").touch()
+    saved = SavedState(url, 2, "run")
+    assert "checkpoints" in saved.complete(manifest(1))
+    assert saved.newest() is None
+
+
+def test_job_without_a_folder_has_nothing_saved():
+    saved = SavedState(None, 2, "run")
+    assert (saved.last, saved.newest(), saved.restored(None, plan())) == (0, None, {})
+    assert saved.complete(manifest(1)) == "the job has no folder for checkpoints"
+    with pytest.raises(FlowError, match=r"a savepoint needs JobConfig\(checkpoint_dir=...\)"):
+        saved.ask_savepoint(1, "anywhere")
+
+
+def test_savepoint_is_a_copy_without_what_its_job_commits(url, tmp_path):
+    saved, folder = SavedState(url, 2, "run"), tmp_path / "savepoint"
+    saved.ask_savepoint(1, str(folder))
+    with CheckpointStore(url).writing(1, "count-0") as writer:
+        pass
+    saved.complete(manifest(1, writer.finish()))
+    wait(lambda: saved.savepoint(1).done)
+    assert saved.savepoint(1).problem is None
+    opened = SavedState(None, 2, "another").open_savepoint(str(folder), plan(), allow_lost=False)
+    assert (opened.checkpoint, dict(opened.committables), len(opened.files)) == (1, {}, 1)
+    with pytest.raises(JobError, match="savepoint is not empty"):
+        saved.ask_savepoint(2, str(folder))
+
+
+def test_savepoint_fails_with_its_checkpoint(url, tmp_path):
+    saved = SavedState(url, 2, "run")
+    saved.ask_savepoint(1, str(tmp_path / "savepoint"))
+    saved.failed(1, "the disk is full")
+    assert (saved.savepoint(1).done, saved.savepoint(1).problem) == (True, "the disk is full")
+
+
+def test_state_that_fits_nowhere_is_refused_unless_it_may_be_lost(url):
+    SavedState(url, 2, "run").complete(manifest(1, StateFile("count-0.state", 1, "", 1)))
+    folder = f"{url}/checkpoint-00000001"
+    for name, allowed in (("count", False), ("total", True)):
+        assert SavedState(None, 2, "").open_savepoint(folder, plan(name), allow_lost=allowed).checkpoint == 1
+    with pytest.raises(FlowError, match=r"has state of `count`, and the flow has no such operator: name it with .named"):
+        SavedState(None, 2, "").open_savepoint(folder, plan("total"), allow_lost=False)
+    with pytest.raises(FlowError, match=r"job `f` can't begin from .*/nowhere: .* is gone"):
+        SavedState(None, 2, "").open_savepoint(f"{url}/nowhere", plan(), allow_lost=False)
+
+
+def wait(condition):
+    deadline, pause = time.monotonic() + PATIENCE, threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline, f"nothing came within {PATIENCE} s"
+        pause.wait(0.01)

@@ -1,0 +1,86 @@
+"""Chunks go to disk in a thread of their own; what can't be written is a report, not the end of the thread."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from evenflow.actors.state_writer import StateWriter
+from evenflow.engine.batch import Batch
+from evenflow.engine.effects import Prepared
+from evenflow.scheduler.messages import CheckpointFailed
+from evenflow.state.store import CheckpointStore
+
+
+@pytest.fixture
+def store(tmp_path):
+    return CheckpointStore(str(tmp_path / "job"))
+
+
+@pytest.fixture
+def writer(store):
+    writer = StateWriter(store, "count-0")
+    yield writer
+    writer.close()
+
+
+def chunk(*values):
+    return Batch(pa.record_batch({"n": list(values)}))
+
+
+def values(store, report):
+    (file,) = report.files
+    return [n for piece in store.chunks(report.checkpoint, file) for n in piece["n"].to_pylist()]
+
+
+def test_report_comes_back_with_the_file_that_holds_all_chunks(store, writer):
+    for n in range(20):
+        writer.write(3, chunk(n, n + 100))
+    writer.finish(Prepared(3, {"out": ["rows"]}, 17))
+    (report,) = writer.flush()
+    assert (report.checkpoint, report.committables, report.watermark) == (3, {"out": ["rows"]}, 17)
+    assert report.files[0].keys == 40
+    assert values(store, report) == [value for n in range(20) for value in (n, n + 100)]
+    assert writer.take() == []
+
+
+def test_without_state_there_is_no_file(tmp_path, writer):
+    writer.finish(Prepared(3, {}))
+    assert writer.flush() == [Prepared(3, {})]
+    assert not (tmp_path / "job").exists()
+
+
+def test_checkpoints_keep_their_order(store, writer):
+    for checkpoint in (1, 2, 3):
+        if checkpoint != 2:
+            writer.write(checkpoint, chunk(checkpoint))
+        writer.finish(Prepared(checkpoint, {}))
+    reports = writer.flush()
+    assert [report.checkpoint for report in reports] == [1, 2, 3]
+    assert [values(store, report) for report in reports if report.files] == [[1], [3]]
+
+
+def test_what_can_not_be_written_is_reported_and_the_next_is_tried_again(tmp_path, store, writer):
+    in_the_way = tmp_path / "job"
+    in_the_way.touch()
+    for n in range(3):
+        writer.write(1, chunk(n))
+    writer.finish(Prepared(1, {"out": ["rows"]}))
+    (failed,) = writer.flush()
+    assert isinstance(failed, CheckpointFailed)
+    assert (failed.checkpoint, failed.committables) == (1, {"out": ["rows"]})
+    assert "Error: " in failed.problem
+    in_the_way.unlink()
+    writer.write(2, chunk(7))
+    writer.finish(Prepared(2, {}))
+    (report,) = writer.flush()
+    assert values(store, report) == [7]
+
+
+def test_closing_leaves_behind_what_is_not_finished(store):
+    writer = StateWriter(store, "count-0")
+    for n in range(100):
+        writer.write(1, chunk(n))
+    writer.close()
+    assert store.completed() == []
+    assert not writer._thread.is_alive()
