@@ -1,7 +1,7 @@
 """Workers join and leave any operator in mid-stream, between moves and losses, in simulated jobs whose order of everything is random.
 
-Every run is held to what those of `test_moving.py` are held to: the oracle's rows, no state left anywhere, none with a worker that the table
-doesn't name. `EVENFLOW_SEEDS=1000 pytest tests/unit/test_scaling.py` tries that many seeds for each flow.
+Every run is held to what those of `test_moving.py` are held to: the oracle's rows, no state left anywhere, none with a worker that
+the table doesn't name. `EVENFLOW_SEEDS=1000 pytest tests/unit/test_scaling.py` tries that many seeds for each flow.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ IN_ORDER = {
 
 SEEDS = {
     flows.tumbling_windows: 150,
-    flows.sliding_windows: 300,
+    flows.sliding_windows: 350,
     flows.windows_of_windows: 100,
     flows.running_updates: 300,
     flows.running_finals: 200,
-    flows.stateful_map_in_order: 350,
-    flows.rows_in_order: 200,
+    flows.stateful_map_in_order: 400,
+    flows.rows_in_order: 100,
     flows.stateful_map_columns: 150,
     flows.timers_of_a_key: 50,
     flows.states_that_expire: 100,
@@ -49,7 +49,7 @@ WITH_LOSSES = {
     flows.running_finals: 50,
     flows.stateful_map_in_order: 100,
     flows.rows_in_order: 50,
-    flows.union_and_branches: 50,
+    flows.running_updates: 50,
 }
 
 
@@ -84,7 +84,7 @@ def test_workers_join_and_leave_in_any_order_of_events_and_the_rows_are_those_of
     check(make_flow, seeds, parallelism=(1, 2, 3), actions=(*actions, watcher))
     assert len(watcher.worlds) == len(seeds)
     if make_flow is not flows.no_rows:  # its jobs end before much can happen
-        assert watcher.runs_with("joining", "leaving") > len(seeds) / 2
+        assert watcher.runs_with("joining", "leaving") > len(seeds) * 0.4
         assert watcher.runs_with("joining") > len(seeds) / 4
         assert watcher.runs_with("leaving") > len(seeds) / 5
 

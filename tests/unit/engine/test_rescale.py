@@ -35,15 +35,15 @@ def branches():
     flow = ef.Dataflow("branches")
     left, right = flow.read(ef.from_items([1])).named("left"), flow.read(ef.from_items([2])).named("right").parallelism(2)
     both = left.union(right)
-    both.write(ef.to_list([], name="rows")).parallelism(1)
-    both.key_by("item").stateful_map(lambda state, row: (1, row)).write(ef.to_list([], name="mapped")).parallelism(2)
+    both.map(lambda row: row).parallelism(1).write(ef.to_list([], name="rows"))
+    both.key_by("item").stateful_map(lambda state, row: (1, row)).parallelism(2).write(ef.to_list([], name="mapped"))
     return flow
 
 
 def unkeyed_widths():
     flow = ef.Dataflow("widths")
     rows = flow.read(ef.from_items([1])).map(lambda row: row).parallelism(3)
-    rows.map(lambda row: row).parallelism(1).write(ef.to_list([])).parallelism(2)
+    rows.map(lambda row: row).parallelism(1).map(lambda row: row).parallelism(2).write(ef.to_list([]))
     return flow
 
 

@@ -1,0 +1,196 @@
+"""A rescale's phases: whom each asks, for whose answers it waits, and how it ends when the stream ends before it."""
+
+from __future__ import annotations
+
+import pytest
+
+import evenflow as ef
+from evenflow.engine.effects import Rewound
+from evenflow.engine.rescale import rescale
+from evenflow.engine.routing import even_table
+from evenflow.scheduler.messages import Attach, Attached, Detach, ExpectRewind, PauseSource, ResumeSource, SourcePaused, TakeSource
+from evenflow.scheduler.rescaling import Phase, RescaleState, Rescaling
+
+NOBODY = frozenset()
+
+
+class Change:
+    """A rescale of one stage of read (2 workers) -> count (2 workers) -> out (1 worker), driven by hand."""
+
+    def __init__(self, operator, workers):
+        flow = ef.Dataflow("f")
+        counts = flow.read(ef.from_items(range(10), name="read")).key_by("item").aggregate(n=ef.count()).named("count")
+        counts.map(lambda row: row).named("out").parallelism(1).write(ef.to_list([]))
+        plan = flow.plan(config=ef.JobConfig(parallelism=2, key_groups=4))
+        stage = plan.stage_of(operator)
+        tables = plan.tables | ({operator: even_table(4, min(workers, 2))} if stage.is_keyed else {})
+        self.source = plan.stage_of("read").chain[0].operator.source
+        self.finished = set()
+        self.rescaling = Rescaling(0, plan, rescale(plan, stage, workers, tables), "by hand", 1.0, 0)
+
+    def go(self, *, ready=(), running=True, free=True):
+        """Whatever is told until an answer is missing, None if there was one missing at once."""
+        told, went = [], False
+        while self.rescaling.phase is not Phase.OVER:
+            more = self.rescaling.advance(ready=ready, finished=frozenset(self.finished), running=running, free=free, now=5.0)
+            if more is None:
+                break
+            told, went = told + more, True
+        return told if went else None
+
+    def started(self):
+        return self.go(ready=self.rescaling.rescale.joining)
+
+    def answer(self, told, finished=()):
+        """Everybody does what they are told."""
+        for worker, command in told:
+            if isinstance(command, PauseSource):
+                position = self.source.reader(int(worker[-1]), 2).position()
+                self.rescaling.note(worker, SourcePaused(command.token, position, worker in finished))
+            elif isinstance(command, (Attach, Detach, ExpectRewind)):
+                self.rescaling.note(worker, Attached(command.token, worker in finished))
+
+
+def whom(told, kind):
+    return sorted(worker for worker, command in told if isinstance(command, kind))
+
+
+def test_a_worker_that_joins_is_started_first_then_channels_open_downstream_then_upstream():
+    change = Change("count", 3)
+    assert change.go() is None
+    assert not change.rescaling.exclusive
+    told = change.started()
+    assert change.rescaling.phase is Phase.RECEIVERS
+    assert whom(told, Attach) == ["count-0", "count-1", "out-0"]
+    assert not change.rescaling.joined
+    change.answer(told)
+    told = change.go()
+    assert change.rescaling.joined
+    assert whom(told, Attach) == ["read-0", "read-1"]
+    assert [len(command.outputs) for _, command in told] == [1, 1]
+    change.answer(told)
+    assert change.go() == []
+    report = change.rescaling.report()
+    assert (report.state, report.before, report.after, report.seconds) == (RescaleState.DONE, 2, 3, 4.0)
+
+
+def test_it_waits_for_its_turn_until_nothing_else_is_under_way():
+    change = Change("count", 3)
+    change.go(ready=["count-2"], free=False)
+    assert change.rescaling.phase is Phase.TURN
+    assert change.go(free=False) is None
+    assert not change.rescaling.exclusive
+    assert change.go()
+    assert change.rescaling.exclusive
+
+
+def test_one_answer_that_is_missing_holds_it_back_and_one_of_an_earlier_question_does_not_count():
+    change = Change("count", 3)
+    told = change.started()
+    change.answer(told[1:])
+    worker, command = told[0]
+    change.rescaling.note(worker, Attached(command.token - 1))
+    assert change.go() is None
+    change.rescaling.note(worker, Attached(command.token))
+    assert change.go() is not None
+
+
+def test_a_worker_that_leaves_is_detached_upstream_and_forgotten_by_its_peers_once_it_has_finished():
+    change = Change("count", 1)
+    told = change.go()
+    assert change.rescaling.phase is Phase.LEAVING
+    assert whom(told, Detach) == ["read-0", "read-1"]
+    change.answer(told)
+    assert change.go() is None
+    change.finished.add("count-1")
+    told = change.go()
+    assert [(worker, command.peers) for worker, command in told] == [("count-0", (1,))]
+    assert change.rescaling.state is RescaleState.DONE
+
+
+def test_a_source_is_paused_shared_out_anew_and_done_once_all_after_it_have_its_new_event_times():
+    change = Change("read", 3)
+    change.answer(change.started())
+    paused = change.go()
+    assert whom(paused, PauseSource) == ["read-0", "read-1"]
+    change.answer(paused)
+    expecting = change.go()
+    assert whom(expecting, ExpectRewind) == ["count-0", "count-1"]
+    assert {len(command.channels) for _, command in expecting} == {3}
+    change.answer(expecting)
+    taken = change.go()
+    assert [(worker, command.index, command.parallelism) for worker, command in taken] == [(f"read-{i}", i, 3) for i in range(3)]
+    items = []
+    for _, command in taken:
+        reader = change.source.reader(command.index, command.parallelism)
+        reader.seek(command.position)
+        while (batch := reader.poll(100)) is not None:
+            items += batch.rows["item"].to_pylist()
+    assert sorted(items) == list(range(10))
+    change.rescaling.note("count-0", Rewound())
+    assert change.go() is None
+    change.rescaling.note("count-1", Rewound())
+    assert change.go() == []
+    assert change.rescaling.state is RescaleState.DONE
+
+
+def test_a_source_that_shrinks_ends_those_that_leave_once_their_part_is_read_by_others():
+    change = Change("read", 1)
+    change.answer(change.go())
+    change.answer(change.go())
+    taken = dict(change.go())
+    assert (taken["read-0"].parallelism, taken["read-1"].position) == (1, None)
+    for worker in ("count-0", "count-1"):
+        change.rescaling.note(worker, Rewound())
+    assert change.go() == []
+    assert change.rescaling.phase is Phase.LEAVING
+    change.finished.add("read-1")
+    change.go()
+    assert change.rescaling.state is RescaleState.DONE
+
+
+def test_a_source_of_which_a_worker_has_read_everything_goes_on_as_it_was_and_newcomers_read_nothing():
+    change = Change("read", 3)
+    change.answer(change.started())
+    change.answer(change.go(), finished=["read-1"])
+    told = change.go()
+    assert whom(told, ResumeSource) == ["read-0"]
+    assert [(worker, command.position) for worker, command in told if isinstance(command, TakeSource)] == [("read-2", None)]
+    assert change.rescaling.state is RescaleState.DONE
+
+
+def test_a_source_of_which_a_worker_has_read_everything_does_not_shrink():
+    change = Change("read", 1)
+    change.answer(change.go(), finished=["read-0"])
+    assert whom(change.go(), ResumeSource) == ["read-1"]
+    assert change.rescaling.state is RescaleState.ENDED_EARLY
+
+
+@pytest.mark.parametrize("phase", [Phase.STARTING, Phase.TURN])
+def test_a_job_that_ends_before_its_turn_has_come_ends_it_early(phase):
+    change = Change("count", 3)
+    if phase is Phase.TURN:
+        change.go(ready=["count-2"], free=False)
+    assert change.go(running=False) == []
+    assert change.rescaling.state is RescaleState.ENDED_EARLY
+    assert not change.rescaling.joined
+
+
+def test_once_channels_are_being_opened_the_end_of_the_stream_does_not_stop_it():
+    change = Change("count", 3)
+    change.answer(change.started())
+    change.answer(change.go(running=False))
+    change.go(running=False)
+    assert change.rescaling.state is RescaleState.DONE
+
+
+def test_a_worker_downstream_that_has_finished_ends_those_that_joined_before_they_get_a_record():
+    change = Change("read", 3)
+    change.answer(change.started(), finished=["count-0"])
+    told = change.go()
+    assert [(worker, command.position) for worker, command in told] == [("read-2", None)]
+    assert change.go() is None
+    assert not change.rescaling.joined
+    change.finished.add("read-2")
+    assert change.go() == []
+    assert change.rescaling.state is RescaleState.ENDED_EARLY
