@@ -57,3 +57,28 @@ def test_wrong_duration_is_refused_by_name():
 def test_balancing_that_cannot_work_is_refused_before_the_job_starts(setting, message):
     with pytest.raises(FlowError, match=message):
         JobConfig(**setting)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"autoscaler": "ds3"}, "'ds3' can't scale a job: use ds2, dhalion, threshold, queueing, pid, latency, stela, off"),
+        ({"autoscaler_mode": "ask"}, "JobConfig: autoscaler_mode is 'ask'; expected one of act, advise"),
+        ({"autoscaler_interval": 0}, "JobConfig: autoscaler_interval must be longer than zero"),
+        ({"latency_target": 0}, "JobConfig: latency_target must be longer than zero"),
+        ({"min_parallelism": 0}, "JobConfig: min_parallelism is 0; expected a whole number of at least 1"),
+        ({"max_parallelism": None}, "JobConfig: max_parallelism is None; expected a whole number of at least 1"),
+        ({"min_parallelism": 3, "max_parallelism": 2}, "max_parallelism is 2, below min_parallelism, which is 3"),
+        ({"autoscaler": "queueing"}, "the scaling policy queueing keeps a latency: say which"),
+        ({"autoscaler": "ds2", "metrics": False}, "the scaling policy ds2 decides by what the workers measure"),
+    ],
+)
+def test_scaling_that_cannot_work_is_refused_before_the_job_starts(setting, message):
+    with pytest.raises(FlowError, match=message):
+        JobConfig(**setting)
+
+
+def test_scaling_policy_is_told_interval_bounds_and_target():
+    config = JobConfig(autoscaler="pid", autoscaler_interval="5s", min_parallelism=2, max_parallelism=8, latency_target="200ms")
+    told = config.policy_settings()
+    assert (told.interval_s, told.warm_up_s, told.min_parallelism, told.max_parallelism, told.latency_target_ms) == (5, 5, 2, 8, 200)
