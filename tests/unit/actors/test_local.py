@@ -6,11 +6,13 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
 from typing import Any
 
 import pytest
 
 import evenflow as ef
+from evenflow.actors.elastic import ScalingState
 from evenflow.connectors.items import ItemsSource, rows_of
 from evenflow.connectors.list_sink import ListSink
 from evenflow.engine.batch import Batch
@@ -358,3 +360,61 @@ def test_sinks_of_every_kind_are_stopped_after_the_last_delivery():
     flow.read(ef.from_items([1])).write(sink)
     run(flow).wait()
     assert order == ["delivered", "stopped"]
+
+
+def counted(state: int | None, row: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    n = (state or 0) + 1
+    return n, {"key": row["key"], "n": n}
+
+
+def test_operators_are_scaled_in_mid_stream_and_no_row_is_lost_or_counted_twice():
+    flow, rows, numbered, totals, windows = ef.Dataflow("f"), [], [], [], []
+    flowing = threading.Event()
+    stream = flow.read(ef.generate(rate=4_000, keys=50, string_keys=True, event_rate=1_000, max_delay="200ms"))
+    stream.write(ef.to_callback(lambda row: flowing.set()))
+    stream.write(ef.to_list(rows, name="rows"))
+    keyed = stream.key_by("key")
+    keyed.stateful_map(counted).named("numbered").write(ef.to_list(numbered, name="to_numbered"))
+    keyed.aggregate(n=ef.count(), total=ef.sum("value"), emit="final").named("totals").write(ef.to_list(totals, name="to_totals"))
+    keyed.window(ef.tumbling("500ms")).aggregate(n=ef.count()).named("windows").write(ef.to_list(windows, name="to_windows"))
+    job = run(flow, config=ef.JobConfig(parallelism=1, key_groups=16, metrics_window="50ms"))
+    assert flowing.wait(PATIENCE)
+    changes = [("numbered", 4), ("generate", 3), ("windows", 3), ("numbered", 2), ("totals", 2), ("generate", 1), ("windows", 1)]
+    for operator, workers in changes:
+        report = job.scale(operator, workers, timeout=PATIENCE)
+        assert (report.state, report.after) == (ScalingState.DONE, workers)
+    job.stop()
+    job.wait(PATIENCE)
+    assert [(report.operator, report.after) for report in job.scalings()] == changes
+    seen = Counter(row["key"] for row in rows)
+    assert sorted(row["seq"] for row in rows) == list(range(len(rows)))
+    assert sorted((row["key"], row["n"]) for row in numbered) == sorted((key, n + 1) for key in seen for n in range(seen[key]))
+    assert {row["key"]: row["n"] for row in totals} == seen
+    assert len(totals) == len(seen)
+    found = {(row["key"], round(row["window_start"].timestamp() * 1000)): row["n"] for row in windows}
+    assert found == Counter((row["key"], row["ts"] // 500 * 500) for row in rows)
+    assert len(windows) == len(found)
+
+
+def test_scaling_that_is_refused_changes_nothing():
+    flow = ef.Dataflow("f")
+    stream, flowing = endless(flow)
+    stream.key_by("key").aggregate(n=ef.count()).write(ef.to_list([]))
+    job = run(flow, config=ef.JobConfig(key_groups=4))
+    assert flowing.wait(PATIENCE)
+    with pytest.raises(ef.FlowError, match="`aggregate` can't have 5 workers: it has 4 key groups"):
+        job.scale("aggregate", 5)
+    assert job.scalings() == []
+    job.cancel()
+    job.wait(PATIENCE)
+
+
+def test_source_that_can_not_be_shared_out_is_not_scaled_and_reads_on():
+    flow, source = ef.Dataflow("f"), Broken("")
+    flow.read(source).write(ef.to_list([]))
+    job = run(flow)
+    with pytest.raises(ef.FlowError, match="operator `broken` can't have 2 workers: its source can't be shared out anew while it is read"):
+        job.scale("broken", 2)
+    assert job.scalings() == []
+    job.cancel()
+    job.wait(PATIENCE)
