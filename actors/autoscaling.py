@@ -15,16 +15,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..balancer.policies import POLICIES as BALANCERS
-from ..engine.duration import seconds
 from ..engine.errors import EvenflowError, FlowError
 from ..scheduler.config import OFF, JobConfig
 from ..scheduler.job import JobState
-from ..scheduler.metrics import HISTORY
 from ..scheduler.migration import MigrationState
 from ..scheduler.scaling.controller import Controller, DecisionRecord, Mode
 from ..scheduler.scaling.decision import ScalingDecision
 from ..scheduler.scaling.observed import observed
 from ..scheduler.scaling.snapshot import DataflowSnapshot
+from ..scheduler.window import WorkerWindow
 
 if TYPE_CHECKING:
     from .supervisor import Supervisor
@@ -67,10 +66,10 @@ class Autoscaling:
     def __init__(self, supervisor: Supervisor, config: JobConfig) -> None:
         self._supervisor, self._config = supervisor, config
         self._settings = config.policy_settings()
-        self._windows = min(max(int(self._settings.interval_s / seconds(config.metrics_window)) - 1, 1), HISTORY)
         self._controller: Controller | None = None
         self._past: deque[DecisionRecord] = deque(maxlen=KEPT)
         self._quiet: float | None = None
+        self._warm: dict[str, WorkerWindow | None] | None = None
         self._steps: deque[Step] = deque()
         self._begun: tuple[Step, int] | None = None
         self._now = 0.0
@@ -105,15 +104,16 @@ class Autoscaling:
         if self._supervisor.core.state.final and controller is not None and (self._steps or self._begun):
             self._refuse(controller, "the job has ended")
         if self._moving:
-            self._quiet = None
+            self._quiet = self._warm = None
             return
-        if self._quiet is None:
-            self._quiet = now
+        quiet = self._quiet = now if self._quiet is None else self._quiet
+        if self._warm is None and now - quiet >= self._settings.warm_up_s:
+            self._warm = {worker: self._supervisor.metrics.newest(worker) for worker in self._supervisor.core.workers}
         if controller is None:
             return
         if self._steps or self._begun:
             self._go_on(controller)
-        elif controller.due(now) and now - self._quiet >= self._settings.warm_up_s + self._settings.interval_s:
+        elif controller.due(now) and now - quiet >= self._settings.warm_up_s + self._settings.interval_s:
             self._look(controller)
 
     @property
@@ -122,9 +122,23 @@ class Autoscaling:
         busy = core.migrations.current is not None or core.rescaling is not None or self._supervisor.elastic.busy
         return core.state is not JobState.RUNNING or busy
 
+    def _fresh(self, worker: str) -> list[WorkerWindow]:
+        """The windows of the newest interval that began after the warm-up; a worker that is slow with a batch has long ones, and few.
+
+        The one that follows what was the newest window then had begun before.
+        """
+        warm = (self._warm or {}).get(worker)
+        since = [w for w in self._supervisor.metrics.history(worker) if warm is None or w.start > warm.start][1:]
+        length = 0.0
+        for first in range(len(since) - 1, -1, -1):
+            length += since[first].length
+            if length >= self._settings.interval_s:
+                return since[first:]
+        return since
+
     def _look(self, controller: Controller) -> None:
-        core, metrics = self._supervisor.core, self._supervisor.metrics
-        windows = {worker: metrics.history(worker)[-self._windows :] for worker in core.workers}
+        core = self._supervisor.core
+        windows = {worker: self._fresh(worker) for worker in core.workers}
         if not all(windows.values()):
             return
         try:

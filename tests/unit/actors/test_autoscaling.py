@@ -78,7 +78,9 @@ class Job:
     def look(self, **useful):
         """Nothing moves for as long as it takes, everybody measures, and it is time for a look."""
         self.tick()
-        self.now += 2 * INTERVAL
+        self.tick(INTERVAL)
+        self.measure(**useful)
+        self.now += INTERVAL
         self.measure(**useful)
         self.tick()
 
@@ -190,16 +192,36 @@ def test_first_look_waits_for_the_warm_up_and_an_interval():
     job = Job()
     job.tick()
     job.measure(count=4.0)
-    job.tick(2 * INTERVAL - 1)
+    job.tick(INTERVAL)
+    job.measure(count=4.0)
+    job.tick(INTERVAL - 1)
+    job.measure(count=4.0)
+    job.tick()
     assert job.decisions == []
     job.tick(1)
     assert len(job.decisions) == 1
 
 
+def test_what_was_measured_in_the_warm_up_does_not_count():
+    job = Job()
+    job.tick()
+    job.measure(count=9.0)
+    job.tick(INTERVAL)
+    job.measure(count=9.0)
+    job.tick(2 * INTERVAL)
+    assert job.decisions == []
+    job.measure(count=2.0)
+    job.tick()
+    assert dict(job.decisions[0].decided.parallelism) == {"count": 2}
+
+
 def test_nothing_is_decided_until_every_worker_has_measured():
     job = Job()
     job.tick()
-    job.supervisor.report("count-0", WorkerWindow("count-0", 0.0, 1.0, rows_in=100, useful=4.0))
+    job.tick(INTERVAL)
+    for start in range(5):
+        job.supervisor.report("count-0", WorkerWindow("count-0", start, 1.0, rows_in=100, useful=4.0))
+    job.tick(5 * INTERVAL)
     job.tick(5 * INTERVAL)
     assert job.decisions == []
 
