@@ -46,6 +46,8 @@ COMMANDS = {
     "migrate": Command(_BALANCE, "move key groups or single keys to another worker while the stream runs"),
     "migrations": Command(_BALANCE, "what was moved in a job, why, and how long it took"),
     "balancer": Command(_BALANCE, "balance an operator automatically from now on, or no longer"),
+    "scale": Command("evenflow.scale_commands", "give an operator another number of workers while the stream runs"),
+    "scalings": Command("evenflow.scale_commands", "how the operators of a job were scaled, why, and how long it took"),
     "autoscaler": Command(_AUTOSCALER, "scale a job automatically from now on, or no longer"),
     "decisions": Command(_AUTOSCALER, "what a job's scaling policies decided, why, and what became of it"),
     "plan": Command("evenflow.plan_commands", "what a policy would do with a load, without a cluster"),

@@ -1,0 +1,62 @@
+"""The commands about the number of workers, on a job of this process in place of those of a cluster."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+import evenflow as ef
+from evenflow.cli import main
+
+SLEEP = time.sleep
+PATIENCE = 60.0
+
+
+@pytest.fixture
+def job(no_waiting_and_no_cluster, monkeypatch):
+    """A job without end; its handle asks for news 20 times a second: it is it that sleeps, not the test."""
+    monkeypatch.setattr(time, "sleep", SLEEP)
+    flow, flowing = ef.Dataflow("shop"), threading.Event()
+    rows = flow.read(ef.generate(keys=100, rate=2_000))
+    rows.write(ef.to_callback(lambda row: flowing.set()))
+    rows.key_by("key").aggregate(n=ef.count()).write(ef.to_callback(lambda row: None))
+    job = flow.run(runtime="local", config=ef.JobConfig(parallelism=2, key_groups=16))
+    assert flowing.wait(PATIENCE)
+    monkeypatch.setattr(ef, "connect", lambda name: job)
+    monkeypatch.setenv("COLUMNS", "120")
+    yield job
+    job.cancel()
+    job.wait("30s")
+
+
+def test_an_operator_is_scaled_and_what_was_done_is_shown(job, capsys):
+    assert main(["scale", "shop", "aggregate", "3", "--strategy", "sudden"]) == 0
+    text = capsys.readouterr().out
+    assert all(part in text for part in ("aggregate", "2 to 3", "done", "0: by hand"))
+    assert job.migrations()[-1].strategy == "sudden"
+    assert main(["scale", "shop", "aggregate", "1"]) == 0
+    capsys.readouterr()
+    assert main(["scalings", "shop"]) == 0
+    text = capsys.readouterr().out
+    assert all(part in text for part in ("2 to 3", "3 to 1"))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["scale", "shop", "aggregate", "17"], "operator `aggregate` can't have 17 workers: it has 16 key groups"),
+        (["scale", "shop", "nothing", "2"], "has no operator `nothing`"),
+    ],
+)
+def test_what_cannot_be_is_one_clear_line(job, capsys, words, message):
+    assert main(words) == 1
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_number_of_workers_that_is_none_is_a_wrong_command_line(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["scale", "shop", "aggregate", "many"])
+    assert ended.value.code == 2
+    assert "invalid int value: 'many'" in capsys.readouterr().err
