@@ -232,6 +232,16 @@ def test_a_little_credit_comes_back_when_the_receiver_is_idle(make):
     assert until(bool, up, down) == [(7, 1)]
 
 
+def test_what_waits_for_a_receiver_that_has_left_blocks_nothing_any_more(pair):
+    up, _ = pair
+    for n in range(LIMITS.credit_batches + 2):
+        up.send(7, numbers(n))
+    assert up.blocked
+    up.abandon(7)
+    assert not up.blocked
+    assert up.queued == 0
+
+
 def test_credit_for_a_batch_that_never_came_is_an_error(pair):
     _, down = pair
     with pytest.raises(ValueError, match="more batches were processed"):
