@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayError
+from ray.exceptions import RayActorError, RayError
 
 from ..engine.duration import seconds
 from ..engine.errors import EvenflowError, JobError
@@ -164,7 +164,12 @@ class Coordinator:
                 self._inboxes.pop(name, None)
             threading.Thread(target=self._spawn, args=(wanted, attempt), name=f"{self._plan.name}/spawn", daemon=True).start()
         else:
-            threading.Thread(target=self._retire, args=(wanted,), name=f"{self._plan.name}/retire", daemon=True).start()
+            joins = [ref for ref, name in self._joins.items() if name in wanted.workers]
+            self._joins = {ref: name for ref, name in self._joins.items() if name not in wanted.workers}
+            workers = [self._workers.pop(name) for name in wanted.workers if name in self._workers]
+            for name in wanted.workers:
+                self._pings.forget(name)
+            threading.Thread(target=self._retire, args=(workers, joins), name=f"{self._plan.name}/retire", daemon=True).start()
 
     def _spawn(self, wanted: Spawn, attempt: int) -> None:
         """Start workers beside those that run, and tell the job when they have."""
@@ -199,16 +204,12 @@ class Coordinator:
         self._await([workers[name].start.remote() for name in names], names, deadline, "begin")
         return {workers[name].join.remote(): name for name in names}
 
-    def _retire(self, gone: Retire) -> None:
+    def _retire(self, workers: Sequence[Any], joins: list[Any]) -> None:
         """End workers that have left; they get a moment to close what they have."""
-        with self._lock:
-            joins = [ref for ref, name in self._joins.items() if name in gone.workers]
-            self._joins = {ref: name for ref, name in self._joins.items() if name not in gone.workers}
         if joins:
             ray.wait(joins, num_returns=len(joins), timeout=LEAVE_TIMEOUT)
-        for name in gone.workers:
-            if name in self._workers:
-                self._forget(name)
+        for worker in workers:
+            ray.kill(worker)
 
     def _deploy_due(self) -> None:
         """Carry out the newest redeployment once its delay is over."""
@@ -325,22 +326,22 @@ class Coordinator:
 
     def _look_after_workers(self) -> None:
         """A worker whose join has returned while the job runs is lost, and so is one that doesn't answer for `heartbeat_timeout`."""
-        done, _ = ray.wait(list(self._joins), num_returns=len(self._joins), timeout=0) if self._joins else ([], [])
-        lost = {}
-        for ref in done:
-            name = self._joins.pop(ref)
-            try:
-                ray.get(ref, timeout=1)
-                lost[name] = "it left before the job ended"
-            except RayActorError as error:
-                lost[name] = str(error)
-        lost |= self._pings.silent(self._workers)
-        for name, why in lost.items():
-            with self._lock:
+        with self._lock:  # a worker that leaves is told so and taken out of `_joins` at one time
+            done, _ = ray.wait(list(self._joins), num_returns=len(self._joins), timeout=0) if self._joins else ([], [])
+            lost = {}
+            for ref in done:
+                name = self._joins.pop(ref)
+                try:
+                    ray.get(ref, timeout=1)
+                    lost[name] = "it left before the job ended"
+                except RayActorError as error:
+                    lost[name] = str(error)
+            lost |= self._pings.silent(self._workers)
+            for name, why in lost.items():
                 if self._redeploy is None:  # an attempt that has yet to begin makes a new process for it: it is one accident, not several
                     self._supervisor.lost(name, why)
-            if name in self._workers:
-                self._forget(name)
+                if name in self._workers:
+                    self._forget(name)
 
     def _close(self) -> None:
         """Wait until the workers have left, end those that don't, and take down what the job has on this machine."""
@@ -357,8 +358,9 @@ class Coordinator:
 
 
 def _answered(ref: Any) -> bool:
+    """Whether a worker says that it can be used."""
     try:
         ray.get(ref, timeout=0)
-    except (RayActorError, GetTimeoutError):
+    except RayError:
         return False
     return True

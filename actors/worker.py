@@ -33,6 +33,7 @@ class Worker:
         self._job, self._coordinator, self._security = job, coordinator, security
         self._over = threading.Event()
         self._current: TaskRun | None = None
+        self._stuck = False
         sweep_stale_folders()
 
     def deploy(self, attempt: int, spec: TaskSpec, config: JobConfig, restored: RestoredTask | None, *, across_nodes: bool) -> Address:
@@ -42,6 +43,7 @@ class Worker:
         """
         before, self._current = self._current, None
         if before is not None and not before.end(END_PATIENCE):
+            self._stuck = True
             raise JobError(f"worker {spec.name}: attempt {before.attempt} did not end within {END_PATIENCE:g} s")
         host = ray.util.get_node_ip_address() if across_nodes else "127.0.0.1"  # type: ignore[no-untyped-call]
 
@@ -66,7 +68,9 @@ class Worker:
             current.command(number, command)
 
     def ping(self) -> None:
-        """Answers as long as the process lives."""
+        """Answers as long as the process lives. Raises JobError if it can't be used any more."""
+        if self._stuck:
+            raise JobError(f"job `{self._job}`: a run of an attempt that is over goes on in this process")
 
     def join(self) -> None:
         """Returns when the worker is over. While it runs, a call of it tells the coordinator that the process lives."""

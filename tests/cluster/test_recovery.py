@@ -218,6 +218,26 @@ def test_restarts_are_given_up_with_the_first_cause_and_a_refused_record_is_not_
     assert tries.read_text().split()[3:] == ["record"]
 
 
+def test_worker_that_is_stuck_in_a_users_function_is_replaced(tmp_path):
+    begun = tmp_path / "begun"
+
+    def stuck(row):
+        import threading
+
+        if not begun.exists():
+            begun.touch()
+            threading.Event().wait(300)
+        return row
+
+    flow, rows = ef.Dataflow("stuck"), []
+    flow.read(ef.generate(rate=RATE, total=RATE // 4)).parallelism(2).map(stuck).named("slow").parallelism(1).write(ef.to_list(rows))
+    job = flow.run(config=ef.JobConfig(restart_delay="10ms", checkpoint_dir=str(tmp_path / "checkpoints")))
+    until(begun.exists, "the function is stuck")
+    send(job, signal.SIGKILL, "generate-1")
+    job.wait("60s")
+    assert sorted(row["seq"] for row in rows) == list(range(RATE // 4))
+
+
 SCRIPT = """
 import sys
 import evenflow as ef
