@@ -1,0 +1,102 @@
+"""Workers join and leave a job on Ray while its stream runs; its results are those of the same rows in a job that is never scaled."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+
+import pytest
+from watching import actors, until
+
+import evenflow as ef
+from evenflow.actors.elastic import ScalingState
+
+OPERATORS = ("numbered", "totals", "updates", "windows")
+
+
+def build(name, source, operators):
+    """Of every kind of keyed state those asked for; the results by operator, and the rows that the source gave."""
+
+    def numbered(state, row):  # inside, so that it travels to workers, which don't find this module
+        n = (state or 0) + 1
+        return n, {"key": row["key"], "n": n}
+
+    flow, results = ef.Dataflow(name), {operator: [] for operator in ("rows", *operators)}
+    rows = flow.read(source)
+    rows.filter(lambda row: True).named("kept").parallelism(2).write(ef.to_list(results["rows"], name="to_rows"))
+    keyed = rows.key_by("key")
+    outputs = {
+        "numbered": lambda: keyed.stateful_map(numbered),
+        "totals": lambda: keyed.aggregate(n=ef.count(), total=ef.sum("value"), high=ef.max("seq"), emit="final"),
+        "updates": lambda: keyed.aggregate(n=ef.count(), total=ef.sum("value")),
+        "windows": lambda: keyed.window(ef.tumbling("1s")).aggregate(n=ef.count(), total=ef.sum("value")),
+    }
+    for operator in operators:
+        outputs[operator]().named(operator).write(ef.to_list(results[operator], name=f"to_{operator}"))
+    return flow, results
+
+
+@contextmanager
+def endless(name, operators=OPERATORS, **settings):
+    source = ef.generate(rate=2_000, keys=200, zipf=1.0, string_keys=True, max_delay="500ms", event_rate=500)
+    flow, results = build(name, source, operators)
+    config = ef.JobConfig(parallelism=1, key_groups=16, checkpoint_interval="500ms", metrics_window="200ms", **settings)
+    job = flow.run(runtime="ray", config=config)
+    try:
+        until(lambda: len(results["rows"]) > 500, "rows have been committed")
+        yield job, results
+    finally:
+        with suppress(ef.JobError):  # it has ended
+            job.cancel()
+
+
+def stop_and_check(job, results):
+    """Against a run, never scaled, of the rows that were read."""
+    before = len(results["rows"])
+    until(lambda: len(results["rows"]) > before, "the stream goes on")
+    job.stop()
+    job.wait("60s")
+    assert sorted(row["seq"] for row in results["rows"]) == list(range(len(results["rows"])))
+    operators = [operator for operator in results if operator != "rows"]
+    flow, expected = build("again", ef.from_items(results["rows"], event_time="ts", max_delay="5m"), operators)
+    flow.run(runtime="local").wait("60s")
+    for operator in operators:
+        if operator == "updates":
+            assert newest(results[operator]) == newest(expected[operator])
+        else:
+            assert in_order(results[operator]) == in_order(expected[operator]), operator
+
+
+def in_order(rows):
+    return sorted(rows, key=lambda row: sorted(map(repr, row.items())))
+
+
+def newest(rows):
+    """Each key's last update; those of one key may come by several channels, so the count puts them in order."""
+    return {row["key"]: row for row in sorted(rows, key=lambda row: row["n"])}
+
+
+def workers_of(job, operator):
+    return sorted(name for name in job.status().workers if name.startswith(f"{operator}-"))
+
+
+def test_keyed_operators_source_and_sink_are_scaled_in_mid_stream_and_the_results_stay():
+    changes = (("numbered", 4), ("generate", 2), ("windows", 2), ("numbered", 2), ("kept", 1), ("numbered", 3), ("generate", 1))
+    with endless("scaled") as (job, results):
+        for operator, workers in changes:
+            report = job.scale(operator, workers)
+            assert (report.state, report.after) == (ScalingState.DONE, workers)
+            assert workers_of(job, operator) == [f"{operator}-{i}" for i in range(workers)]
+        assert [(report.operator, report.after) for report in job.scalings()] == list(changes)
+        assert all(report.keys_moved > 0 for report in job.scalings() if report.operator == "numbered")
+        until(lambda: {name.partition("/")[2] for name in actors()} == {*job.status().workers, "coordinator"}, "no other process is left")
+        stop_and_check(job, results)
+
+
+def test_workers_for_which_there_is_no_room_leave_the_job_running_and_the_error_says_why():
+    with endless("crowded", ("numbered",), worker_cpus=0.4, start_timeout="10s") as (job, results):
+        with pytest.raises(ef.JobError, match=r"scaling `numbered` .* to 9 workers has failed: .*did not start within 10s; is there room"):
+            job.scale("numbered", 9)
+        (report,) = job.scalings()
+        assert report.state is ScalingState.FAILED
+        assert workers_of(job, "numbered") == ["numbered-0"]
+        stop_and_check(job, results)
