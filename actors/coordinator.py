@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayError
+from ray.exceptions import RayActorError, RayError
 
 from ..engine.duration import seconds
 from ..engine.errors import EvenflowError, JobError
@@ -358,8 +358,9 @@ class Coordinator:
 
 
 def _answered(ref: Any) -> bool:
+    """Whether a worker says that it can be used."""
     try:
         ray.get(ref, timeout=0)
-    except (RayActorError, GetTimeoutError):
+    except RayError:
         return False
     return True
