@@ -28,23 +28,23 @@ BLOCK = 50
 """Seeds per test, so that a failure is found and shown early."""
 
 SEEDS = {
-    flows.tumbling_windows: 200,
-    flows.sliding_windows: 250,
-    flows.windows_of_windows: 100,
-    flows.running_updates: 300,
-    flows.running_finals: 150,
-    flows.stateful_map_in_order: 350,
-    flows.rows_in_order: 300,
-    flows.stateful_map_columns: 350,
-    flows.timers_of_a_key: 100,
-    flows.states_that_expire: 100,
-    flows.own_aggregates_and_sketches: 100,
+    flows.tumbling_windows: 100,
+    flows.sliding_windows: 100,
+    flows.windows_of_windows: 50,
+    flows.running_updates: 150,
+    flows.running_finals: 50,
+    flows.stateful_map_in_order: 150,
+    flows.rows_in_order: 150,
+    flows.stateful_map_columns: 150,
+    flows.timers_of_a_key: 50,
+    flows.states_that_expire: 50,
+    flows.own_aggregates_and_sketches: 50,
     flows.null_keys_made_by_a_map: 50,
     flows.types_that_come_late: 50,
     flows.many_widths: 50,
     flows.union_and_branches: 50,
 }
-"""Most for the flows that are quick to run."""
+"""Most for the flows that are quick to run. As many runs again, in which workers also join and leave, are in test_scaling.py."""
 
 BLOCKS = [
     pytest.param(make_flow, first, id=f"{make_flow.__name__}-{first}")
