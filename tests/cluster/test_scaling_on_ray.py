@@ -10,6 +10,8 @@ from watching import actors, until
 import evenflow as ef
 from evenflow.actors.elastic import ScalingState
 
+pytestmark = pytest.mark.timeout(300)  # a process of Ray's takes from one second to ten to start, by how busy the machine is
+
 OPERATORS = ("numbered", "totals", "updates", "windows")
 
 
@@ -93,8 +95,8 @@ def test_keyed_operators_source_and_sink_are_scaled_in_mid_stream_and_the_result
 
 
 def test_workers_for_which_there_is_no_room_leave_the_job_running_and_the_error_says_why():
-    with endless("crowded", ("numbered",), worker_cpus=0.4, start_timeout="10s") as (job, results):
-        with pytest.raises(ef.JobError, match=r"scaling `numbered` .* to 9 workers has failed: .*did not start within 10s; is there room"):
+    with endless("crowded", ("numbered",), worker_cpus=0.4, start_timeout="25s") as (job, results):
+        with pytest.raises(ef.JobError, match=r"scaling `numbered` .* to 9 workers has failed: .*did not start within 25s; is there room"):
             job.scale("numbered", 9)
         (report,) = job.scalings()
         assert report.state is ScalingState.FAILED
