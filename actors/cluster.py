@@ -148,8 +148,8 @@ class RayJob:
     def ask(self, question: str, *arguments: Any) -> Any:
         if self._last is None:
             return self.call("ask", question, *arguments)
-        if question == "migrations":
-            return self._last.migrations
+        if question in self._last.answers:
+            return self._last.answers[question]
         raise JobError(f"the job `{self._name}` has ended: it is {self._last.status.state}")
 
     def stop(self) -> None:
@@ -172,7 +172,7 @@ class RayJob:
             self.call("close", timeout=LEAVE_TIMEOUT + CALL_TIMEOUT)
             self._last = self.call("outcome", 0.0)
         except JobError as error:
-            self._last = Outcome(JobStatus(self._name, JobState.FAILED, error, (), 0, 0.0), [], {}, [])
+            self._last = Outcome(JobStatus(self._name, JobState.FAILED, error, (), 0, 0.0))
         ray.kill(self._coordinator)
 
     def call(self, method: str, *args: Any, timeout: float = CALL_TIMEOUT) -> Any:

@@ -260,12 +260,13 @@ class Coordinator:
             return replace(self._supervisor.progress(seen if incarnation == self._incarnation else 0), incarnation=self._incarnation)
 
     def outcome(self, patience: float) -> Outcome:
-        """Status, figures and loads once the job has ended; without the loads after `patience` seconds, for those who watch."""
+        """All that stays once the job has ended; status and figures alone after `patience` seconds, for those who watch."""
         self._closed.wait(patience)
         with self._lock:
             status = self.status()
-            loads = self._supervisor.loads() if status.state.final else {}
-            return Outcome(status, self.figures(), loads, self._supervisor.migrations())
+            if not status.state.final:
+                return Outcome(status, self.figures())
+            return Outcome(status, self.figures(), self._supervisor.loads(), self._supervisor.answers())
 
     def status(self) -> JobStatus:
         """What `job.status()` shows."""

@@ -9,7 +9,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..balancer.plan import BalancePlan
@@ -63,12 +63,12 @@ class Savepoint:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What stays of a job that has ended; `loads` by operator."""
+    """What stays of a job that has ended; `loads` by operator, `answers` by question: those that may still be asked."""
 
     status: JobStatus
-    figures: list[WorkerFigures]
-    loads: dict[str, OperatorLoad]
-    migrations: list[MigrationReport]
+    figures: list[WorkerFigures] = field(default_factory=list)
+    loads: dict[str, OperatorLoad] = field(default_factory=dict)
+    answers: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +213,15 @@ class Supervisor:
     def loads(self) -> dict[str, OperatorLoad]:
         """The load of every operator."""
         return {chained.name: self.metrics.load(stage.name) for stage in self.core.plan.stages for chained in stage.chain}
+
+    def answers(self) -> dict[str, Any]:
+        """What is known of a job after its end, by question."""
+        return {
+            "migrations": self.migrations(),
+            "scalings": self.scalings(),
+            "decisions": self.decisions(),
+            "checkpoints": self.checkpoints(),
+        }
 
     def snapshot(self, operator: str) -> LoadSnapshot:
         """The load of an operator with keyed state over its newest windows, as balancers see it."""

@@ -56,6 +56,12 @@ class Stage:
         head = self.chain[0].operator
         return head.source.parallelism if isinstance(head, Read) else None
 
+    @property
+    def can_be_scaled(self) -> bool:
+        """Whether its number of workers can change as it runs: a source must be able to be shared out anew."""
+        head = self.chain[0].operator
+        return self.fixed_parallelism is None and (not isinstance(head, Read) or head.source.can_be_shared_out)
+
 
 @dataclass(frozen=True, slots=True)
 class ChannelSpec:

@@ -13,10 +13,8 @@ from dataclasses import dataclass, replace
 
 from .errors import FlowError
 from .handover import Peer
-from .operators.read import Read
 from .plan import ChannelSpec, Plan, Stage
 from .routing import RoutingTable
-from .source import Source
 from .task_spec import ExchangeSpec, TaskSpec
 
 
@@ -49,8 +47,7 @@ def check_parallelism(plan: Plan, stage: Stage, parallelism: int) -> None:
     fixed = stage.fixed_parallelism
     if fixed is not None and parallelism != fixed:
         raise FlowError(f"operator `{stage.name}` can't have {parallelism} workers: its source or sink works with {fixed} only")
-    head = stage.chain[0].operator
-    if isinstance(head, Read) and parallelism != stage.parallelism and type(head.source).share_out is Source.share_out:
+    if parallelism != stage.parallelism and not stage.can_be_scaled:
         problem = "its source can't be shared out anew while it is read (`Source.share_out`)"
         raise FlowError(f"operator `{stage.name}` can't have {parallelism} workers: {problem}")
 

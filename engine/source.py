@@ -59,6 +59,11 @@ class Source(ABC):
             f"source `{self.name}` can't go on with {parallelism} workers: it had {len(positions)}, and can't be shared out anew"
         )
 
+    @property
+    def can_be_shared_out(self) -> bool:
+        """Whether `share_out` goes from one number of readers to another."""
+        return type(self).share_out is not Source.share_out
+
     def earliest(self, position: Any) -> int:
         """A lower bound (microseconds) of the event times that a reader at `position`, also a shared-out one, has yet to give.
 

@@ -90,9 +90,7 @@ def _joined(windows: Sequence[WorkerWindow]) -> WorkerWindow:
 
 def _operator(plan: Plan, stage: Stage, workers: list[WorkerWindow], feeders: int, settings: PolicySettings) -> OperatorFigures:
     head, task = stage.chain[0].operator, plan.tasks[0].settings
-    fixed = stage.fixed_parallelism
-    if isinstance(head, Read) and type(head.source).share_out is Source.share_out:
-        fixed = stage.parallelism
+    fixed = None if stage.can_be_scaled else stage.parallelism
     return OperatorFigures.summed(
         stage.name,
         [_instance(worker, feeders, task) for worker in workers],
