@@ -1,0 +1,120 @@
+"""When the rows of an endless count per key came out: a file per writing process, which outlives it.
+
+Row `seq` of the stream has the key `key_of(seq)`, so that every key comes once in each `KEYS` rows, and its result must be the count
+`seq // KEYS + 1`: a count that is off tells of state that was lost or counted twice.
+
+>>> key_of(np.arange(KEYS)).min(), len(np.unique(key_of(np.arange(KEYS))))
+(0, 1000000)
+>>> counts_off(np.array([0, 5, KEYS + 5]), np.array([1, 1, 1]))
+1
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+KEYS = 1_000_000
+RATE = 100_000
+"""Rows a second after the first `KEYS`, which come as fast as they are taken."""
+
+STATE_BYTES = 64
+_STEP = 611_953
+"""Coprime to KEYS: it spreads rows that follow each other over the keys."""
+
+Seqs = npt.NDArray[np.int64]
+
+
+def key_of(seq: Seqs) -> Seqs:
+    """The key of each row."""
+    return seq * _STEP % KEYS
+
+
+def counts_off(seq: Seqs, counts: npt.NDArray[np.int64]) -> int:
+    """How many of the counts are not those of their rows."""
+    return int(np.count_nonzero(counts != seq // KEYS + 1))
+
+
+def due(begun: int, now: int) -> int:
+    """How many rows are due at `now`; the first `KEYS` were at `begun` (both ns, wall clock).
+
+    >>> due(0, 10_000_000) - KEYS
+    1000
+    """
+    return KEYS + (now - begun) * RATE // 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A batch of results: who wrote it, when (ns, wall clock), its newest row, how many rows it has, how many counts are off."""
+
+    writer: str
+    at: int
+    newest: int
+    rows: int
+    off: int
+
+
+class OutputLog:
+    """Appends a line per batch to a file of its own in `folder`, named after the process."""
+
+    def __init__(self, folder: str) -> None:
+        self._file = (Path(folder) / f"{os.getpid()}-{uuid.uuid4().hex[:8]}").open("w", buffering=1)
+
+    def note(self, newest: int, rows: int, off: int) -> None:
+        """A batch of results is there."""
+        self._file.write(f"{time.time_ns()} {newest} {rows} {off}\n")
+
+    def close(self) -> None:
+        """No more comes."""
+        self._file.close()
+
+
+def processes(folder: str) -> list[int]:
+    """Who has written, by process id."""
+    return sorted({int(path.name.partition("-")[0]) for path in Path(folder).iterdir() if path.stat().st_size})
+
+
+def writers(folder: str) -> frozenset[str]:
+    """Who has begun to write; each attempt of a job has writers of its own."""
+    return frozenset(path.name for path in Path(folder).iterdir())
+
+
+def outputs(folder: str) -> list[Output]:
+    """All that was written, in the order of time; a line that is cut short, as its process was killed, is left out."""
+    found = []
+    for path in Path(folder).iterdir():
+        whole = (line.split() for line in path.read_text().splitlines(keepends=True) if line.endswith("\n"))
+        found += [Output(path.name, *map(int, words)) for words in whole]
+    return sorted(found, key=lambda output: output.at)
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """Seconds from a kill to the first output of a new attempt, and to the first that nobody had before; its counts that are off."""
+
+    first: float
+    news: float
+    off: int
+
+
+def resumed(written: Sequence[Output], killed: int, old: Collection[str]) -> Resumed | None:
+    """What came out after the kill (ns) by others than the `old` writers; None if nothing new has come yet.
+
+    >>> log = [Output("a", 1, 10, 5, 0), Output("a", 2, 11, 5, 0), Output("b", 5, 10, 5, 0), Output("b", 9, 12, 5, 0)]
+    >>> resumed(log, 3, {"a"})
+    Resumed(first=2e-09, news=6e-09, off=0)
+    """
+    before = max((output.newest for output in written if output.writer in old), default=-1)
+    after = [output for output in written if output.writer not in old]
+    news = next((output for output in after if output.newest > before), None)
+    if news is None:
+        return None
+    return Resumed((after[0].at - killed) / 1e9, (news.at - killed) / 1e9, sum(output.off for output in after))
