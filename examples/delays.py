@@ -14,7 +14,8 @@ import shutil
 import sys
 import tempfile
 import time
-from contextlib import nullcontext
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -25,16 +26,17 @@ from demo.live import LiveView
 from demo.moves import Moves
 from demo.picture import draw
 from demo.report import CONSOLE, Report, show
-from pyspark.sql import DataFrame
+from demo.scales import Scales
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- as in Spark's own documentation
 
 import evenflow as ef
 
 
-def delays(flights: DataFrame, output: Path) -> ef.Dataflow:
+def delays(flights: DataFrame, output: Path, trigger: str = "availableNow") -> ef.Dataflow:
     """The dataflow: departures and their delays per destination and day."""
     flow = ef.Dataflow("delays")
-    departures = flow.read(ef.from_spark(flights, event_time="ts", max_delay="1d", trigger="availableNow"))
+    departures = flow.read(ef.from_spark(flights, event_time="ts", max_delay="1d", trigger=trigger))
     daily = (
         departures.filter(pc.field("dep_delay").is_valid())  # a cancelled flight has none
         .key_by("dest")
@@ -60,8 +62,19 @@ def delays_in_spark(flights: DataFrame) -> DataFrame:
 SETTINGS = ef.JobConfig(parallelism=2, combine=False, checkpoint_interval="1s", metrics_window="500ms")
 
 
-def run(output: Path, months: int, moves: bool) -> bool:
-    """The whole demo; whether the results were right. `moves`: state moves between the workers every second."""
+def end_with_the_last_month(spark: SparkSession) -> None:
+    """Whoever stops the query ends the stream in order."""
+    for query in spark.streams.active:
+        query.processAllAvailable()
+        query.stop()
+
+
+def run(output: Path, months: int, moves: bool, scales: bool) -> bool:
+    """The whole demo; whether the results were right.
+
+    `moves`: state moves between the workers every second. `scales`: source and aggregate begin with one worker each, and then get four,
+    two and three; a month comes every second, and the stream lasts until that is done.
+    """
     begun = time.monotonic()
     # Under /tmp, whatever TMPDIR says: the path of a Unix socket, which Ray has here, must be short.
     with (
@@ -73,11 +86,20 @@ def run(output: Path, months: int, moves: bool) -> bool:
 
         table = output / "delays.parquet"
         shutil.rmtree(table, ignore_errors=True)
-        job = delays(departures(spark, files, streaming=True), table).run(config=SETTINGS)
-        with LiveView(job), Moves(job, "aggregate") if moves else nullcontext() as moving:
+        flow = delays(departures(spark, files, streaming=True), table, "1s" if scales else "availableNow")
+        job = flow.run(config=replace(SETTINGS, parallelism=1) if scales else SETTINGS)
+        with ExitStack() as meanwhile:
+            meanwhile.enter_context(LiveView(job))
+            moving = meanwhile.enter_context(Moves(job, "aggregate")) if moves else None
+            scaling = meanwhile.enter_context(Scales(job, "from_spark", "aggregate")) if scales else None
+            if scaling is not None:
+                scaling.wait()
+                end_with_the_last_month(spark)
             job.wait()
         if moving is not None:
             CONSOLE.print(f"State moved between the workers {moving.migrations} times meanwhile.")
+        if scaling is not None:
+            CONSOLE.print(f"Operators got another number of workers {scaling.scalings} times meanwhile.")
 
         with CONSOLE.status("The same query in Spark, in batch ..."):
             result = spark.read.parquet(str(table)).toArrow()
@@ -100,9 +122,10 @@ def main() -> int:
         "--output", type=Path, default=Path("build/demo"), help="folder for the results and the picture (default: %(default)s)"
     )
     arguments.add_argument("--moves", action="store_true", help="move state between the workers every second meanwhile")
+    arguments.add_argument("--scales", action="store_true", help="give the operators other numbers of workers meanwhile")
     given = arguments.parse_args()
     try:
-        return 0 if run(given.output.resolve(), given.months, given.moves) else 1
+        return 0 if run(given.output.resolve(), given.months, given.moves, given.scales) else 1
     except KeyboardInterrupt:
         CONSOLE.print("Stopped.")
         return 130

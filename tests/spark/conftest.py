@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Iterator
 
 import pytest
+import ray
 from driving import start_spark
 from pyspark.sql import SparkSession
 
@@ -17,3 +18,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         session = start_spark(folder)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[None]:
+    """Ray, unless other tests of this process run it already."""
+    if ray.is_initialized():
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_worker_niceness", "0")
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=100 << 20, log_to_driver=False)
+        yield
+        ray.shutdown()

@@ -9,27 +9,12 @@ from itertools import cycle
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import ray
 from driving import wait_until
 
 import evenflow as ef
 
 ROWS, RATE = 240_000, 30_000
 STRATEGIES = ("sudden", "lazy", "batched", "pause", "fluid")
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    """Ray, unless other tests of this process run it already."""
-    if ray.is_initialized():
-        yield
-        return
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_worker_niceness", "0")
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=100 << 20, log_to_driver=False)
-        yield
-        ray.shutdown()
 
 
 def rows(**options):
