@@ -1,0 +1,114 @@
+"""Where new workers go: every plan keeps to what is free, `spread` evens out, `pack` opens no node too many."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenflow.engine.errors import JobError
+from evenflow.scheduler.placement import PACK, SPREAD, STRATEGIES, Node, NoRoomError, place
+
+CPUS = st.sampled_from([0.0, 0.1, 0.5, 1.0, 2.0])
+
+
+@st.composite
+def clusters(draw):
+    nodes = []
+    for number in range(draw(st.integers(1, 6))):
+        cpus = draw(st.sampled_from([0, 1, 2, 4, 16]))
+        nodes.append(Node(f"node-{number}", cpus, draw(st.integers(0, cpus * 10)) / 10, draw(st.integers(0, 5))))
+    return nodes
+
+
+@given(clusters(), st.integers(0, 12), CPUS, st.sampled_from(STRATEGIES))
+def test_a_plan_sets_aside_no_more_than_is_free_and_fails_only_if_there_is_none(nodes, count, cpus, strategy):
+    room = sum(node.free_slots(cpus) for node in nodes)
+    if cpus and room < count:
+        with pytest.raises(NoRoomError) as caught:
+            place(nodes, count, cpus, strategy)
+        assert caught.value.missing == count - room
+        return
+    plan = place(nodes, count, cpus, strategy)
+    assert len(plan) == count
+    for node in nodes:
+        assert not cpus or plan.count(node.name) <= node.free_slots(cpus)
+
+
+@given(clusters(), st.integers(1, 12), CPUS, st.sampled_from(STRATEGIES), st.integers(0, 5))
+def test_a_node_to_avoid_gets_nobody(nodes, count, cpus, strategy, which):
+    avoid = nodes[which % len(nodes)].name
+    try:
+        plan = place(nodes, count, cpus, strategy, {avoid})
+    except NoRoomError:
+        return
+    assert avoid not in plan
+
+
+@given(st.integers(1, 6), st.integers(1, 30), st.sampled_from([0.0, 0.5, 1.0]))
+def test_spread_leaves_equal_nodes_with_equal_numbers(count, workers, cpus):
+    nodes = [Node(f"node-{number}", 32, 32) for number in range(count)]
+    plan = place(nodes, workers, cpus, SPREAD)
+    numbers = [plan.count(node.name) for node in nodes]
+    assert max(numbers) - min(numbers) <= 1
+
+
+@given(clusters(), st.integers(1, 12), CPUS)
+def test_spread_never_adds_to_a_node_while_one_with_a_slot_has_fewer(nodes, count, cpus):
+    try:
+        plan = place(nodes, count, cpus, SPREAD)
+    except NoRoomError:
+        return
+    *_, last = plan
+    before = {node.name: node.workers + plan[:-1].count(node.name) for node in nodes}
+    left = {node.name: node.free_slots(cpus) - plan[:-1].count(node.name) for node in nodes}
+    if left[last] > 0:
+        assert before[last] == min(before[name] for name in before if left[name] > 0)
+
+
+@given(clusters(), st.integers(1, 12), CPUS)
+def test_pack_opens_a_node_only_when_those_in_use_are_full(nodes, count, cpus):
+    try:
+        plan = place(nodes, count, cpus, PACK)
+    except NoRoomError:
+        return
+    there = {node.name: node.workers for node in nodes}
+    left = {node.name: node.free_slots(cpus) for node in nodes}
+    for name in plan:
+        if not there[name] and left[name] > 0:
+            assert not any(there[other] and left[other] > 0 for other in there)
+        there[name] += 1
+        left[name] -= 1
+
+
+@given(clusters(), st.integers(1, 12), CPUS, st.sampled_from(STRATEGIES))
+def test_the_same_cluster_listed_in_another_order_gives_the_same_plan(nodes, count, cpus, strategy):
+    try:
+        plan = place(nodes, count, cpus, strategy)
+    except NoRoomError:
+        return
+    assert place(nodes[::-1], count, cpus, strategy) == plan
+
+
+def test_workers_that_set_nothing_aside_always_find_room_and_fill_slots_first():
+    head, big, small = Node("head", 0, 0), Node("big", 4, 4), Node("small", 1, 1)
+    plan = place([head, big, small], 10, 0.0, SPREAD)
+    assert set(plan[:5]) == {"big", "small"}
+    assert "head" not in plan
+    assert plan.count("big") == 8
+
+
+def test_one_too_many_is_told_with_what_is_free_where():
+    nodes = [Node("0123456789abcdef", 2, 0.5, 3), Node("fedcba9876543210", 2, 0)]
+    with pytest.raises(NoRoomError, match=r"no room for 1 of 1 worker: each needs 0.6 CPUs; free: 0.5 of 2 on node 01234567, 0 of 2"):
+        place(nodes, 1, 0.6, SPREAD)
+    with pytest.raises(NoRoomError, match="no room for 2 of 2 workers: the job may use no node"):
+        place(nodes, 2, 0.6, SPREAD, {node.name for node in nodes})
+
+
+def test_the_error_crosses_processes_as_a_job_error():
+    error = pickle.loads(pickle.dumps(NoRoomError(1, 2, 1.0, [])))
+    assert type(error) is JobError
+    assert str(error) == "no room for 1 of 2 workers: the job may use no node"
