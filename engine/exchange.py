@@ -90,7 +90,9 @@ def _merged(first: pa.Schema, second: pa.Schema) -> pa.Schema | None:
 
 
 class Exchange(ABC):
-    """The channels from one output port of this task to the workers of one downstream stage."""
+    """The channels from one output port of this task to the workers of one downstream stage; while `paused`, nothing leaves."""
+
+    paused = False
 
     def __init__(self, channels: Sequence[int], batch_rows: int) -> None:
         self.buffers = [Buffer(channel) for channel in channels]
@@ -149,7 +151,7 @@ class Exchange(ABC):
     @property
     def waits(self) -> bool:
         """Whether a flush would send anything."""
-        return self.watermark > self.said or any(b.batches or b.marks for b in self.buffers)
+        return self.watermark > self.said or any([b.batches or b.marks for b in self.buffers])
 
     def _add(self, buffer: Buffer, batch: Batch, now: float, out: list[Sent]) -> None:
         buffer.add(batch, now)
@@ -158,9 +160,7 @@ class Exchange(ABC):
 
 
 class HashExchange(Exchange):
-    """Every record goes to the worker that owns its key; while `paused`, nothing leaves."""
-
-    paused = False
+    """Every record goes to the worker that owns its key."""
 
     def flush(self, out: list[Sent]) -> None:
         if not self.paused:

@@ -195,14 +195,13 @@ class TaskCore:
         """Go on after a step that paused this task."""
         self._now = now
         for exchange in self.exchanges:
-            if isinstance(exchange, HashExchange):
-                exchange.paused = False
+            exchange.paused = False
         return self._take()
 
     @property
     def paused(self) -> bool:
         """Whether the task must not process anything until `resume`."""
-        return any(isinstance(exchange, HashExchange) and exchange.paused for exchange in self.exchanges)
+        return any([exchange.paused for exchange in self.exchanges])
 
     @property
     def giving(self) -> bool:
@@ -231,7 +230,7 @@ class TaskCore:
     @property
     def waits(self) -> bool:
         """Whether anything lies in a buffer."""
-        return any(exchange.waits for exchange in self.exchanges)
+        return any([exchange.waits for exchange in self.exchanges])
 
     @property
     def held_elements(self) -> int:

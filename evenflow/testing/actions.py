@@ -55,10 +55,9 @@ def start(world: World) -> Iterator[Choice]:
 def receive(world: World) -> Iterator[Choice]:
     """A worker takes the oldest element of one of its channels."""
     for name, worker in world.workers.items():
-        if worker.may_take:
-            for channel in worker.inputs.values():
-                if channel.elements:
-                    yield Choice(name, "receive", worker.receive, (channel, world.now))
+        if (waiting := worker.waiting) and worker.may_take:
+            for channel in waiting:
+                yield Choice(name, "receive", worker.receive, (channel, world.now))
 
 
 def take_state(world: World) -> Iterator[Choice]:
@@ -112,7 +111,7 @@ def poll(world: World) -> Iterator[Choice]:
 def flush(world: World) -> Iterator[Choice]:
     """A worker lets its buffers go, as it does when it has nothing else to do."""
     for name, worker in world.workers.items():
-        if worker.may_take and worker.task.waits:
+        if worker.task.waits and worker.may_take:
             yield Choice(name, "flush", worker.flush, (world.now,))
 
 

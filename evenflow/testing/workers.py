@@ -86,8 +86,21 @@ class Worker:
     @property
     def may_take(self) -> bool:
         """Whether it may process something: it runs, is not paused, and has credit on every output."""
-        has_credit = all(c.batches < self._credit for c in (*self.outputs.values(), *self.state_outputs.values()))
-        return self.started and not self.over and not self.task.paused and has_credit
+        return self.started and not self.over and not self.task.paused and self._has_credit
+
+    @property
+    def _has_credit(self) -> bool:
+        credit = self._credit
+        for outputs in (self.outputs, self.state_outputs):
+            for channel in outputs.values():
+                if channel.batches >= credit:
+                    return False
+        return True
+
+    @property
+    def waiting(self) -> list[Channel]:
+        """The inputs that have something to be taken."""
+        return [channel for channel in self.inputs.values() if channel.elements]
 
     @property
     def may_give(self) -> bool:
