@@ -19,11 +19,12 @@ __all__ = ["ClusterModel", "Controller", "Course", "ModelOperator", "Sample", "c
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One second: the workers of each operator, and the records that sources have not read."""
+    """One second: the workers of each operator, the records that sources have not read, those that each operator has processed so far."""
 
     time: float
     parallelism: dict[str, int]
     backlog: float
+    processed: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,8 @@ def closed_loop(model: ClusterModel, controller: Controller, seconds: float) -> 
     waiting = False
     while model.time < end:
         model.advance(1.0)
-        samples.append(Sample(model.time, model.parallelism, model.backlog))
+        sizes = model.parallelism
+        samples.append(Sample(model.time, sizes, model.backlog, {name: model.processed(name) for name in sizes}))
         if waiting and not model.reconfiguring:
             controller.carried_out(model.time)
             waiting = False

@@ -1,0 +1,129 @@
+"""How a scaling policy fared while demand changed: steps, how soon it settled, how many workers were too many or too few and for how long.
+
+Invariant: each figure counts by phase, the time in which the demand stays: what a policy does in one phase for the next one's sake, it does
+not know. Times are seconds of any one clock.
+
+>>> phases = (Phase(0.0, 10.0, 100.0, {"count": 2}),)
+>>> course = Course(phases, ((1.0, {"count": 1}), (2.0, {"count": 1}), (3.0, {"count": 3}), (4.0, {"count": 2})), (1.0, 3.0))
+>>> course.steps, course.reactions, course.settled, course.provisioned, course.turns
+([2], [1.0], [4.0], (1.0, 2.0), 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from .record import Case
+
+Sizes = Mapping[str, int]
+"""Workers by operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """From `begun` to `ended` there come `demand` records/s, for which `optimum` are the fewest workers."""
+
+    begun: float
+    ended: float
+    demand: float
+    optimum: Sizes
+
+    def holds(self, time: float) -> bool:
+        """Whether it is on at that time; its end belongs to the next one."""
+        return self.begun <= time < self.ended
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """`samples`: (time, workers), evenly spaced; `decisions`: when; `latency_p99`: ms; `lost`: results, None where none can be lost."""
+
+    phases: tuple[Phase, ...]
+    samples: tuple[tuple[float, Sizes], ...]
+    decisions: tuple[float, ...]
+    latency_p99: float = 0.0
+    lost: int | None = None
+
+    @property
+    def steps(self) -> list[int]:
+        """Decisions in each phase."""
+        return [sum(map(phase.holds, self.decisions)) for phase in self.phases]
+
+    @property
+    def reactions(self) -> list[float]:
+        """From the beginning of each phase to the first decision in it, seconds; phases without any are left out."""
+        firsts = ((phase, next(filter(phase.holds, self.decisions), None)) for phase in self.phases)
+        return [first - phase.begun for phase, first in firsts if first is not None]
+
+    @property
+    def settled(self) -> list[float]:
+        """From the beginning of each phase to the last change of workers in it, seconds."""
+        return [self._settled(phase) for phase in self.phases]
+
+    @property
+    def off(self) -> list[int]:
+        """By how many workers each phase ended with too many or too few."""
+        found = []
+        for phase in self.phases:
+            last = self._within(phase)[-1][1]
+            found.append(sum(abs(last[name] - workers) for name, workers in phase.optimum.items()))
+        return found
+
+    @property
+    def provisioned(self) -> tuple[float, float]:
+        """Worker-seconds over the optimum, and below it."""
+        over = under = 0.0
+        for phase in self.phases:
+            for _, sizes in self._within(phase):
+                differences = [sizes[name] - workers for name, workers in phase.optimum.items()]
+                over += sum(d for d in differences if d > 0)
+                under -= sum(d for d in differences if d < 0)
+        spacing = self.samples[1][0] - self.samples[0][0] if len(self.samples) > 1 else 0.0
+        return over * spacing, under * spacing
+
+    @property
+    def turns(self) -> int:
+        """How often an operator got fewer workers after more, or more after fewer, within a phase."""
+        return sum(_turns([sizes[name] for _, sizes in self._within(phase)]) for phase in self.phases for name in phase.optimum)
+
+    def cases(self, name: str) -> list[Case]:
+        """What is reported of it; lists have a value per phase."""
+        over, under = self.provisioned
+        lost = [] if self.lost is None else [Case(f"{name}/results lost", "", "lower", (float(self.lost),))]
+        return [
+            Case(f"{name}/steps", "", "lower", tuple(map(float, self.steps))),
+            Case(f"{name}/time to converge", "s", "lower", tuple(self.settled)),
+            Case(f"{name}/workers off the optimum", "", "lower", tuple(map(float, self.off))),
+            Case(f"{name}/over-provisioned", "worker-s", "lower", (over,)),
+            Case(f"{name}/under-provisioned", "worker-s", "lower", (under,)),
+            Case(f"{name}/oscillations", "", "lower", (float(self.turns),)),
+            Case(f"{name}/p99 latency", "ms", "lower", (self.latency_p99,)),
+            *lost,
+        ]
+
+    def line(self, name: str) -> str:
+        """One line on it."""
+        over, under = self.provisioned
+        lost = "" if self.lost is None else f", {self.lost} results lost"
+        settled = ", ".join(f"{seconds:.0f}" for seconds in self.settled)
+        return (
+            f"{name}: {_list(self.steps)} steps, settled after {settled} s, {_list(self.off)} workers off, {over:.0f} worker-s over and "
+            f"{under:.0f} under, {self.turns} oscillations, p99 {self.latency_p99:,.0f} ms{lost}"
+        )
+
+    def _within(self, phase: Phase) -> list[tuple[float, Sizes]]:
+        return [sample for sample in self.samples if phase.holds(sample[0])]
+
+    def _settled(self, phase: Phase) -> float:
+        changes = [b[0] for a, b in pairwise(self._within(phase)) if dict(a[1]) != dict(b[1])]
+        return changes[-1] - phase.begun if changes else 0.0
+
+
+def _turns(sizes: list[int]) -> int:
+    changes = [b - a for a, b in pairwise(sizes) if a != b]
+    return sum(a * b < 0 for a, b in pairwise(changes))
+
+
+def _list(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers))

@@ -1,0 +1,143 @@
+"""The word count that the scaling benchmarks run on Ray: sentences at a rate that changes in steps, and workers that wait for each record.
+
+Waiting in place of computing lets more workers do more on two cores, as they would on a machine each. An operator's true rate is then one
+over its wait, less what the engine takes, so that the best number of workers is known.
+
+>>> source = StepsSource([(10.0, 100.0), (5.0, 200.0)], begun=1000.0)
+>>> source.offered(1011.0), source.total, source.due([0, 1500])
+(1200, 2000, [1000.0, 1012.5])
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import evenflow as ef
+
+from ..engine.batch import Batch
+from ..engine.source import Source, SourceReader
+from .trace import TraceSink
+
+READERS = 2
+"""One more than the operator after them begins with: operators of as many workers would be chained, and scaled together."""
+
+ROWS = 8
+"""Sentences of a batch, a few of the waits below."""
+
+WORDS, VOCABULARY = 4, 1000
+SPLIT, COUNT = 0.01, 1 / 300
+"""Seconds that a worker waits for a sentence, and for a word."""
+
+FLAT_MAP, STATEFUL_MAP = "flat_map", "stateful_map"
+
+
+class StepsSource(Source):
+    """Rows of `number` (0, 1, 2 ...) and `created` (ns, when the row was due) from the time `begun` on (seconds since the epoch).
+
+    `steps`: (seconds, rows/s) one after the other; then it ends. `rate` is what is offered at the time of asking.
+    """
+
+    parallelism = READERS
+    guarantee = "at least once (it only drives a benchmark)"
+
+    def __init__(self, steps: Sequence[tuple[float, float]], begun: float) -> None:
+        self.name = "sentences"
+        self._times = begun + np.cumsum([0.0, *(seconds for seconds, _ in steps)])
+        self._rows = np.cumsum([0.0, *(seconds * rate for seconds, rate in steps)])
+
+    @property
+    def rate(self) -> float:  # type: ignore[override]  # it is asked and never set
+        now = time.time()
+        step = int(np.searchsorted(self._times, now, side="right"))
+        inside = 0 < step < len(self._times)
+        return float(np.diff(self._rows)[step - 1] / np.diff(self._times)[step - 1]) if inside else 0.0
+
+    @property
+    def total(self) -> int:
+        """Rows of all steps."""
+        return int(self._rows[-1])
+
+    def offered(self, now: float) -> int:
+        """Rows that are due by then."""
+        return int(np.interp(now, self._times, self._rows))
+
+    def due(self, rows: Any) -> Any:
+        """When these rows are due, seconds since the epoch."""
+        return np.interp(rows, self._rows, self._times).tolist()
+
+    def reader(self, index: int, parallelism: int) -> SourceReader:
+        return StepsReader(self, index, parallelism)
+
+
+class StepsReader(SourceReader):
+    """Every `step`-th row from `index` on."""
+
+    def __init__(self, source: StepsSource, index: int, step: int) -> None:
+        self._source, self._next, self._step = source, index, step
+
+    def poll(self, max_rows: int) -> Batch | None:
+        end = min(self._source.offered(time.time()), self._next + self._step * min(max_rows, ROWS))
+        rows = np.arange(self._next, end, self._step)
+        if not len(rows):
+            return None
+        self._next += len(rows) * self._step
+        created = (np.array(self._source.due(rows)) * 1e9).astype(np.int64)
+        return Batch(pa.record_batch({"number": rows, "created": created}))
+
+    @property
+    def finished(self) -> bool:
+        return self._next >= self._source.total
+
+    def position(self) -> Any:
+        return self._next
+
+    def seek(self, position: Any) -> None:
+        self._next = position
+
+
+def words_of(number: int, hot: float = 0.0) -> Iterator[int]:
+    """The words of a sentence, of which word 0 has the part `hot` of all, and the others have as much each.
+
+    >>> words = [word for number in range(1000) for word in words_of(number, 0.5)]
+    >>> len(words), round(words.count(0) / len(words), 2)
+    (4000, 0.5)
+    """
+    for place in range(number * WORDS, (number + 1) * WORDS):
+        mixed = place * 0x9E3779B97F4A7C15 % 2**64 / 2**64
+        yield 0 if mixed < hot else 1 + int((mixed - hot) / (1 - hot) * (VOCABULARY - 1))
+
+
+def word_count(name: str, source: StepsSource, config: ef.JobConfig, hot: float = 0.0) -> tuple[ef.Job, TraceSink]:
+    """Start it; `hot`: the part of all words that one word has."""
+
+    def split(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        time.sleep(SPLIT)
+        return ({"key": word, "created": row["created"]} for word in words_of(row["number"], hot))
+
+    sink, flow = TraceSink(), ef.Dataflow(name)
+    flow.read(source).flat_map(split).key_by("key").stateful_map(count).write(sink)
+    return flow.run(config=config), sink
+
+
+def count(state: int | None, row: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    """One more of that word; the row goes on."""
+    time.sleep(COUNT)
+    return (state or 0) + 1, row
+
+
+def lost(sink: TraceSink, source: StepsSource, hot: float = 0.0) -> int:
+    """Results that are missing, or there too often, of a job that has read all."""
+    expected = np.bincount([word for number in range(source.total) for word in words_of(number, hot)], minlength=VOCABULARY + 1)
+    found = np.bincount(sink.trace()["key"], minlength=len(expected))
+    return int(np.abs(found - expected).sum())
+
+
+def workers_of(job: ef.Job) -> dict[str, int]:
+    """The workers of the two operators."""
+    names = job.status().workers
+    return {operator: sum(name.startswith(f"{operator}-") for name in names) for operator in (FLAT_MAP, STATEFUL_MAP)}
