@@ -30,7 +30,7 @@ from ..scheduler.load_snapshot import groups_per_step, hash_of, load_snapshot
 from ..scheduler.messages import Command, Failed, Report
 from ..scheduler.metrics import HISTORY, JobMetrics, OperatorLoad, WorkerFigures
 from ..scheduler.migration import Migration, MigrationReport
-from ..scheduler.restore import fitting_tables
+from ..scheduler.restore import fitting_tables, plan_at
 from ..scheduler.scaling.controller import DecisionRecord, Mode
 from ..scheduler.window import WorkerWindow
 from .autoscaling import Autoscaling
@@ -42,7 +42,10 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """What `job.status()` shows; `running_seconds` from when all workers had started (0.0 before) to the end."""
+    """What `job.status()` shows; `running_seconds` from when all workers had started (0.0 before) to the end.
+
+    `attempt` rises whenever the job goes back to its last checkpoint.
+    """
 
     name: str
     state: JobState
@@ -51,6 +54,7 @@ class JobStatus:
     completed_checkpoints: int
     running_seconds: float
     metrics_url: str | None = None
+    attempt: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +106,15 @@ class Supervisor:
         self.saved = SavedState(config.checkpoint_url(plan.name), config.checkpoints_kept, run if run is not None else secrets.token_hex(8))
         restored = self.saved.newest() if resume else None
         undelivered = restored.undelivered if restored is not None else ()
-        if restored is None and savepoint is not None:
-            restored = self.saved.open_savepoint(savepoint.path, plan, allow_lost=savepoint.allow_lost_state)
         if restored is not None:
+            plan = plan_at(restored, plan)
+        elif savepoint is not None:
+            restored = self.saved.open_savepoint(savepoint.path, plan, allow_lost=savepoint.allow_lost_state)
             plan = plan.with_tables(fitting_tables(restored, plan))
         self.core = JobCore(plan, config.job_settings(), restored)
+        if resume:
+            # The process that was lost knew how many attempts there were, and what it left behind must not be taken for that of a new one.
+            self.core.attempt = int(time.time() * 1000)
         self.core.checkpoints.last = max(self.saved.last, restored.checkpoint if restored is not None else 0)
         self._carry = carry
         self._deliveries: list[tuple[str, Any]] = list(undelivered)
@@ -200,7 +208,7 @@ class Supervisor:
         until = self._ended if self._ended is not None else time.monotonic()
         running = until - self._begun if self._begun is not None else 0.0
         core = self.core
-        return JobStatus(core.name, core.state, core.error, core.workers, core.checkpoints.completed, running)
+        return JobStatus(core.name, core.state, core.error, core.workers, core.checkpoints.completed, running, attempt=core.attempt)
 
     def figures(self) -> list[WorkerFigures]:
         """What `job.metrics()` shows."""

@@ -10,8 +10,10 @@ from evenflow.actors.supervisor import Supervisor
 from evenflow.engine.effects import Switched
 from evenflow.engine.errors import FlowError, JobError
 from evenflow.engine.handover import Arrived
-from evenflow.engine.routing import Move
+from evenflow.engine.rescale import rescale
+from evenflow.engine.routing import Move, RoutingTable
 from evenflow.scheduler.load_snapshot import hash_of
+from evenflow.scheduler.manifest import TaskEntry
 from evenflow.scheduler.messages import Announce, Announced, Switch
 from evenflow.scheduler.migration import MigrationState
 from evenflow.scheduler.window import WorkerWindow
@@ -169,3 +171,22 @@ def test_job_that_never_ran_has_run_for_no_time():
     job.supervisor.cancel()
     job.start()
     assert job.supervisor.status().running_seconds == 0.0
+
+
+def test_coordinator_that_comes_back_goes_on_with_the_workers_and_tables_of_the_newest_checkpoint_and_a_later_attempt(tmp_path):
+    job, wanted = Job(), []
+    config = ef.JobConfig(parallelism=2, key_groups=4, checkpoint_dir=str(tmp_path))
+    lost = Supervisor(job.plan, config, job.tell, wanted.append, run="run")
+    plan = rescale(job.plan, job.plan.stage_of("count"), 3, job.plan.tables).plan
+    groups = [2, 2, 0, 1]
+    checkpoints = lost.core.checkpoints
+    checkpoints.begin(0.0)
+    checkpoints.pending.prepared = {task.name: TaskEntry([]) for task in plan.tasks}
+    tables = {"count": RoutingTable(np.array(groups, np.uint16))}
+    assert lost.saved.complete(checkpoints.manifest(plan, 7, 0.0, tables)) is None
+    back = Supervisor(job.plan, config, job.tell, wanted.append, run="run", resume=True)
+    back.redeploy()
+    (redeploy,) = wanted
+    assert redeploy.plan.stage_of("count").parallelism == 3
+    assert redeploy.plan.tables["count"].groups.tolist() == groups
+    assert redeploy.attempt == back.status().attempt > 7
