@@ -10,32 +10,27 @@ import pyarrow as pa
 
 from ..state.slots import Slots, Where
 from .aggregates.base import Parts
+from .batch import Batch
 from .keys import KeyTypes, key_hashes, key_values
+from .operators.keyed import Departing
 from .routing import Move
-from .summary import Summariser, Summary
+from .summary import Carry, Summariser, Summary
+from .table import Table
 
 
-class KeyTable:
+class KeyTable(Table):
     """Rows are slots of growing arrays; a dict finds a key's slot (about 60 ns a key)."""
 
-    def __init__(self, summariser: Summariser) -> None:
-        self._summariser = summariser
-        self._slots = Slots()
-        self._types = KeyTypes()
-        self._rows = np.zeros(0, np.int64)
-        self._parts: tuple[Parts, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self._slots)
+    def __init__(self, summariser: Summariser, key_groups: int) -> None:
+        self._summariser, self._key_groups = summariser, key_groups
+        self._forget()
 
     @property
     def nbytes(self) -> int:
-        """Estimate of its bytes."""
         parts = sum(a.nbytes(p) for a, p in zip(self._summariser.accumulators, self._parts, strict=False))
         return parts + self._rows.nbytes + self._slots.nbytes
 
     def merge(self, summary: Summary) -> Summary:
-        """Add a summary with every key once; returns the new rows of these keys."""
         self._types.learn(summary.keys)
         where = self._slots.find(key_values(summary.keys), lambda fresh: self._hashes(summary.keys, fresh))
         self._grow()
@@ -54,27 +49,37 @@ class KeyTable:
             merged.append(values)
         return Summary(summary.keys, self._rows[where], tuple(merged))
 
-    def everything(self) -> Summary:
-        """All keys."""
-        return self._at(self._slots.everything())
+    def install(self, state: Batch) -> None:
+        summary, _ = self._summariser.from_batch(state)
+        self.merge(summary)
+
+    def everything(self) -> Iterator[Summary]:
+        if len(self._slots):
+            yield self._at(self._slots.everything())
 
     def frozen(self, chunk: int) -> Iterator[Summary]:
-        """All keys as they are now, about `chunk` at a time; the call copies, the iteration does the rest."""
         where = self._slots.everything()
-        keys = self._slots.keys(where)
+        keys, types = self._slots.keys(where), self._types
         rows, parts = self._rows[where], tuple(tuple(column[where] for column in part) for part in self._parts)
 
         def chunks() -> Iterator[Summary]:
             for first in range(0, len(keys), chunk):
                 piece = slice(first, first + chunk)
-                columns = tuple(self._types.columns(keys[piece]))
+                columns = tuple(types.columns(keys[piece]))
                 yield Summary(columns, rows[piece], tuple(tuple(column[piece] for column in part) for part in parts))
 
         return chunks()
 
-    def moving(self, move: Move, key_groups: int) -> list[Any]:
-        """The keys that `move` selects."""
-        return self._slots.keys(self._slots.where(lambda hashes: move.selects(hashes, key_groups)))
+    def depart(self, move: Move) -> Departing:
+        keys = self._slots.keys(self._slots.where(lambda hashes: move.selects(hashes, self._key_groups)))
+        return _DepartingRows(self, self._summariser, keys)
+
+    def carry(self, carry: Carry) -> None:
+        """Builds the table anew, which costs once what merging all its keys does."""
+        kept = list(self.everything())
+        self._forget()
+        for summary in kept:
+            self.merge(carry(summary))
 
     def take(self, keys: list[Any]) -> Summary | None:
         """The rows of those of the keys that are here, which are gone after it."""
@@ -84,6 +89,12 @@ class KeyTable:
         summary = self._at(where)
         self._slots.remove(where)
         return summary
+
+    def _forget(self) -> None:
+        self._slots = Slots()
+        self._types = KeyTypes()
+        self._rows = np.zeros(0, np.int64)
+        self._parts: tuple[Parts, ...] = ()
 
     def _at(self, where: Where) -> Summary:
         keys = self._types.columns(self._slots.keys(where))
@@ -104,3 +115,25 @@ class KeyTable:
             tuple(np.concatenate([old, new]) for old, new in zip(olds, a.empty(more), strict=True))
             for olds, a in zip(before, accumulators, strict=True)
         )
+
+
+class _DepartingRows(Departing):
+    """Rows leave the table as they are taken."""
+
+    def __init__(self, table: KeyTable, summariser: Summariser, keys: list[Any]) -> None:
+        self._table, self._summariser, self._left = table, summariser, keys
+
+    def some(self, keys: int) -> Batch | None:
+        while self._left:
+            taken, self._left = self._left[-keys:], self._left[:-keys]
+            batch = self._take(taken)
+            if batch is not None:
+                return batch
+        return None
+
+    def of(self, columns: Sequence[pa.Array]) -> Batch | None:
+        return self._take(key_values(columns))
+
+    def _take(self, keys: list[Any]) -> Batch | None:
+        summary = self._table.take(keys)
+        return None if summary is None else self._summariser.to_batch(summary, None, None)

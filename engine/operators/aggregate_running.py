@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,10 @@ import pyarrow as pa
 from ..aggregates.base import AggregateFunction
 from ..batch import Batch
 from ..key_table import KeyTable
-from ..keys import encode_keys, key_values
+from ..keys import encode_keys
 from ..routing import Move
 from ..summary import Carry, Summariser, Summary
+from ..table import Table
 from .base import Context, Emit, Operator
 from .combine import Combine, Summarise, latest
 from .keyed import Departing, KeyedOperator
@@ -39,7 +40,7 @@ class AggregateRunning(KeyedOperator):
     def open(self, context: Context) -> None:
         super().open(context)
         self.summarise = Summarise(context.name, self.keys, self.functions, None, self._rebound)
-        self.table = KeyTable(self.summarise.summariser)
+        self.table: Table = KeyTable(self.summariser, context.key_groups)
 
     @property
     def summariser(self) -> Summariser:
@@ -53,19 +54,19 @@ class AggregateRunning(KeyedOperator):
             self._emit(changed, times, emit)
 
     def depart(self, move: Move) -> Departing:
-        return _DepartingRows(self, move)
+        return self.table.depart(move)
 
     def install(self, state: Batch) -> None:
-        summary, _ = self.summariser.from_batch(state)
-        self.table.merge(summary)
+        self.table.install(state)
 
     def snapshot(self) -> Iterator[Batch]:
         binding = self.summariser.binding
         return (self.summariser.to_batch(summary, None, None, binding) for summary in self.table.frozen(CHUNK))
 
     def finish(self, emit: Emit) -> None:
-        if not self.updates and len(self.table):
-            self._emit(self.table.everything(), None, emit)
+        if not self.updates:
+            for summary in self.table.everything():
+                self._emit(summary, None, emit)
 
     def state_bytes(self) -> int:
         return self.table.nbytes
@@ -74,11 +75,7 @@ class AggregateRunning(KeyedOperator):
         return f"{', '.join(self.functions)} by {', '.join(self.keys)}, emitting {'updates' if self.updates else 'at the end'}"
 
     def _rebound(self, carry: Carry) -> None:
-        """Types have come late or have widened: the table is built anew, which costs once what merging all its keys does."""
-        kept = self.table.everything() if len(self.table) else None
-        self.table = KeyTable(self.summariser)
-        if kept is not None:
-            self.table.merge(carry(kept))
+        self.table.carry(carry)
 
     def _summary(self, batch: Batch) -> tuple[Summary, npt.NDArray[np.int64] | None]:
         if not self.behind_combiner:
@@ -99,26 +96,3 @@ class AggregateRunning(KeyedOperator):
     def _emit(self, summary: Summary, times: Any, emit: Emit) -> None:
         columns = [*summary.keys, *self.summariser.results(summary)]
         emit(Batch(pa.RecordBatch.from_arrays(columns, names=[*self.keys, *self.functions]), times))
-
-
-class _DepartingRows(Departing):
-    """Rows leave the table as they are taken."""
-
-    def __init__(self, operator: AggregateRunning, move: Move) -> None:
-        self._operator = operator
-        self._left = operator.table.moving(move, operator.context.key_groups)
-
-    def some(self, keys: int) -> Batch | None:
-        while self._left:
-            taken, self._left = self._left[-keys:], self._left[:-keys]
-            batch = self._take(taken)
-            if batch is not None:
-                return batch
-        return None
-
-    def of(self, columns: Sequence[pa.Array]) -> Batch | None:
-        return self._take(key_values(columns))
-
-    def _take(self, keys: list[Any]) -> Batch | None:
-        summary = self._operator.table.take(keys)
-        return None if summary is None else self._operator.summariser.to_batch(summary, None, None)

@@ -238,8 +238,7 @@ def _move(move: Any) -> str:
 def _held(task: TaskCore) -> str:
     operator: Any = task.operators[0]
     if isinstance(operator, AggregateWindows):
-        panes = sorted(operator.panes.items())
-        summaries = [(pane.combined(operator.summariser), start) for start, pane in panes]
+        summaries = [(summary, start) for start in sorted(operator.panes.starts()) for summary in operator.panes.window([start])]
         return " ".join(_summary(operator, summary, np.full(len(summary), start)) for summary, start in summaries) or "no state"
     return " ".join(f"{user}={state}" for user, state in sorted(operator.states.backend.objects.items())) or "no state"
 
