@@ -3,8 +3,8 @@
 A code is never given to another kind, and `from_fields(*to_fields(signal))` is the signal again.
 
 >>> barrier = BY_TYPE[Barrier]
->>> barrier.to_fields(Barrier(7)), barrier.from_fields(7)
-((7,), Barrier(checkpoint=7))
+>>> barrier.to_fields(Barrier(7, 5)), barrier.from_fields(7, 5)
+((7, 5), Barrier(checkpoint=7, base=5))
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ BATCH = 0
 KINDS = (
     SignalKind(1, Watermark, lambda s: (s.time,), lambda time: Watermark(number(time, "watermark", MIN_TIME, MAX_TIME))),
     SignalKind(2, LatencyMark, lambda s: (s.created,), lambda created: LatencyMark(number(created, "latency mark"))),
-    SignalKind(3, Barrier, lambda s: (s.checkpoint,), lambda checkpoint: Barrier(number(checkpoint, "checkpoint"))),
+    SignalKind(3, Barrier, lambda s: (s.checkpoint, s.base), lambda c, b: Barrier(number(c, "checkpoint"), number(b, "base"))),
     SignalKind(4, End, lambda _: (), lambda: End()),
     SignalKind(5, Marker, lambda s: (s.version,), lambda version: Marker(number(version, "version"))),
     SignalKind(9, Giving, lambda s: (s.version,), lambda version: Giving(number(version, "version"))),

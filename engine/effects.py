@@ -23,7 +23,8 @@ class Saved:
 class Prepared:
     """Checkpoint `checkpoint` has passed this task, and all its state is saved; `committables` by sink operator.
 
-    `watermark`: the task's event time at the barrier. The driver adds where its source was, and the `files` that hold the state.
+    `watermark`: the task's event time at the barrier. `base`: the checkpoint behind which it saved what changed; 0: it saved everything.
+    The driver adds where its source was, and the `files` that hold what was saved.
     """
 
     checkpoint: int
@@ -31,6 +32,7 @@ class Prepared:
     watermark: int = 0
     position: Any = None
     files: tuple[StateFile, ...] = ()
+    base: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,9 +32,13 @@ class LatencyMark:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Records before it belong to checkpoint `checkpoint` or an earlier one, records after it to a later one."""
+    """Records before it belong to checkpoint `checkpoint` or an earlier one, records after it to a later one.
+
+    `base`: the newest complete checkpoint, behind which only changes need be saved; 0: everything must be.
+    """
 
     checkpoint: int
+    base: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,85 @@
-"""A task's state on its way into a checkpoint: frozen at the barrier, given out in chunks between later batches."""
+"""A task's state on its way into checkpoints: frozen at the barrier, given out in chunks between later batches.
+
+A worker's state at a checkpoint is a chain: a whole snapshot, and behind it what changed from checkpoint to checkpoint. Invariant: what a
+delta goes on from was complete when the delta's barrier left the sources, for the barrier says so; whatever changed behind that is in the
+delta, also if it was in another that came to nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from ..state.files import StateFile
 from .batch import Batch
+from .changes import Changes
 from .effects import Prepared
+from .operators.keyed import KeyedOperator
+
+LONGEST = 100
+"""Files of a chain at most, however short they are: each is opened when the job goes back to it."""
+
+
+@dataclass(slots=True)
+class Chain:
+    """Rows in the files of a chain: `whole` in the first, `deltas` in all the others."""
+
+    whole: int = 0
+    deltas: int = 0
+    files: int = 0
+
+    def has_room(self, rows: int) -> bool:
+        """Whether so many rows may come behind it before a whole snapshot is the shorter way back."""
+        return self.deltas + rows <= self.whole and self.files < LONGEST
 
 
 @dataclass(slots=True)
 class Saving:
-    """What `prepared` will say once all `chunks` are out."""
+    """What `prepared` will say once all `chunks` are out; `chain` is counted meanwhile."""
 
     prepared: Prepared
     chunks: Iterator[Batch]
+    chain: Chain
+
+    def next(self) -> Batch | None:
+        """The next chunk; None once all are out."""
+        chunk = next(self.chunks, None)
+        if chunk is not None and self.prepared.base:
+            self.chain.deltas += chunk.num_rows
+        elif chunk is not None:
+            self.chain.whole += chunk.num_rows
+        return chunk
+
+
+class Snapshots:
+    """Decides for one operator what of its state a checkpoint must hold."""
+
+    def __init__(self, operator: KeyedOperator) -> None:
+        self._operator = operator
+        self._base, self._chain = 0, Chain()
+        """A checkpoint that may be complete, and the chain that it is; `_known`: whether `_since` tells all that changed behind it."""
+        self._known = False
+        self._since: Changes | None = None
+        self._last, self._next = 0, Chain()
+        """The last checkpoint, of which it is not known whether it will be complete, and its chain if it will."""
+
+    def begin(self, prepared: Prepared, base: int) -> Saving:
+        """Freeze the state at a barrier that says that checkpoint `base` is complete; 0: the whole state must be saved."""
+        changes = self._operator.changes()
+        if base and base == self._last:
+            self._base, self._chain, self._known, self._since = base, self._next, True, None
+        self._known = self._known and changes is not None
+        if changes is not None:
+            self._since = changes if self._since is None else changes.behind(self._since)
+        self._last = prepared.checkpoint
+        if base and base == self._base and self._known and self._since is not None and self._chain.has_room(len(self._since)):
+            self._next = replace(self._chain, files=self._chain.files + 1)
+            return Saving(replace(prepared, base=base), self._operator.delta(self._since), self._next)
+        self._next = Chain(files=1)
+        return Saving(prepared, self._operator.snapshot(), self._next)
+
+    def go_on_from(self, checkpoint: int, files: Sequence[StateFile]) -> None:
+        """The state is as it was at `checkpoint`, and `files` are the chain that it was read from."""
+        rows = [file.keys for file in files]
+        self._operator.changes()
+        self._base, self._chain, self._known, self._since = checkpoint, Chain(sum(rows[:1]), sum(rows[1:]), len(rows)), True, None

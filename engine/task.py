@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+from ..state.files import StateFile
 from .batch import Batch
 from .effects import Consumed, Effect, Finished, Latency, Prepared, Rewound, Saved, Switched
 from .elements import MAX_TIME, MIN_TIME, Barrier, Element, End, LatencyMark, Marker, Rewind, Watermark
@@ -27,7 +28,7 @@ from .operators.base import Context, Operator
 from .operators.keyed import KeyedOperator
 from .operators.write import Write
 from .routing import RoutingTable
-from .saving import Saving
+from .saving import Saving, Snapshots
 from .task_spec import ExchangeSpec, TaskSpec
 
 
@@ -50,8 +51,9 @@ class TaskCore:
         self.handovers = Handovers(spec.index, head, spec.peers, self._sent) if isinstance(head, KeyedOperator) else None
         self._frozen: dict[int, int] = {}
         self._steps: dict[int, tuple[HashExchange, HandoverStep]] = {}
-        self._barrier: int | None = None
+        self._barrier: Barrier | None = None
         self._passed = 0
+        self._snapshots = Snapshots(head) if isinstance(head, KeyedOperator) and spec.settings.save_state else None
         self._saving: Saving | None = None
         self._expecting = False
         self._rewinding: set[int] = set()
@@ -100,10 +102,10 @@ class TaskCore:
         self._finish()
         return self._take()
 
-    def barrier(self, checkpoint: int, now: float) -> list[Effect]:
-        """A source task begins checkpoint `checkpoint` here, between two polls."""
+    def barrier(self, checkpoint: int, now: float, base: int = 0) -> list[Effect]:
+        """A source task begins checkpoint `checkpoint` here, between two polls; `base` is the newest that is complete."""
         self._now = now
-        self._pass_barrier(checkpoint)
+        self._pass_barrier(Barrier(checkpoint, base))
         return self._take()
 
     def mark(self, created: int, now: float) -> list[Effect]:
@@ -180,6 +182,11 @@ class TaskCore:
         if mine.any():
             head.install(chunk if mine.all() else chunk.filter(mine))
 
+    def go_on_from(self, checkpoint: int, files: Sequence[StateFile]) -> None:
+        """What was installed was the whole state of this worker at `checkpoint`, and `files` its chain: the next delta goes on from it."""
+        if self._snapshots is not None:
+            self._snapshots.go_on_from(checkpoint, files)
+
     def switch(self, version: int, now: float) -> list[Effect]:
         """Route by the table after step `version` from here on, between two batches. Raises ProtocolError for an unannounced step."""
         if version not in self._steps:
@@ -243,6 +250,11 @@ class TaskCore:
         return sum(o.late_records for o in self.operators if isinstance(o, AggregateWindows))
 
     @property
+    def skipped_records(self) -> int:
+        """Records that a user's function refused, and that did not stop the job."""
+        return sum(operator.skipped_records for operator in self.operators)
+
+    @property
     def state_bytes(self) -> int:
         """Estimate of the bytes of keyed state."""
         return sum(o.state_bytes() for o in self.operators if isinstance(o, KeyedOperator))
@@ -275,7 +287,7 @@ class TaskCore:
         elif isinstance(element, Rewind):
             self._rewind(channel, element.time)
         elif isinstance(element, Barrier):
-            self._align(channel, element.checkpoint)
+            self._align(channel, element)
         elif isinstance(element, End):
             self._end(channel)
         elif isinstance(element, Marker):
@@ -371,10 +383,11 @@ class TaskCore:
         if not self.exchanges:
             self._out.append(Latency(mark.created))
 
-    def _align(self, channel: int, checkpoint: int) -> None:
-        if self._barrier is not None and checkpoint != self._barrier:
-            raise ProtocolError(f"task {self.spec.name}: barrier {checkpoint} on channel {channel} while aligning {self._barrier}")
-        self._barrier = checkpoint
+    def _align(self, channel: int, barrier: Barrier) -> None:
+        if self._barrier is not None and barrier != self._barrier:
+            problem = f"barrier {barrier.checkpoint} on channel {channel} while aligning {self._barrier.checkpoint}"
+            raise ProtocolError(f"task {self.spec.name}: {problem}")
+        self._barrier = barrier
         self._aligned.add(channel)
         self._try_complete()
 
@@ -409,21 +422,20 @@ class TaskCore:
         if self.watermarks:
             self._advance(self._time())
 
-    def _pass_barrier(self, checkpoint: int) -> None:
+    def _pass_barrier(self, barrier: Barrier) -> None:
         for exchange in self.exchanges:
-            exchange.broadcast(Barrier(checkpoint), self._sent)
+            exchange.broadcast(barrier, self._sent)
         self._collect()
-        prepared = Prepared(checkpoint, self._prepare(checkpoint), self.watermark)
-        self._passed = checkpoint
-        head = self.operators[0]
-        if self.spec.settings.save_state and isinstance(head, KeyedOperator):
-            self._saving = Saving(prepared, head.snapshot())
+        prepared = Prepared(barrier.checkpoint, self._prepare(barrier.checkpoint), self.watermark)
+        self._passed = barrier.checkpoint
+        if self._snapshots is not None:
+            self._saving = self._snapshots.begin(prepared, barrier.base)
         else:
             self._out.append(prepared)
 
     def _save_some(self, *, everything: bool = False) -> None:
         while self._saving is not None:
-            chunk = next(self._saving.chunks, None)
+            chunk = self._saving.next()
             if chunk is None:
                 self._out.append(self._saving.prepared)
                 self._saving = None

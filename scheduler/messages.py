@@ -24,9 +24,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class BeginCheckpoint:
-    """To a source worker: send barrier `checkpoint` between two polls."""
+    """To a source worker: send barrier `checkpoint` between two polls, which says that `base` is complete (0: that all must be saved)."""
 
     checkpoint: int
+    base: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch
+from ..changes import Changes
 from ..keys import encode_keys, key_column, key_groups, key_values
 from ..routing import Move
 from .base import Operator
@@ -56,6 +57,14 @@ class KeyedOperator(Operator):
 
         The call copies what it must; the chunks are made one by one, between later batches. No state departs or comes meanwhile.
         """
+
+    def changes(self) -> Changes | None:
+        """What has changed since the last call, or None if that is not known; from now on it is noted."""
+        return None
+
+    def delta(self, changes: Changes) -> Iterator[Batch]:
+        """As `snapshot`, of what is among the changes, in chunks that `chain.resolved` puts in the place of what was."""
+        raise NotImplementedError
 
     def note_load(self, columns: Sequence[pa.Array], counts: npt.NDArray[np.int64]) -> None:
         """Note that `counts` records came for each row of the keys in `columns`, each of which is there once; if the load is due."""

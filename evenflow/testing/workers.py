@@ -191,7 +191,7 @@ class Worker:
         elif self._reader is None or self.over:
             return
         elif isinstance(command, BeginCheckpoint):
-            self._carry_out(self.task.barrier(command.checkpoint, now))
+            self._carry_out(self.task.barrier(command.checkpoint, now, command.base))
         elif isinstance(command, StopSource):
             self._carry_out(self.task.exhausted(now))
 

@@ -29,6 +29,7 @@ EXAMPLES = [
     Watermark(0),
     LatencyMark(1),
     Barrier(3),
+    Barrier(3, 2),
     End(),
     Marker(4),
     Giving(4),
