@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+from ..engine.batch import Batch
 from ..engine.duration import seconds
 from ..engine.elements import Element
 from ..engine.errors import EvenflowError
@@ -160,7 +161,6 @@ class LocalJob:
             send,
             report,
             lambda channel, batch: None,
-            source_rows=config.source_rows,
             metrics_window=seconds(config.metrics_window),
             latency_interval=seconds(config.latency_interval),
             store_url=config.checkpoint_url(self._supervisor.core.name),
@@ -189,7 +189,7 @@ class LocalJob:
                 self._woken.clear()
         with self._lock:
             for runner in self._runners.values():
-                self._supervisor.report(runner.spec.name, runner.meter.take(0, 0))
+                self._measure(runner.spec.name, runner)
                 runner.close()
 
     def _deploy_due(self) -> None:
@@ -211,14 +211,18 @@ class LocalJob:
         busy = runner.give() or busy
         busy = runner.save() or busy
         if runner.is_source and not full and not runner.task.paused:
-            busy = runner.poll() or busy
+            busy = runner.poll(self._config.source_rows) > 0 or runner.over or busy
         if not busy or not runner.is_source:
             runner.idle()
         else:
             runner.flush_if_due()
         if runner.meter.due():
-            self._supervisor.report(name, runner.meter.take(len(queue), 0))
+            self._measure(name, runner)
         return busy or any(self._targets[name])
+
+    def _measure(self, name: str, runner: Runner) -> None:
+        batches = [element.num_rows for _, element in self._queues[name] if type(element) is Batch]
+        self._supervisor.report(name, runner.meter.take(len(batches), sum(batches), 0))
 
     def _full(self, name: str) -> bool:
         return any(len(target) >= QUEUE_LIMIT for target in self._targets[name])

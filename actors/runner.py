@@ -72,7 +72,6 @@ class Runner:
         report: Callable[[Report], None],
         consumed: Callable[[int, Batch], None],
         *,
-        source_rows: int,
         metrics_window: float,
         latency_interval: float,
         store_url: str | None = None,
@@ -84,7 +83,6 @@ class Runner:
         self.task = TaskCore(spec)
         self.meter = Meter(self.task, metrics_window)
         self.over = False
-        self._source_rows = source_rows
         self._latency_interval = latency_interval
         self._next_mark = 0.0
         self._give_at = self._save_at = 0.0
@@ -126,17 +124,17 @@ class Runner:
         """An element has come in."""
         self._work(lambda now: self.task.receive(channel, element, now))
 
-    def poll(self) -> bool:
-        """Poll the source once; whether it gave something. Only for a source."""
+    def poll(self, rows: int) -> int:
+        """Poll the source once, for about so many rows at most; how many it gave. Only for a source."""
         before = self.task.rows_in
-        self._work(self._poll)
-        return self.task.rows_in > before or self.over
+        self._work(lambda now: self._poll(rows, now))
+        return self.task.rows_in - before
 
-    def _poll(self, now: float) -> list[Effect]:
+    def _poll(self, rows: int, now: float) -> list[Effect]:
         reader = self._reader
         if reader is None:
             return []
-        batch = reader.poll(self._source_rows)
+        batch = reader.poll(rows)
         effects: list[Effect] = []
         if batch is not None and now >= self._next_mark:
             self._next_mark = now + self._latency_interval
@@ -180,8 +178,8 @@ class Runner:
         elif self._reader is None or self.over:
             return
         elif isinstance(command, BeginCheckpoint):
-            checkpoint = command.checkpoint
-            self._work(lambda now: self.task.barrier(checkpoint, now))
+            checkpoint, base = command.checkpoint, command.base
+            self._work(lambda now: self.task.barrier(checkpoint, now, base))
         elif isinstance(command, StopSource):
             self._work(self.task.exhausted)
 

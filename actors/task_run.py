@@ -14,6 +14,7 @@ from time import monotonic
 
 import pyarrow as pa
 
+from ..engine.batch import Batch
 from ..engine.duration import seconds
 from ..engine.elements import Element
 from ..engine.plan import ChannelSpec
@@ -22,6 +23,7 @@ from ..scheduler.config import JobConfig
 from ..scheduler.messages import Attach, Command, Detach, InOrder, Report, Shutdown
 from ..scheduler.restore import RestoredTask
 from .address import Address
+from .appetite import Appetite
 from .credit import ChannelLimits
 from .runner import Runner
 from .security import Security
@@ -61,6 +63,8 @@ class TaskRun:
         self._pending: deque[tuple[int, Element]] = deque()
         self._reported = 0
         self._rest = 0.0
+        self._appetite = Appetite(config.source_rows)
+        self._rows_read, self._blocked_before = 0, 0.0
         self._state_channels = frozenset(peer.incoming for peer in spec.peers)
         self._to_peers = {peer.index: peer.outgoing for peer in spec.peers}
         limits = ChannelLimits(config.credit_batches, config.credit_bytes)
@@ -78,7 +82,7 @@ class TaskRun:
             if channel.receiver == self.spec.name:
                 self._transport.accept(channel.id, f"{self._job}/{channel.sender}")
             if channel.sender == self.spec.name:
-                self._transport.connect(channel.id, addresses[channel.receiver])
+                self._transport.connect(channel.id, addresses[channel.receiver], paced=not channel.state)
 
     def start(self, over: Callable[[], None]) -> None:
         """Begin to work; `over` is called when the run has ended by itself: after a shutdown, or because its thread could not go on."""
@@ -88,7 +92,6 @@ class TaskRun:
             self._transport.send,
             self._report,
             self._transport.consumed,
-            source_rows=config.source_rows,
             metrics_window=seconds(config.metrics_window),
             latency_interval=seconds(config.latency_interval),
             store_url=config.checkpoint_url(self._job),
@@ -158,7 +161,7 @@ class TaskRun:
         for channel in attach.accept:
             self._transport.accept(channel.id, f"{self._job}/{channel.sender}")
         for channel in attach.connect:
-            self._transport.connect(channel.id, attach.addresses[channel.receiver])
+            self._transport.connect(channel.id, attach.addresses[channel.receiver], paced=not channel.state)
 
     def _forget_peers(self, detach: Detach) -> None:
         """A request for state may have been under way to a worker that has left; nobody will give its credit back."""
@@ -175,13 +178,21 @@ class TaskRun:
             runner.receive(*pending.popleft())
             taken += 1
         taken += runner.give() + runner.save()
-        polled = runner.is_source and not self._stalled and runner.poll()
+        polled = runner.is_source and not self._stalled and self._read()
         self._rest = 0.0
         if taken or polled:
             runner.flush_if_due()
         elif not transport.blocked:
             runner.idle()
             self._rest = runner.sleep_for()
+
+    def _read(self) -> bool:
+        """Poll the source for no more than soon leaves; whether it gave something."""
+        blocked = self._transport.blocked_seconds
+        if self._rows_read:
+            self._appetite.read(self._rows_read, blocked - self._blocked_before)
+        self._rows_read, self._blocked_before = self._runner.poll(self._appetite.rows), blocked
+        return self._rows_read > 0 or self._runner.over
 
     @property
     def _stalled(self) -> bool:
@@ -211,5 +222,5 @@ class TaskRun:
                 self._pending.append((channel, element))
 
     def _measure(self) -> None:
-        meter, transport = self._runner.meter, self._transport
-        self._report(meter.take(len(self._pending), transport.refused))
+        batches = [element.num_rows for _, element in self._pending if type(element) is Batch]
+        self._report(self._runner.meter.take(len(batches), sum(batches), self._transport.refused))

@@ -30,6 +30,7 @@ from ..engine.elements import Element
 from ..engine.errors import JobError, ProtocolError
 from .address import Address
 from .credit import ChannelLimits
+from .drain import DrainWindow
 from .frames import MAX_FRAMES, ChannelDecoder, ChannelEncoder
 from .headers import number, pack, unpack
 from .inbox import Inbox
@@ -102,15 +103,17 @@ class Transport:
         """Bytes of batches that wait for credit."""
         return sum(self._outboxes[channel].queued_bytes for channel in self._blocked)
 
-    def connect(self, channel: int, address: Address) -> None:
+    def connect(self, channel: int, address: Address, *, paced: bool = False) -> None:
         """Open the outgoing `channel` to the transport at `address`, which must have accepted it before the first element arrives.
 
+        `paced`: its batches may be cut, and are held back, so that the receiver is soon through with what is under way (`drain.py`).
         Raises ValueError if this transport sends on `channel` already.
         """
         if channel in self._outboxes:
             raise ValueError(f"transport `{self.name}`: channel {channel} is connected already")
         encoder = ChannelEncoder(number(channel, "channel"), self.attempt, self.name)
-        self._outboxes[channel] = Outbox(self._sockets.dealer(address), encoder, self._limits)
+        window = DrainWindow() if paced else None
+        self._outboxes[channel] = Outbox(self._sockets.dealer(address), encoder, self._limits, window)
 
     def accept(self, channel: int, peer: str) -> None:
         """Take elements of `channel` from now on, from the transport named `peer` only. Raises ValueError if it is accepted already."""

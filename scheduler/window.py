@@ -1,7 +1,7 @@
 """What a worker measured in one window of time: the figures that balancing and scaling decide by.
 
 Useful time (DS2, Kalavri et al., OSDI 2018) is the time spent deserialising, processing and serialising; it leaves out waiting
-for input and waiting for credit.
+for input, waiting for credit, and waiting for a CPU that others have.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import numpy.typing as npt
 class WorkerWindow:
     """One worker's window.
 
-    `start`, `length`: seconds since the epoch, seconds. `useful`, `wait_input`, `wait_credit`: seconds. `groups`: key groups with load,
-    int, shape (n,); `load`: useful seconds of each, `keyed_records`: the records counted for it. `hot_keys`: (key, records), hottest first.
+    `start`, `length`: seconds since the epoch, seconds. `useful`, `wait_input`, `wait_credit`, `starved` (ready, without a CPU): seconds.
+    `groups`: key groups with load, int, shape (n,); `load`: useful seconds of each, `keyed_records`: the records counted for it.
+    `hot_keys`: (key, records), hottest first.
     `latencies`: milliseconds from source to here, of latency marks; only workers without outputs have them. `watermark`: microseconds
-    since the epoch. `queued`: batches that wait.
+    since the epoch. `queued`, `queued_rows`: batches that wait, and their rows.
     """
 
     worker: str
@@ -31,9 +32,12 @@ class WorkerWindow:
     useful: float = 0.0
     wait_input: float = 0.0
     wait_credit: float = 0.0
+    starved: float = 0.0
     queued: int = 0
+    queued_rows: int = 0
     watermark: int | None = None
     late_records: int = 0
+    skipped_records: int = 0
     keyed_records: int = 0
     state_bytes: int = 0
     refused_messages: int = 0

@@ -3,11 +3,10 @@
 Invariant: a snapshot has one operator per stage, in the plan's order, with one instance per worker; operators that are chained in the same
 workers share their figures, so they are one operator here, with the stage's name.
 
-Four figures are estimates, for they are not measured:
+Three figures are estimates, for they are not measured:
 
 - What a source is offered, if it doesn't state its `rate`: what each of its workers reads over the part of its time in which it didn't
   wait for credit, `MOST_HELD_BACK` times as much at most. A source that reads without a pace is taken to offer all that it can read.
-- Records that wait: batches that wait times the size of a batch, `records_per_batch`.
 - The share of an edge where an operator has several outputs: what the receiver took in, in equal parts where several feed it.
 - An operator's latency: records that wait over those processed (Little's law), and for an operator without outputs what of the latency
   marks the way before it leaves.
@@ -32,7 +31,6 @@ from ...engine.operators.aggregate_windows import AggregateWindows
 from ...engine.operators.read import Read
 from ...engine.plan import Plan, Stage
 from ...engine.source import Source
-from ...engine.task_spec import TaskSettings
 from ..window import WorkerWindow
 from .figures import InstanceFigures, OperatorFigures
 from .settings import DEFAULTS, PolicySettings
@@ -56,44 +54,35 @@ def observed(plan: Plan, windows: Mapping[str, Sequence[WorkerWindow]], settings
     so_far: dict[str, float] = {}
     for stage in plan.stages:
         feeders = [edge.source for edge in edges if edge.target == stage.name]
-        figures = _operator(plan, stage, workers[stage.name], len(feeders), settings)
+        figures = _operator(plan, stage, workers[stage.name], settings)
         before = max((so_far[name] for name in feeders), default=0.0)
         operators[stage.name] = replace(figures, latency_ms=_latency_ms(figures, workers[stage.name], before))
         so_far[stage.name] = before + (operators[stage.name].latency_ms or 0.0)
     return DataflowSnapshot(tuple(operators.values()), edges, replace(settings, min_parallelism=1, max_parallelism=None))
 
 
-def records_per_batch(rows_per_second: float, feeders: int, settings: TaskSettings) -> float:
-    """The size of a batch that comes to a worker: what a feeding operator sends within `linger`, at least 1, at most `batch_rows`.
-
-    >>> records_per_batch(100_000.0, 1, TaskSettings(linger=0.005)), records_per_batch(0.0, 1, TaskSettings())
-    (500.0, 1.0)
-    """
-    return min(max(rows_per_second / max(feeders, 1) * settings.linger, 1.0), float(settings.batch_rows))
-
-
 def _joined(windows: Sequence[WorkerWindow]) -> WorkerWindow:
-    """Windows of a worker as one, with the mean of the batches that wait; of no length where there is none."""
+    """Windows of a worker as one, with the mean of the records that wait; of no length where there is none."""
     if not windows:
         return WorkerWindow("", 0.0, 0.0)
     sums: dict[str, Any] = {
         name: sum(getattr(window, name) for window in windows)
-        for name in ("length", "rows_in", "rows_out", "useful", "wait_credit", "keyed_records")
+        for name in ("length", "rows_in", "rows_out", "useful", "wait_credit", "starved", "keyed_records")
     }
     hot: dict[Any, int] = {}
     for key, count in (item for window in windows for item in window.hot_keys):
         hot[key] = hot.get(key, 0) + count
     latencies = tuple(latency for window in windows for latency in window.latencies)
-    queued = round(sum(window.queued for window in windows) / len(windows))
-    return WorkerWindow(windows[0].worker, windows[0].start, queued=queued, hot_keys=tuple(hot.items()), latencies=latencies, **sums)
+    queued = round(sum(window.queued_rows for window in windows) / len(windows))
+    return WorkerWindow(windows[0].worker, windows[0].start, queued_rows=queued, hot_keys=tuple(hot.items()), latencies=latencies, **sums)
 
 
-def _operator(plan: Plan, stage: Stage, workers: list[WorkerWindow], feeders: int, settings: PolicySettings) -> OperatorFigures:
-    head, task = stage.chain[0].operator, plan.tasks[0].settings
+def _operator(plan: Plan, stage: Stage, workers: list[WorkerWindow], settings: PolicySettings) -> OperatorFigures:
+    head = stage.chain[0].operator
     fixed = None if stage.can_be_scaled else stage.parallelism
     return OperatorFigures.summed(
         stage.name,
-        [_instance(worker, feeders, task) for worker in workers],
+        [_instance(worker) for worker in workers],
         source_rate=_offered(head.source, workers) if isinstance(head, Read) else None,
         kind="window" if isinstance(head, AggregateWindows) else "continuous",
         chain=stage.name if len(stage.chain) > 1 else None,
@@ -104,17 +93,16 @@ def _operator(plan: Plan, stage: Stage, workers: list[WorkerWindow], feeders: in
     )
 
 
-def _instance(worker: WorkerWindow, feeders: int, settings: TaskSettings) -> InstanceFigures:
+def _instance(worker: WorkerWindow) -> InstanceFigures:
     if worker.length < SHORTEST:
         return InstanceFigures()
     worked = worker.useful >= SHORTEST and worker.rows_in > 0
-    rate = worker.rows_in / worker.length
     return InstanceFigures(
         true_processing_rate=worker.rows_in / worker.useful if worked else None,
         true_output_rate=worker.rows_out / worker.useful if worked else None,
-        observed_processing_rate=rate,
+        observed_processing_rate=worker.rows_in / worker.length,
         observed_output_rate=worker.rows_out / worker.length,
-        queue_records=worker.queued * records_per_batch(rate, feeders, settings),
+        queue_records=worker.queued_rows,
         backpressure=_held_back(worker),
     )
 

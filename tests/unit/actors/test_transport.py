@@ -11,6 +11,7 @@ import pytest
 import zmq
 
 from evenflow.actors.credit import ChannelLimits
+from evenflow.actors.drain import FIRST, PIECES
 from evenflow.actors.frames import ChannelEncoder
 from evenflow.actors.headers import pack
 from evenflow.actors.security import Security
@@ -172,6 +173,33 @@ def test_a_batch_larger_than_all_credit_still_arrives(make):
     for i in range(3):
         assert until(bool, up, down) == [(7, i)]
         down.consumed(7, numbers(0))
+
+
+def test_paced_channel_cuts_a_batch_into_pieces_that_arrive_in_order_before_what_follows(make):
+    up, down = make("up"), make("down")
+    down.accept(7, "up")
+    up.connect(7, down.address, paced=True)
+    up.send(7, numbers(0, rows=1_000))
+    up.send(7, Barrier(1))
+    received, deadline = [], time.monotonic() + PATIENCE
+    while len(received) < 2 or received[-1] != Barrier(1):
+        assert time.monotonic() < deadline, f"waited {PATIENCE} s in vain for the barrier; received {len(received)} elements"
+        for channel, element in down.poll(0.01):
+            down.consumed(channel, element)
+            received.append(element)
+        up.poll(0)
+    rows = [value for batch in received[:-1] for value in batch.rows["n"].to_pylist()]
+    assert (rows, received[0].num_rows) == (list(range(1_000)), FIRST // PIECES)
+
+
+def test_paced_channel_holds_back_more_than_its_window(make):
+    up, down = make("up"), make("down", limits=ChannelLimits(credit_batches=1_000))
+    down.accept(7, "up")
+    up.connect(7, down.address, paced=True)
+    up.send(7, numbers(0, rows=FIRST))
+    assert not up.blocked
+    up.send(7, numbers(0))
+    assert up.blocked
 
 
 def test_signals_need_no_credit(pair):

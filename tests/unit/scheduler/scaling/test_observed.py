@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 import evenflow as ef
 from evenflow.engine.source import Source
-from evenflow.engine.task_spec import TaskSettings
 from evenflow.scheduler.scaling.ds2 import Ds2
-from evenflow.scheduler.scaling.observed import MOST_HELD_BACK, observed, records_per_batch
+from evenflow.scheduler.scaling.observed import MOST_HELD_BACK, observed
 from evenflow.scheduler.scaling.settings import PolicySettings
 from evenflow.scheduler.scaling.snapshot_json import snapshot_from_json, snapshot_to_json
 from evenflow.scheduler.window import WorkerWindow
@@ -99,15 +98,9 @@ def test_hot_worker_lets_ds2_rebalance_where_workers_are_enough():
     assert Ds2().decide(snapshot, Ds2().start())[0].rebalance == ("count",)
 
 
-def test_batches_that_wait_count_as_what_comes_within_the_linger():
-    count = seen(window("count-0", 1000, 0, 1.0, queued=2), window("count-0", 1000, 0, 1.0, queued=4)).operator("count")
-    assert count.queue_records == 3 * 1000 * TaskSettings().linger
-
-
-@given(st.floats(0, 1e9), st.integers(0, 64))
-def test_batch_has_a_row_at_least_and_what_the_settings_allow_at_most(rate, feeders):
-    settings = TaskSettings()
-    assert 1 <= records_per_batch(rate, feeders, settings) <= settings.batch_rows
+def test_records_that_wait_are_the_mean_over_the_windows():
+    count = seen(window("count-0", 1000, 0, 1.0, queued_rows=200), window("count-0", 1000, 0, 1.0, queued_rows=400)).operator("count")
+    assert count.queue_records == 300
 
 
 def test_hottest_key_is_the_one_with_most_records_over_all_windows():
@@ -123,7 +116,7 @@ def test_latency_of_the_last_operator_is_what_the_way_before_it_leaves():
     flow = ef.Dataflow("f")
     rows = flow.read(ef.generate()).key_by("key").stateful_map(lambda state, row: (state, row)).named("first")
     rows.key_by("key").stateful_map(lambda state, row: (state, row)).named("last").write(ef.to_list([]))
-    first = window("first-0", 1000, 1000, 1.0, queued=4)
+    first = window("first-0", 1000, 1000, 1.0, queued_rows=20)
     last = window("last-0", 1000, 0, 0.5, latencies=(90.0, 110.0))
     snapshot = seen(first, last, plan=flow.plan())
     assert snapshot.operator("first").latency_ms == pytest.approx(20.0)
@@ -166,7 +159,7 @@ counts = st.integers(0, 10**9)
 times = st.floats(0, 2)
 windows = st.builds(
     WorkerWindow, st.sampled_from(["generate-0", "generate-1", "count-0", "count-1"]), st.just(0.0), st.floats(0, 2), counts, counts,
-    times, times, times, st.integers(0, 10_000), keyed_records=counts, groups=st.just(np.zeros(0, np.int32)),
+    times, times, times, times, queued_rows=st.integers(0, 10_000), keyed_records=counts, groups=st.just(np.zeros(0, np.int32)),
     hot_keys=st.lists(st.tuples(st.integers(0, 3), counts), max_size=4).map(tuple), latencies=st.lists(times, max_size=3).map(tuple),
 )  # fmt: skip
 

@@ -1,0 +1,37 @@
+"""How much a source reads at once follows from how long it takes to leave."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenflow.actors.appetite import FIRST, LEAVES, Appetite
+
+
+@pytest.mark.parametrize("rate", [10.0, 400.0, 30_000.0])
+def test_what_is_read_at_once_leaves_in_time_whatever_the_rate(rate):
+    appetite = Appetite(1 << 17)
+    for _ in range(30):
+        appetite.read(appetite.rows, appetite.rows / rate)
+    assert LEAVES / 4 <= appetite.rows / rate <= LEAVES or appetite.rows == 1
+
+
+def test_it_grows_to_the_most_where_nothing_is_held_back():
+    appetite = Appetite(100_000)
+    for _ in range(7):
+        appetite.read(appetite.rows, 0.0)
+    assert appetite.rows == 100_000
+
+
+def test_it_begins_with_the_most_where_that_is_little():
+    assert Appetite(10).rows == 10
+    assert Appetite(1 << 20).rows == FIRST
+
+
+@given(st.lists(st.tuples(st.integers(1, 1 << 20), st.floats(0.0, 1e6))), st.integers(1, 1 << 17))
+def test_it_stays_within_its_bounds(reads, most):
+    appetite = Appetite(most)
+    for rows, held_back in reads:
+        appetite.read(rows, held_back)
+        assert 1 <= appetite.rows <= most

@@ -1,0 +1,63 @@
+"""Useful time is what the records cost, not what others did on the same CPUs meanwhile."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+import evenflow as ef
+from evenflow.actors.meter import Meter, own_share
+from evenflow.actors.run_queue import RunQueue, Spent
+from evenflow.engine.task import TaskCore
+
+
+class Counted(RunQueue):
+    """What the system would have counted."""
+
+    def __init__(self, spent):
+        self.spent = spent
+
+    def take(self):
+        return self.spent
+
+
+def meter(spent):
+    flow = ef.Dataflow("f")
+    flow.read(ef.generate()).key_by("key").aggregate(n=ef.count()).named("count").write(ef.to_list([], name="out"))
+    task = next(task for task in flow.plan().tasks if task.stage == "count")
+    core = TaskCore(task)
+    core.open()
+    return Meter(core, 1.0, Counted(spent))
+
+
+def test_time_without_a_cpu_is_no_useful_time():
+    measured = meter(Spent(on_cpu=0.0, waiting=0.0))
+    measured.add_useful(1.0)
+    whole = measured.take(0, 0, 0)
+    assert (whole.useful, whole.starved) == (1.0, 0.0)
+    starved = meter(Spent(on_cpu=0.0, waiting=1e9))
+    starved.add_useful(1.0)
+    assert (starved.take(0, 0, 0).useful, starved.take(0, 0, 0).starved) == (0.0, 1e9)
+
+
+def test_records_and_batches_that_wait_are_told():
+    window = meter(Spent(0.0, 0.0)).take(3, 700, 0)
+    assert (window.queued, window.queued_rows) == (3, 700)
+
+
+def test_waiting_in_a_function_is_useful_time():
+    assert own_share(1.0, Spent(on_cpu=0.01, waiting=0.0)) == 1.0
+
+
+def test_half_of_the_time_in_the_run_queue_leaves_half():
+    assert own_share(1.0, Spent(on_cpu=0.5, waiting=0.5)) == 0.5
+
+
+def test_time_on_a_cpu_is_left_in_any_case():
+    assert own_share(0.1, Spent(on_cpu=0.05, waiting=3.0)) == 0.5
+    assert own_share(0.0, Spent(on_cpu=0.0, waiting=3.0)) == 1.0
+
+
+@given(st.floats(0, 100), st.floats(0, 100), st.floats(0, 100))
+def test_share_is_a_part_of_a_whole(busy, on_cpu, waiting):
+    assert 0.0 <= own_share(busy, Spent(on_cpu, waiting)) <= 1.0
