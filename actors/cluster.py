@@ -18,7 +18,8 @@ from ..engine.plan import Plan
 from ..scheduler.config import JobConfig
 from ..scheduler.job import JobState
 from ..scheduler.metrics import OperatorLoad, WorkerFigures
-from .coordinator import LEAVE_TIMEOUT, NAMESPACE, Coordinator
+from .coordinator import LEAVE_TIMEOUT, Coordinator
+from .process import NAMESPACE
 from .supervisor import JobStatus, Outcome, Progress, Savepoint
 
 CALL_TIMEOUT = 30.0

@@ -14,32 +14,28 @@ from dataclasses import replace
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayError
+from ray.exceptions import RayActorError
 
 from ..engine.duration import seconds
 from ..engine.errors import EvenflowError, JobError
 from ..engine.plan import Plan
 from ..scheduler.config import JobConfig
-from ..scheduler.job import Redeploy, Retire, Spawn
+from ..scheduler.job import JobState, Redeploy, Retire, Spawn
 from ..scheduler.messages import Attach, Command, InOrder, Report
 from ..scheduler.metrics import OperatorLoad, WorkerFigures
-from .address import Address
+from .deployment import Deployment
 from .pings import Pings
+from .placement import ROOM_PATIENCE
+from .process import WorkerProcess
 from .prometheus import MetricsServer
 from .security import Security
 from .socket_folder import SocketFolder
+from .staff import Staff
 from .supervisor import JobStatus, Outcome, Progress, Savepoint, Supervisor
-from .worker import Worker
 
-NAMESPACE = "evenflow"
 TICK = 0.05
 LEAVE_TIMEOUT = 5.0
 """Seconds that workers have to leave after the end of the job; a user's function that takes longer is cut off."""
-
-PING_PATIENCE = 2.0
-"""Seconds that a worker has to answer before an attempt does without it."""
-
-_PATIENCE = 0.2
 
 
 class Coordinator:
@@ -49,28 +45,29 @@ class Coordinator:
         self._plan, self._config = plan, config
         self._lock = threading.RLock()
         self._redeploy: tuple[float, Redeploy] | None = None
-        self._addresses: dict[str, Address] = {}
         self._metrics: MetricsServer | None = None
         self._security = Security.generate(run)
-        self._workers: dict[str, Any] = {}
         self._joins: dict[Any, str] = {}
         self._pings = Pings(seconds(config.heartbeat_timeout))
+        self._spawning: Spawn | None = None
         self._numbers: dict[str, int] = {}
         self._inboxes: dict[str, InOrder[Report]] = {}
         self._closed = threading.Event()
         self._incarnation = uuid.uuid4().hex
+        self._staff = Staff(plan.name, config, self._security, self._lock, self._warm)
+        self._deployment = Deployment(plan.name, config, self._staff, self._check_running)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Ray's own, about a method that it calls itself
             again = ray.get_runtime_context().was_current_actor_reconstructed
         self._supervisor = Supervisor(plan, config, self._tell, self._carry, savepoint=savepoint, run=run, resume=again)
         if again:
-            self._me = ray.get_runtime_context().current_actor
+            self._staff.coordinator = ray.get_runtime_context().current_actor
             self._supervisor.redeploy()
             threading.Thread(target=self._begin_again, name=f"{plan.name}/clock", daemon=True).start()
 
     def deploy(self, me: Any) -> None:
         """Start the workers and the job; `me` is this actor's handle. Raises JobError naming the workers that didn't come up."""
-        self._me = me
+        self._staff.coordinator = me
         try:
             self._open_metrics()
             self._deploy(self._supervisor.first())
@@ -92,124 +89,94 @@ class Coordinator:
         self._metrics = MetricsServer(self._plan.name, self._config.metrics_port, self.figures)
 
     def _deploy(self, wanted: Redeploy) -> None:
-        """Bring every task of the plan up in attempt `wanted.attempt`, in the processes there are and new ones for those that are gone."""
-        deadline = time.monotonic() + seconds(self._config.start_timeout)
-        tasks, attempt = wanted.plan.tasks, wanted.attempt
-        names = [task.name for task in tasks]
+        """Bring every task of the plan up in attempt `wanted.attempt`, in the processes there are and others for those that are gone."""
+        deployment, staff, attempt = self._deployment, self._staff, wanted.attempt
+        deadline = deployment.deadline()
+        names = [task.name for task in wanted.plan.tasks]
         with self._lock:
             if not self._supervisor.recommit(wanted):
                 return
         restored = self._supervisor.saved.restored(wanted.manifest, wanted.plan)
-        self._end_unusable(frozenset(names))
-        for name in names:
-            if name not in self._workers:
-                self._workers[name] = self._start_actor(name, deadline)
-        across_nodes = sum(node["Alive"] for node in ray.nodes()) > 1  # type: ignore[no-untyped-call]
-        deployed = [
-            self._workers[t.name].deploy.remote(attempt, t, self._config, restored.get(t.name), across_nodes=across_nodes) for t in tasks
-        ]
-        addresses = self._addresses = dict(zip(names, self._await(deployed, names, deadline, "start"), strict=True))
-        connected = []
-        for name in names:
-            channels = tuple(c for c in wanted.plan.channels if name in (c.sender, c.receiver))
-            peers = {c.receiver: addresses[c.receiver] for c in channels}
-            connected.append(self._workers[name].connect.remote(peers, channels))
-        self._await(connected, names, deadline, "connect to its peers")
+        deployment.begin_attempt()
+        self._forget(staff.end_unusable(frozenset(names)))
+        deployment.hire(names, deadline)
+        deployment.bring_up(attempt, wanted.plan, names, restored, deadline)
         with self._lock:
             if attempt != self._supervisor.core.attempt:
                 return
             self._numbers, self._inboxes = {}, {}
-        self._await([self._workers[name].start.remote() for name in names], names, deadline, "begin")
-        watched = set(self._joins.values())
+        deployment.start(names, deadline)
         with self._lock:
+            self._watch(names)
             for name in names:
-                if name not in watched:
-                    self._joins[self._workers[name].join.remote()] = name
                 self._supervisor.ready(name, attempt)
 
-    def _end_unusable(self, wanted: frozenset[str]) -> None:
-        """End the workers that don't answer, and those that the plan has no task for any more."""
-        pings = {name: worker.ping.remote() for name, worker in self._workers.items() if name in wanted}
-        ray.wait(list(pings.values()), num_returns=max(1, len(pings)), timeout=PING_PATIENCE) if pings else None
-        for name in list(self._workers):
-            if name not in wanted or not _answered(pings[name]):
-                self._forget(name)
+    def _watch(self, names: Sequence[str]) -> None:
+        """From now on the end of these is a loss."""
+        processes = self._staff.processes
+        self._joins.update({processes[name].join: name for name in names if name in processes})
 
-    def _forget(self, name: str) -> None:
-        """End a worker's process and let go of it."""
-        ray.kill(self._workers.pop(name))
-        self._joins = {ref: other for ref, other in self._joins.items() if other != name}
-        self._pings.forget(name)
+    def _forget(self, names: Sequence[str]) -> None:
+        """These processes are nobody's loss any more."""
+        self._joins = {ref: name for ref, name in self._joins.items() if name not in names}
+        for name in names:
+            self._pings.forget(name)
 
-    def _start_actor(self, name: str, deadline: float) -> Any:
-        """A new process for the worker. Ray takes a moment to free the name of one that was lost."""
-        options = {"name": f"{self._plan.name}/{name}", "namespace": NAMESPACE, "max_concurrency": 4, "num_cpus": self._config.worker_cpus}
-        make = ray.remote(Worker).options(scheduling_strategy="SPREAD", **options)
-        while True:
-            try:
-                return make.remote(self._plan.name, self._me, self._security)
-            except ValueError as error:
-                if time.monotonic() > deadline:
-                    raise JobError(f"job `{self._plan.name}`: the name of worker {name} is still taken: {error}") from error
-                time.sleep(_PATIENCE)
+    def _warm(self, spare: WorkerProcess) -> None:
+        """Let a spare load now what a task of the job needs."""
+        spare.handle.warm.remote([task for task in self._supervisor.core.plan.tasks if task.index == 0])
 
     def _carry(self, wanted: Redeploy | Spawn | Retire) -> None:
         """Called under the lock: what takes time is done elsewhere."""
         if isinstance(wanted, Redeploy):
             self._redeploy = (time.monotonic() + wanted.delay, wanted)
         elif isinstance(wanted, Spawn):
-            attempt = self._supervisor.core.attempt
+            attempt, self._spawning = self._supervisor.core.attempt, wanted
             for name in wanted.workers:
                 self._numbers.pop(name, None)
                 self._inboxes.pop(name, None)
             threading.Thread(target=self._spawn, args=(wanted, attempt), name=f"{self._plan.name}/spawn", daemon=True).start()
         else:
             joins = [ref for ref, name in self._joins.items() if name in wanted.workers]
-            self._joins = {ref: name for ref, name in self._joins.items() if name not in wanted.workers}
-            workers = [self._workers.pop(name) for name in wanted.workers if name in self._workers]
-            for name in wanted.workers:
-                self._pings.forget(name)
-            threading.Thread(target=self._retire, args=(workers, joins), name=f"{self._plan.name}/retire", daemon=True).start()
+            self._forget(wanted.workers)
+            processes = self._staff.let_go(wanted.workers)
+            threading.Thread(target=self._retire, args=(processes, joins), name=f"{self._plan.name}/retire", daemon=True).start()
 
     def _spawn(self, wanted: Spawn, attempt: int) -> None:
         """Start workers beside those that run, and tell the job when they have."""
+        deployment, names = self._deployment, wanted.workers
+
+        def check() -> None:
+            if self._spawning is not wanted or attempt != self._supervisor.core.attempt:
+                raise JobError("the job went back to its last checkpoint")
+
         try:
-            started = self._join(wanted, attempt)
+            deadline = deployment.deadline()
+            self._staff.hire(names, deadline, min(deadline, time.monotonic() + ROOM_PATIENCE), check)
+            deployment.bring_up(attempt, wanted.plan, names, {}, deadline)
+            deployment.start(names, deadline)
         except Exception as error:  # noqa: BLE001 -- the job runs on without them, and says why
             with self._lock:
-                self._supervisor.not_spawned(str(error))
+                if self._spawning is wanted and attempt == self._supervisor.core.attempt:
+                    self._supervisor.not_spawned(str(error))
             return
         with self._lock:
             if attempt == self._supervisor.core.attempt:
-                self._joins.update(started)
-                for name in wanted.workers:
+                self._watch(names)
+                for name in names:
                     self._supervisor.ready(name, attempt)
 
-    def _join(self, wanted: Spawn, attempt: int) -> dict[Any, str]:
-        """Their `join` calls, by which their ends are noticed."""
-        deadline = time.monotonic() + seconds(self._config.start_timeout)
-        tasks = {task.name: task for task in wanted.plan.tasks}
-        names = list(wanted.workers)
-        workers = {name: self._start_actor(name, deadline) for name in names}
-        with self._lock:
-            self._workers.update(workers)
-        across_nodes = sum(node["Alive"] for node in ray.nodes()) > 1  # type: ignore[no-untyped-call]
-        deployed = [workers[n].deploy.remote(attempt, tasks[n], self._config, None, across_nodes=across_nodes) for n in names]
-        self._addresses.update(zip(names, self._await(deployed, names, deadline, "start"), strict=True))
-        connected = []
-        for name in names:
-            channels = tuple(c for c in wanted.plan.channels if name in (c.sender, c.receiver))
-            connected.append(workers[name].connect.remote({c.receiver: self._addresses[c.receiver] for c in channels}, channels))
-        self._await(connected, names, deadline, "connect to its peers")
-        self._await([workers[name].start.remote() for name in names], names, deadline, "begin")
-        return {workers[name].join.remote(): name for name in names}
+    def _check_running(self) -> None:
+        """Raises JobError if the job has ended."""
+        if self._supervisor.core.state.final:
+            raise self._supervisor.core.error or JobError(f"job `{self._plan.name}` was cancelled while it started")
 
-    def _retire(self, workers: Sequence[Any], joins: list[Any]) -> None:
+    def _retire(self, processes: Sequence[WorkerProcess], joins: list[Any]) -> None:
         """End workers that have left; they get a moment to close what they have."""
         if joins:
             ray.wait(joins, num_returns=len(joins), timeout=LEAVE_TIMEOUT)
-        for worker in workers:
-            ray.kill(worker)
+        for process in processes:
+            process.end()
 
     def _deploy_due(self) -> None:
         """Carry out the newest redeployment once its delay is over."""
@@ -223,28 +190,6 @@ class Coordinator:
             with self._lock:
                 if wanted.attempt == self._supervisor.core.attempt:
                     self._supervisor.failed(error if isinstance(error, EvenflowError) else JobError(f"{type(error).__name__}: {error}"))
-
-    def _await(self, refs: Sequence[Any], names: Sequence[str], deadline: float, what: str) -> list[Any]:
-        """What the workers answer. Raises JobError for those that don't by the deadline, and as soon as the job has ended."""
-        waiting: list[Any] = list(refs)
-        try:
-            while waiting:
-                done, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=_PATIENCE)
-                ray.get(done)
-                if self._supervisor.core.state.final:
-                    raise self._supervisor.core.error or JobError(f"job `{self._plan.name}` was cancelled while it started")
-                if waiting and time.monotonic() > deadline:
-                    missing = ", ".join(name for name, ref in zip(names, refs, strict=True) if ref in waiting)
-                    raise JobError(
-                        f"job `{self._plan.name}`: {missing} did not {what} within {self._config.start_timeout}; "
-                        "is there room in the cluster (`ray status`)? JobConfig(start_timeout=...) sets the bound"
-                    )
-            return list(ray.get(list(refs)))
-        except RayError as error:
-            cause = getattr(error, "cause", None)
-            if isinstance(cause, EvenflowError):
-                raise cause from None
-            raise JobError(f"job `{self._plan.name}`: a worker did not {what}: {error}") from error
 
     def report(self, worker: str, attempt: int, number: int, report: Report) -> None:
         """Report `number` of a worker in `attempt`; they may arrive in any order. Those of an attempt that is over are dropped."""
@@ -271,7 +216,8 @@ class Coordinator:
     def status(self) -> JobStatus:
         """What `job.status()` shows."""
         with self._lock:
-            return replace(self._supervisor.status(), metrics_url=self._metrics.url if self._metrics is not None else None)
+            status, url = self._supervisor.status(), self._metrics.url if self._metrics is not None else None
+            return replace(status, metrics_url=url, places=self._staff.places())
 
     def figures(self) -> list[WorkerFigures]:
         """What `job.metrics()` shows."""
@@ -311,15 +257,19 @@ class Coordinator:
     def _tell(self, worker: str, command: Command) -> None:
         number = self._numbers.get(worker, 0)
         self._numbers[worker] = number + 1
-        if worker in self._workers:
+        handle = self._staff.handle(worker)
+        if handle is not None:
             if isinstance(command, Attach):
-                command = replace(command, addresses={c.receiver: self._addresses[c.receiver] for c in command.connect})
-            self._workers[worker].command.options(num_returns=0).remote(self._supervisor.core.attempt, number, command)
+                addresses = self._deployment.addresses
+                command = replace(command, addresses={c.receiver: addresses[c.receiver] for c in command.connect})
+            handle.command.options(num_returns=0).remote(self._supervisor.core.attempt, number, command)
 
     def _keep_time(self) -> None:
         while not self._supervisor.core.state.final:
             self._deploy_due()
             self._look_after_workers()
+            if self._supervisor.core.state is JobState.RUNNING:  # while workers start, a spare would only be in their way
+                self._staff.tick()
             with self._lock:
                 self._supervisor.tick()
             time.sleep(TICK)
@@ -337,31 +287,23 @@ class Coordinator:
                     lost[name] = "it left before the job ended"
                 except RayActorError as error:
                     lost[name] = str(error)
-            lost |= self._pings.silent(self._workers)
+            watched = set(self._joins.values())  # one that starts is not silent yet
+            lost |= self._pings.silent({name: process.handle for name, process in self._staff.processes.items() if name in watched})
             for name, why in lost.items():
                 if self._redeploy is None:  # an attempt that has yet to begin makes a new process for it: it is one accident, not several
                     self._supervisor.lost(name, why)
-                if name in self._workers:
-                    self._forget(name)
+                self._forget([name])
+                for process in self._staff.let_go([name]):
+                    process.end()
 
     def _close(self) -> None:
         """Wait until the workers have left, end those that don't, and take down what the job has on this machine."""
         if self._joins:
             ray.wait(list(self._joins), num_returns=len(self._joins), timeout=LEAVE_TIMEOUT)
-        for worker in self._workers.values():
-            ray.kill(worker)
+        self._staff.close()
         with self._lock:
             metrics, self._metrics = self._metrics, None
         if metrics is not None:
             metrics.close()
         SocketFolder(self._security.job).remove()
         self._closed.set()
-
-
-def _answered(ref: Any) -> bool:
-    """Whether a worker says that it can be used."""
-    try:
-        ray.get(ref, timeout=0)
-    except RayError:
-        return False
-    return True

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,6 +30,7 @@ from ..scheduler.load_snapshot import groups_per_step, hash_of, load_snapshot
 from ..scheduler.messages import Command, Failed, Report
 from ..scheduler.metrics import HISTORY, JobMetrics, OperatorLoad, WorkerFigures
 from ..scheduler.migration import Migration, MigrationReport
+from ..scheduler.placement import Place
 from ..scheduler.restore import fitting_tables, plan_at
 from ..scheduler.scaling.controller import DecisionRecord, Mode
 from ..scheduler.window import WorkerWindow
@@ -44,7 +45,7 @@ _LOG = logging.getLogger(__name__)
 class JobStatus:
     """What `job.status()` shows; `running_seconds` from when all workers had started (0.0 before) to the end.
 
-    `attempt` rises whenever the job goes back to its last checkpoint.
+    `attempt` rises whenever the job goes back to its last checkpoint. `places`: each worker's process and node; a local job has none.
     """
 
     name: str
@@ -55,6 +56,7 @@ class JobStatus:
     running_seconds: float
     metrics_url: str | None = None
     attempt: int = 0
+    places: Mapping[str, Place] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +312,7 @@ class Supervisor:
 
     def savepoint(self, path: str) -> int:
         """Begin a savepoint; its checkpoint's number. Raises FlowError without a folder for checkpoints, JobError if `path` is taken."""
-        number = self.core.checkpoint(time.monotonic())
+        number = self.core.checkpoint(time.monotonic(), whole=True)
         self.saved.ask_savepoint(number, path)
         return number
 

@@ -6,7 +6,7 @@ Ray calls arrive on Ray's threads; a run of the task has a thread of its own.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ray
@@ -35,6 +35,14 @@ class Worker:
         self._current: TaskRun | None = None
         self._stuck = False
         sweep_stale_folders()
+
+    def where(self) -> str:
+        """The node that this process is on."""
+        node: str = ray.get_runtime_context().get_node_id()
+        return node
+
+    def warm(self, tasks: Sequence[TaskSpec]) -> None:
+        """Called for a spare: that the tasks came means that what they need is loaded now."""
 
     def deploy(self, attempt: int, spec: TaskSpec, config: JobConfig, restored: RestoredTask | None, *, across_nodes: bool) -> Address:
         """End the run of the attempt before, if there is one, and make the next; returns where this worker can be reached.

@@ -12,6 +12,8 @@ from ..engine.errors import FlowError
 from ..engine.task_spec import TaskSettings
 from ..state.backends.settings import MEMORY, StateSettings
 from .job_settings import JobSettings
+from .placement import SPREAD
+from .placement import STRATEGIES as PLACEMENTS
 from .restarts import RestartSettings
 from .scaling.controller import MODES, Mode
 from .scaling.policies import POLICIES as SCALING
@@ -48,7 +50,9 @@ class JobConfig:
     aggregates before the shuffle. `metrics`: measure load per window of `metrics_window`; False leaves only the record counts.
     `migration_strategy`: how keyed state moves unless a call says otherwise: sudden, fluid, batched, pause or lazy. `balance_windows`: how
     many of the newest windows a balance plan on request looks at. `metrics_port`: where Prometheus reads, 0 for any free port.
-    `start_timeout`: how long workers may take to start. `worker_cpus`: CPUs that Ray sets aside for each worker.
+    `start_timeout`: how long workers may take to start. `worker_cpus`: CPUs that Ray sets aside for each worker. `warm_spares`: started
+    processes without a task, kept ready for whoever needs a worker, each with `worker_cpus`. `placement`: on which nodes workers go,
+    "spread" (where the fewest are) or "pack" (on as few as have slots for them).
 
     Recovery: with `checkpoint_dir` (a folder that all workers reach, or a URL that fsspec opens) checkpoints hold the whole state, and a
     job that loses a worker goes back to its last one. `checkpoints_kept`: complete ones that stay. `checkpoint_pause`: least time between
@@ -115,6 +119,8 @@ class JobConfig:
     latency_target: Duration | None = None
     start_timeout: Duration = "60s"
     worker_cpus: float = 0.0
+    warm_spares: int = 0
+    placement: str = SPREAD
 
     def __post_init__(self) -> None:
         for name in (
@@ -147,6 +153,7 @@ class JobConfig:
             value = getattr(self, name)
             if value is not None and seconds(value, f"JobConfig: {name}") == 0 and name in _LONGER_THAN_ZERO:
                 raise FlowError(f"JobConfig: {name} must be longer than zero")
+        self._check_placement()
         _check_strategy(self.migration_strategy, self.checkpoint_dir)
         check_balancer(self.balancer)
         self.check_autoscaler(self.autoscaler, self.autoscaler_mode)
@@ -185,6 +192,14 @@ class JobConfig:
             max_parallelism=self.max_parallelism,
             latency_target_ms=target,
         )
+
+    def _check_placement(self) -> None:
+        if not isinstance(self.warm_spares, int) or isinstance(self.warm_spares, bool) or self.warm_spares < 0:
+            raise FlowError(f"JobConfig: warm_spares is {self.warm_spares!r}; expected a whole number of at least 0")
+        if not self.worker_cpus >= 0:
+            raise FlowError(f"JobConfig: worker_cpus is {self.worker_cpus!r}; expected CPUs of at least 0")
+        if self.placement not in PLACEMENTS:
+            raise FlowError(f"JobConfig: placement is {self.placement!r}; expected one of {', '.join(PLACEMENTS)}")
 
     def _check_state(self) -> None:
         try:

@@ -1,8 +1,8 @@
 """On which nodes of a cluster new workers go: a plan from the nodes' workers and free CPUs, without I/O.
 
-A node's *slots* are the workers of a job that it has been made for: its CPUs over those that a worker sets aside, or one for each CPU where
-a worker sets none aside. Where a worker sets CPUs aside a full node takes no more, else slots only say where the next one goes first; a head
-node without CPUs gets workers last.
+A node's *slots* are the workers of a job that it has been made for: its CPUs over those that a worker sets aside, or one for each CPU
+where a worker sets none aside. Where a worker sets CPUs aside a full node takes no more, else slots only say where the next one goes first;
+a head node without CPUs gets workers last.
 
 Invariant: a plan has a node for every worker, and sets aside no CPU that isn't free; where there is none, the error says what is missing.
 
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ..engine.errors import JobError
 
@@ -41,6 +42,13 @@ class NoRoomError(JobError):
     def __reduce__(self) -> tuple[type[JobError], tuple[str]]:
         """It crosses processes as the JobError that it is."""
         return JobError, (str(self),)
+
+
+class Place(NamedTuple):
+    """Where a worker is: the name of its process among the job's, and its node."""
+
+    process: str
+    node: str
 
 
 @dataclass(frozen=True, slots=True)

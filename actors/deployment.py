@@ -1,0 +1,102 @@
+"""Bringing workers up: each gets a process, its task, the channels to its peers, and begins.
+
+Invariant: no step begins before all have done the one before, so that nobody sends to a worker that isn't there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from ..engine.duration import seconds
+from ..engine.errors import EvenflowError, JobError
+from ..engine.plan import Plan
+from ..scheduler.config import JobConfig
+from ..scheduler.placement import NoRoomError
+from ..scheduler.restore import RestoredTask
+from .address import Address
+from .staff import Staff
+
+_PATIENCE = 0.2
+
+
+class Deployment:
+    """`check` raises if the job has ended meanwhile. `addresses`: where the workers of this attempt are reached."""
+
+    def __init__(self, job: str, config: JobConfig, staff: Staff, check: Callable[[], None]) -> None:
+        self._job, self._config, self._staff, self._check = job, config, staff, check
+        self.addresses: dict[str, Address] = {}
+        self._across_nodes = False
+
+    def deadline(self) -> float:
+        """When workers that begin to start now must have started."""
+        return time.monotonic() + seconds(self._config.start_timeout)
+
+    def begin_attempt(self) -> None:
+        """All workers are brought up anew. Those of a cluster with one node listen on loopback only, so the job then stays there."""
+        nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+        self._across_nodes = len(nodes) > 1
+        self._staff.confine(None if self._across_nodes else nodes)
+        self.addresses = {}
+
+    def hire(self, names: Sequence[str], deadline: float) -> None:
+        """A process for each that has none, as soon as there is room. Raises JobError if there is none by the deadline."""
+        try:
+            self._staff.hire(names, deadline, deadline, self._check)
+        except NoRoomError as error:
+            missing = ", ".join(name for name in names if name not in self._staff.processes)
+            raise JobError(
+                f"job `{self._job}`: {missing} did not start within {self._config.start_timeout}; is there room in the cluster "
+                f"(`ray status`)? There is {error}"
+            ) from error
+
+    def bring_up(self, attempt: int, plan: Plan, names: Sequence[str], restored: Mapping[str, RestoredTask], deadline: float) -> None:
+        """A task and channels for each of these, which have processes. Raises JobError for those that don't start in time."""
+        tasks = {task.name: task for task in plan.tasks}
+        workers = self._handles(names)
+        deployed = [
+            workers[name].deploy.remote(attempt, tasks[name], self._config, restored.get(name), across_nodes=self._across_nodes)
+            for name in names
+        ]
+        self.addresses |= dict(zip(names, self._await(deployed, names, deadline, "start"), strict=True))
+        connected = []
+        for name in names:
+            channels = tuple(c for c in plan.channels if name in (c.sender, c.receiver))
+            connected.append(workers[name].connect.remote({c.receiver: self.addresses[c.receiver] for c in channels}, channels))
+        self._await(connected, names, deadline, "connect to its peers")
+
+    def start(self, names: Sequence[str], deadline: float) -> None:
+        """Let them begin to work."""
+        self._await([worker.start.remote() for worker in self._handles(names).values()], names, deadline, "begin")
+
+    def _handles(self, names: Sequence[str]) -> dict[str, Any]:
+        there = self._staff.processes
+        gone = [name for name in names if name not in there]
+        if gone:
+            raise JobError(f"job `{self._job}`: the process of {', '.join(gone)} was ended before it began")
+        return {name: there[name].handle for name in names}
+
+    def _await(self, refs: Sequence[Any], names: Sequence[str], deadline: float, what: str) -> list[Any]:
+        """What the workers answer. Raises JobError for those that don't by the deadline, and as soon as the job has ended."""
+        waiting: list[Any] = list(refs)
+        try:
+            while waiting:
+                done, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=_PATIENCE)
+                ray.get(done)
+                self._check()
+                if waiting and time.monotonic() > deadline:
+                    missing = ", ".join(name for name, ref in zip(names, refs, strict=True) if ref in waiting)
+                    raise JobError(
+                        f"job `{self._job}`: {missing} did not {what} within {self._config.start_timeout}; "
+                        "is there room in the cluster (`ray status`)? JobConfig(start_timeout=...) sets the bound"
+                    )
+            return list(ray.get(list(refs)))
+        except RayError as error:
+            cause = getattr(error, "cause", None)
+            if isinstance(cause, EvenflowError):
+                raise cause from None
+            raise JobError(f"job `{self._job}`: a worker did not {what}: {error}") from error

@@ -1,0 +1,57 @@
+"""The cluster's nodes as Ray tells of them, and asking its autoscaler for more: what `scheduler/placement.py` plans with.
+
+Ray's view of what is free is a moment old. CPUs of processes that were just started are taken off here; of those that have just ended it
+comes to know a little later, so whoever finds no room looks again for `ROOM_PATIENCE`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import ray
+from ray._private.state import available_resources_per_node
+from ray.autoscaler.sdk import request_resources
+
+from ..scheduler.placement import Node
+from .process import WorkerProcess
+
+ROOM_PATIENCE = 2.0
+"""Seconds until a node that is full is believed to be so."""
+
+_JUST = 1.0
+"""Seconds for which Ray may not count a new process yet."""
+
+
+def cluster_nodes(processes: Iterable[WorkerProcess], cpus: float) -> list[Node]:
+    """The nodes that are alive, with the job's processes, each of which has set `cpus` aside, as their workers."""
+    there = list(processes)
+    workers = Counter(process.node for process in there)
+    recent = Counter(process.node for process in there if time.monotonic() - process.begun < _JUST)
+    free: Mapping[str, Mapping[str, float]] = available_resources_per_node()  # type: ignore[no-untyped-call] -- no public call tells it
+    nodes = []
+    for node in ray.nodes():  # type: ignore[no-untyped-call]
+        if node["Alive"]:
+            name, total = node["NodeID"], float(node["Resources"].get("CPU", 0.0))
+            left = float(free.get(name, {}).get("CPU", 0.0)) - recent[name] * cpus
+            nodes.append(Node(name, total, min(max(left, 0.0), total), workers[name]))
+    return nodes
+
+
+class RoomRequest:
+    """What one job asks of Ray's autoscaler; where there is none, nobody listens. Ray keeps the newest request of a cluster only."""
+
+    def __init__(self) -> None:
+        self._asked = False
+
+    def ask(self, workers: int, cpus: float) -> None:
+        """Let the cluster have room for so many workers in all; for each of those that set nothing aside a CPU, as a slot."""
+        self._asked = True
+        request_resources(bundles=[{"CPU": cpus or 1}] * workers)
+
+    def withdraw(self) -> None:
+        """The job needs it no more."""
+        if self._asked:
+            self._asked = False
+            request_resources(bundles=[])

@@ -1,0 +1,75 @@
+"""Warm spares: started processes without a task, kept ready so that whoever needs a worker doesn't wait for a process.
+
+Invariant: `count` are there or on their way whenever the cluster has room; who is taken has started, and another is started in its place.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Container
+
+from .process import WorkerProcess
+
+ROOM_INTERVAL = 1.0
+"""Seconds after which a spare for which there was no room is tried again."""
+
+
+class Spares:
+    """`start(label)` starts a process, or gives None where there is no room. Used under the coordinator's lock."""
+
+    def __init__(self, count: int, start: Callable[[str], WorkerProcess | None]) -> None:
+        self._count, self._start = count, start
+        self._extra = 0
+        self._next = 0
+        self._again = 0.0
+        self.processes: list[WorkerProcess] = []
+
+    def want(self, extra: int) -> None:
+        """For a while keep so many more than `count`."""
+        self._extra, self._again = extra, 0.0
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that are wanted have started."""
+        return sum(process.look() for process in self.processes) >= self._count + self._extra
+
+    def take(self, allowed: Callable[[str], bool], preferred: Container[str] = ()) -> WorkerProcess | None:
+        """One that has started on an allowed node, on a preferred one if there is any; it is a spare no more."""
+        ready = [process for process in self.processes if process.look() and not process.lost and allowed(process.node)]
+        if not ready:
+            return None
+        taken = min(ready, key=lambda process: process.node not in preferred)
+        self.processes.remove(taken)
+        return taken
+
+    def tick(self, allowed: Callable[[str], bool]) -> None:
+        """Let go of those that are lost or on a node that is not allowed, and start others."""
+        for process in [p for p in self.processes if p.lost or not allowed(p.node)]:
+            self.processes.remove(process)
+            process.end()
+        for process in self.processes[self._count + self._extra :]:
+            self.processes.remove(process)
+            process.end()
+        if time.monotonic() < self._again:
+            return
+        while len(self.processes) < self._count + self._extra:
+            started = self._begin()
+            if started is None:
+                self._again = time.monotonic() + ROOM_INTERVAL
+                return
+            self.processes.append(started)
+
+    def close(self) -> None:
+        """End them all."""
+        for process in self.processes:
+            process.end()
+        self.processes, self._count, self._extra = [], 0, 0
+
+    def _begin(self) -> WorkerProcess | None:
+        """Numbers are not used again, but a coordinator that was lost may have left an actor of the same name."""
+        while True:
+            self._next += 1
+            try:
+                return self._start(f"spare-{self._next - 1}")
+            except ValueError:
+                continue
