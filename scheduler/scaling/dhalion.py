@@ -142,10 +142,13 @@ def slow_operator(snapshot: DataflowSnapshot) -> str | None:
 
 
 def diagnose(operator: OperatorFigures) -> str:
-    """Why an operator is slow, by comparing its instances: `skew`, `slow instance` or `underprovisioned`."""
+    """Why an operator is slow, by comparing its instances: `skew`, `slow instance` or `underprovisioned`.
+
+    One whose records are dealt out has no keys to place, so that only more workers help it.
+    """
     waiting = [one.queue_records for one in operator.instances if one.queue_records is not None]
     rates = [one.observed_processing_rate for one in operator.instances if one.observed_processing_rate is not None]
-    if len(waiting) != operator.parallelism or operator.parallelism == 1 or max(waiting) <= OUTLIER * median(waiting):
+    if not operator.keyed or len(waiting) != operator.parallelism or operator.parallelism == 1 or max(waiting) <= OUTLIER * median(waiting):
         return "underprovisioned"
     busiest = waiting.index(max(waiting))
     if len(rates) == operator.parallelism and rates[busiest] > OUTLIER * median(rates):

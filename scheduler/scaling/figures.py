@@ -63,7 +63,8 @@ class OperatorFigures:
     records that wait, for a source those that it has not read. `backpressure`: the parts of their time that the instances waited for the
     credit of who comes after them, summed. `latency_ms`: what the operator adds to a record's latency. `nodes`: where each instance is.
     `kind`: one of KINDS. `chain`: operators of the same chain run in the same workers. `hottest_key_share`: the part of its records
-    that have its hottest key. `min_parallelism`, `max_parallelism`: its own bounds; `key_groups`: no more workers have something to do.
+    that have its hottest key. `keyed`: whether records go by their keys, which can be placed anew, or are dealt out. `min_parallelism`,
+    `max_parallelism`: its own bounds; `key_groups`: no more workers have something to do.
 
     Raises FlowError, naming operator and field, for figures that can't be.
     """
@@ -84,6 +85,7 @@ class OperatorFigures:
     kind: str = "continuous"
     chain: str | None = None
     hottest_key_share: float | None = None
+    keyed: bool = True
     min_parallelism: int | None = None
     max_parallelism: int | None = None
     key_groups: int | None = None
@@ -101,6 +103,8 @@ class OperatorFigures:
         if self.hottest_key_share is not None:
             check_number(f"{where}hottest_key_share", self.hottest_key_share, most=1)
         check_number(f"{where}backpressure", self.backpressure, most=self.parallelism)
+        if not isinstance(self.keyed, bool):
+            raise FlowError(f"{where}keyed is {self.keyed!r}: it must be true or false")
         if self.kind not in KINDS:
             raise FlowError(f"{where}kind is {self.kind!r}: it must be one of {', '.join(KINDS)}")
 

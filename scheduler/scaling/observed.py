@@ -87,6 +87,7 @@ def _operator(plan: Plan, stage: Stage, workers: list[WorkerWindow], settings: P
         kind="window" if isinstance(head, AggregateWindows) else "continuous",
         chain=stage.name if len(stage.chain) > 1 else None,
         hottest_key_share=_hottest_share(workers),
+        keyed=stage.is_keyed,
         key_groups=plan.key_groups if stage.is_keyed else None,
         min_parallelism=settings.min_parallelism if fixed is None else fixed,
         max_parallelism=settings.max_parallelism if fixed is None else fixed,

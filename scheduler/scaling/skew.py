@@ -24,14 +24,15 @@ from .snapshot import DataflowSnapshot
 def hot_operators(snapshot: DataflowSnapshot, needed: Mapping[str, float]) -> dict[str, str]:
     """The operators that a rebalance would help, each with the sentence that says why; `needed`: their workers, not rounded.
 
-    An operator with fewer workers than it needs is not among them: new workers are given the hot keys as they come.
+    An operator with fewer workers than it needs is not among them: new workers are given the hot keys as they come. Nor is one whose
+    records are dealt out: it has no keys to place.
     """
     found = {}
     for name, need in needed.items():
         operator = snapshot.operator(name)
         share = hottest_share(operator)
         floor = max(1 / operator.parallelism, operator.hottest_key_share or 0.0)
-        if share is not None and overloaded(operator, need) and share > snapshot.settings.skew_tolerance * floor:
+        if operator.keyed and share is not None and overloaded(operator, need) and share > snapshot.settings.skew_tolerance * floor:
             found[name] = (
                 f"{name} has {operator.parallelism} workers and needs {need:.2f}, but its busiest gets {share:.0%} of the records "
                 f"({floor:.0%} is the least possible): place its keys anew"

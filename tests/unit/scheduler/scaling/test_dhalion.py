@@ -52,6 +52,7 @@ def test_of_two_slow_operators_the_one_that_holds_back_more_comes_first():
         (instances([50, 50, 55], [10, 10, 10]), "underprovisioned"),
         (instances([500, 5, 5], [30, 10, 10]), "skew"),
         (instances([500, 5, 5], [9, 10, 10]), "slow instance"),
+        (replace(instances([500, 5, 5], [30, 10, 10]), keyed=False), "underprovisioned"),
         (OperatorFigures("count", 3), "underprovisioned"),
     ],
 )

@@ -96,6 +96,7 @@ def test_hot_worker_lets_ds2_rebalance_where_workers_are_enough():
     count = [window("count-0", 1000, 0, 1.0), window("count-1", 200, 0, 0.2)]
     snapshot = seen(*source, *count, plan=job(ef.generate(rate=1500)))
     assert Ds2().decide(snapshot, Ds2().start())[0].rebalance == ("count",)
+    assert (snapshot.operator("generate").keyed, snapshot.operator("count").keyed) == (False, True)
 
 
 def test_records_that_wait_are_the_mean_over_the_windows():

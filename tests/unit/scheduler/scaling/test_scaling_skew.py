@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from evenflow.scheduler.scaling.figures import InstanceFigures, OperatorFigures
-from evenflow.scheduler.scaling.skew import hottest_share
+from evenflow.scheduler.scaling.skew import hot_operators, hottest_share
+from evenflow.scheduler.scaling.snapshot import DataflowSnapshot
 
 
 def test_load_is_useful_time_not_records():
@@ -16,3 +17,10 @@ def test_load_is_useful_time_not_records():
 @pytest.mark.parametrize("instances", [[InstanceFigures(50, observed_processing_rate=50)], [InstanceFigures()] * 2])
 def test_one_instance_or_unknown_ones_have_no_skew(instances):
     assert hottest_share(OperatorFigures.summed("o", instances)) is None
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_only_operators_with_keys_are_rebalanced(keyed):
+    hot, cold = InstanceFigures(100, observed_processing_rate=90), InstanceFigures(100, observed_processing_rate=30)
+    snapshot = DataflowSnapshot((OperatorFigures.summed("o", [hot, cold], keyed=keyed),))
+    assert bool(hot_operators(snapshot, {"o": 1.6})) == keyed
