@@ -16,6 +16,7 @@ _COUNTERS = {
     "rows_in": "Records that the worker took",
     "rows_out": "Records that the worker sent",
     "late_records": "Records that came after their windows were emitted",
+    "skipped_records": "Records that users' functions refused and on_error left out",
     "refused_messages": "Malformed messages on the worker's sockets",
 }
 _GAUGES = {

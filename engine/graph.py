@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from .errors import FlowError
 from .operators.base import Operator
+from .operators.refusals import DEAD_LETTERS, Refusing
 from .sink import Sink
 from .source import Source
 
@@ -111,8 +112,18 @@ class Graph:
                 raise FlowError(f"operator `{node.name}` has {len(node.inputs)} inputs: only sources have none")
             if not isinstance(node.operator, Sink) and not self.consumers(node):
                 raise FlowError(f"the output of operator `{node.name}` goes nowhere: end the stream with .write(...)")
+            if self._loses_dead_letters(node):
+                raise FlowError(
+                    f"the dead letters of operator `{node.name}` go nowhere: write its stream's .dead_letters to a sink, "
+                    'or say on_error="skip"'
+                )
             if node.parallelism is not None and node.parallelism < 1:
                 raise FlowError(f"operator `{node.name}`: parallelism {node.parallelism} is less than 1")
+
+    def _loses_dead_letters(self, node: Node) -> bool:
+        operator = node.operator
+        wanted = isinstance(operator, Refusing) and operator.on_error == "dead_letter"
+        return wanted and all(port != DEAD_LETTERS for _, port in self.consumers(node))
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes.values())

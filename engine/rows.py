@@ -42,6 +42,30 @@ class RowsEncoder:
 
     def encode(self, rows: list[Any]) -> pa.RecordBatch:
         """The rows (at least one) as columns. Raises RecordError naming the column and the row."""
+        batch = self._batch(rows)
+        self.schema = batch.schema
+        return batch
+
+    def first_misfit(self, rows: list[Any]) -> tuple[int, RecordError]:
+        """The place of the first of the rows, which can't all be encoded, that can't be encoded with those before it, and why."""
+        fitting, tried = 0, 1
+        while self._problem(rows[:tried]) is None and tried < len(rows):
+            fitting, tried = tried, min(2 * tried, len(rows))
+        while tried - fitting > 1:
+            middle = (fitting + tried) // 2
+            fitting, tried = (middle, tried) if self._problem(rows[:middle]) is None else (fitting, middle)
+        problem = self._problem(rows[:tried])
+        assert problem is not None
+        return fitting, problem
+
+    def _problem(self, rows: list[Any]) -> RecordError | None:
+        try:
+            self._batch(rows)
+        except RecordError as error:
+            return error
+        return None
+
+    def _batch(self, rows: list[Any]) -> pa.RecordBatch:
         plain = not isinstance(rows[0], dict)
         names = self.schema.names if self.schema is not None else [ITEM] if plain else list(rows[0])
         if plain:
@@ -52,9 +76,7 @@ class RowsEncoder:
             columns = self._columns(rows, names)
         types = [self.schema.field(i).type if self.schema is not None else None for i in range(len(names))]
         arrays = [self._array(n, c, t, rows) for n, c, t in zip(names, columns, types, strict=True)]
-        batch = pa.record_batch(arrays, names=names)
-        self.schema = batch.schema
-        return batch
+        return pa.record_batch(arrays, names=names)
 
     def _columns(self, rows: list[Any], names: list[str]) -> list[list[Any]]:
         try:

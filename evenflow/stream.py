@@ -25,6 +25,7 @@ from .engine.operators.map import Map
 from .engine.operators.map_batches import MapBatches
 from .engine.operators.process import Process
 from .engine.operators.project import Project
+from .engine.operators.refusals import DEAD_LETTERS, OnError, Refusing, check_on_error
 from .engine.operators.stateful_map import StatefulFunction, StatefulMap
 from .engine.operators.stateful_map_columns import ColumnsFunction, StatefulMapColumns
 from .engine.operators.union import Union
@@ -59,21 +60,35 @@ class Stream:
         self.node.parallelism = workers
         return self
 
-    def map(self, function: Callable[[dict[str, Any]], Any], *, schema: SchemaLike = None) -> Stream:
-        """`function(row) -> row`: a dict, or a plain value, which becomes the column `item`. `schema` fixes the column types."""
-        return self._then("map", Map(_callable(function, "map"), arrow_schema(schema, "map")))
+    def map(self, function: Callable[[dict[str, Any]], Any], *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
+        """`function(row) -> row`: a dict, or a plain value, which becomes the column `item`. `schema` fixes the column types.
 
-    def flat_map(self, function: Callable[[dict[str, Any]], Iterable[Any]], *, schema: SchemaLike = None) -> Stream:
-        """`function(row) -> rows`: any number of them."""
-        return self._then("flat_map", FlatMap(_callable(function, "flat_map"), arrow_schema(schema, "flat_map")))
+        `on_error`, here and wherever a function of yours is called, says what becomes of a row for which it raises, or returns what does
+        not fit its columns: "stop" ends the job with the row, "skip" counts it (`job.metrics()`), "dead_letter" sends it to `dead_letters`.
+        """
+        operator = Map(_callable(function, "map"), arrow_schema(schema, "map"), check_on_error(on_error, "map"))
+        return self._then("map", operator)
 
-    def filter(self, predicate: Predicate) -> Stream:
-        """Rows for which `predicate(row)` is true, or an Arrow expression such as `pc.field("delay") > 0`, which is much faster."""
-        return self._then("filter", Filter(predicate))
+    def flat_map(
+        self, function: Callable[[dict[str, Any]], Iterable[Any]], *, schema: SchemaLike = None, on_error: OnError = "stop"
+    ) -> Stream:
+        """`function(row) -> rows`: any number of them. `on_error` as for `map`."""
+        operator = FlatMap(_callable(function, "flat_map"), arrow_schema(schema, "flat_map"), check_on_error(on_error, "flat_map"))
+        return self._then("flat_map", operator)
 
-    def map_batches(self, function: Callable[[pa.RecordBatch], Any]) -> Stream:
-        """`function(record batch) -> record batch, table or dict of columns`, for vectorised work."""
-        return self._then("map_batches", MapBatches(_callable(function, "map_batches")))
+    def filter(self, predicate: Predicate, *, on_error: OnError = "stop") -> Stream:
+        """Rows for which `predicate(row)` is true, or an Arrow expression such as `pc.field("delay") > 0`, which is much faster.
+
+        `on_error` as for `map`.
+        """
+        return self._then("filter", Filter(predicate, check_on_error(on_error, "filter")))
+
+    def map_batches(self, function: Callable[[pa.RecordBatch], Any], *, on_error: OnError = "stop") -> Stream:
+        """`function(record batch) -> record batch, table or dict of columns`, for vectorised work.
+
+        `on_error` as for `map`: a batch for which the function raises is tried again in halves, down to the row that it refuses.
+        """
+        return self._then("map_batches", MapBatches(_callable(function, "map_batches"), check_on_error(on_error, "map_batches")))
 
     def select(self, *columns: str) -> Stream:
         """Only these columns, in this order."""
@@ -110,6 +125,26 @@ class Stream:
             raise FlowError(f"key_by{keys!r}: give column names, each once, or one function")
         return KeyedStream(self, names)
 
+    @property
+    def dead_letters(self) -> Stream:
+        """The records that the operator with `on_error="dead_letter"` which made this stream refused, to be written to a sink of their own.
+
+        All columns are strings: `operator`, `key` (JSON, null if the operator has no keys), `record` (JSON), `error` (its type), `message`.
+
+        >>> import evenflow as ef
+        >>> flow, numbers, bad = ef.Dataflow("parse"), [], []
+        >>> lines = flow.read(ef.from_items(["1", "two", "3"]))
+        >>> parsed = lines.map(lambda row: int(row["item"]), on_error="dead_letter").write(ef.to_list(numbers))
+        >>> _ = parsed.dead_letters.write(ef.to_list(bad, name="bad"))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> numbers, bad[0]["operator"], bad[0]["record"], bad[0]["error"]
+        ([{'item': 1}, {'item': 3}], 'map', '{"item": "two"}', 'ValueError')
+        """
+        operator = self.node.operator
+        if not isinstance(operator, Refusing) or operator.on_error != "dead_letter":
+            raise FlowError(f'operator `{self.node.name}` has no dead letters: give it on_error="dead_letter"')
+        return Stream(self.flow, self.node, DEAD_LETTERS)
+
     def write(self, sink: Sink) -> Stream:
         """End the stream in a sink; returns this stream, so that it can also go elsewhere."""
         if not isinstance(sink, Sink):
@@ -138,17 +173,23 @@ class KeyedStream:
         operator = AggregateRunning(self._keys, check_aggregates(aggregates, self._keys), updates=emit == "update")
         return self._keyed("aggregate", operator)
 
-    def stateful_map(self, function: StatefulFunction, *, schema: SchemaLike = None) -> Stream:
-        """`function(state, row) -> (state, row or None)`: None as state for a new key; any msgpack-able state."""
-        operator = StatefulMap(self._keys, _callable(function, "stateful_map"), arrow_schema(schema, "stateful_map"))
-        return self._keyed("stateful_map", operator)
+    def stateful_map(self, function: StatefulFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
+        """`function(state, row) -> (state, row or None)`: None as state for a new key; any msgpack-able state.
 
-    def stateful_map_columns(self, function: ColumnsFunction, *, state: Mapping[str, Any], columns: Iterable[str] | None = None) -> Stream:
+        `on_error` as for `Stream.map`; a record that is refused leaves its key's state as it was. The function may see the records before
+        it in the batch once more, with the states that it saw.
+        """
+        schema, on_error = arrow_schema(schema, "stateful_map"), check_on_error(on_error, "stateful_map")
+        return self._keyed("stateful_map", StatefulMap(self._keys, _callable(function, "stateful_map"), schema, on_error))
+
+    def stateful_map_columns(
+        self, function: ColumnsFunction, *, state: Mapping[str, Any], columns: Iterable[str] | None = None, on_error: OnError = "stop"
+    ) -> Stream:
         """`function(state, rows) -> (state, columns or None)`: all rows of a batch at once, sorted by key, as numpy arrays.
 
         `state` gives the state's columns and their numpy types, `{"n": "int64"}`; the function gets and returns an array of each, one entry
         per key, zero for a new key. `rows` is a `KeyRows`: all of a key's rows lie together in arrival order. `columns` names those that
-        the function reads; fewer are faster.
+        the function reads; fewer are faster. `on_error` as for `Stream.map_batches`.
 
         >>> import evenflow as ef
         >>> def running_mean(state, rows):
@@ -162,15 +203,19 @@ class KeyedStream:
         [{'key': 'a', 'mean': 1.0}, {'key': 'a', 'mean': 2.0}]
         """
         wanted = None if columns is None else tuple(columns)
-        dtypes = state_dtypes(state)
-        operator = StatefulMapColumns(self._keys, _callable(function, "stateful_map_columns"), dtypes, wanted)
+        dtypes, on_error = state_dtypes(state), check_on_error(on_error, "stateful_map_columns")
+        operator = StatefulMapColumns(self._keys, _callable(function, "stateful_map_columns"), dtypes, wanted, on_error)
         return self._keyed("stateful_map_columns", operator)
 
-    def process(self, function: KeyedFunction, *, schema: SchemaLike = None) -> Stream:
-        """What a `KeyedFunction` yields: a class of yours with states (value, list, map, with a time to live) and timers per key."""
+    def process(self, function: KeyedFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
+        """What a `KeyedFunction` yields: a class of yours with states (value, list, map, with a time to live) and timers per key.
+
+        `on_error` as for `stateful_map`; a timer that is refused counts as fired, and its dead letter's record is `{"timer": its time}`.
+        """
         if not isinstance(function, KeyedFunction):
             raise FlowError(f"process({function!r}): expected an instance of a class derived from ef.KeyedFunction")
-        return self._keyed("process", Process(self._keys, function, arrow_schema(schema, "process")))
+        schema, on_error = arrow_schema(schema, "process"), check_on_error(on_error, "process")
+        return self._keyed("process", Process(self._keys, function, schema, on_error))
 
     def _keyed(self, name: str, operator: Operator) -> Stream:
         return keyed_node(self._stream, name, operator, self._keys)

@@ -41,6 +41,8 @@ class WorkerFigures:
     watermark: int | None
     state_bytes: int
     late_records: int
+    skipped_records: int
+    """What users' functions refused and `on_error` left out, dead letters too, since the job last went back to a checkpoint."""
     refused_messages: int
     latency_ms: tuple[float, float] | None
     """p50 and p99 of the last latency marks, source to here."""
@@ -168,6 +170,7 @@ class JobMetrics:
             watermark=window.watermark,
             state_bytes=window.state_bytes,
             late_records=window.late_records,
+            skipped_records=window.skipped_records,
             refused_messages=window.refused_messages,
             latency_ms=_percentiles(np.array(self._latencies[worker])),
         )

@@ -42,6 +42,11 @@ class Operator(ABC):
         """Called once in the worker before anything else; keeps the context."""
         self.context = context
 
+    @property
+    def skipped_records(self) -> int:
+        """Records that its user's function has refused, and that did not stop the job."""
+        return 0
+
     @abstractmethod
     def process(self, batch: Batch, emit: Emit) -> None:
         """Take a batch of at least one row. Raises RecordError that names this operator, the key and the record."""

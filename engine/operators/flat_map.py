@@ -11,15 +11,18 @@ import pyarrow as pa
 from ..batch import Batch
 from ..errors import RecordError
 from ..rows import RowsEncoder
-from .base import Context, Emit, Operator
+from .base import Context, Emit
+from .refusals import OnError, Refusing
 from .user_function import call_rows
 
 
-class FlatMap(Operator):
+class FlatMap(Refusing):
     """Applies `function(row) -> iterable of rows`; each result has the event time of the row that it came from."""
 
-    def __init__(self, function: Callable[[dict[str, Any]], Iterable[Any]], schema: pa.Schema | None = None) -> None:
-        self.function, self.schema = function, schema
+    def __init__(
+        self, function: Callable[[dict[str, Any]], Iterable[Any]], schema: pa.Schema | None = None, on_error: OnError = "stop"
+    ) -> None:
+        self.function, self.schema, self.on_error = function, schema, on_error
 
     def open(self, context: Context) -> None:
         super().open(context)
@@ -34,12 +37,14 @@ class FlatMap(Operator):
                 raise RecordError(name, f"flat_map must return a list (or another iterable) of rows, got {results!r}", record=row)
             return list(results)
 
-        expanded = call_rows(name, expand, batch)
-        rows = [row for results in expanded for row in results]
-        if rows:
-            counts = np.fromiter(map(len, expanded), np.int64, len(expanded))
-            times = None if batch.times is None else np.repeat(batch.times, counts)
-            emit(Batch(self.encoder.encode(rows), times))
+        expand.__qualname__ = getattr(self.function, "__qualname__", type(self.function).__name__)
+        expanded, batch = call_rows(expand, batch, self.refusals, emit)
+        counts = np.fromiter(map(len, expanded), np.int64, len(expanded))
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        results = [row for rows in expanded for row in rows]
+        for first, stop, rows in self.refusals.encoded(self.encoder, results, offsets, batch, emit):
+            times = None if batch.times is None else np.repeat(batch.times[first:stop], counts[first:stop])
+            emit(Batch(rows, times))
 
     def describe(self) -> str:
         return getattr(self.function, "__qualname__", "function")

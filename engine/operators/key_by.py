@@ -8,13 +8,14 @@ from typing import Any
 from ..batch import Batch
 from ..errors import RecordError
 from ..rows import RowsEncoder
-from .base import Context, Emit, Operator
+from .base import Context, Emit
+from .refusals import Refusing
 from .user_function import call_rows
 
 _CONTAINERS = {list, dict, set, tuple}
 
 
-class KeyBy(Operator):
+class KeyBy(Refusing):
     """Adds the column `column` with `function(row)`, a value that Arrow has a type for."""
 
     def __init__(self, function: Callable[[dict[str, Any]], Any], column: str) -> None:
@@ -28,7 +29,7 @@ class KeyBy(Operator):
         name = self.context.name
         if batch.rows.schema.get_field_index(self.column) >= 0:
             raise RecordError(name, f"rows already have a column `{self.column}`: name the key's column with key_by(..., column='...')")
-        keys = call_rows(name, self.function, batch)
+        keys, _ = call_rows(self.function, batch, self.refusals, emit)
         if not _CONTAINERS.isdisjoint(map(type, keys)):
             place, key = next((i, key) for i, key in enumerate(keys) if type(key) in _CONTAINERS)
             problem = f"a {type(key).__name__} can't be a key: return one value, or add columns by map and key by several"

@@ -32,7 +32,7 @@ _MADE_OF = "None, bool, int, float, str, bytes, lists, tuples and dicts"
 
 
 class KeyedStates:
-    """`pack` and `unpack` turn states into bytes and back; `keys` names the key columns."""
+    """`pack` and `unpack` turn states into bytes and back; `keys` names the key columns. `undoable`: `undo` may be called."""
 
     def __init__(
         self,
@@ -40,6 +40,8 @@ class KeyedStates:
         keys: tuple[str, ...],
         pack: Callable[[Iterable[Any]], Iterator[bytes]] = pack_values,
         unpack: Callable[[bytes], Any] = unpack_value,
+        *,
+        undoable: bool = False,
     ) -> None:
         self.context, self.keys = context, keys
         self.types = KeyTypes()
@@ -49,6 +51,8 @@ class KeyedStates:
         self._memory = self.backend if isinstance(self.backend, MemoryBackend) else None
         self._departing: list[_DepartingStates] = []
         self._working: dict[Any, Any] = {}
+        self._undoable = undoable
+        self._before: tuple[list[Any], dict[Any, bytes]] = [], {}
         self._read: tuple[list[Any], list[int], list[bytes], list[bytes | None]] = [], [], [], []
 
     def read(self, rows: pa.RecordBatch) -> dict[Any, Any]:
@@ -59,7 +63,23 @@ class KeyedStates:
         self.types.learn(columns)
         if self._memory.freezing:
             self._memory.before(set(key_values(columns)))
+        if self._undoable:
+            self._note_before(key_values(columns))
         return self._memory.objects
+
+    def undo(self) -> None:
+        """The states that were last read are as they were then, whatever was done to them; only before `written`, and if `undoable`."""
+        if self._memory is not None:
+            keys, packed = self._before
+            for key in keys:
+                if key in packed:
+                    self._memory.objects[key] = self._unpack(packed[key])
+                else:
+                    self._memory.objects.pop(key, None)
+
+    def copied(self, key: Any, state: Any) -> Any:
+        """A state of its own that is as `state` is. Raises RecordError naming the key of one that can't be packed."""
+        return self._unpack(self.packed([key], [state])[0])
 
     def read_keys(self, keys: list[Any]) -> dict[Any, Any]:
         """As `read`, of keys that came before."""
@@ -162,6 +182,12 @@ class KeyedStates:
     def _groups(self, columns: list[pa.Array]) -> list[int]:
         groups: list[int] = key_groups(columns, self.context.key_groups, self.context.name).tolist()
         return groups
+
+    def _note_before(self, keys: list[Any]) -> None:
+        assert self._memory is not None
+        distinct = list(dict.fromkeys(keys))
+        here = [key for key in distinct if key in self._memory.objects]
+        self._before = distinct, dict(zip(here, self.packed(here, [self._memory.objects[key] for key in here]), strict=True))
 
     def _fetch(self, columns: list[pa.Array]) -> dict[Any, Any]:
         self.types.learn(columns)

@@ -9,31 +9,36 @@ import pyarrow as pa
 
 from ..batch import Batch
 from ..errors import RecordError
-from .base import Emit, Operator
-from .user_function import refuse
+from .base import Emit
+from .refusals import OnError, Refused, Refusing
 
 
-class MapBatches(Operator):
+class MapBatches(Refusing):
     """Applies `function(record batch) -> record batch, table, or dict of columns` with as many rows as it got.
 
-    A stream without event time may change the number of rows; with event time, use filter or flat_map for that.
+    A stream without event time may change the number of rows; with event time, use filter or flat_map for that. How the stream is cut into
+    batches is not the user's choice, so a batch that is refused is tried again in halves, until the row is alone that is to be skipped.
     """
 
-    def __init__(self, function: Callable[[pa.RecordBatch], Any]) -> None:
-        self.function = function
+    def __init__(self, function: Callable[[pa.RecordBatch], Any], on_error: OnError = "stop") -> None:
+        self.function, self.on_error = function, on_error
 
     def process(self, batch: Batch, emit: Emit) -> None:
-        name = self.context.name
+        results: list[Batch] = []
+        self.refusals.halved(batch, lambda part: results.append(self._call(part)), emit)
+        for result in results:
+            if result.num_rows:
+                emit(result)
+
+    def _call(self, batch: Batch) -> Batch:
         try:
             rows = self._record_batch(self.function(batch.rows))
-        except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
-            refuse(name, self.function, error, record=f"a batch of {batch.num_rows} rows beginning with {batch.slice(0, 1).to_rows()[0]}")
+        except Exception as error:
+            raise Refused(0, error, self.function) from error
         if batch.times is not None and rows.num_rows != batch.num_rows:
-            raise RecordError(
-                name, f"got {batch.num_rows} rows and returned {rows.num_rows}: with event time use filter or flat_map to change the number"
-            )
-        if rows.num_rows:
-            emit(batch.with_rows(rows))
+            problem = f"got {batch.num_rows} rows and returned {rows.num_rows}: with event time use filter or flat_map to change the number"
+            raise Refused(0, RecordError(self.context.name, problem))
+        return Batch(rows, batch.times)
 
     def _record_batch(self, result: Any) -> pa.RecordBatch:
         if isinstance(result, pa.RecordBatch):

@@ -24,7 +24,7 @@ from ..rows import RowsEncoder
 from ..timers import Timers
 from .base import Context, Emit
 from .keyed_states import KeyedStates
-from .user_function import refuse
+from .refusals import OnError, Refused
 from .with_states import WithStates
 
 AT_ONCE = 1_024
@@ -37,14 +37,14 @@ MOST_AT_END = 100_000
 class Process(WithStates):
     """Rows come in arrival order, timers by their time; what `on_row` yields has the row's event time, and `on_timer`'s the timer's."""
 
-    def __init__(self, keys: tuple[str, ...], function: KeyedFunction, schema: pa.Schema | None = None) -> None:
-        self.keys, self.function, self.schema = keys, function, schema
+    def __init__(self, keys: tuple[str, ...], function: KeyedFunction, schema: pa.Schema | None = None, on_error: OnError = "stop") -> None:
+        self.keys, self.function, self.schema, self.on_error = keys, function, schema, on_error
 
     def open(self, context: Context) -> None:
         super().open(context)
         self.function = copy.copy(self.function)
         self.encoder = RowsEncoder(context.name, self.schema)
-        self.states = KeyedStates(context, self.keys, pack_records, unpack_record)
+        self.states = KeyedStates(context, self.keys, pack_records, unpack_record, undoable=not self.refusals.stops)
         self.timers, self.expiries = Timers(), Timers()
         self.watermark = MIN_TIME
         self._lives = self.function.lives()
@@ -54,8 +54,8 @@ class Process(WithStates):
         self._results: list[Any] = []
         self._times: list[int | None] = []
 
-    def process(self, batch: Batch, emit: Emit) -> None:
-        self.note_rows(batch.rows)
+    def attempt(self, batch: Batch) -> list[Batch]:
+        self._results, self._times, places = [], [], []
         states = self.states.read(batch.rows)
         keys = chain.from_iterable(key_values(self.key_columns(piece.rows)) for piece in batch.pieces())
         times: Iterable[int | None] = repeat(None, batch.num_rows) if batch.times is None else batch.times.tolist()
@@ -63,17 +63,29 @@ class Process(WithStates):
         self._context.watermark = self.watermark
         on_row = self.function.on_row
         try:
-            for place, key, row, time in zip(range(batch.num_rows), keys, batch.iterate_rows(), times, strict=True):  # noqa: B007 -- for the error
+            for place, key, row, time in zip(range(batch.num_rows), keys, batch.iterate_rows(), times, strict=True):
                 record = states.get(key)
                 if record is None:
                     record = KeyRecord()
                 self._bind(key, record, time)
                 self._keep(on_row(key, row, self._context), time)
                 forgotten += self._settle(states, key, record)
-        except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
-            refuse(self.context.name, self._method("on_row"), error, key=key, record=batch.slice(place, 1).to_rows()[0])
+                if len(self._results) > len(places):
+                    places += repeat(place, len(self._results) - len(places))
+        except Exception as error:
+            self._results, self._times = [], []
+            raise Refused(place, error, self._method("on_row"), key) from error
+        try:
+            results = self._taken()
+        except RecordError:
+            if self.refusals.stops:
+                raise
+            found, problem = self.encoder.first_misfit(self._results)
+            self._results, self._times = [], []
+            row = batch.slice(places[found], 1).rows
+            raise Refused(places[found], problem, key=key_values(self.key_columns(row))[0]) from problem
         self.states.written(len(states) - before + forgotten)
-        self._emit(emit)
+        return results
 
     def advance(self, watermark: int, emit: Emit) -> None:
         self._context.watermark = watermark
@@ -83,11 +95,12 @@ class Process(WithStates):
             before, forgotten, loaded, leaving = len(states), 0, frozenset(keys), self.states.leaving(keys)
             while (due := self.timers.pop(watermark, loaded)) is not None:
                 if due[1] not in leaving:
-                    forgotten += self._fire(states, *due)
+                    forgotten += self._fire(states, *due, emit)
                 if fired is not None:
                     self._count(fired, due[1])
             self.states.written(len(states) - before + forgotten)
-            self._emit(emit)
+            for results in self._taken():
+                emit(results)
         self._expire(watermark)
         self.watermark = watermark
 
@@ -118,18 +131,30 @@ class Process(WithStates):
             return False
         return states.pop(key, None) is not None
 
-    def _fire(self, states: dict[Any, Any], at: int, key: Any) -> bool:
+    def _fire(self, states: dict[Any, Any], at: int, key: Any, emit: Emit) -> bool:
         """Call `on_timer` if the timer still stands; whether its key was forgotten."""
         record = states.get(key)
         if record is None or at not in record.timers:
             return False
         record.timers.discard(at)
+        unfired, time = None if self.refusals.stops else self.states.copied(key, record), max(at, self.watermark)
         self._bind(key, record, at)
         try:
-            self._keep(self.function.on_timer(key, at, self._context), max(at, self.watermark))
+            self._keep(self.function.on_timer(key, at, self._context), time)
+            fired = [] if unfired is None else self._taken()
         except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
-            refuse(self.context.name, self._method("on_timer"), error, key=key, record=f"the timer at {at}")
+            function = None if isinstance(error, RecordError) else self._method("on_timer")
+            record = unfired if unfired is not None else record
+            self.refusals.note(Refused(0, error, function, key), self._timer(at), time, emit)
+            self._results, self._times = [], []
+        else:
+            for results in fired:
+                emit(results)
         return self._settle(states, key, record)
+
+    def _timer(self, at: int) -> Any:
+        """A timer in place of the record that is refused."""
+        return f"the timer at {at}" if self.refusals.stops else {"timer": at}
 
     def _count(self, fired: dict[Any, int], key: Any) -> None:
         """Raises RecordError for a key whose timers set one another for ever."""
@@ -166,12 +191,13 @@ class Process(WithStates):
             self._results += rows
             self._times += repeat(time, len(self._results) - len(self._times))
 
-    def _emit(self, emit: Emit) -> None:
-        """Send on what the function has yielded."""
-        results, times = self._results, self._times
-        if results:
-            self._results, self._times = [], []
-            emit(Batch(self.encoder.encode(results), None if times[0] is None else np.array(times, np.int64)))
+    def _taken(self) -> list[Batch]:
+        """What the function has yielded, to be emitted. Raises RecordError for what has no column's type."""
+        if not self._results:
+            return []
+        rows, times = self.encoder.encode(self._results), self._times
+        self._results, self._times = [], []
+        return [Batch(rows, None if times[0] is None else np.array(times, np.int64))]
 
     def _method(self, name: str) -> Any:
         return getattr(type(self.function), name)

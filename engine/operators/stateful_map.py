@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from ..batch import Batch
+from ..errors import RecordError
 from ..keys import key_values
 from ..rows import RowsEncoder
-from .base import Context, Emit
+from .base import Context
 from .keyed_states import KeyedStates
-from .user_function import refuse
+from .refusals import OnError, Refused
 from .with_states import WithStates
 
 StatefulFunction = Callable[[Any, dict[str, Any]], tuple[Any, Any]]
@@ -27,23 +28,37 @@ StatefulFunction = Callable[[Any, dict[str, Any]], tuple[Any, Any]]
 class StatefulMap(WithStates):
     """Rows come in arrival order; a result has its row's event time."""
 
-    def __init__(self, keys: tuple[str, ...], function: StatefulFunction, schema: pa.Schema | None = None) -> None:
-        self.keys, self.function, self.schema = keys, function, schema
+    def __init__(
+        self, keys: tuple[str, ...], function: StatefulFunction, schema: pa.Schema | None = None, on_error: OnError = "stop"
+    ) -> None:
+        self.keys, self.function, self.schema, self.on_error = keys, function, schema, on_error
 
     def open(self, context: Context) -> None:
         super().open(context)
         self.encoder = RowsEncoder(context.name, self.schema)
-        self.states = KeyedStates(context, self.keys)
+        self.states = KeyedStates(context, self.keys, undoable=not self.refusals.stops)
 
-    def process(self, batch: Batch, emit: Emit) -> None:
-        self.note_rows(batch.rows)
-        results, places = self._call(batch, self.states.read(batch.rows))
-        if results:
-            times = None if batch.times is None else batch.times[np.array(places, np.int64)]
-            emit(Batch(self.encoder.encode(results), times))
+    def attempt(self, batch: Batch) -> list[Batch]:
+        states = self.states.read(batch.rows)
+        results, places, added = self._call(batch, states)
+        rows = self._encode(results, places, batch)
+        self.states.written(added)
+        if rows is None:
+            return []
+        return [Batch(rows, None if batch.times is None else batch.times[np.array(places, np.int64)])]
 
-    def _call(self, batch: Batch, states: dict[Any, Any]) -> tuple[list[Any], list[int]]:
-        """The results that are not None, and the places of their rows."""
+    def _encode(self, results: list[Any], places: list[int], batch: Batch) -> pa.RecordBatch | None:
+        try:
+            return self.encoder.encode(results) if results else None
+        except RecordError:
+            if self.refusals.stops:
+                raise
+            place, error = self.encoder.first_misfit(results)
+            row = batch.slice(places[place], 1).rows
+            raise Refused(places[place], error, key=key_values(self.key_columns(row))[0]) from error
+
+    def _call(self, batch: Batch, states: dict[Any, Any]) -> tuple[list[Any], list[int], int]:
+        """The results that are not None, the places of their rows, and how many keys are new."""
         function, get = self.function, states.get
         results: list[Any] = []
         places: list[int] = []
@@ -59,10 +74,9 @@ class StatefulMap(WithStates):
                 if result is not None:
                     results.append(result)
                     places.append(place)
-        except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
-            refuse(self.context.name, function, error, key=key, record=batch.slice(place, 1).to_rows()[0])
-        self.states.written(len(states) - before + forgotten)
-        return results, places
+        except Exception as error:
+            raise Refused(place, error, function, key) from error
+        return results, places, len(states) - before + forgotten
 
     def describe(self) -> str:
         return f"{getattr(self.function, '__qualname__', 'function')} by {', '.join(self.keys)}"

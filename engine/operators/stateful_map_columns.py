@@ -16,11 +16,11 @@ from ...state.slots import Slots
 from ..batch import Batch
 from ..errors import RecordError
 from ..key_rows import Array, KeyRows
-from ..keys import KeyTypes, encode_keys, key_hashes, key_values
+from ..keys import Keys, KeyTypes, encode_keys, key_hashes, key_values
 from ..routing import Move
 from .base import Context, Emit
 from .keyed import Departing, KeyedOperator
-from .user_function import refuse
+from .refusals import OnError, Refused, Refusing
 
 CHUNK = 16_384
 """Keys of a chunk of a snapshot."""
@@ -29,13 +29,20 @@ ColumnsFunction = Callable[[dict[str, Array], KeyRows], tuple[Mapping[str, Array
 """`function(state, rows) -> (state, columns or None)`: state arrays of shape (keys,), zero for a new key; rows sorted by key."""
 
 
-class StatefulMapColumns(KeyedOperator):
+class StatefulMapColumns(Refusing, KeyedOperator):
     """Output columns have a row per input row, or as many as a mask of the rows lets through; see `KeyRows.where`."""
 
+    keyed = True
+
     def __init__(
-        self, keys: tuple[str, ...], function: ColumnsFunction, state: Mapping[str, np.dtype[Any]], columns: tuple[str, ...] | None = None
+        self,
+        keys: tuple[str, ...],
+        function: ColumnsFunction,
+        state: Mapping[str, np.dtype[Any]],
+        columns: tuple[str, ...] | None = None,
+        on_error: OnError = "stop",
     ) -> None:
-        self.keys, self.function, self.state, self.columns = keys, function, dict(state), columns
+        self.keys, self.function, self.state, self.columns, self.on_error = keys, function, dict(state), columns, on_error
 
     def open(self, context: Context) -> None:
         super().open(context)
@@ -44,22 +51,31 @@ class StatefulMapColumns(KeyedOperator):
         self.arrays = {name: np.zeros(0, dtype) for name, dtype in self.state.items()}
 
     def process(self, batch: Batch, emit: Emit) -> None:
-        name = self.context.name
-        keys = encode_keys(batch.rows, self.keys, name)
-        lengths = np.bincount(keys.codes, minlength=keys.count)
-        self.note_load(keys.columns, lengths)
+        keys = encode_keys(batch.rows, self.keys, self.context.name)
+        self.note_load(keys.columns, np.bincount(keys.codes, minlength=keys.count))
+        results: list[Batch] = []
+        self.refusals.halved(batch, lambda part: results.extend(self._attempt(part, keys if part is batch else None)), emit)
+        for result in results:
+            emit(result)
+
+    def _attempt(self, batch: Batch, encoded: Keys | None) -> list[Batch]:
+        """What the function returns. Raises Refused for a batch that it refuses; the states are then as before."""
+        keys = encoded if encoded is not None else encode_keys(batch.rows, self.keys, self.context.name)
         order = np.argsort(keys.codes.astype(np.uint16) if keys.count < 2**16 else keys.codes, kind="stable")
-        rows = KeyRows(self._sorted(batch, order), lengths)
+        rows = KeyRows(self._sorted(batch, order), np.bincount(keys.codes, minlength=keys.count))
         where = self._where(keys.columns)
+        fresh, before = self.slots.fresh, {name: array[where] for name, array in self.arrays.items()}
+        given = before if self.refusals.stops else {name: array.copy() for name, array in before.items()}
         try:
-            state, output = self.function({n: array[where] for n, array in self.arrays.items()}, rows)
+            state, output = self.function(given, rows)
             for column, array in self.arrays.items():
                 array[where] = state[column]
-            if output is not None:
-                self._emit(batch, order, output, rows.selected, emit)
-        except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
-            first = batch.slice(int(order[0]), 1).to_rows()[0]
-            refuse(name, self.function, error, record=f"a batch of {batch.num_rows} rows of {keys.count} keys, the first: {first}")
+            return [] if output is None else self._results(batch, order, output, rows.selected)
+        except Exception as error:
+            for column, array in self.arrays.items():
+                array[where] = before[column]
+            self.slots.remove(fresh)
+            raise Refused(0, error, self.function, key_values(keys.columns)[0]) from error
 
     def state_bytes(self) -> int:
         return sum(array.nbytes for array in self.arrays.values()) + self.slots.nbytes
@@ -111,14 +127,9 @@ class StatefulMapColumns(KeyedOperator):
             raise RecordError(self.context.name, f"no column `{missing[0]}`; there are: {', '.join(batch.rows.schema.names)}")
         return {n: batch.rows.column(n).to_numpy(zero_copy_only=False)[order] for n in names}
 
-    def _emit(
-        self,
-        batch: Batch,
-        order: npt.NDArray[np.intp],
-        output: Mapping[str, Array],
-        selected: npt.NDArray[np.bool_] | None,
-        emit: Emit,
-    ) -> None:
+    def _results(
+        self, batch: Batch, order: npt.NDArray[np.intp], output: Mapping[str, Array], selected: npt.NDArray[np.bool_] | None
+    ) -> list[Batch]:
         columns = [pa.array(column) for column in output.values()]
         sizes = {len(column) for column in columns}
         if len(sizes) != 1:
@@ -131,9 +142,7 @@ class StatefulMapColumns(KeyedOperator):
         else:
             problem = f"the function returned {size} rows for {batch.num_rows}: return a row for each, or those of rows.where(mask)"
             raise RecordError(self.context.name, problem)
-        if size:
-            times = None if batch.times is None else batch.times[rows]
-            emit(Batch(pa.record_batch(columns, names=list(output)), times))
+        return [Batch(pa.record_batch(columns, names=list(output)), None if batch.times is None else batch.times[rows])] if size else []
 
 
 class _DepartingSlots(Departing):

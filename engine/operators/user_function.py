@@ -1,29 +1,31 @@
-"""Calling a user's function on every row of a batch, and saying which row it failed on."""
+"""Calling a user's function on every row of a batch, and saying which rows it refused."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
+
+import numpy as np
 
 from ..batch import Batch
-from ..errors import EvenflowError, RecordError
+from .base import Emit
+from .refusals import Refusals, Refused
 
 
-def call_rows(operator: str, function: Callable[[dict[str, Any]], Any], batch: Batch) -> list[Any]:
-    """`function` of every row, in order. Raises RecordError with the row for which it raised."""
+def call_rows(function: Callable[[dict[str, Any]], Any], batch: Batch, refusals: Refusals, emit: Emit) -> tuple[list[Any], Batch]:
+    """`function` of every row, in order, and the rows that gave them: all but those that are refused."""
     results: list[Any] = []
+    refused: list[int] = []
     append = results.append
-    try:
-        for row in batch.iterate_rows():
-            append(function(row))
-    except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
-        refuse(operator, function, error, record=batch.slice(len(results), 1).to_rows()[0])
-    return results
-
-
-def refuse(operator: str, function: Callable[..., Any], error: Exception, *, key: Any = None, record: Any = None) -> NoReturn:
-    """Raises the RecordError for a user function that raised `error` (our own errors pass through)."""
-    if isinstance(error, EvenflowError):
-        raise error
-    name = getattr(function, "__qualname__", type(function).__name__)
-    raise RecordError(operator, f"{name} raised {type(error).__name__}: {error}", key=key, record=record) from error
+    for piece in batch.pieces():
+        rows = iter(piece.to_rows())
+        while True:
+            try:
+                for row in rows:
+                    append(function(row))
+                break
+            except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
+                place = len(results) + len(refused)
+                refusals.take(Refused(place, error, function), batch, emit)
+                refused.append(place)
+    return results, batch.take(np.delete(np.arange(batch.num_rows), refused)) if refused else batch

@@ -12,8 +12,9 @@ is late here, and a function that depends on the order of a key's rows agrees wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import singledispatch
 from typing import Any
@@ -26,6 +27,7 @@ from ..dataflow import Dataflow
 from ..engine.batch import ITEM
 from ..engine.errors import FlowError
 from ..engine.graph import Node
+from ..engine.json_text import json_text
 from ..engine.key_rows import KeyRows
 from ..engine.operators.aggregate_running import AggregateRunning
 from ..engine.operators.aggregate_windows import AggregateWindows
@@ -36,6 +38,7 @@ from ..engine.operators.map import Map
 from ..engine.operators.map_batches import MapBatches
 from ..engine.operators.process import Process
 from ..engine.operators.project import Project
+from ..engine.operators.refusals import DEAD_LETTERS, Refusing
 from ..engine.operators.stateful_map import StatefulMap
 from ..engine.operators.stateful_map_columns import StatefulMapColumns
 from ..engine.operators.union import Union
@@ -64,10 +67,14 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """A whole stream; `schema` where the source's column types are still those of the rows."""
+    """A whole stream; `schema` where the source's column types are still those of the rows.
+
+    `refused`: what the operator that gave it left out, its dead letters but for the operator's name.
+    """
 
     items: list[Record]
     schema: pa.Schema | None = None
+    refused: list[Record] = field(default_factory=list)
 
 
 def oracle(flow: Dataflow) -> dict[str, list[Row]]:
@@ -85,8 +92,10 @@ def oracle(flow: Dataflow) -> dict[str, list[Row]]:
             sinks[node.name] = [dict(record.row) for record in inputs[0].items]
             continue
         _refuse_updates(flow, node)
-        streams[node.id, "out"] = read(node.operator) if isinstance(node.operator, Source) else evaluate(node.operator, inputs)
-        streams[node.id, "late"] = Records([])
+        records = read(node.operator) if isinstance(node.operator, Source) else evaluate(node.operator, inputs)
+        streams[node.id, "out"], streams[node.id, "late"] = records, Records([])
+        letters = [Record({"operator": node.name, **letter.row}, letter.time) for letter in records.refused]
+        streams[node.id, DEAD_LETTERS] = Records(letters)
     return sinks
 
 
@@ -112,22 +121,45 @@ def evaluate(operator: Any, inputs: Sequence[Records]) -> Records:  # noqa: ARG0
     raise FlowError(f"the oracle does not know {type(operator).__name__}: register how it is evaluated with evaluate.register")
 
 
+def by_row(operator: Refusing, records: Iterable[Record], function: Callable[[Row], Iterable[Any]], schema: pa.Schema | None) -> Records:
+    """What `function` gives for each row, and what it refuses where the operator may leave that out."""
+    items, refused = [], list[Record]()
+    for record in records:
+        try:
+            items += [Record(_fitting(_row(result), schema), record.time) for result in function(dict(record.row))]
+        except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
+            refused.append(letter_of(operator, None, record.row, record.time, error))
+    return Records(items, schema, refused)
+
+
+def letter_of(operator: Refusing, key: Any, row: Row, time: int | None, error: Exception) -> Record:
+    """The dead letter of a row. Raises the error itself if that stops the job."""
+    if operator.on_error == "stop":
+        raise error
+    letter = {
+        "key": json_text(key) if operator.keyed else None,
+        "record": json_text(row),
+        "error": type(error).__name__,
+        "message": str(error),
+    }
+    return Record(letter, time)
+
+
 @evaluate.register
 def _(operator: Map, inputs: Sequence[Records]) -> Records:
-    return Records([Record(_row(operator.function(dict(r.row))), r.time) for r in inputs[0].items], operator.schema)
+    return by_row(operator, inputs[0].items, lambda row: [operator.function(row)], operator.schema)
 
 
 @evaluate.register
 def _(operator: FlatMap, inputs: Sequence[Records]) -> Records:
-    items = [Record(_row(result), r.time) for r in inputs[0].items for result in operator.function(dict(r.row))]
-    return Records(items, operator.schema)
+    return by_row(operator, inputs[0].items, lambda row: list(operator.function(row)), operator.schema)
 
 
 @evaluate.register
 def _(operator: Filter, inputs: Sequence[Records]) -> Records:
     stream, predicate = inputs[0], operator.predicate
     if not isinstance(predicate, pc.Expression):
-        return Records([r for r in stream.items if predicate(dict(r.row))], stream.schema)
+        return by_row(operator, stream.items, lambda row: [dict(row)] if predicate(row) else [], stream.schema)
     table = _table(stream).append_column("__place", pa.array(np.arange(len(stream.items))))
     kept = table.filter(predicate).column("__place").to_pylist()
     return Records([stream.items[place] for place in kept], stream.schema)
@@ -135,13 +167,22 @@ def _(operator: Filter, inputs: Sequence[Records]) -> Records:
 
 @evaluate.register
 def _(operator: MapBatches, inputs: Sequence[Records]) -> Records:
+    """All rows at once, or where some may be refused a row at a time: that the function gives the same is a part of what is compared."""
     stream = inputs[0]
     if not stream.items:
         return Records([])
-    result = operator.function(_table(stream).combine_chunks().to_batches()[0])
-    table = pa.table(result) if isinstance(result, dict) else result
+    if operator.on_error != "stop":
+        return by_row(operator, stream.items, lambda row: _columns(operator, Records([Record(row, None)], stream.schema)).to_pylist(), None)
+    table = _columns(operator, stream)
     times = [r.time for r in stream.items] if table.num_rows == len(stream.items) else [None] * table.num_rows
     return Records([Record(row, time) for row, time in zip(table.to_pylist(), times, strict=True)], table.schema)
+
+
+def _columns(operator: MapBatches, stream: Records) -> pa.Table:
+    result = operator.function(_table(stream).combine_chunks().to_batches()[0])
+    return (
+        pa.table(result) if isinstance(result, dict) else pa.Table.from_batches([result]) if isinstance(result, pa.RecordBatch) else result
+    )
 
 
 @evaluate.register
@@ -168,39 +209,52 @@ def _(operator: KeyBy, inputs: Sequence[Records]) -> Records:
 @evaluate.register
 def _(operator: StatefulMap, inputs: Sequence[Records]) -> Records:
     states: dict[Any, Any] = {}
-    items = []
+    items, refused = [], list[Record]()
     for record in inputs[0].items:
-        key = key_of(record.row, operator.keys)
-        argument = key[0] if len(key) == 1 else key
-        states[argument], result = operator.function(states.get(argument), dict(record.row))
+        key = _argument(key_of(record.row, operator.keys))
+        try:
+            state, result = operator.function(deepcopy(states.get(key)), dict(record.row))
+        except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
+            refused.append(letter_of(operator, key, record.row, record.time, error))
+            continue
+        states[key] = state
         if result is not None:
             items.append(Record(_row(result), record.time))
-    return Records(items, operator.schema)
+    return Records(items, operator.schema, refused)
 
 
 @evaluate.register
 def _(operator: Process, inputs: Sequence[Records]) -> Records:
-    keys = [key_of(record.row, operator.keys) for record in inputs[0].items]
-    rows = [(k[0] if len(k) == 1 else k, record.row, record.time) for k, record in zip(keys, inputs[0].items, strict=True)]
-    return Records([Record(_row(result), time) for result, time in processed(operator.function, rows)], operator.schema)
+    refused: list[Record] = []
+
+    def refuse(key: Any, row: Row, time: int | None, error: Exception) -> None:
+        refused.append(letter_of(operator, key, row, time, error))
+
+    rows = [(_argument(key_of(record.row, operator.keys)), record.row, record.time) for record in inputs[0].items]
+    results = [Record(_row(result), time) for result, time in processed(operator.function, rows, refuse)]
+    return Records(results, operator.schema, refused)
 
 
 @evaluate.register
 def _(operator: StatefulMapColumns, inputs: Sequence[Records]) -> Records:
     """A row at a time: that the function gives the same for several at once is a part of what is compared."""
-    stream, items = inputs[0], list[Record]()
+    stream, items, refused = inputs[0], list[Record](), list[Record]()
     states: dict[Any, dict[str, Any]] = {}
     for record in stream.items:
         key = key_of(record.row, operator.keys)
-        state = states.setdefault(key, {name: np.zeros(1, dtype) for name, dtype in operator.state.items()})
+        state = states.get(key) or {name: np.zeros(1, dtype) for name, dtype in operator.state.items()}
         table = _table(Records([record], stream.schema))
         names = operator.columns if operator.columns is not None else table.schema.names
         rows = KeyRows({name: table.column(name).to_numpy() for name in names}, np.ones(1, np.int64))
-        new, output = operator.function(state, rows)
+        try:
+            new, output = operator.function(deepcopy(state), rows)
+        except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
+            refused.append(letter_of(operator, _argument(key), record.row, record.time, error))
+            continue
         states[key] = {name: np.array(new[name], dtype) for name, dtype in operator.state.items()}
         if output is not None:
             items += [Record(row, record.time) for row in pa.table({n: pa.array(c) for n, c in output.items()}).to_pylist()]
-    return Records(items)
+    return Records(items, refused=refused)
 
 
 @evaluate.register
@@ -250,6 +304,11 @@ def key_of(row: Row, keys: Iterable[str]) -> tuple[Any, ...]:
     return tuple(row[name] for name in keys)
 
 
+def _argument(key: tuple[Any, ...]) -> Any:
+    """A key as a user's function sees it."""
+    return key[0] if len(key) == 1 else key
+
+
 def _keys(records: Sequence[Record], keys: Iterable[str]) -> Row:
     return {name: records[0].row[name] for name in keys}
 
@@ -261,6 +320,13 @@ def _results(operator: AggregateRunning | AggregateWindows, records: Sequence[Re
 
 def _row(result: Any) -> Row:
     return dict(result) if isinstance(result, dict) else {ITEM: result}
+
+
+def _fitting(row: Row, schema: pa.Schema | None) -> Row:
+    """The row. Raises what Arrow does for a value that is not of its column's type."""
+    for column in schema or ():
+        pa.array([row[column.name]], column.type)
+    return row
 
 
 def _table(stream: Records) -> pa.Table:

@@ -7,7 +7,7 @@ depend on how far the watermark is behind that agrees with no oracle.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..engine.elements import MAX_TIME
@@ -19,15 +19,50 @@ Timed = tuple[Any, int | None]
 """A row, and its event time."""
 
 
-def processed(function: KeyedFunction, rows: Sequence[tuple[Any, dict[str, Any], int | None]]) -> list[Timed]:
+Refuse = Callable[[Any, dict[str, Any], int | None, Exception], None]
+"""(key, row, event time, error): the function has raised. It raises the error if that is not to be gone on from."""
+
+
+def processed(function: KeyedFunction, rows: Sequence[tuple[Any, dict[str, Any], int | None]], refuse: Refuse) -> list[Timed]:
     """What `function` yields for (key, row, event time)."""
-    function, context, records, results = copy.copy(function), KeyContext(Timers()), dict[Any, KeyRecord](), list[Timed]()
+    plain = _Plain(copy.copy(function), refuse)
+    results: list[Timed] = []
     for (key, row, time), watermark in zip(rows, _watermarks([time for _, _, time in rows]), strict=True):
-        results += _fired(function, context, records, watermark)
-        record = records.setdefault(key, KeyRecord())
-        _bind(function, context, key, record, time)
-        results += [(result, time) for result in function.on_row(key, dict(row), context) or ()]
-    return [*results, *_fired(function, context, records, MAX_TIME)]
+        results += plain.fired(watermark)
+        results += plain.called(key, row, time, time, lambda key=key, row=row: plain.function.on_row(key, dict(row), plain.context))
+    return [*results, *plain.fired(MAX_TIME)]
+
+
+class _Plain:
+    """The function and its keys' records."""
+
+    def __init__(self, function: KeyedFunction, refuse: Refuse) -> None:
+        self.function, self._refuse = function, refuse
+        self.context = KeyContext(Timers())
+        self._records: dict[Any, KeyRecord] = {}
+
+    def called(self, key: Any, row: dict[str, Any], time: int | None, emitted: int | None, call: Callable[[], Any]) -> list[Timed]:
+        """What a call yields; if it raises the key's record is as before."""
+        record = self._records.setdefault(key, KeyRecord())
+        before = copy.deepcopy(record)
+        self.function.current = record, time
+        self.context.bind(key, record, time)
+        try:
+            return [(result, emitted) for result in call() or ()]
+        except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
+            self._records[key] = before
+            self._refuse(key, row, emitted, error)
+            return []
+
+    def fired(self, watermark: int) -> Iterator[Timed]:
+        """What the timers yield that the watermark has passed, the earliest first."""
+        self.context.watermark = watermark
+        while due := [(min(record.timers), place, key) for place, (key, record) in enumerate(self._records.items()) if record.timers]:
+            at, _, key = min(due, key=lambda entry: entry[:2])
+            if at > watermark:
+                return
+            self._records[key].timers.discard(at)
+            yield from self.called(key, {"timer": at}, at, at, lambda key=key, at=at: self.function.on_timer(key, at, self.context))
 
 
 def _watermarks(times: Sequence[int | None]) -> list[int]:
@@ -37,20 +72,3 @@ def _watermarks(times: Sequence[int | None]) -> list[int]:
         earliest = min(earliest, time if time is not None else earliest)
         watermarks.append(earliest)
     return watermarks[::-1]
-
-
-def _fired(function: KeyedFunction, context: KeyContext, records: dict[Any, KeyRecord], watermark: int) -> Iterator[Timed]:
-    """What the timers yield that the watermark has passed, the earliest first."""
-    context.watermark = watermark
-    while due := [(min(record.timers), place, key) for place, (key, record) in enumerate(records.items()) if record.timers]:
-        at, _, key = min(due, key=lambda entry: entry[:2])
-        if at > watermark:
-            return
-        records[key].timers.discard(at)
-        _bind(function, context, key, records[key], at)
-        yield from [(result, at) for result in function.on_timer(key, at, context) or ()]
-
-
-def _bind(function: KeyedFunction, context: KeyContext, key: Any, record: KeyRecord, time: int | None) -> None:
-    function.current = record, time
-    context.bind(key, record, time)

@@ -254,6 +254,86 @@ def types_that_come_late() -> ef.Dataflow:
     return flow
 
 
+def refused(row: dict[str, Any], remainder: int) -> dict[str, Any]:
+    """The row, unless it is poison."""
+    if row["seq"] % 7 == remainder:
+        raise ValueError(f"{row['seq']} is poison")
+    return row
+
+
+def poison_without_state() -> ef.Dataflow:
+    """Every operator that calls a user's function on rows leaves some out."""
+
+    def twice(row: dict[str, Any]) -> dict[str, Any]:
+        return {"seq": row["seq"], "twice": "much" if row["seq"] % 5 == 3 else refused(row, 1)["seq"] * 2}
+
+    def thrice(batch: pa.RecordBatch) -> pa.RecordBatch:
+        for row in batch.to_pylist():
+            refused(row, 4)
+        return batch.select(["seq"]).append_column("thrice", pc.multiply(batch["seq"], 3))
+
+    flow = ef.Dataflow("poison")
+    rows = flow.read(source()).filter(lambda row: refused(row, 0)["seq"] != 1, on_error="dead_letter").named("filter")
+    rows.dead_letters.write(ef.to_list([], name="filter_letters"))
+    batches = rows.map_batches(thrice, on_error="dead_letter").write(ef.to_list([], name="thrice"))
+    batches.dead_letters.write(ef.to_list([], name="thrice_letters"))
+    parsed = rows.map(twice, schema={"seq": "int64", "twice": "int64"}, on_error="skip").write(ef.to_list([], name="twice"))
+    parts = parsed.flat_map(lambda row: [{"n": refused(row, 2)["seq"]}] * (row["seq"] % 3), on_error="dead_letter")
+    parts.write(ef.to_list([], name="parts"))
+    parts.dead_letters.key_by("message").aggregate(n=ef.count(), emit="final").write(ef.to_list([], name="messages"))
+    return flow
+
+
+class Brittle(ef.KeyedFunction):
+    """It changes all that it has before it refuses a row or a timer."""
+
+    seen = ef.list_state()
+    total = ef.value_state(default=0.0, ttl="4s")
+
+    def on_row(self, key: Any, row: dict[str, Any], context: ef.KeyContext) -> Any:
+        self.total += row["price"]
+        self.seen.append(row["seq"])
+        context.timer(20_000_000 + row["seq"])
+        context.cancel(20_000_000 + row["seq"] - 12)
+        yield {"seq": row["seq"], "seen": list(self.seen), "total": self.total}
+        refused(row, 3)
+
+    def on_timer(self, key: Any, time: int, context: ef.KeyContext) -> Any:
+        self.seen.append(time)
+        yield {"seq": time, "seen": list(self.seen), "total": 0.0}
+        if time % 3 == 0:
+            raise KeyError(time)
+
+
+def poison_with_states() -> ef.Dataflow:
+    """What a function did to the state of a key before it refused a record must not stay."""
+
+    def gather(state: Any, row: dict[str, Any]) -> Any:
+        state = state if state is not None else {"seen": [], "total": 0.0}
+        state["seen"].append(row["seq"])
+        state["total"] += row["price"]
+        refused(row, 5)
+        result = {"seq": row["seq"], "seen": list(state["seen"]), "total": state["total"]}
+        return None if row["seq"] % 11 == 10 else state, result
+
+    def running(state: dict[str, Any], rows: Any) -> Any:
+        state["n"] += 1
+        if (rows["seq"] % 7 == 6).any():
+            raise ValueError("poison")
+        count = rows.running_count(state["n"] - 1)
+        return {"n": rows.last(count)}, {"seq": rows["seq"], "n": count}
+
+    flow = ef.Dataflow("brittle")
+    lanes = flow.read(source()).key_by("lane")
+    gathered = lanes.stateful_map(gather, on_error="dead_letter").write(ef.to_list([], name="gathered"))
+    gathered.dead_letters.write(ef.to_list([], name="gathered_letters"))
+    counted = lanes.stateful_map_columns(running, state={"n": "int64"}, columns=("seq",), on_error="dead_letter")
+    counted.write(ef.to_list([], name="counted")).dead_letters.write(ef.to_list([], name="counted_letters"))
+    brittle = lanes.process(Brittle(), on_error="dead_letter").write(ef.to_list([], name="brittle"))
+    brittle.dead_letters.write(ef.to_list([], name="brittle_letters"))
+    return flow
+
+
 def no_rows() -> ef.Dataflow:
     flow = ef.Dataflow("empty")
     rows = flow.read(ef.from_items([]))
@@ -265,5 +345,5 @@ def no_rows() -> ef.Dataflow:
 FLOWS = (
     tumbling_windows, sliding_windows, windows_of_windows, running_updates, running_finals, stateful_map_in_order, rows_in_order,
     stateful_map_columns, timers_of_a_key, states_that_expire, union_and_branches, many_widths, own_aggregates_and_sketches,
-    null_keys_made_by_a_map, types_that_come_late, no_rows,
+    null_keys_made_by_a_map, types_that_come_late, poison_without_state, poison_with_states, no_rows,
 )  # fmt: skip

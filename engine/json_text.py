@@ -1,0 +1,36 @@
+r"""Any value of a row as JSON text, for people and programs that look at what could not be processed.
+
+Times are ISO 8601, bytes hexadecimal, other values that JSON lacks are text as Python shows them.
+
+>>> from datetime import date
+>>> json_text({"day": date(2026, 1, 31), "raw": b"\xff", "n": None})
+'{"day": "2026-01-31", "raw": "ff", "n": null}'
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime, time
+from typing import Any
+
+
+def json_text(value: Any) -> str:
+    """`value` as JSON. Not a number and infinity are strings, as in no JSON are they numbers."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
+    except ValueError:
+        return json.dumps(_finite(value), ensure_ascii=False, default=_plain)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, (datetime, date, time)):
+        return value.isoformat()
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(inner) for inner in value]
+    return str(value) if isinstance(value, float) and value - value != 0 else value
