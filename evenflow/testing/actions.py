@@ -45,42 +45,50 @@ COORDINATOR = "the coordinator"
 TIME = "time"
 
 
-def start(world: World) -> Iterator[Choice]:
+@dataclass(frozen=True, slots=True)
+class OfWorker:
+    """An action of each worker by itself. Its choices hold until something touches the worker, so they are asked for only then."""
+
+    choices_of: Callable[[Worker, World], list[Choice]]
+
+    def __call__(self, world: World) -> Iterator[Choice]:
+        return (choice for worker in world.workers.values() for choice in self.choices_of(worker, world))
+
+
+@OfWorker
+def start(worker: Worker, world: World) -> list[Choice]:
     """A worker starts its task."""
-    for name, worker in world.workers.items():
-        if not worker.started and not worker.over:
-            yield Choice(name, "start", worker.open, (world.now,))
+    return [] if worker.started or worker.over else [Choice(worker.name, "start", _at_once, (worker.open, world))]
 
 
-def receive(world: World) -> Iterator[Choice]:
+@OfWorker
+def receive(worker: Worker, world: World) -> list[Choice]:
     """A worker takes the oldest element of one of its channels."""
-    for name, worker in world.workers.items():
-        if (waiting := worker.waiting) and worker.may_take:
-            for channel in waiting:
-                yield Choice(name, "receive", worker.receive, (channel, world.now))
+    if not worker.may_take:
+        return []
+    waiting = [channel for channel in worker.inputs.values() if channel.elements]
+    return [Choice(worker.name, "receive", _receive, (worker, channel, world)) for channel in waiting]
 
 
-def take_state(world: World) -> Iterator[Choice]:
+@OfWorker
+def take_state(worker: Worker, world: World) -> list[Choice]:
     """A worker takes state, or a request for state, from another worker of its operator, even if it waits for credit or has ended."""
-    for name, worker in world.workers.items():
-        if worker.started and not worker.dead:
-            for channel in worker.state_inputs.values():
-                if channel.elements:
-                    yield Choice(name, "take state", worker.receive, (channel, world.now))
+    if not worker.started or worker.dead:
+        return []
+    waiting = [channel for channel in worker.state_inputs.values() if channel.elements]
+    return [Choice(worker.name, "take state", _receive, (worker, channel, world)) for channel in waiting]
 
 
-def give_state(world: World) -> Iterator[Choice]:
+@OfWorker
+def give_state(worker: Worker, world: World) -> list[Choice]:
     """A worker gives a chunk of state away in the background."""
-    for name, worker in world.workers.items():
-        if worker.may_give:
-            yield Choice(name, "give state", worker.give, (world.now,))
+    return [Choice(worker.name, "give state", _at_once, (worker.give, world))] if worker.may_give else []
 
 
-def save_state(world: World) -> Iterator[Choice]:
+@OfWorker
+def save_state(worker: Worker, world: World) -> list[Choice]:
     """A worker makes a chunk of its state for a checkpoint."""
-    for name, worker in world.workers.items():
-        if worker.may_save:
-            yield Choice(name, "save state", worker.save, (world.now,))
+    return [Choice(worker.name, "save state", _at_once, (worker.save, world))] if worker.may_save else []
 
 
 def complete(world: World) -> Iterator[Choice]:
@@ -101,25 +109,22 @@ def spawn(world: World) -> Iterator[Choice]:
         yield Choice(COORDINATOR, "spawn", world.coordinator.spawn)
 
 
-def poll(world: World) -> Iterator[Choice]:
+@OfWorker
+def poll(worker: Worker, world: World) -> list[Choice]:
     """A source worker polls its reader."""
-    for name, worker in world.workers.items():
-        if worker.may_poll:
-            yield Choice(name, "poll", _poll, (worker, world))
+    return [Choice(worker.name, "poll", _poll, (worker, world))] if worker.may_poll else []
 
 
-def flush(world: World) -> Iterator[Choice]:
+@OfWorker
+def flush(worker: Worker, world: World) -> list[Choice]:
     """A worker lets its buffers go, as it does when it has nothing else to do."""
-    for name, worker in world.workers.items():
-        if worker.task.waits and worker.may_take:
-            yield Choice(name, "flush", worker.flush, (world.now,))
+    return [Choice(worker.name, "flush", _at_once, (worker.flush, world))] if worker.task.waits and worker.may_take else []
 
 
-def obey(world: World) -> Iterator[Choice]:
+@OfWorker
+def obey(worker: Worker, world: World) -> list[Choice]:
     """A command comes to a worker, perhaps before an earlier one, perhaps not for the last time."""
-    for name, worker in world.workers.items():
-        if worker.commands.under_way and not worker.dead:
-            yield Choice(name, "obey", _obey, (worker, world))
+    return [Choice(worker.name, "obey", _obey, (worker, world))] if worker.commands.under_way and not worker.dead else []
 
 
 def report(world: World) -> Iterator[Choice]:
@@ -151,6 +156,14 @@ ACTIONS: tuple[Action, ...] = (
     pass_time,
 )  # fmt: skip
 """What happens in a job that meets no accident."""
+
+
+def _at_once(does: Callable[[float], None], world: World) -> None:
+    does(world.now)
+
+
+def _receive(worker: Worker, channel: Channel, world: World) -> None:
+    worker.receive(channel, world.now)
 
 
 def _poll(worker: Worker, world: World) -> None:

@@ -141,7 +141,7 @@ class Coordinator:
         for effect in effects:
             if isinstance(effect, Tell):
                 if effect.worker in self._workers:
-                    self._workers[effect.worker].commands.post(effect.command)
+                    self._workers[effect.worker].tell(effect.command)
             elif isinstance(effect, Commit):
                 self.commits.append(effect)
             elif isinstance(effect, Save):

@@ -21,10 +21,14 @@ class SimulationError(AssertionError):
 
 
 class Channel:
-    """First in, first out, from one worker to another; `batches` counts those that were sent and not yet consumed."""
+    """First in, first out, from one worker to another; `batches` counts those that were sent and not yet consumed.
 
-    def __init__(self, spec: ChannelSpec) -> None:
+    Whoever a change concerns is added to `touched`.
+    """
+
+    def __init__(self, spec: ChannelSpec, touched: set[str]) -> None:
         self.spec = spec
+        self._touched = touched
         self.elements: deque[Element] = deque()
         self.batches = 0
         self.ended = False
@@ -36,6 +40,7 @@ class Channel:
         self._check(element)
         self.batches += isinstance(element, Batch)
         self.elements.append(element)
+        self._touched.add(self.spec.receiver)
 
     def take(self) -> Element:
         """The oldest element."""
@@ -44,6 +49,7 @@ class Channel:
     def consumed(self) -> None:
         """The receiver is done with a batch."""
         self.batches -= 1
+        self._touched.add(self.spec.sender)
 
     def _check(self, element: Element) -> None:
         if self.ended:

@@ -31,8 +31,8 @@ from ..engine.source import Source
 from ..engine.task_spec import TaskSpec
 from ..scheduler.config import JobConfig
 from ..scheduler.job import JobState, Redeploy, Retire, Spawn
-from ..scheduler.restore import restored_tasks
-from .actions import ACTIONS, TIME, Action, Choice, World
+from ..scheduler.restore import RestoredTask, restored_tasks
+from .actions import ACTIONS, TIME, Action, Choice, OfWorker, World
 from .coordinator import Coordinator
 from .network import Channel, SimulationError
 from .storage import Storage
@@ -113,13 +113,15 @@ def saving(config: JobConfig, random: Random) -> JobConfig:
 class _Simulation:
     def __init__(self, plan: Plan, config: JobConfig, random: Random, actions: Sequence[Action]) -> None:
         self.trace: deque[tuple[str, str]] = deque(maxlen=TRACE)
-        self._actions, self._random = actions, random
+        self._of_worker = [action for action in actions if isinstance(action, OfWorker)]
+        self._of_others = [action for action in actions if not isinstance(action, OfWorker)]
         self._sources = [c.operator.source for stage in plan.stages for c in stage.chain if isinstance(c.operator, Read)]
         self._rows: dict[str, list[dict[str, Any]]] = {}
         sinks = self._list_sinks(plan)
         self._storage, self._credit, self._sinks = Storage(), config.credit_batches, sinks
         self._channels: dict[int, Channel] = {}
         self._workers: dict[str, Worker] = {}
+        self._touched: set[str] = set()
         coordinator = Coordinator(plan, config.job_settings(), sinks, self._storage, self._deploy, self._spawn, self._retire)
         self.world = World(random, self._channels, self._workers, coordinator)
         self._schedule = _Schedule(random)
@@ -130,22 +132,25 @@ class _Simulation:
             worker.close()
         tasks = restored_tasks(wanted.manifest, wanted.plan, "", 0) if wanted.manifest is not None else {}
         self._channels.clear()
-        self._channels.update((spec.id, Channel(spec)) for spec in wanted.plan.channels)
+        self._channels.update((spec.id, Channel(spec, self._touched)) for spec in wanted.plan.channels)
         self._workers.clear()
         for task in wanted.plan.tasks:
             spec = _with_sinks(task, self._sinks).of_attempt(wanted.plan.name, wanted.attempt)
-            self._workers[task.name] = Worker(spec, self._channels, self._credit, self._storage, wanted.attempt, tasks.get(task.name))
+            self._workers[task.name] = self._worker(spec, wanted.attempt, tasks.get(task.name))
         return self._workers
 
     def _spawn(self, wanted: Spawn) -> None:
         """Workers that join, with all channels around them."""
         for channel in wanted.plan.channels:
-            self._channels.setdefault(channel.id, Channel(channel))
+            self._channels.setdefault(channel.id, Channel(channel, self._touched))
         attempt = self.world.coordinator.core.attempt
         for task in wanted.plan.tasks:
             if task.name in wanted.workers:
                 spec = _with_sinks(task, self._sinks).of_attempt(wanted.plan.name, attempt)
-                self._workers[task.name] = Worker(spec, self._channels, self._credit, self._storage, attempt, None)
+                self._workers[task.name] = self._worker(spec, attempt, None)
+
+    def _worker(self, spec: TaskSpec, attempt: int, restored: RestoredTask | None) -> Worker:
+        return Worker(spec, self._channels, self._credit, self._storage, attempt, restored, self._touched)
 
     def _retire(self, gone: Retire) -> None:
         for name in gone.workers:
@@ -176,7 +181,7 @@ class _Simulation:
         for _ in range(max_steps):
             if world.coordinator.over:
                 return
-            choices = [choice for action in self._actions for choice in action(world)]
+            choices = self._choices()
             alone = alone + 1 if all(choice.who == TIME for choice in choices) else 0
             if alone > STUCK_AFTER:
                 raise SimulationError(self._standstill("is stuck: nothing but time passes"))
@@ -184,7 +189,30 @@ class _Simulation:
             picked[choice.kind] += 1
             self.trace.append((choice.who, choice.kind))
             choice.run(*choice.arguments)
+            self._forget_choices(choice.who)
         raise SimulationError(self._standstill(f"has not ended within {max_steps} steps"))
+
+    def _choices(self) -> list[Choice]:
+        world, choices = self.world, list[Choice]()
+        for worker in self._workers.values():
+            if worker.choices is None:
+                worker.choices = [choice for action in self._of_worker for choice in action.choices_of(worker, world)]
+            choices += worker.choices
+        for action in self._of_others:
+            choices += action(world)
+        return choices
+
+    def _forget_choices(self, who: str) -> None:
+        """After a step of `who`: whoever it touched may do other things now. What others than workers do may touch anybody."""
+        workers, touched = self._workers, self._touched
+        if who in workers:
+            touched.add(who)
+        elif who != TIME:
+            touched.update(workers)
+        for name in touched:
+            if name in workers:
+                workers[name].choices = None
+        touched.clear()
 
     def _standstill(self, what: str) -> str:
         core = self.world.coordinator.core

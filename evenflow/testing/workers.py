@@ -59,16 +59,27 @@ SimulatedReport = (
 
 
 class Worker:
-    """`inputs` and `outputs` by channel id; with `credit` batches under way on an output the worker waits."""
+    """`inputs` and `outputs` by channel id; with `credit` batches under way on an output the worker waits.
+
+    `choices`: what it may do next, None once something has touched it.
+    """
 
     def __init__(
-        self, spec: TaskSpec, channels: dict[int, Channel], credit: int, storage: Storage, attempt: int, restored: RestoredTask | None
+        self,
+        spec: TaskSpec,
+        channels: dict[int, Channel],
+        credit: int,
+        storage: Storage,
+        attempt: int,
+        restored: RestoredTask | None,
+        touched: set[str],
     ) -> None:
         self.spec, self.name = spec, spec.name
         self._storage, self._attempt, self._restored = storage, attempt, restored
         self._chunks: list[Batch] = []
         self.dead = False
-        self._channels = channels
+        self.choices: list[Any] | None = None
+        self._channels, self._touched = channels, touched
         self._paused = False
         self.task = TaskCore(spec)
         self.inputs = {id_: channels[id_] for id_ in spec.inputs}
@@ -96,11 +107,6 @@ class Worker:
                 if channel.batches >= credit:
                     return False
         return True
-
-    @property
-    def waiting(self) -> list[Channel]:
-        """The inputs that have something to be taken."""
-        return [channel for channel in self.inputs.values() if channel.elements]
 
     @property
     def may_give(self) -> bool:
@@ -175,6 +181,11 @@ class Worker:
         """Let the buffers go."""
         self._carry_out(self.task.idle(now))
 
+    def tell(self, command: Command) -> None:
+        """Send it a command."""
+        self.commands.post(command)
+        self.choices = None
+
     def obey(self, command: Command, now: float) -> None:
         """Carry out a command; one that comes too late for a source is nothing to it."""
         if isinstance(command, Shutdown):
@@ -199,7 +210,7 @@ class Worker:
         task = self.task
         if isinstance(command, Attach):
             for spec in (*command.accept, *command.connect):
-                self._channels.setdefault(spec.id, Channel(spec))
+                self._channels.setdefault(spec.id, Channel(spec, self._touched))
             self.inputs.update((id_, self._channels[id_]) for id_ in command.inputs)
             self.outputs.update((id_, self._channels[id_]) for _, id_ in command.outputs)
             self.state_inputs.update((peer.incoming, self._channels[peer.incoming]) for peer in command.peers)
