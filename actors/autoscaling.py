@@ -142,7 +142,7 @@ class Autoscaling:
         if not all(windows.values()):
             return
         try:
-            decision = controller.observe(self._now, observed(core.plan, windows, self._settings))
+            decision = controller.observe(self._now, observed(core.plan, windows, self._settings, self._supervisor.nodes.of_workers()))
         except FlowError as error:
             _LOG.warning("job `%s` is not scaled any more: its policy %s can't decide: %s", core.name, controller.policy, error)
             self.choose(OFF, controller.mode)

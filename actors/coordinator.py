@@ -59,7 +59,9 @@ class Coordinator:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Ray's own, about a method that it calls itself
             again = ray.get_runtime_context().was_current_actor_reconstructed
-        self._supervisor = Supervisor(plan, config, self._tell, self._carry, savepoint=savepoint, run=run, resume=again)
+        self._supervisor = Supervisor(
+            plan, config, self._tell, self._carry, savepoint=savepoint, run=run, resume=again, cluster=self._staff
+        )
         if again:
             self._staff.coordinator = ray.get_runtime_context().current_actor
             self._supervisor.redeploy()

@@ -81,19 +81,30 @@ class Elasticity:
         self._orders: list[_Order] = []
 
     @property
-    def busy(self) -> bool:
-        """Whether a scaling is under way."""
+    def scaling(self) -> bool:
+        """Whether an operator is being scaled."""
         return bool(self._orders) and self._orders[-1].ended is None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a scaling is under way, of an operator or of the job's nodes."""
+        return self.scaling or self._supervisor.nodes.busy
 
     def scale(self, operator: str, parallelism: int, strategy: str | None = None, reason: str = "by hand") -> int:
         """Begin to give the operator so many workers; the scaling's number.
 
         Raises FlowError for an unknown operator or an impossible number, JobError if the job is not running, or something moves already.
         """
+        if self._supervisor.nodes.busy:
+            raise JobError(f"job `{self._supervisor.core.name}`: its nodes are being scaled; wait until that is done")
+        return self.begin(operator, parallelism, strategy, reason)
+
+    def begin(self, operator: str, parallelism: int, strategy: str | None = None, reason: str = "by hand") -> int:
+        """As `scale`, also as a step of scaling nodes."""
         supervisor, core = self._supervisor, self._supervisor.core
         stage = core.plan.stage_of(operator)
         check_parallelism(core.plan, stage, parallelism)
-        if self.busy:
+        if self.scaling:
             raise JobError(f"job `{core.name}`: scaling {self._orders[-1].number} is under way ({self._orders[-1].state.value})")
         order = _Order(
             len(self._orders), stage.name, stage.parallelism, parallelism, strategy, reason, time.monotonic(), ScalingState.CHANGING
@@ -111,7 +122,7 @@ class Elasticity:
 
     def tick(self) -> None:
         """Go on with what is under way."""
-        if not self.busy:
+        if not self.scaling:
             return
         order = self._orders[-1]
         try:

@@ -16,7 +16,7 @@ from ray.exceptions import RayError
 
 from ..engine.errors import JobError
 from ..scheduler.config import JobConfig
-from ..scheduler.placement import NoRoomError, Place, place
+from ..scheduler.placement import Node, NoRoomError, Place, place
 from .placement import RoomRequest, cluster_nodes
 from .process import WorkerProcess, start_process
 from .security import Security
@@ -36,8 +36,9 @@ class Staff:
         self._job, self._config, self._security, self._lock, self._warm = job, config, security, lock, warm
         self.coordinator: Any = None
         self._processes: dict[str, WorkerProcess] = {}
-        self._given_back: set[str] = set()
-        self._only: frozenset[str] | None = None
+        self._avoided: frozenset[str] = frozenset()
+        self._preferred: frozenset[str] = frozenset()
+        self._within: frozenset[str] | None = None
         self._room = RoomRequest()
         self.spares = Spares(config.warm_spares, self._start_spare)
 
@@ -65,8 +66,7 @@ class Staff:
                     check()
                     self._hire(missing)
             except NoRoomError as error:
-                with self._lock:
-                    self._room.ask(len(self._all()) + error.missing, self._config.worker_cpus)
+                self.ask(error.missing)
                 if time.monotonic() >= patience:
                     raise
             except ValueError as error:
@@ -93,12 +93,45 @@ class Staff:
 
     def allowed(self, node: str) -> bool:
         """Whether the job may use the node."""
-        return node not in self._given_back and (self._only is None or node in self._only)
+        return node not in self._avoided and (self._within is None or node in self._within)
 
     def confine(self, nodes: Collection[str] | None) -> None:
-        """Use these nodes only from now on, None for all."""
+        """Workers can talk to those on these nodes only, None for all."""
         with self._lock:
-            self._only = None if nodes is None else frozenset(nodes)
+            self._within = None if nodes is None else frozenset(nodes)
+
+    def confined(self) -> bool:
+        """Whether the workers can't talk to other nodes, because the cluster had but one when they started."""
+        return self._within is not None
+
+    def avoid(self, nodes: Collection[str]) -> None:
+        """These nodes get no process any more, and spares there are ended."""
+        self._avoided = frozenset(nodes)
+
+    def prefer(self, nodes: Collection[str]) -> None:
+        """New processes go to these nodes only; if there are none, where the job's strategy says."""
+        self._preferred = frozenset(nodes)
+
+    def nodes(self) -> list[Node]:
+        """Those that are alive, with the job's processes on them."""
+        with self._lock:
+            return cluster_nodes(self._all(), self._config.worker_cpus)
+
+    def ask(self, workers: int) -> None:
+        """Ask Ray's autoscaler, where there is one, for room for so many workers more."""
+        with self._lock:
+            self._room.ask(len(self._all()) + workers, self._config.worker_cpus)
+
+    def reserve(self, count: int) -> None:
+        """Start so many spares beyond those that are kept, or end them again. Raises NoRoomError if there is no room for them."""
+        with self._lock:
+            self._plan(count)
+            self.spares.want(count)
+
+    def reserved(self) -> bool:
+        """Whether all spares have started."""
+        with self._lock:
+            return self.spares.complete
 
     def places(self) -> dict[str, Place]:
         """Where each worker is, or is to be if its process is still starting."""
@@ -122,7 +155,7 @@ class Staff:
 
     def _hire(self, missing: list[str]) -> None:
         """Takes those who have a process now out of `missing`. Raises NoRoomError, ValueError if a name is taken."""
-        while missing and (spare := self.spares.take(self.allowed)) is not None:
+        while missing and (spare := self.spares.take(self._chosen)) is not None:
             self._processes[missing.pop(0)] = spare
         for node in self._plan(len(missing)):
             self._processes[missing[0]] = self._start(missing[0], node)
@@ -131,9 +164,12 @@ class Staff:
     def _plan(self, count: int) -> tuple[str, ...]:
         if not count:
             return ()
-        config, nodes = self._config, cluster_nodes(self._all(), self._config.worker_cpus)
-        avoid = [node.name for node in nodes if not self.allowed(node.name)]
+        config, nodes = self._config, self.nodes()
+        avoid = [node.name for node in nodes if not self._chosen(node.name)]
         return place(nodes, count, config.worker_cpus, config.placement, avoid)
+
+    def _chosen(self, node: str) -> bool:
+        return self.allowed(node) and (not self._preferred or node in self._preferred)
 
     def _all(self) -> list[WorkerProcess]:
         return [*self._processes.values(), *self.spares.processes]

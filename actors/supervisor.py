@@ -36,7 +36,9 @@ from ..scheduler.scaling.controller import DecisionRecord, Mode
 from ..scheduler.window import WorkerWindow
 from .autoscaling import Autoscaling
 from .elastic import Elasticity, ScalingReport
+from .node_scaling import Cluster, NodeScaling, NodeScalingReport
 from .saved_state import SavedState
+from .taking_back import take_back
 
 _LOG = logging.getLogger(__name__)
 
@@ -100,10 +102,11 @@ class Supervisor:
         savepoint: Savepoint | None = None,
         run: str | None = None,
         resume: bool = False,
+        cluster: Cluster | None = None,
     ) -> None:
         """`carry` must bring up the attempt or the workers that it is told of, or end workers, in its own time.
 
-        `resume`: go on from the newest checkpoint of `run`.
+        `resume`: go on from the newest checkpoint of `run`. `cluster`: the nodes, None where there are none.
         """
         self.saved = SavedState(config.checkpoint_url(plan.name), config.checkpoints_kept, run if run is not None else secrets.token_hex(8))
         restored = self.saved.newest() if resume else None
@@ -113,7 +116,7 @@ class Supervisor:
         elif savepoint is not None:
             restored = self.saved.open_savepoint(savepoint.path, plan, allow_lost=savepoint.allow_lost_state)
             plan = plan.with_tables(fitting_tables(restored, plan))
-        self.core = JobCore(plan, config.job_settings(), restored)
+        self.core = JobCore(plan, config.job_settings(), restored, committed=self.saved.abandoned if resume else 0)
         if resume:
             # The process that was lost knew how many attempts there were, and what it left behind must not be taken for that of a new one.
             self.core.attempt = int(time.time() * 1000)
@@ -122,6 +125,7 @@ class Supervisor:
         self._deliveries: list[tuple[str, Any]] = list(undelivered)
         self.metrics = JobMetrics({task.name: task.stage for task in plan.tasks})
         self.elastic = Elasticity(self)
+        self.nodes = NodeScaling(self, config, cluster)
         self.autoscaling = Autoscaling(self, config)
         self._sinks = plan_sinks(plan)
         self._tell = tell
@@ -146,6 +150,8 @@ class Supervisor:
 
     def recommit(self, wanted: Redeploy) -> bool:
         """Commit what an attempt begins from, to be called before it is brought up; False if it can't be, and another attempt follows."""
+        if wanted.retracts and not self._take_back(wanted.manifest.checkpoint if wanted.manifest is not None else 0):
+            return False
         return wanted.commit is None or self._commit(wanted.commit)
 
     def ready(self, worker: str, attempt: int) -> None:
@@ -185,6 +191,7 @@ class Supervisor:
         """Called a few times a second."""
         self._carry_out(self.core.tick(time.monotonic()))
         self.elastic.tick()
+        self.nodes.tick()
         for name in self._balancings:
             self._balance(name)
         self.autoscaling.tick(time.monotonic())
@@ -229,6 +236,7 @@ class Supervisor:
         return {
             "migrations": self.migrations(),
             "scalings": self.scalings(),
+            "node_scalings": self.node_scalings(),
             "decisions": self.decisions(),
             "checkpoints": self.checkpoints(),
         }
@@ -279,6 +287,18 @@ class Supervisor:
     def scalings(self) -> list[ScalingReport]:
         """All scalings of the job, oldest first."""
         return self.elastic.reports()
+
+    def scale_out(self, nodes: int) -> int:
+        """Begin to use so many nodes more; the order's number. Raises as `NodeScaling.scale_out` does."""
+        return self.nodes.scale_out(nodes)
+
+    def scale_in(self) -> int:
+        """Begin to give a node back; the order's number. Raises as `NodeScaling.scale_in` does."""
+        return self.nodes.scale_in()
+
+    def node_scalings(self) -> list[NodeScalingReport]:
+        """The nodes that came and went, oldest first."""
+        return self.nodes.reports()
 
     def autoscaler(self, policy: str, mode: Mode) -> None:
         """Scale all operators by a policy from now on, or no longer if it is `off`. Raises as `Autoscaling.choose` does."""
@@ -404,6 +424,17 @@ class Supervisor:
         if problem is not None:
             self.saved.failed(manifest.checkpoint, problem)
         self._carry_out(self.core.saved(manifest.checkpoint, problem, time.monotonic()))
+
+    def _take_back(self, after: int) -> bool:
+        try:
+            self._deliveries += take_back(self.core.name, after, self._sinks, self.saved, allow_duplicates=self._config.allow_duplicates)
+        except JobError as error:
+            self.abort(error)
+        except Exception as error:  # noqa: BLE001 -- as in a commit
+            self._failed(error if isinstance(error, EvenflowError) else JobError(f"{type(error).__name__}: {error}"))
+        else:
+            return True
+        return False
 
     def _commit(self, commit: Commit) -> bool:
         for name, sink in self._sinks.items():

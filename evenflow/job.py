@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from .actors.elastic import ScalingReport
+from .actors.node_scaling import NodeScalingReport
 from .actors.supervisor import JobStatus, Progress
 from .balancer.snapshot import LoadSnapshot
 from .engine.duration import Duration, seconds
@@ -166,6 +167,39 @@ class Job:
         found = self._awaited(ended, timeout, f"scaling {number} of `{operator}`")
         if found.problem is not None:
             raise JobError(f"scaling `{operator}` of job `{self.name}` to {parallelism} workers has failed: {found.problem}")
+        return found
+
+    def scale_out(self, nodes: int = 1, *, timeout: Duration | None = "5m") -> NodeScalingReport:
+        """Use so many nodes more: there the operators whose output counts most get workers, as many as the nodes have slots.
+
+        Raises JobError if the job can't be scaled now or has no nodes, there are not so many with room, or no operator is congested;
+        TimeoutError. None for `timeout` returns at once.
+        """
+        return self._nodes_scaled(self._runtime.ask("scale_out", nodes), timeout)
+
+    def scale_in(self, nodes: int = 1, *, timeout: Duration | None = "5m") -> tuple[NodeScalingReport, ...]:
+        """Give so many nodes back, one after the other, those first that the output needs least: every operator loses its workers there.
+
+        At least one worker of each operator stays: if it is on the node it goes on elsewhere from a checkpoint, for which the job needs
+        JobConfig(checkpoint_dir=...). Raises JobError if a node can't be given back, and why, TimeoutError. None for `timeout` returns
+        once the first has begun.
+        """
+        rounds = 1 if timeout is None else nodes
+        return tuple(self._nodes_scaled(self._runtime.ask("scale_in"), timeout) for _ in range(rounds))
+
+    def node_scalings(self) -> list[NodeScalingReport]:
+        """The nodes that came to the job and went by `scale_out` and `scale_in`, oldest first."""
+        scalings: list[NodeScalingReport] = self._runtime.ask("node_scalings")
+        return scalings
+
+    def _nodes_scaled(self, number: int, timeout: Duration | None) -> NodeScalingReport:
+        def ended() -> NodeScalingReport | None:
+            report = self.node_scalings()[number]
+            return report if timeout is None or report.seconds is not None else None
+
+        found = self._awaited(ended, timeout, f"scaling {number} of the nodes")
+        if found.problem is not None:
+            raise JobError(f"scaling the nodes of job `{self.name}` has failed: {found.problem}")
         return found
 
     def scalings(self) -> list[ScalingReport]:

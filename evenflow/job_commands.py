@@ -11,6 +11,7 @@ from rich.table import Table
 
 from .actors.supervisor import JobStatus
 from .scheduler.metrics import WorkerFigures
+from .scheduler.placement import short
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
@@ -74,11 +75,19 @@ def status_table(status: JobStatus) -> Table:
     table.add_row("state", status.state.value)
     table.add_row("running", f"{status.running_seconds:.1f} s")
     table.add_row("checkpoints", str(status.completed_checkpoints))
-    table.add_row("workers", ", ".join(status.workers))
+    table.add_row("workers", ", ".join(f"{worker}{_place(worker, status)}" for worker in status.workers))
     table.add_row("metrics", status.metrics_url or "-")
     if status.error is not None:
         table.add_row("error", str(status.error))
     return table
+
+
+def _place(worker: str, status: JobStatus) -> str:
+    """Its node, and the name of its process where that is another than its own."""
+    place = status.places.get(worker)
+    if place is None:
+        return ""
+    return f" on {short(place.node)}" + (f" ({place.process})" if place.process != worker else "")
 
 
 def metrics_table(job: str, figures: list[WorkerFigures]) -> Table:

@@ -43,8 +43,13 @@ SHORTEST = 1e-6
 """Seconds: nothing follows from what was measured in less."""
 
 
-def observed(plan: Plan, windows: Mapping[str, Sequence[WorkerWindow]], settings: PolicySettings = DEFAULTS) -> DataflowSnapshot:
-    """`windows`: those of each worker, by its name, that count; a worker without any has no rates.
+def observed(
+    plan: Plan,
+    windows: Mapping[str, Sequence[WorkerWindow]],
+    settings: PolicySettings = DEFAULTS,
+    nodes: Mapping[str, str] | None = None,
+) -> DataflowSnapshot:
+    """`windows`: those of each worker, by its name, that count; a worker without any has no rates. `nodes`: each worker's, where there are.
 
     The bounds of `settings` become those of each operator: a source that works with one number of workers only keeps it in any case.
     """
@@ -56,7 +61,8 @@ def observed(plan: Plan, windows: Mapping[str, Sequence[WorkerWindow]], settings
         feeders = [edge.source for edge in edges if edge.target == stage.name]
         figures = _operator(plan, stage, workers[stage.name], settings)
         before = max((so_far[name] for name in feeders), default=0.0)
-        operators[stage.name] = replace(figures, latency_ms=_latency_ms(figures, workers[stage.name], before))
+        where = tuple(nodes[f"{stage.name}-{i}"] for i in range(stage.parallelism)) if nodes else ()
+        operators[stage.name] = replace(figures, latency_ms=_latency_ms(figures, workers[stage.name], before), nodes=where)
         so_far[stage.name] = before + (operators[stage.name].latency_ms or 0.0)
     return DataflowSnapshot(tuple(operators.values()), edges, replace(settings, min_parallelism=1, max_parallelism=None))
 
