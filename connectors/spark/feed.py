@@ -5,6 +5,7 @@ Both run beside the driver's own work and end with an end marker in the folder, 
 
 from __future__ import annotations
 
+import logging
 import re
 import shutil
 import threading
@@ -29,6 +30,14 @@ Trigger = Callable[["DataStreamWriter"], "DataStreamWriter"]
 STOP_SECONDS = 60.0
 RETRY_SECONDS = 0.25
 """A job that is only being planned can't be interrupted yet: that has to be tried again."""
+
+RESTARTS = 3
+"""How often a query that fails is started again without a new batch between."""
+
+RESTART_SECONDS = 0.1
+"""Before the first of them; doubled each time."""
+
+_LOG = logging.getLogger(__name__)
 
 
 class Feed(ABC):
@@ -95,7 +104,10 @@ class Feed(ABC):
 
 
 class StreamFeed(Feed):
-    """Spark's streaming file sink writes the folder and its log. Whoever stops the query ends the stream in order."""
+    """Spark's streaming file sink writes the folder and its log. Whoever stops the query ends the stream in order.
+
+    A query that fails is started again from its checkpoint: what it had committed stays, and no batch comes twice.
+    """
 
     def __init__(
         self,
@@ -133,8 +145,21 @@ class StreamFeed(Feed):
         self._query = self._trigger(writer).start()
 
     def _work(self) -> None:
-        assert self._query is not None
-        self._query.awaitTermination()  # ends when the query does, and `_interrupt` ends the query
+        failures, committed = 0, self._exchange.latest()
+        while True:
+            assert self._query is not None
+            try:
+                self._query.awaitTermination()  # ends when the query does, and `_interrupt` ends the query
+            except Exception as error:
+                before, committed = committed, self._exchange.latest()
+                failures = failures + 1 if before == committed else 1
+                if self._stopping or failures > RESTARTS:
+                    raise
+                _LOG.warning("operator `%s`: Spark's query has failed and is started again: %s", self._operator, problem_of(error, 200))
+                time.sleep(RESTART_SECONDS * 2 ** (failures - 1))
+                self._begin()
+            else:
+                return
 
     def _interrupt(self) -> None:
         assert self._query is not None

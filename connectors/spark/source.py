@@ -47,8 +47,9 @@ def from_spark(
 
     A streaming `df` becomes a streaming query that runs as long as the job. `trigger` is the time between two micro-batches (default: each
     as soon as the one before is done), or "availableNow": the stream then ends with what there is at the start. It also ends when the
-    query is stopped. `checkpoint` is the query's checkpoint location, by default beside the data in `path`. A batch `df` is written
-    once, and the stream ends with its last row; `reuse` reads what an earlier run wrote to `path` instead of writing it again.
+    query is stopped. One that fails is started again from its checkpoint, and fails the job after three times without a new micro-batch.
+    `checkpoint` is the query's checkpoint location, by default beside the data in `path`. A batch `df` is written once, and the stream ends
+    with its last row; `reuse` reads what an earlier run wrote to `path` instead of writing it again.
 
     `path` is a folder that Spark and all workers reach by that path, kept afterwards: a job that goes on from a checkpoint of an earlier
     run needs it. Without it, a temporary folder of this machine is used and removed. A file holds at most `max_rows_per_file` rows,

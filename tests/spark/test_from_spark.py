@@ -198,6 +198,29 @@ def test_a_failing_streaming_query_is_named_by_source_and_readers(spark, tmp_pat
     source.stop()
 
 
+def test_a_streaming_query_that_fails_goes_on_from_its_checkpoint_as_long_as_it_gets_on(spark, tmp_path, caplog):
+    source = from_spark(files(spark, tmp_path / "in", 1), event_time="ts", path=tmp_path / "exchange")
+    source.start()
+    reader, seen = source.reader(0, 1), []
+
+    def read() -> int:
+        while (batch := reader.poll(100)) is not None:
+            seen.extend(row["n"] for row in batch.to_rows())
+        return len(seen)
+
+    for number in range(1, 6):  # more failures than may come in a row
+        wait_until(lambda number=number: read() == 3 * number, "the file before")
+        (query,) = spark.streams.active
+        query._jsq.streamingQuery().queryExecutionThread().interrupt()
+        wait_until(lambda query=query: not query.isActive and spark.streams.active, "another query")
+        add_file(tmp_path / "in", number)
+    wait_until(lambda: read() == 18, "the last file")
+    source.stop()
+    assert source.failure() is None
+    assert seen == list(range(18))
+    assert caplog.text.count("Spark's query has failed and is started again") == 5
+
+
 def test_a_job_that_ends_early_ends_the_writing_too(spark):
     source = from_spark(spark.range(10**12).selectExpr("sum(hash(id)) as h"))
     source.start()
