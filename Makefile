@@ -11,7 +11,7 @@ INSTALLED := $(VENV)/installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 FOLDERS := engine state balancer scheduler connectors actors bench
 
-.PHONY: help install test lint format types doctest unit cluster spark demo bench java clean
+.PHONY: help install test lint format types doctest unit cluster spark demo chaos bench java clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -56,6 +56,11 @@ spark: $(INSTALLED) java ## tests on Ray and Spark
 
 demo: $(INSTALLED) java ## flight delays, from Spark through evenflow and back
 	$(BIN)/python examples/delays.py
+
+MINUTES ?= 10
+
+chaos: $(INSTALLED) java ## two jobs in one, of which something is killed every 5 s, compared with Spark; MINUTES=10
+	$(BIN)/python -W ignore -m evenflow.bench.chaos --minutes $(MINUTES)
 
 bench: $(INSTALLED) java ## the benchmarks
 	$(BIN)/python -m evenflow.bench

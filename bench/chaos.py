@@ -1,0 +1,264 @@
+"""T1 and T2 between Spark and Spark, while something of the job is killed every few seconds: what comes out must be what Spark makes of it.
+
+Two streaming queries feed one job: counts and sums per key and window of a second (T1), and the rows far above the running mean of their
+key (T2), each from a source of its own. The balancer and the scaler are on, and the demand changes, so that they have something to do.
+
+    make chaos MINUTES=10        or        python -m evenflow.bench.chaos --minutes 10
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import random
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, redirect_stdout
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import evenflow as ef
+from evenflow.testing.chaos import Chaos
+
+from ..connectors.generate import Rows
+from .data import spark_session
+
+EVERY = 5.0
+DEMAND = (1_000, 3_000)
+"""Rows per second, for `PHASE` seconds each."""
+
+PHASE = 20
+SERVICE_SECONDS = 0.0003
+"""How long a row takes T2's function: what makes more workers worth while."""
+
+THRESHOLD = 1.8
+"""A row of T2 is kept if its value is above so many times the running mean of its key."""
+
+QUERIES = 2
+LOOK_SECONDS = 0.1
+FAIL_SECONDS, FAIL_EVERY_SECONDS = 5.0, 0.01
+END_SECONDS = 300.0
+"""How long the job may take to catch up in the end, when nothing is killed any more."""
+
+_ROWS = Rows(keys=500, zipf=1.1, string_keys=True, seed=7, start_time=1_700_000_000_000, event_rate=2_000.0, max_delay=200)
+_SCHEMA = "key string, ts timestamp, value double, seq long"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a run: `rows` went in, `windows` and `alerts` came out; `wrong` rows of either differ from Spark's."""
+
+    rows: int
+    windows: int
+    alerts: int
+    wrong: int
+    table: str
+    kinds: frozenset[str]
+
+
+class Feed:
+    """A context in which a file of rows comes into `folder` every second, as Spark's file source reads it: whole or not at all."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.rows = 0
+        self._files = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._folder.mkdir()
+        self._add()
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.wait(1.0):
+            self._add()
+
+    def _add(self) -> None:
+        import numpy as np
+
+        count = DEMAND[self._files // PHASE % len(DEMAND)]
+        columns = _ROWS.columns(np.arange(self.rows, self.rows + count))
+        columns["ts"] = columns["ts"].cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
+        pq.write_table(pa.table(columns), self._folder / f".{self._files}")
+        (self._folder / f".{self._files}").rename(self._folder / f"{self._files:05}.parquet")
+        self.rows, self._files = self.rows + count, self._files + 1
+
+
+def flow_of(spark: Any, folder: Path) -> ef.Dataflow:
+    """T1 and T2 over the files in `folder/in`, into `folder/windows` and `folder/alerts`."""
+
+    def stream(name: str) -> Any:
+        df = spark.readStream.schema(_SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+        return ef.from_spark(df, event_time="ts", max_delay="200ms", trigger="500ms", path=folder / name, name=name)
+
+    def far_above(state: tuple[int, float] | None, row: dict[str, Any]) -> tuple[tuple[int, float], dict[str, Any] | None]:
+        time.sleep(SERVICE_SECONDS)
+        count, total = state or (0, 0.0)
+        mean = total / count if count else row["value"]
+        kept = {"key": row["key"], "seq": row["seq"], "mean": mean} if row["value"] > THRESHOLD * mean else None
+        return (count + 1, total + row["value"]), kept
+
+    flow = ef.Dataflow("chaos")
+    windows = flow.read(stream("rows_of_windows")).key_by("key").window(ef.tumbling("1s"))
+    counts = windows.aggregate(n=ef.count(), total=ef.sum("value")).named("counts")
+    counts.write(ef.to_spark(path=folder / "windows", name="to_windows"))
+    source = stream("rows_of_means")
+    source.parallelism = 1  # the order within a key is that of `seq`
+    flow.read(source).key_by("key").stateful_map(far_above).named("means").write(ef.to_spark(path=folder / "alerts", name="to_alerts"))
+    return flow
+
+
+def config_of(folder: Path) -> ef.JobConfig:
+    """Checkpoints every second, balancer and scaler on, and as many restarts as it takes."""
+    return ef.JobConfig(
+        parallelism=1, key_groups=64, checkpoint_interval="1s", checkpoint_dir=str(folder / "checkpoints"), metrics_window="200ms",
+        restart="fixed", restart_delay="10ms", restart_most=1_000_000, heartbeat_timeout="10s",
+        balancer="hotspot", balance_after="1s", balance_cooldown="1s", balance_rest="2s",
+        autoscaler="ds2", autoscaler_interval="1s", max_parallelism=3,
+    )  # fmt: skip
+
+
+def run(spark: Any, folder: Path, seconds: float, *, every: float = EVERY, seed: int = 0, say: Callable[[str], object] = print) -> Outcome:
+    """Let the job run for so long, kill something of it `every` so often, and compare what it leaves in the empty `folder` with Spark.
+
+    Ray runs already. Raises the job's error if it gives up, TimeoutError if it doesn't catch up in the end.
+    """
+    chance = random.Random(seed)  # noqa: S311 -- what is killed is no secret
+    with Feed(folder / "in") as feed:
+        job = flow_of(spark, folder).run(runtime="ray", config=config_of(folder))
+        try:
+            chaos = Chaos(
+                job, every=every, others={"Spark query": lambda: fail_query(spark, chance)},
+                move=("counts", "means"), scale=("rows_of_windows", "counts", "means"), most_workers=3, seed=seed, say=say,
+            )  # fmt: skip
+            with chaos:
+                wait_until(job, lambda: False, seconds)
+                wait_until(job, lambda: chaos.kinds <= {kill.kind for kill in chaos.kills}, END_SECONDS)
+            wait_until(job, chaos.recovered, END_SECONDS)
+        except BaseException:
+            job.cancel()
+            raise
+    try:
+        end(spark, job)
+        job.wait(END_SECONDS)
+    finally:
+        job.cancel()
+    return compare(spark, folder, feed.rows, chaos)
+
+
+def wait_until(job: ef.Job, condition: Callable[[], bool], seconds: float) -> None:
+    """Until the condition holds, `seconds` have passed, or the job has ended, which is an error."""
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        if job.status().state.final:
+            job.wait(END_SECONDS)
+            raise ef.JobError(f"job `{job.name}` has ended before its stream did")
+        time.sleep(LOOK_SECONDS)
+
+
+def end(spark: Any, job: ef.Job) -> None:
+    """Let Spark read the last file; whoever stops its queries ends the stream in order."""
+    wait_until(job, lambda: len(spark.streams.active) == QUERIES, END_SECONDS)
+    for query in spark.streams.active:
+        query.processAllAvailable()
+        query.stop()
+
+
+def fail_query(spark: Any, chance: random.Random) -> str | None:
+    """Let one of Spark's queries fail wherever it is; None if there is none, or if it ended otherwise."""
+    queries = spark.streams.active
+    if not queries:
+        return None
+    query = chance.choice(queries)
+    deadline = time.monotonic() + FAIL_SECONDS
+    while query.isActive and time.monotonic() < deadline:
+        spark.sparkContext.cancelJobGroup(str(query.runId))  # each of its micro-batches is such a group of jobs
+        time.sleep(FAIL_EVERY_SECONDS)
+    return None if query.exception() is None else f"query {query.runId}"
+
+
+def compare(spark: Any, folder: Path, rows: int, chaos: Chaos) -> Outcome:
+    """The job's output beside what Spark makes of the same files in batch."""
+    spark.read.schema(_SCHEMA).parquet(str(folder / "in")).createOrReplaceTempView("chaos_rows")
+    before = "OVER (PARTITION BY key ORDER BY seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    means = f"SELECT key, seq, value, coalesce(sum(value) {before} / count(*) {before}, value) AS mean FROM chaos_rows"  # noqa: S608 -- our own words
+    alerts = spark.sql(f"SELECT key, seq, mean FROM ({means}) WHERE value > {THRESHOLD}D * mean")  # noqa: S608 -- our own words
+    windows = spark.sql(
+        "SELECT key, w.start AS start, n, total FROM "
+        "(SELECT key, window(ts, '1 second') AS w, count(*) AS n, sum(value) AS total FROM chaos_rows GROUP BY 1, 2)"
+    )
+    found_windows = spark.read.parquet(str(folder / "windows")).selectExpr("key", "window_start AS start", "n", "total")
+    found_alerts = spark.read.parquet(str(folder / "alerts")).select("key", "seq", "mean")
+    wrong = sum(
+        one.exceptAll(other).count()
+        for found, expected in ((found_windows, windows), (found_alerts, alerts))
+        for one, other in ((found, expected), (expected, found))
+    )
+    return Outcome(rows, found_windows.count(), found_alerts.count(), wrong, chaos.table(), frozenset(kill.kind for kill in chaos.kills))
+
+
+def main() -> int:
+    """Exit code: 0 if all rows are right, 1 if one is not, 130 after Ctrl-C."""
+    arguments = argparse.ArgumentParser(description="T1 and T2 between Spark and Spark while their processes are killed")
+    arguments.add_argument("--minutes", type=float, default=10.0, help="default: %(default)s")
+    arguments.add_argument("--every", type=float, default=EVERY, help="seconds from one kill to the next (default: %(default)s)")
+    arguments.add_argument("--seed", type=int, default=0, help="what is killed when (default: %(default)s)")
+    given = arguments.parse_args()
+    say = partial(print, file=sys.stdout, flush=True)
+    with ExitStack() as stack:
+        stack.enter_context(redirect_stdout(io.StringIO()))  # Ray prints a paragraph about each process that dies
+        # The path of a Unix socket, which Ray has there, must be short.
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="chaos-", dir="/tmp", ignore_cleanup_errors=True)))
+        try:
+            stack.callback(_stop)
+            spark = _start(folder)
+            outcome = run(spark, folder / "job", given.minutes * 60, every=given.every, seed=given.seed, say=say)
+        except KeyboardInterrupt:
+            say("Stopped.")
+            return 130
+    print(outcome.table)
+    print(f"rows: {outcome.rows:,} in, {outcome.windows:,} windows and {outcome.alerts:,} alerts out")
+    print("all of them are those of Spark in batch" if not outcome.wrong else f"WRONG: {outcome.wrong:,} of them differ from Spark's")
+    return 1 if outcome.wrong else 0
+
+
+def _start(folder: Path) -> Any:
+    import ray
+
+    os.environ.setdefault("RAY_worker_niceness", "0")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    (folder / "job").mkdir()
+    ray.init("local", num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False, _temp_dir=str(folder / "ray"))
+    settings = {"spark.sql.shuffle.partitions": "2", "spark.local.dir": str(folder / "spark"), "spark.log.level": "OFF"}
+    return spark_session("evenflow-chaos", **settings, **{"spark.ui.showConsoleProgress": "false"})
+
+
+def _stop() -> None:
+    import ray
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        session.stop()
+    ray.shutdown()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

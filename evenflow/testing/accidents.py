@@ -1,0 +1,111 @@
+"""What was killed in a job, when, and how soon the job went on: it has when it completes a checkpoint that began afterwards."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..engine.errors import EvenflowError
+from ..job import Job
+from ..scheduler.checkpoints import CheckpointState
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """`at`: seconds since the first look. `change`: what was under way. `recovery`: seconds until the job had gone on, None if not yet."""
+
+    number: int
+    at: float
+    kind: str
+    victims: str
+    change: str = ""
+    recovery: float | None = None
+
+    def __str__(self) -> str:
+        during = f", while {self.change}" if self.change else ""
+        return f"{self.at:7.1f} s  kill {self.number}: {self.kind}: {self.victims}{during}"
+
+
+class Tally:
+    """What has become of a job's changes, of which its coordinator keeps a list; that of one that was killed is gone, and another begins.
+
+    >>> tally = Tally()
+    >>> for states in (["done"], ["done", "running"], [], ["done"]):
+    ...     tally.look(states)
+    >>> str(tally)
+    '2 done, 1 running'
+    """
+
+    def __init__(self) -> None:
+        self._before: Counter[str] = Counter()
+        self._now: list[str] = []
+
+    def look(self, states: Sequence[str]) -> None:
+        if len(states) < len(self._now):
+            self._before.update(self._now)
+        self._now = list(states)
+
+    def __str__(self) -> str:
+        counts = self._before + Counter(self._now)
+        return ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or "none"
+
+
+class Accidents:
+    """One job's. `note` a kill, `look` often; from any thread."""
+
+    def __init__(self, job: Job) -> None:
+        self._job, self._begun = job, time.monotonic()
+        self._lock = threading.Lock()
+        self._kills: list[Kill] = []
+        self._marks: dict[int, int] = {}
+        self._attempts: set[int] = set()
+        self._scalings, self._migrations = Tally(), Tally()
+
+    @property
+    def kills(self) -> list[Kill]:
+        """Oldest first."""
+        with self._lock:
+            return list(self._kills)
+
+    def note(self, kind: str, victims: str, change: str) -> Kill:
+        """Something is dead now."""
+        kill = Kill(len(self._kills) + 1, time.monotonic() - self._begun, kind, victims, change)
+        with self._lock:
+            self._kills.append(kill)
+        return kill
+
+    def look(self) -> None:
+        """Ask the job how far it is; while nobody answers, it has not gone on."""
+        try:
+            checkpoints, attempt = self._job.checkpoints(), self._job.status().attempt
+            scalings, migrations = self._job.scalings(), self._job.migrations()
+        except EvenflowError:
+            return
+        newest = max((report.number for report in checkpoints), default=0)
+        complete = max((report.number for report in checkpoints if report.state is CheckpointState.COMPLETE), default=0)
+        now = time.monotonic() - self._begun
+        with self._lock:
+            self._attempts.add(attempt)
+            for index, kill in enumerate(self._kills):
+                if kill.recovery is None and complete > self._marks.setdefault(kill.number, newest):
+                    self._kills[index] = replace(kill, recovery=now - kill.at)
+            self._scalings.look([report.state.value for report in scalings])
+            self._migrations.look([report.state.value for report in migrations])
+
+    def table(self) -> str:
+        """Kills by kind and their recovery times, then what else happened."""
+        kills = self.kills
+        header = f"{'killed':<18}{'times':>7}{'went on after, median':>24}{'longest':>11}"
+        rows = [_row(kind, [kill for kill in kills if kill.kind == kind]) for kind in sorted({kill.kind for kill in kills})]
+        other = (f"restarts: {max(0, len(self._attempts) - 1)}", f"scalings: {self._scalings}", f"migrations: {self._migrations}")
+        return "\n".join([header, *rows, _row("all", kills), *other])
+
+
+def _row(kind: str, kills: Sequence[Kill]) -> str:
+    times = [kill.recovery for kill in kills if kill.recovery is not None]
+    median, longest = (f"{statistics.median(times):.1f} s", f"{max(times):.1f} s") if times else ("-", "-")
+    return f"{kind:<18}{len(kills):>7}{median:>24}{longest:>11}"

@@ -1,0 +1,26 @@
+"""Jobs between Spark and Spark lose processes of every kind every few seconds, and Spark finds every row right."""
+
+from __future__ import annotations
+
+import pytest
+
+import evenflow as ef
+from evenflow.bench.chaos import run
+from evenflow.testing.chaos import Chaos
+
+pytestmark = pytest.mark.timeout(300)  # a process of Ray's takes from one second to ten to start, by how busy the machine is
+
+
+def test_killed_workers_coordinators_and_queries_change_nothing_in_what_spark_reads(cluster, spark, tmp_path):
+    said = []
+    outcome = run(spark, tmp_path, 20, every=4, say=said.append)
+    assert outcome.wrong == 0
+    assert outcome.windows > 0
+    assert outcome.alerts > 0
+    assert outcome.kinds == {"worker", "several workers", "coordinator", "Spark query"}
+    assert len(said) >= 4
+
+
+def test_an_unknown_kind_of_accident_is_refused():
+    with pytest.raises(ef.FlowError, match="'driver' can't be killed; expected some of worker, several workers, coordinator"):
+        Chaos(None, kinds=["driver"])
