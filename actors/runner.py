@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..engine.batch import Batch
+from ..engine.chain import resolved
 from ..engine.effects import Consumed, Effect, Finished, Latency, Prepared, Saved
 from ..engine.elements import Element
 from ..engine.errors import CorruptCheckpointError, EvenflowError, JobError, ProtocolError
@@ -107,11 +108,13 @@ class Runner:
         store = CheckpointStore(restored.url)
         if restored.table is not None:
             try:
-                for file in restored.files:
-                    for chunk in store.chunks(restored.checkpoint, file):
+                for chain in restored.chains:
+                    for chunk in resolved(store.chunks(restored.checkpoint, file) for file in reversed(chain)):
                         self.task.install(Batch(chunk), restored.table)
             except CorruptStateError as error:
                 raise CorruptCheckpointError(self.spec.name, restored.checkpoint, str(error)) from error
+            if restored.goes_on and restored.checkpoint:
+                self.task.go_on_from(restored.checkpoint, restored.chains[0])
         if self._reader is not None and restored.position is not None:
             self._reader.seek(restored.position)
 

@@ -40,12 +40,29 @@ class SavedState:
         self._kept, self._run = kept, run
         self._from: tuple[Manifest, str] | None = None
         self._savepoints: dict[int, Savepoint] = {}
+        self._needed: dict[int, tuple[str, ...]] = {}
+        """The files that each checkpoint needs that is kept."""
 
     @property
     def last(self) -> int:
         """The number of the newest checkpoint in the folder, perhaps of an earlier run; 0 if there is none."""
-        completed = self._store.completed() if self._store is not None else []
-        return completed[-1] if completed else 0
+        return max([*self._store.completed(), *self._store.void()], default=0) if self._store is not None else 0
+
+    @property
+    def abandoned(self) -> int:
+        """The newest of this run's checkpoints that nobody can go on from, though it was complete once; 0 if there is none.
+
+        One whose manifest can't be read counts as this run's.
+        """
+        if self._store is None:
+            return 0
+        void = [number for number, run in self._store.void().items() if run == self._run.encode()]
+        return max([*void, *(number for number in self._store.completed() if self._manifest(number) is None)], default=0)
+
+    def declare_void(self, after: int) -> None:
+        """Nobody is to go on from a checkpoint behind `after` any more. Raises OSError."""
+        if self._store is not None:
+            self._store.declare_void(after, self._run.encode())
 
     def open_savepoint(self, path: str, plan: Plan, *, allow_lost: bool) -> Manifest:
         """The manifest of a savepoint (or of a checkpoint's folder). Raises FlowError if it can't be read, or state of it fits nowhere."""
@@ -80,8 +97,7 @@ class SavedState:
         except Exception as error:  # noqa: BLE001 -- a file system's library may raise anything
             self._store.withdraw(manifest.checkpoint)
             return f"{type(error).__name__}: {error}"
-        copying = [savepoint.number for savepoint in self._savepoints.values() if not savepoint.done]
-        self._store.keep([*self._store.completed()[-self._kept :], *copying], manifest.checkpoint)
+        self._sweep(self._store, manifest)
         for savepoint in self._savepoints.values():
             if savepoint.number == manifest.checkpoint and not savepoint.done:
                 threading.Thread(target=self._copy, args=(savepoint, manifest), daemon=True).start()
@@ -93,13 +109,18 @@ class SavedState:
             return None
         for number in reversed(self._store.completed()):
             if below is None or number < below:
-                try:
-                    manifest = Manifest.from_bytes(self._store.manifest(number))
-                except CorruptStateError as error:
-                    _LOG.warning("checkpoint %d is left out: %s", number, error)
-                    continue
-                return manifest if manifest.run == self._run else None
+                manifest = self._manifest(number)
+                if manifest is not None:
+                    return manifest if manifest.run == self._run else None
         return None
+
+    def _manifest(self, number: int) -> Manifest | None:
+        assert self._store is not None
+        try:
+            return Manifest.from_bytes(self._store.manifest(number))
+        except CorruptStateError as error:
+            _LOG.warning("checkpoint %d is left out: %s", number, error)
+            return None
 
     def ask_savepoint(self, number: int, path: str) -> None:
         """Copy checkpoint `number` to `path` once it is complete. Raises FlowError without a checkpoint folder, JobError if it is taken."""
@@ -118,6 +139,17 @@ class SavedState:
         if number in self._savepoints:
             self._savepoints[number].done, self._savepoints[number].problem = True, problem
 
+    def _sweep(self, store: CheckpointStore, newest: Manifest) -> None:
+        """Remove what is no longer kept; it stays if it can't be told what that is."""
+        copying = [savepoint.number for savepoint in self._savepoints.values() if not savepoint.done]
+        self._needed[newest.checkpoint] = tuple(file.path for file in newest.files)
+        try:
+            kept = {*store.completed()[-self._kept :], *copying}
+            self._needed = {number: self._needed.get(number) or _needed(store, number) for number in kept}
+            store.keep(self._needed, newest.checkpoint)
+        except OSError as error:
+            _LOG.warning("job `%s`: checkpoints that are no longer kept could not be removed: %s", newest.job, error)
+
     def _copy(self, savepoint: Savepoint, manifest: Manifest) -> None:
         assert self._store is not None
         try:
@@ -127,3 +159,11 @@ class SavedState:
         except (OSError, CorruptStateError, EvenflowError) as error:
             savepoint.problem = f"{type(error).__name__}: {error}"
         savepoint.done = True
+
+
+def _needed(store: CheckpointStore, number: int) -> tuple[str, ...]:
+    """The files of a checkpoint; none if its manifest is damaged, so that nobody can go on from it."""
+    try:
+        return tuple(file.path for file in Manifest.from_bytes(store.manifest(number)).files)
+    except CorruptStateError:
+        return ()

@@ -23,6 +23,7 @@ from typing import Any
 import pyarrow as pa
 
 from .actors.saved_state import SAVEPOINT
+from .engine.chain import resolved
 from .engine.errors import ConnectorError, FlowError
 from .engine.operators.keyed_states import STATE
 from .engine.summary import INPUT, PANE, ROWS
@@ -34,7 +35,10 @@ from .state.store import CheckpointStore
 
 @dataclass(frozen=True, slots=True)
 class SavedOperator:
-    """What a savepoint has of an operator: `keys` and `size` (bytes) of its state; `chain`: the operators that ran in its workers."""
+    """What a savepoint has of an operator: `keys` and `size` (bytes) in its files; `chain`: the operators that ran in its workers.
+
+    In a checkpoint's folder a key counts anew each time that it changed since the whole state was saved.
+    """
 
     workers: int
     chain: tuple[str, ...]
@@ -68,9 +72,9 @@ class SavedJob:
         if operator not in self.operators or not self.operators[operator].keys:
             there = ", ".join(name for name, saved in self.operators.items() if saved.keys) or "none"
             raise FlowError(f"the savepoint {self._url} has no state of an operator `{operator}`; there is state of: {there}")
-        files = [file for entry in self._manifest.tasks[operator] for file in entry.files]
+        chains = [entry.files for entry in self._manifest.tasks[operator]]
         try:
-            chunks = [chunk for file in files for chunk in self._store.chunks(SAVEPOINT, file)]
+            chunks = [chunk for chain in chains for chunk in resolved(self._store.chunks(SAVEPOINT, file) for file in reversed(chain))]
         except CorruptStateError as error:
             raise ConnectorError(f"the savepoint {self._url} is damaged: {error}") from error
         return _table(chunks)

@@ -14,6 +14,8 @@ from typing import Any
 from ..engine.effects import Finished, Prepared
 from ..engine.plan import Plan
 from ..engine.routing import RoutingTable
+from ..state.files import StateFile
+from ..state.store import seen_from_beside
 from .manifest import Manifest, TaskEntry
 
 HISTORY = 100
@@ -32,7 +34,11 @@ class CheckpointState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointReport:
-    """What `job.checkpoints()` shows: `seconds` from its begin to its manifest, `state_bytes` and `keys` in its files."""
+    """What `job.checkpoints()` shows: `seconds` from its begin to its manifest.
+
+    `state_bytes`: of all files that make the state; `saved_bytes`: of those that were written for it, the others being those of earlier
+    checkpoints; `keys` in these, which are all keys or those that had changed.
+    """
 
     number: int
     state: CheckpointState
@@ -40,10 +46,12 @@ class CheckpointReport:
     state_bytes: int
     keys: int
     problem: str | None = None
+    saved_bytes: int = 0
 
     def __str__(self) -> str:
         taken = "" if self.seconds is None else f" in {self.seconds:.3f} s"
-        what = f"{self.keys:,} keys, {self.state_bytes:,} bytes" if self.problem is None else self.problem
+        saved = f"{self.keys:,} keys, {self.saved_bytes:,} bytes saved of {self.state_bytes:,}"
+        what = saved if self.problem is None else self.problem
         return f"checkpoint {self.number} {self.state.value}{taken}: {what}"
 
 
@@ -100,7 +108,19 @@ class Checkpoints:
         """A worker has prepared the pending checkpoint."""
         _collect(self._committables, report.committables)
         if self.pending is not None and report.checkpoint == self.pending.number:
-            self.pending.prepared[worker] = TaskEntry(report.position, report.watermark, report.files)
+            files = (*self._before(self.pending, worker, report.base), *report.files)
+            self.pending.prepared[worker] = TaskEntry(report.position, report.watermark, files)
+
+    def _before(self, pending: PendingCheckpoint, worker: str, base: int) -> tuple[StateFile, ...]:
+        """The files of checkpoint `base` behind which a worker has saved what changed."""
+        if not base:
+            return ()
+        stage, _, index = worker.rpartition("-")
+        if self.newest is None or self.newest.checkpoint != base:
+            pending.problem = pending.problem or f"{worker} has saved what changed behind checkpoint {base}, which is not the newest"
+            return ()
+        entry = self.newest.tasks[stage][int(index)]
+        return tuple(replace(file, path=seen_from_beside(file.path, base)) for file in entry.files)
 
     def failed(self, worker: str, checkpoint: int, problem: str, committables: Mapping[str, list[Any]]) -> None:
         """A worker could not save its state; what its sinks prepared goes with the next checkpoint."""
@@ -187,9 +207,9 @@ class Checkpoints:
     def _close(self, now: float, state: CheckpointState, manifest: Manifest | None, problem: str | None = None) -> PendingCheckpoint | None:
         pending, self.pending = self.pending, None
         if pending is not None:
-            files = manifest.files if manifest is not None else []
-            size, keys = sum(file.size for file in files), sum(file.keys for file in files)
-            self.history.append(CheckpointReport(pending.number, state, now - pending.begun, size, keys, problem))
+            files, own = (manifest.files, manifest.own_files) if manifest is not None else ([], [])
+            size, saved, keys = sum(file.size for file in files), sum(file.size for file in own), sum(file.keys for file in own)
+            self.history.append(CheckpointReport(pending.number, state, now - pending.begun, size, keys, problem, saved))
             del self.history[:-HISTORY]
         return pending
 

@@ -83,13 +83,15 @@ class Commit:
 class Redeploy:
     """After `delay` seconds, end what is left of earlier attempts, and start all tasks of `plan` from `manifest` (None: from nothing).
 
-    What the manifest says is committed before that, again, since nobody knows whether it was carried out.
+    What the manifest says is committed before that, again, since nobody knows whether it was carried out. `retracts`: later checkpoints may
+    have been committed, which the sinks are to take back first.
     """
 
     attempt: int
     plan: Plan
     manifest: Manifest | None
     delay: float
+    retracts: bool = False
 
     @property
     def commit(self) -> Commit | None:
@@ -132,9 +134,12 @@ class _Restart:
 
 
 class JobCore:
-    """Times are in seconds of any clock that doesn't go back. `restored`: a savepoint to begin from."""
+    """Times are in seconds of any clock that doesn't go back. `restored`: a savepoint to begin from.
 
-    def __init__(self, plan: Plan, settings: JobSettings | None = None, restored: Manifest | None = None) -> None:
+    `committed`: the newest checkpoint that may have been committed by a process that is gone.
+    """
+
+    def __init__(self, plan: Plan, settings: JobSettings | None = None, restored: Manifest | None = None, committed: int = 0) -> None:
         self.name = plan.name
         self.plan = plan
         self.settings = settings if settings is not None else JobSettings()
@@ -143,10 +148,12 @@ class JobCore:
         self.attempt = 0
         self.checkpoints = Checkpoints()
         self.checkpoints.newest = restored
+        self._committed = max(committed, restored.checkpoint if restored is not None else 0)
         self.restarts = Restarts(self.settings.restarts)
         self.migrations = Migrations(plan.tables)
         self._ready: set[str] = set()
         self._next_at: float | None = None
+        self._whole = 0
         self._stop_wanted = False
         self.rescales: list[Rescaling] = []
         self._restart: _Restart | None = None
@@ -311,12 +318,17 @@ class JobCore:
         self.checkpoints.unreadable(problem, older)
         return self._go_back(self.plan, 0.0)
 
-    def checkpoint(self, now: float) -> int:
-        """Begin a checkpoint as soon as none is under way; its number. Raises JobError if the job is not running."""
+    def checkpoint(self, now: float, *, whole: bool = False) -> int:
+        """Begin a checkpoint as soon as none is under way; its number. Raises JobError if the job is not running.
+
+        `whole`: it must hold the whole state in files of its own.
+        """
         if self.state is not JobState.RUNNING:
             raise JobError(f"job `{self.name}` is {self.state}: a checkpoint can only be taken while it runs")
         self._next_at = now
-        return self.checkpoints.last + 1
+        number = self.checkpoints.last + 1
+        self._whole = number if whole else self._whole
+        return number
 
     def stop(self) -> list[Effect]:
         """Let the sources end now, or once all workers have started; what they have read is processed and committed."""
@@ -400,7 +412,9 @@ class JobCore:
         if not sources:
             return []
         number = self.checkpoints.begin(now)
-        return [Tell(worker, BeginCheckpoint(number)) for worker in sources]
+        newest = self.checkpoints.newest
+        base = newest.checkpoint if newest is not None and number != self._whole else 0
+        return [Tell(worker, BeginCheckpoint(number, base)) for worker in sources]
 
     def _try_complete(self, now: float) -> list[Effect]:
         pending = self.checkpoints.pending
@@ -420,6 +434,7 @@ class JobCore:
         assert self.checkpoints.pending is not None
         number, last = self.checkpoints.pending.number, self.checkpoints.pending.last
         committables = self.checkpoints.end(now, manifest)
+        self._committed = number
         if last:
             return [Commit(number, committables), *self._end(JobState.FINISHED)]
         self._plan_next(now)
@@ -471,7 +486,8 @@ class JobCore:
         self.migrations.tables = self.plan.tables
         self.checkpoints.reset(self._now)
         self._ready = set()
-        return [*dropped, Redeploy(self.attempt, self.plan, newest, delay)]
+        retracts = self._committed > (newest.checkpoint if newest is not None else 0)
+        return [*dropped, Redeploy(self.attempt, self.plan, newest, delay, retracts)]
 
     def _note_migration(self, worker: str, report: Announced | Switched | Arrived) -> None:
         current = self.migrations.current

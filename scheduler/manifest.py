@@ -1,6 +1,7 @@
 """A manifest: everything that a complete checkpoint is made of, as it is written beside the state files.
 
-Format 1: a magic line, the XXH3 checksum of the rest (16 bytes), and a msgpack map. It is refused whole if one bit is wrong.
+A magic line, the XXH3 checksum of the rest (16 bytes), and a msgpack map. It is refused whole if one bit is wrong. Since format 2 the files
+of a worker are a chain; format 1, in which each had one file or none, is read too.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import xxhash
 from ..engine.routing import RoutingTable
 from ..state.files import CorruptStateError, StateFile
 
-MAGIC = b"evenflow manifest 1\n"
+MAGIC = b"evenflow manifest 2\n"
+_FORMAT_1 = b"evenflow manifest 1\n"
 _DIGEST = 16
 
 
@@ -25,6 +27,7 @@ _DIGEST = 16
 class TaskEntry:
     """One worker's part: where its source was, its event time (microseconds), the files that hold its keyed state.
 
+    `files` are a chain: the whole state as of some checkpoint, then what changed from checkpoint to checkpoint, the oldest first.
     `finished`: it had sent its last element before the barrier, so it has no state any more.
     """
 
@@ -59,6 +62,11 @@ class Manifest:
         """All state files."""
         return [file for entries in self.tasks.values() for entry in entries for file in entry.files]
 
+    @property
+    def own_files(self) -> list[StateFile]:
+        """The state files that were written for this checkpoint; the others are those of earlier ones."""
+        return [file for file in self.files if "/" not in file.path]
+
     def as_savepoint(self) -> Manifest:
         """The same for a folder that holds copies of all files; its output is committed by the job that took it."""
         tasks = {
@@ -89,7 +97,7 @@ class Manifest:
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
         """What `to_bytes` wrote. Raises CorruptStateError for anything else."""
-        if not data.startswith(MAGIC):
+        if not data.startswith((MAGIC, _FORMAT_1)):
             raise CorruptStateError("the manifest is not one of this version of evenflow, or it was cut short")
         digest, body = data[len(MAGIC) : len(MAGIC) + _DIGEST], data[len(MAGIC) + _DIGEST :]
         if xxhash.xxh3_128(body).digest() != digest:

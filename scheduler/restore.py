@@ -23,8 +23,9 @@ from .manifest import Manifest, TaskEntry
 
 @dataclass(frozen=True, slots=True)
 class RestoredTask:
-    """What one task goes on from: `files` of checkpoint `checkpoint` in the store at `url`; those keys count that `table` gives it.
+    """What one task goes on from: files of checkpoint `checkpoint` in the store at `url`; those keys count that `table` gives it.
 
+    `chains`: the files of one worker of then each, the oldest first. `goes_on`: its state is what its only chain adds up to.
     `watermark` in microseconds; `position` None: the source begins anew.
     """
 
@@ -32,8 +33,9 @@ class RestoredTask:
     checkpoint: int
     watermark: int = MIN_TIME
     position: Any = None
-    files: tuple[StateFile, ...] = ()
+    chains: tuple[tuple[StateFile, ...], ...] = ()
     table: RoutingTable | None = None
+    goes_on: bool = False
 
 
 def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: int) -> dict[str, RestoredTask]:
@@ -47,9 +49,10 @@ def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: int) ->
         positions = _positions(stage, entries)
         watermark = min((entry.watermark for entry in entries if not entry.finished), default=MIN_TIME)
         for index in range(stage.parallelism):
-            table = tables.get(stage.name)
-            files = _files(index, entries, manifest.tables.get(stage.name), table)
-            tasks[f"{stage.name}-{index}"] = RestoredTask(url, checkpoint, watermark, positions[index], files, table)
+            table, before = tables.get(stage.name), manifest.tables.get(stage.name)
+            chains = _chains(index, entries, before, table)
+            same = table is not None and before == table and len(entries) == stage.parallelism
+            tasks[f"{stage.name}-{index}"] = RestoredTask(url, checkpoint, watermark, positions[index], chains, table, same)
     return tasks
 
 
@@ -95,15 +98,17 @@ def _positions(stage: Stage, entries: tuple[TaskEntry, ...]) -> list[Any]:
     return head.source.share_out(positions, stage.parallelism)
 
 
-def _files(index: int, entries: tuple[TaskEntry, ...], before: RoutingTable | None, now: RoutingTable | None) -> tuple[StateFile, ...]:
-    """The files that may hold keys of worker `index`: those of workers that had a key group of it, or keys with routes of their own."""
+def _chains(
+    index: int, entries: tuple[TaskEntry, ...], before: RoutingTable | None, now: RoutingTable | None
+) -> tuple[tuple[StateFile, ...], ...]:
+    """The chains that may hold keys of worker `index`: those of workers that had a key group of it, or keys with routes of their own."""
     if now is None:
         return ()
     if before is None or len(before) != len(now):
-        return tuple(file for entry in entries for file in entry.files)
+        return tuple(entry.files for entry in entries)
     owners = {int(worker) for worker in np.unique(before.groups[now.groups == index])}
     owners |= {index} if before == now else {*before.keys.values(), *_homes(before, now)}
-    return tuple(file for worker in sorted(owners) if worker < len(entries) for file in entries[worker].files)
+    return tuple(entries[worker].files for worker in sorted(owners) if worker < len(entries))
 
 
 def _homes(before: RoutingTable, now: RoutingTable) -> set[int]:

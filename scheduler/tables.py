@@ -84,11 +84,12 @@ def migrations_table(reports: Sequence[MigrationReport]) -> RenderableType:
 def checkpoints_table(reports: Sequence[CheckpointReport]) -> RenderableType:
     """A checkpoint per line, the oldest first, and why one failed."""
     table = Table(title="checkpoints", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("no.", "state", "seconds", "keys", "bytes"):
+    for column in ("no.", "state", "seconds", "keys", "bytes saved", "bytes of state"):
         table.add_column(column, justify="left" if column == "state" else "right")
     for report in reports:
         taken = "-" if report.seconds is None else f"{report.seconds:.3f}"
-        table.add_row(str(report.number), report.state.value, taken, f"{report.keys:,}", f"{report.state_bytes:,}")
+        figures = f"{report.keys:,}", f"{report.saved_bytes:,}", f"{report.state_bytes:,}"
+        table.add_row(str(report.number), report.state.value, taken, *figures)
     return Group(table, *(f"{report.number}: {report.problem}" for report in reports if report.problem is not None))
 
 

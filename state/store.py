@@ -1,7 +1,8 @@
 """Where checkpoints lie: a folder on any file system that fsspec knows, with a folder per checkpoint.
 
 `checkpoint-00000012/` holds state files and, once the checkpoint is complete, its `manifest`. A checkpoint without a manifest doesn't
-count, whatever files it has; manifests appear whole or not at all.
+count, whatever files it has; manifests appear whole or not at all. A manifest may name files in the folders of earlier checkpoints, so a
+file stays as long as a manifest that is kept names it.
 
 >>> import tempfile
 >>> store = CheckpointStore(tempfile.mkdtemp())
@@ -18,7 +19,7 @@ from __future__ import annotations
 import os
 import posixpath
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,24 @@ import pyarrow as pa
 from .files import CorruptStateError, StateFile, StateFileWriter, read_chunks
 
 MANIFEST = "manifest"
+VOID = "void"
+"""Beside the manifest of a checkpoint that was damaged, or behind a damaged one: the job has gone back behind it."""
+
 _PREFIX = "checkpoint-"
+
+
+def folder_name(checkpoint: int) -> str:
+    """What the folder of a checkpoint is called."""
+    return f"{_PREFIX}{checkpoint:08d}"
+
+
+def seen_from_beside(path: str, checkpoint: int) -> str:
+    """A path relative to the folder of `checkpoint`, as seen from the folder of another checkpoint of the same store.
+
+    >>> seen_from_beside("count-0.state", 7), seen_from_beside("../checkpoint-00000003/count-0.state", 7)
+    ('../checkpoint-00000007/count-0.state', '../checkpoint-00000003/count-0.state')
+    """
+    return posixpath.normpath(posixpath.join("..", folder_name(checkpoint), path))
 
 
 class CheckpointStore:
@@ -79,21 +97,46 @@ class CheckpointStore:
             return bytes(file.read())
 
     def completed(self) -> list[int]:
-        """The checkpoints that have a manifest, rising."""
-        return sorted(n for n in self._numbers() if self._files.exists(posixpath.join(self.folder(n), MANIFEST)))
+        """The checkpoints that have a manifest and are not void, rising."""
+        return sorted(number for number, names in self._listing().items() if MANIFEST in names and VOID not in names)
+
+    def declare_void(self, after: int, by: bytes) -> None:
+        """All checkpoints behind `after` are void from now on: nobody may go on from one. `by` says who declares it. Raises OSError."""
+        for number, names in self._listing().items():
+            if number > after and MANIFEST in names and VOID not in names:
+                self._files.pipe_file(posixpath.join(self.folder(number), VOID), by)
+
+    def void(self) -> dict[int, bytes]:
+        """The checkpoints that are void, and by whom."""
+        numbers = [number for number, names in self._listing().items() if VOID in names]
+        return {number: self._files.cat_file(posixpath.join(self.folder(number), VOID)) for number in numbers}
 
     @property
     def occupied(self) -> bool:
         """Whether anything lies in the store's own folder."""
         return bool(self._files.exists(self._root) and self._files.ls(self._root, detail=False, refresh=True))
 
-    def keep(self, checkpoints: Iterable[int], above: int) -> None:
-        """Remove all checkpoints but these and those numbered above `above`, which may be under way. What can't be removed stays."""
-        kept = set(checkpoints)
-        for number in self._numbers():
-            if number not in kept and number <= above:
-                with suppress(OSError):
-                    self._files.rm(self.folder(number), recursive=True)
+    def keep(self, checkpoints: Mapping[int, Iterable[str]], above: int) -> None:
+        """Remove all checkpoints but these, with the files that each needs, and those numbered above `above`, which may be under way.
+
+        Paths are relative to the folder of the checkpoint that needs them. What can't be removed stays. Raises OSError if nothing can be
+        listed.
+        """
+        needed = {posixpath.normpath(posixpath.join(self.folder(n), path)) for n, paths in checkpoints.items() for path in paths}
+        for number, names in self._listing().items():
+            if number in checkpoints or number > above:
+                continue
+            folder = self.folder(number)
+            left = [name for name in names if posixpath.join(folder, name) not in needed]
+            with suppress(OSError):
+                if MANIFEST in left:
+                    self._files.rm_file(posixpath.join(folder, MANIFEST))
+                if len(left) == len(names):
+                    self._files.rm(folder, recursive=True)
+                    continue
+                for name in left:
+                    if name != MANIFEST:
+                        self._files.rm_file(posixpath.join(folder, name))
 
     def copy(self, checkpoint: int, entries: Iterable[StateFile], target: CheckpointStore, number: int) -> None:
         """Copy state files to checkpoint `number` of another store. Raises OSError, and CorruptStateError if one is gone."""
@@ -107,7 +150,7 @@ class CheckpointStore:
 
     def folder(self, checkpoint: int) -> str:
         """The folder of a checkpoint; checkpoint 0 is the store's own: that of a savepoint."""
-        return posixpath.join(self._root, f"{_PREFIX}{checkpoint:08d}") if checkpoint else str(self._root)
+        return posixpath.join(self._root, folder_name(checkpoint)) if checkpoint else str(self._root)
 
     @contextmanager
     def _reading(self, path: str) -> Iterator[Any]:
@@ -118,9 +161,14 @@ class CheckpointStore:
         with file:
             yield file
 
-    def _numbers(self) -> list[int]:
-        try:
-            names = [posixpath.basename(path.rstrip("/")) for path in self._files.ls(self._root, detail=False, refresh=True)]
-        except FileNotFoundError:
-            return []
-        return [int(name.removeprefix(_PREFIX)) for name in names if name.startswith(_PREFIX) and name.removeprefix(_PREFIX).isdigit()]
+    def _listing(self) -> dict[int, list[str]]:
+        """The names in each checkpoint's folder. One look at all of them: a chain may reach through a hundred."""
+        self._files.invalidate_cache(self._root)
+        found: dict[int, list[str]] = {}
+        for path in self._files.find(self._root, maxdepth=2, withdirs=True):
+            folder, _, name = path.rstrip("/").removeprefix(self._root).strip("/").partition("/")
+            if folder.startswith(_PREFIX) and (digits := folder.removeprefix(_PREFIX)).isdigit():
+                names = found.setdefault(int(digits), [])
+                if name:
+                    names.append(name)
+        return found

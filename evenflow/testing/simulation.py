@@ -130,7 +130,7 @@ class _Simulation:
         """New workers and channels in place of the old ones: whatever was under way between those is gone with them."""
         for worker in self._workers.values():
             worker.close()
-        tasks = restored_tasks(wanted.manifest, wanted.plan, "", 0) if wanted.manifest is not None else {}
+        tasks = restored_tasks(wanted.manifest, wanted.plan, "", wanted.manifest.checkpoint) if wanted.manifest is not None else {}
         self._channels.clear()
         self._channels.update((spec.id, Channel(spec, self._touched)) for spec in wanted.plan.channels)
         self._workers.clear()

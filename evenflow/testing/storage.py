@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import posixpath
+from random import Random
+
 from ..engine.batch import Batch
 from ..scheduler.manifest import Manifest
-from ..state.files import StateFile
+from ..state.files import CorruptStateError, StateFile
 
 
 class Storage:
@@ -13,6 +16,9 @@ class Storage:
     def __init__(self) -> None:
         self._files: dict[str, list[Batch]] = {}
         self._manifests: dict[int, bytes] = {}
+        self._damaged: set[str] = set()
+        self._unreadable: set[int] = set()
+        self._void: set[int] = set()
 
     def put(self, path: str, chunks: list[Batch]) -> StateFile:
         """Keep the chunks of one worker."""
@@ -20,13 +26,44 @@ class Storage:
         return StateFile(path, 0, "", sum(chunk.num_rows for chunk in chunks))
 
     def chunks(self, file: StateFile) -> list[Batch]:
-        """What was put."""
-        return self._files[file.path]
+        """What was put. Raises CorruptStateError if it is damaged."""
+        if posixpath.basename(file.path) in self._damaged:
+            raise CorruptStateError(f"{file.path} was damaged")
+        return self._files[posixpath.basename(file.path)]
 
     def complete(self, manifest: Manifest) -> None:
         """Write the manifest."""
         self._manifests[manifest.checkpoint] = manifest.to_bytes()
 
-    def newest(self) -> Manifest | None:
-        """The newest manifest."""
-        return Manifest.from_bytes(self._manifests[max(self._manifests)]) if self._manifests else None
+    def newest(self, below: int | None = None) -> Manifest | None:
+        """The newest manifest (numbered below `below`) that can be read and is not void."""
+        there = [n for n in self._manifests if n not in self._unreadable | self._void and (below is None or n < below)]
+        return Manifest.from_bytes(self._manifests[max(there)]) if there else None
+
+    @property
+    def abandoned(self) -> int:
+        """The newest checkpoint that nobody can go on from; 0 if there is none."""
+        return max(self._unreadable | self._void, default=0)
+
+    def declare_void(self, after: int) -> None:
+        """Nobody is to go on from a checkpoint behind `after` any more."""
+        self._void |= {number for number in self._manifests if number > after}
+
+    def damage(self, random: Random) -> None:
+        """Damage the newest checkpoint that can be read: its manifest, or the files that only it needs, if there are any."""
+        newest = self.newest()
+        if newest is None:
+            return
+        older = self.newest(newest.checkpoint)
+        shared = {posixpath.basename(file.path) for file in older.files} if older is not None else set()
+        own = {posixpath.basename(file.path) for file in newest.files} - shared
+        if own and random.random() < 0.7:
+            self._damaged.add(random.choice(sorted(own)))
+        else:
+            self._unreadable.add(newest.checkpoint)
+
+    @property
+    def sound(self) -> int:
+        """How many checkpoints there are that can be gone on from."""
+        whole = [Manifest.from_bytes(data) for n, data in self._manifests.items() if n not in self._unreadable | self._void]
+        return sum(not {posixpath.basename(file.path) for file in manifest.files} & self._damaged for manifest in whole)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..engine.batch import Batch
+from ..engine.chain import resolved
 from ..engine.effects import Consumed, Effect, Finished, Latency, Prepared, Rewound, Saved, Switched
 from ..engine.elements import Answered, Giving, Handed
-from ..engine.errors import EvenflowError
+from ..engine.errors import CorruptCheckpointError, EvenflowError
 from ..engine.exchange import Sent
 from ..engine.handover import Arrived
 from ..engine.operators.aggregate_windows import AggregateWindows
@@ -43,7 +44,7 @@ from ..scheduler.messages import (
     TakeSource,
 )
 from ..scheduler.restore import RestoredTask
-from ..state.files import StateFile
+from ..state.files import CorruptStateError, StateFile
 from .network import Channel, Mailbox
 from .storage import Storage
 
@@ -125,16 +126,22 @@ class Worker:
         if isinstance(head, Read) and not self.spec.joining:
             self._reader = head.source.reader(self.spec.index, self.spec.parallelism)
         if self._restored is not None:
-            self._restore(self._restored)
+            try:
+                self._restore(self._restored)
+            except CorruptStateError as error:
+                self._fail(CorruptCheckpointError(self.name, self._restored.checkpoint, str(error)))
+                return
         self.started = True
         self.reports.post(Ready())
 
     def _restore(self, restored: RestoredTask) -> None:
         self.task.restore(restored.watermark)
         if restored.table is not None:
-            for file in restored.files:
-                for chunk in self._storage.chunks(file):
-                    self.task.install(chunk, restored.table)
+            for chain in restored.chains:
+                for chunk in resolved([batch.rows for batch in self._storage.chunks(file)] for file in reversed(chain)):
+                    self.task.install(Batch(chunk), restored.table)
+            if restored.goes_on:
+                self.task.go_on_from(restored.checkpoint, restored.chains[0])
         if self._reader is not None and restored.position is not None:
             self._reader.seek(restored.position)
 
@@ -306,7 +313,7 @@ class Worker:
 
     def _files(self, checkpoint: int) -> tuple[StateFile, ...]:
         chunks, self._chunks = self._chunks, []
-        return (self._storage.put(f"{checkpoint}/{self.name}/{self._attempt}", chunks),) if chunks else ()
+        return (self._storage.put(f"{self.name} at {checkpoint} in {self._attempt}", chunks),) if chunks else ()
 
     def _position(self) -> Any:
         return self._reader.position() if self._reader is not None else None

@@ -66,9 +66,9 @@ def test_only_what_is_kept_stays_and_what_may_be_under_way(store):
         save(store, checkpoint, checkpoint)
         if checkpoint != 2:
             store.complete(checkpoint, b"manifest")
-    store.keep([3, 4], above=4)
+    store.keep({3: [], 4: []}, above=4)
     assert store.completed() == [3, 4, 12]
-    store.keep([], above=12)
+    store.keep({}, above=12)
     assert store.completed() == []
 
 
@@ -76,7 +76,7 @@ def test_savepoint_is_a_copy_that_stands_alone(store, tmp_path):
     entry = save(store, 5, 7, 8)
     target = CheckpointStore(str(tmp_path / "savepoint"))
     store.copy(5, [entry], target, 0)
-    store.keep([], above=5)
+    store.keep({}, above=5)
     assert values(target, 0, entry) == [7, 8]
     with pytest.raises(CorruptStateError, match="is gone"):
         store.copy(5, [entry], target, 0)
@@ -87,7 +87,7 @@ def test_foreign_files_beside_checkpoints_do_not_matter(tmp_path):
     (tmp_path / "checkpoint-draft").mkdir()
     store = CheckpointStore(str(tmp_path))
     store.complete(1, b"manifest")
-    store.keep([1], above=5)
+    store.keep({1: []}, above=5)
     assert store.completed() == [1]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint-00000001", "checkpoint-draft", "notes.txt"]
 
