@@ -14,6 +14,7 @@ from .operators.base import Operator
 from .operators.refusals import DEAD_LETTERS, Refusing
 from .sink import Sink
 from .source import Source
+from .worker_bounds import UNBOUND, WorkerBounds
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
@@ -30,7 +31,8 @@ class Input:
 class Node:
     """An operator, a source or a sink of the flow.
 
-    `keys`: the columns by which its input is partitioned, None if it takes any records. `parallelism`: None for the flow's default.
+    `keys`: the columns by which its input is partitioned, None if it takes any records. `parallelism`: None for the flow's default;
+    `bounds`: of automatic scaling.
     """
 
     id: int
@@ -40,6 +42,7 @@ class Node:
     keys: tuple[str, ...] | None = None
     parallelism: int | None = None
     named: bool = False
+    bounds: WorkerBounds = UNBOUND
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from .routing import RoutingTable, even_table
 from .sink import Sink
 from .source import Source
 from .task_spec import ChainedOperator, ExchangeSpec, TaskSettings, TaskSpec
+from .worker_bounds import UNBOUND, WorkerBounds
 
 
 @dataclass(slots=True)
@@ -34,12 +35,13 @@ class StageOutput:
 
 @dataclass(slots=True)
 class Stage:
-    """Operators that run chained in each of `parallelism` workers."""
+    """Operators that run chained in each of `parallelism` workers; `bounds`: of automatic scaling."""
 
     name: str
     parallelism: int
     chain: list[ChainedOperator] = field(default_factory=list)
     outputs: list[StageOutput] = field(default_factory=list)
+    bounds: WorkerBounds = UNBOUND
 
     @property
     def is_source(self) -> bool:
@@ -131,9 +133,10 @@ def _stages(graph: Graph, default: int, combine: bool) -> list[Stage]:
         if upstream is not None and len(node.inputs) == 1 and node.keys is None and upstream.parallelism == parallelism:
             edge = node.inputs[0]
             upstream.chain.append(ChainedOperator(node.name, _operator(node), ((place[edge.node][1], edge.port),)))
+            upstream.bounds = _common_bounds(upstream, node)
             place[node.id] = upstream, len(upstream.chain) - 1
             continue
-        stage = Stage(node.name, parallelism)
+        stage = Stage(node.name, parallelism, bounds=node.bounds)
         operator = _operator(node)
         pair = operator.combined() if combine and node.keys is not None and not _reads_late(graph, node) else None
         stage.chain.append(ChainedOperator(node.name, pair[1] if pair is not None else operator))
@@ -147,6 +150,15 @@ def _stages(graph: Graph, default: int, combine: bool) -> list[Stage]:
         stages.append(stage)
         place[node.id] = stage, 0
     return stages
+
+
+def _common_bounds(stage: Stage, node: Node) -> WorkerBounds:
+    try:
+        return stage.bounds.both(node.bounds)
+    except FlowError as error:
+        raise FlowError(
+            f"operator `{node.name}` runs in the workers of `{stage.name}`, and the bounds of both don't go together: {error}"
+        ) from error
 
 
 def _operator(node: Node) -> Operator:

@@ -32,6 +32,7 @@ from .engine.operators.union import Union
 from .engine.rows import SchemaLike, arrow_schema
 from .engine.sink import Sink
 from .engine.windows import Windows, check_windows
+from .engine.worker_bounds import WorkerBounds
 
 if TYPE_CHECKING:
     from .dataflow import Dataflow
@@ -53,11 +54,24 @@ class Stream:
         self.flow.graph.rename(self.node, name)
         return self
 
-    def parallelism(self, workers: int) -> Self:
-        """Run the operator that made this stream in so many workers."""
-        if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
-            raise FlowError(f"operator `{self.node.name}`: parallelism {workers!r} must be a whole number of at least 1")
-        self.node.parallelism = workers
+    def parallelism(self, workers: int | None = None, *, between: tuple[int, int] | None = None, fixed: bool = False) -> Self:
+        """Run the operator that made this stream in so many workers; None for the job's default.
+
+        Automatic scaling gives it no fewer and no more than `between` says, instead of `min_parallelism` and `max_parallelism` in the
+        job's settings, or leaves it alone if it is `fixed`. Operators that are chained share their workers, and keep to the bounds of each.
+        `job.scale` is not bound by either.
+        """
+        name = self.node.name
+        if workers is not None and (not isinstance(workers, int) or isinstance(workers, bool) or workers < 1):
+            raise FlowError(f"operator `{name}`: parallelism {workers!r} must be a whole number of at least 1")
+        if between is not None and (not isinstance(between, tuple) or len(between) != 2):
+            raise FlowError(f"operator `{name}`: between={between!r} must be the fewest and the most workers, for example between=(1, 4)")
+        try:
+            self.node.bounds = WorkerBounds(*(between or (None, None)), fixed)
+        except FlowError as error:
+            raise FlowError(f"operator `{name}`: parallelism(between={between!r}): {error}") from error
+        if workers is not None:
+            self.node.parallelism = workers
         return self
 
     def map(self, function: Callable[[dict[str, Any]], Any], *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:

@@ -51,7 +51,7 @@ def observed(
 ) -> DataflowSnapshot:
     """`windows`: those of each worker, by its name, that count; a worker without any has no rates. `nodes`: each worker's, where there are.
 
-    The bounds of `settings` become those of each operator: a source that works with one number of workers only keeps it in any case.
+    The bounds of `settings` become those of each operator that has none of its own; a source that can't be shared out keeps its workers.
     """
     workers = {s.name: [_joined(windows.get(f"{s.name}-{i}", ())) for i in range(s.parallelism)] for s in plan.stages}
     edges = _edges(plan, {name: sum(one.rows_in for one in several) for name, several in workers.items()})
@@ -85,7 +85,7 @@ def _joined(windows: Sequence[WorkerWindow]) -> WorkerWindow:
 
 def _operator(plan: Plan, stage: Stage, workers: list[WorkerWindow], settings: PolicySettings) -> OperatorFigures:
     head = stage.chain[0].operator
-    fixed = None if stage.can_be_scaled else stage.parallelism
+    least, most = _bounds(stage, settings)
     return OperatorFigures.summed(
         stage.name,
         [_instance(worker) for worker in workers],
@@ -95,9 +95,17 @@ def _operator(plan: Plan, stage: Stage, workers: list[WorkerWindow], settings: P
         hottest_key_share=_hottest_share(workers),
         keyed=stage.is_keyed,
         key_groups=plan.key_groups if stage.is_keyed else None,
-        min_parallelism=settings.min_parallelism if fixed is None else fixed,
-        max_parallelism=settings.max_parallelism if fixed is None else fixed,
+        min_parallelism=least,
+        max_parallelism=most,
     )
+
+
+def _bounds(stage: Stage, settings: PolicySettings) -> tuple[int, int | None]:
+    """The fewest and the most workers: the operator's own bounds, else those of the settings; those it has if they may not change."""
+    own = stage.bounds
+    if own.fixed or not stage.can_be_scaled:
+        return stage.parallelism, stage.parallelism
+    return own.least or settings.min_parallelism, own.most or settings.max_parallelism
 
 
 def _instance(worker: WorkerWindow) -> InstanceFigures:

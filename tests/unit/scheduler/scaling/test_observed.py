@@ -169,3 +169,20 @@ windows = st.builds(
 def test_whatever_workers_measure_makes_a_sound_snapshot_that_json_holds(several):
     snapshot = seen(*several)
     assert snapshot_from_json(snapshot_to_json(snapshot)).operators == snapshot.operators
+
+
+def bounds_of(change, **settings):
+    flow = ef.Dataflow("f")
+    rows = flow.read(ef.generate())
+    change(rows.key_by("key").aggregate(n=ef.count()).named("count")).write(ef.to_list([], name="out"))
+    count = seen(plan=flow.plan(config=ef.JobConfig(combine=False)), settings=PolicySettings(**settings)).operator("count")
+    return count.min_parallelism, count.max_parallelism
+
+
+def test_operators_own_bounds_go_before_the_jobs():
+    assert bounds_of(lambda count: count.parallelism(2, between=(2, 20)), max_parallelism=8) == (2, 20)
+    assert bounds_of(lambda count: count, min_parallelism=2, max_parallelism=8) == (2, 8)
+
+
+def test_fixed_operator_keeps_the_workers_that_it_has():
+    assert bounds_of(lambda count: count.parallelism(3, fixed=True), max_parallelism=8) == (3, 3)
