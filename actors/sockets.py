@@ -19,6 +19,9 @@ from .gatekeeper import DOMAIN, Gatekeeper
 from .security import Security
 from .socket_folder import SocketFolder
 
+RELEASE_LINGER = 1.0
+"""Seconds; whoever is sent to is there, so that it takes no time."""
+
 _BIND_ATTEMPTS = 5
 _GATEKEEPER_END = 5.0
 
@@ -61,6 +64,19 @@ class Sockets:
             self.poller.register(socket, zmq.POLLIN)
             self._dealer_poller.register(socket, zmq.POLLIN)
         return self._dealers[address]
+
+    def release(self, dealer: zmq.Socket[bytes]) -> None:
+        """Close a socket that `dealer` gave; what was sent on it has `RELEASE_LINGER` to arrive."""
+        self._dealers = {address: socket for address, socket in self._dealers.items() if socket is not dealer}
+        del self._names[dealer]
+        self.poller.unregister(dealer)
+        self._dealer_poller.unregister(dealer)
+        dealer.close(linger=round(RELEASE_LINGER * 1000))
+
+    @property
+    def connected(self) -> int:
+        """Transports that this one has a socket to."""
+        return len(self._dealers)
 
     def peer(self, dealer: zmq.Socket[bytes]) -> bytes:
         """The name of the transport that `dealer` is connected to."""

@@ -152,6 +152,9 @@ class TaskRun:
             elif isinstance(command, Detach):
                 self._forget_peers(command)
             self._runner.command(command)
+            if isinstance(command, Detach):
+                for channel in command.outputs:
+                    self._transport.retire(channel)
         return not self._ended
 
     def _open(self, attach: Attach) -> None:
@@ -223,4 +226,4 @@ class TaskRun:
 
     def _measure(self) -> None:
         batches = [element.num_rows for _, element in self._pending if type(element) is Batch]
-        self._report(self._runner.meter.take(len(batches), sum(batches), self._transport.refused))
+        self._report(self._runner.meter.take(len(batches), sum(batches), self._transport.refused, self._runner.backlog))

@@ -72,6 +72,8 @@ class Transport:
         self._sockets.poller.register(self._waker.fileno(), zmq.POLLIN)
         self._outboxes: dict[int, Outbox] = {}
         self._inboxes: dict[int, Inbox] = {}
+        self._retiring: set[int] = set()
+        self._retired: set[int] = set()
         self._blocked: set[int] = set()
         self._blocked_time = Stopwatch()
         self._owed: set[int] = set()
@@ -133,10 +135,17 @@ class Transport:
             self._blocked.add(channel)
             self._blocked_time.start()
 
+    def retire(self, channel: int) -> None:
+        """Nothing more is sent on `channel`: once all has left, its socket is closed, unless other channels use it."""
+        if channel in self._outboxes:
+            self._retiring.add(channel)
+            self._close_retired()
+
     def abandon(self, channel: int) -> None:
         """The receiver of `channel` has left: what waits for its credit is void, and blocks nothing any more."""
         self._outboxes[channel].abandon()
         self._unblock(channel)
+        self.retire(channel)
 
     def poll(self, timeout: float) -> list[tuple[int, Element]]:
         """What has come in, in order of arrival, with its channel; waits at most `timeout` seconds for the first element.
@@ -157,6 +166,8 @@ class Transport:
                 break
         if self._owed and time.monotonic() >= self._next_grant:
             self._grant_owed()
+        if self._retiring:
+            self._close_retired()
         return received
 
     def consumed(self, channel: int, element: Element) -> None:
@@ -268,11 +279,22 @@ class Transport:
         if attempt < self.attempt:
             self.stale += 1
             return
+        if channel in self._retired:
+            return
         outbox = self._outboxes.get(channel)
         if outbox is None or outbox.socket is not socket or attempt != self.attempt:
             raise ProtocolError(f"credit came for channel {channel} of attempt {attempt}, which is not connected to it")
         outbox.restore(batches, size)
         self._unblock(channel)
+
+    def _close_retired(self) -> None:
+        """Not while the messages of a socket are being read: that may be the one that is closed."""
+        for channel in self._retiring - self._blocked:
+            socket = self._outboxes.pop(channel).socket
+            self._retiring.discard(channel)
+            self._retired.add(channel)
+            if all(other.socket is not socket for other in self._outboxes.values()):
+                self._sockets.release(socket)
 
     def _unblock(self, channel: int) -> None:
         if not self._outboxes[channel].blocked and channel in self._blocked:

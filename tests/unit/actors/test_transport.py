@@ -270,6 +270,51 @@ def test_what_waits_for_a_receiver_that_has_left_blocks_nothing_any_more(pair):
     assert up.queued == 0
 
 
+@TCP
+def test_the_socket_of_a_retired_channel_is_closed_once_all_has_arrived(make, tcp):
+    up, down = make("up", tcp=tcp), make("down", tcp=tcp)
+    down.accept(7, "up")
+    up.connect(7, down.address)
+    sent = [*(numbers(n) for n in range(LIMITS.credit_batches + 2)), End()]
+    for element in sent:
+        up.send(7, element)
+    up.retire(7)
+    assert up._sockets.connected == 1
+    received, deadline = [], time.monotonic() + PATIENCE
+    while len(received) < len(sent):
+        assert time.monotonic() < deadline
+        for channel, element in down.poll(0.01):
+            received.append(element)
+            down.consumed(channel, element)
+        up.poll(0.01)
+    assert up._sockets.connected == 0
+    assert isinstance(received[-1], End)
+    assert [element.rows["n"][0].as_py() for element in received[:-1]] == list(range(len(sent) - 1))
+    assert (up.refused, down.refused) == (0, 0)
+
+
+def test_a_socket_stays_while_another_channel_uses_it_and_late_credit_for_a_retired_one_is_no_offence(pair):
+    up, down = pair
+    down.accept(8, "up")
+    up.connect(8, down.address)
+    up.send(7, numbers(0))
+    up.retire(7)
+    assert up._sockets.connected == 1
+    up.send(8, numbers(1))
+    received, deadline = [], time.monotonic() + PATIENCE
+    while len(received) < 2:
+        assert time.monotonic() < deadline
+        for channel, element in down.poll(0.01):
+            received.append(channel)
+            down.consumed(channel, element)
+    down.poll(0.01)
+    up.poll(0.05)
+    assert received == [7, 8]
+    assert up.refused == 0
+    up.retire(8)
+    assert up._sockets.connected == 0
+
+
 def test_credit_for_a_batch_that_never_came_is_an_error(pair):
     _, down = pair
     with pytest.raises(ValueError, match="more batches were processed"):
