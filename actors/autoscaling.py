@@ -73,6 +73,7 @@ class Autoscaling:
         self._steps: deque[Step] = deque()
         self._begun: tuple[Step, int] | None = None
         self._now = 0.0
+        self._seen_running = False
         self._epoch = time.time() - time.monotonic()
         self.choose(config.autoscaler, config.autoscaler_mode)
 
@@ -105,7 +106,10 @@ class Autoscaling:
             self._refuse(controller, "the job has ended")
         if self._moving:
             self._quiet = self._warm = None
+            if controller is not None and self._seen_running:
+                controller.disturbed()
             return
+        self._seen_running = True
         quiet = self._quiet = now if self._quiet is None else self._quiet
         if self._warm is None and now - quiet >= self._settings.warm_up_s:
             self._warm = {worker: self._supervisor.metrics.newest(worker) for worker in self._supervisor.core.workers}

@@ -48,8 +48,8 @@ class Meter:
         """Whether the window is over."""
         return time.time() >= self._end
 
-    def take(self, queued: int, queued_rows: int, refused: int) -> WorkerWindow:
-        """The window's figures, with the batches that wait and their rows; the next window begins."""
+    def take(self, queued: int, queued_rows: int, refused: int, backlog: int | None = None) -> WorkerWindow:
+        """The window's figures, with the batches that wait, their rows, and what the source has not read; the next window begins."""
         now, task = time.time(), self.task
         rows = task.rows_in, task.rows_out
         spent = self._run_queue.take()
@@ -68,6 +68,7 @@ class Meter:
             starved=spent.waiting,
             queued=queued,
             queued_rows=queued_rows,
+            backlog=backlog,
             watermark=task.watermark if MIN_TIME < task.watermark < MAX_TIME else None,
             late_records=task.late_records,
             skipped_records=task.skipped_records,

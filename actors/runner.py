@@ -123,6 +123,11 @@ class Runner:
         """Whether it still has something to poll."""
         return self._reader is not None and not self.over and not self._paused
 
+    @property
+    def backlog(self) -> int | None:
+        """Rows that its source has and that it has not read, None where that isn't known."""
+        return self._reader.backlog() if self._reader is not None and not self.over else None
+
     def receive(self, channel: int, element: Element) -> None:
         """An element has come in."""
         self._work(lambda now: self.task.receive(channel, element, now))

@@ -161,8 +161,12 @@ class Pace:
 
     def due(self, given: int) -> int:
         """Rows to give now, after `given`: 0 until a small batch has gathered."""
-        rows = int(self._elapsed() * self._rate) - given
+        rows = self.behind(given)
         return rows if rows >= self._batch else 0
+
+    def behind(self, given: int) -> int:
+        """Rows that are due by now and not among the `given`."""
+        return int(self._elapsed() * self._rate) - given
 
     def wait(self, given: int) -> float:
         """Seconds until `due(given)` is no longer 0."""
@@ -214,6 +218,9 @@ class GenerateReader(SourceReader):
 
     def seek(self, position: Any) -> None:
         self._share, self._given = Share.decode(position), 0
+
+    def backlog(self) -> int | None:
+        return None if self._pace is None else self._pace.behind(self._given)
 
     def ready_in(self) -> float:
         return 0.0 if self._pace is None else self._pace.wait(self._given)

@@ -31,6 +31,9 @@ class Source(ABC):
     rate: float | None = None
     """The records per second that come from outside to all readers together, read or not; None where it isn't known."""
 
+    driver_part: str | None = None
+    """What of it runs in the process that starts the job as long as the job does; None if nothing does."""
+
     def start(self) -> None:
         """Called once on the driver before any worker starts: check the input, start a Spark query.
 
@@ -110,6 +113,10 @@ class SourceReader(ABC):
 
         Called before the first poll. The watermark is then a lower bound of all that follows, maybe lower than one of an earlier reader.
         """
+
+    def backlog(self) -> int | None:
+        """Rows that are there and that it has not given, None if that isn't known. Asked between polls, every second or so."""
+        return None
 
     def ready_in(self) -> float:
         """Seconds after which a poll may give something, when the last one gave None: how long the worker may sleep."""

@@ -21,7 +21,8 @@ class WorkerWindow:
     `groups`: key groups with load, int, shape (n,); `load`: useful seconds of each, `keyed_records`: the records counted for it.
     `hot_keys`: (key, records), hottest first.
     `latencies`: milliseconds from source to here, of latency marks; only workers without outputs have them. `watermark`: microseconds
-    since the epoch. `queued`, `queued_rows`: batches that wait, and their rows.
+    since the epoch. `queued`, `queued_rows`: batches that wait, and their rows; `backlog`: rows that are there and that its source has not
+    read, None if it isn't a source or doesn't know.
     """
 
     worker: str
@@ -35,6 +36,7 @@ class WorkerWindow:
     starved: float = 0.0
     queued: int = 0
     queued_rows: int = 0
+    backlog: int | None = None
     watermark: int | None = None
     late_records: int = 0
     skipped_records: int = 0

@@ -121,8 +121,12 @@ class Controller:
         record = self._ended(f"refused: {why}")
         self._next = now + record.seen.settings.interval_s
 
+    def disturbed(self) -> None:
+        """The stream stood still, or keys moved, for other reasons than a decision: the backlog that this leaves is not demand either."""
+        self._backlog = float("inf")
+
     def _catching_up(self, snapshot: DataflowSnapshot) -> bool:
-        """After a change: whether the sources have more to read than an interval brings, less than at the look before, and soon none.
+        """After a change or a disturbance: whether sources have more to read than an interval brings, less than before, and soon none.
 
         Soon is within `catch_up_s`, at the pace since the look before; any time where it isn't set.
         """

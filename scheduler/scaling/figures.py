@@ -21,7 +21,7 @@ KINDS = ("continuous", "window", "join")
 """How an operator works: record by record, or on what it has gathered."""
 
 TRUE_RATES = ("true_processing_rate", "true_output_rate")
-SUMMED = (*TRUE_RATES, "observed_processing_rate", "observed_output_rate", "queue_records", "backpressure")
+SUMMED = (*TRUE_RATES, "observed_processing_rate", "observed_output_rate", "queue_records", "backpressure", "starvation")
 """Fields that instances may give one by one."""
 
 _RATES = (*SUMMED, "source_rate", "arrival_rate", "latency_ms")
@@ -29,7 +29,8 @@ _RATES = (*SUMMED, "source_rate", "arrival_rate", "latency_ms")
 
 @dataclass(frozen=True, slots=True)
 class InstanceFigures:
-    """One worker's. `queue_records` wait for it; `backpressure` is the part of its time for which it waited for a later operator's credit.
+    """One worker's. `queue_records` wait for it; `backpressure` is the part of its time for which it waited for a later operator's credit,
+    `starvation` that for which it was ready to work while others had the CPUs.
 
     None: not known; a worker that had nothing to do has no true rates.
     """
@@ -40,6 +41,7 @@ class InstanceFigures:
     observed_output_rate: float | None = None
     queue_records: float | None = None
     backpressure: float | None = None
+    starvation: float | None = None
 
     def __post_init__(self) -> None:
         for name in SUMMED:
@@ -61,7 +63,8 @@ class OperatorFigures:
     `source_rate`: records per second that come from outside, read or not; `backlog_growth`: how much faster they come than they are read,
     negative while a backlog is worked off. `arrival_rate`: records that come to the operator, where it was measured. `queue_records`:
     records that wait, for a source those that it has not read. `backpressure`: the parts of their time that the instances waited for the
-    credit of who comes after them, summed. `latency_ms`: what the operator adds to a record's latency. `nodes`: where each instance is.
+    credit of who comes after them, summed; `starvation`: those in which they were ready and had no CPU. `latency_ms`: what the operator
+    adds to a record's latency. `nodes`: where each instance is.
     `kind`: one of KINDS. `chain`: operators of the same chain run in the same workers. `hottest_key_share`: the part of its records
     that have its hottest key. `keyed`: whether records go by their keys, which can be placed anew, or are dealt out. `min_parallelism`,
     `max_parallelism`: its own bounds; `key_groups`: no more workers have something to do.
@@ -80,6 +83,7 @@ class OperatorFigures:
     backlog_growth: float | None = None
     queue_records: float = 0.0
     backpressure: float = 0.0
+    starvation: float = 0.0
     latency_ms: float | None = None
     nodes: tuple[str, ...] = ()
     kind: str = "continuous"
@@ -103,6 +107,7 @@ class OperatorFigures:
         if self.hottest_key_share is not None:
             check_number(f"{where}hottest_key_share", self.hottest_key_share, most=1)
         check_number(f"{where}backpressure", self.backpressure, most=self.parallelism)
+        check_number(f"{where}starvation", self.starvation, most=self.parallelism)
         if not isinstance(self.keyed, bool):
             raise FlowError(f"{where}keyed is {self.keyed!r}: it must be true or false")
         if self.kind not in KINDS:

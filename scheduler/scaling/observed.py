@@ -80,7 +80,10 @@ def _joined(windows: Sequence[WorkerWindow]) -> WorkerWindow:
         hot[key] = hot.get(key, 0) + count
     latencies = tuple(latency for window in windows for latency in window.latencies)
     queued = round(sum(window.queued_rows for window in windows) / len(windows))
-    return WorkerWindow(windows[0].worker, windows[0].start, queued_rows=queued, hot_keys=tuple(hot.items()), latencies=latencies, **sums)
+    backlog = windows[-1].backlog
+    return WorkerWindow(
+        windows[0].worker, windows[0].start, queued_rows=queued, backlog=backlog, hot_keys=tuple(hot.items()), latencies=latencies, **sums
+    )
 
 
 def _operator(plan: Plan, stage: Stage, workers: list[WorkerWindow], settings: PolicySettings) -> OperatorFigures:
@@ -117,8 +120,9 @@ def _instance(worker: WorkerWindow) -> InstanceFigures:
         true_output_rate=worker.rows_out / worker.useful if worked else None,
         observed_processing_rate=worker.rows_in / worker.length,
         observed_output_rate=worker.rows_out / worker.length,
-        queue_records=worker.queued_rows,
+        queue_records=worker.queued_rows if worker.backlog is None else worker.backlog,
         backpressure=_held_back(worker),
+        starvation=min(worker.starved / worker.length, 1.0),
     )
 
 
