@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .batch import Batch
+from .changes import Changes
 from .operators.keyed import Departing
 from .routing import Move
 from .summary import Carry, Summary
@@ -16,6 +17,9 @@ from .summary import Carry, Summary
 
 class Panes(ABC):
     """Used by one thread. A pane is known by its start (microseconds)."""
+
+    passes_on = False
+    """Whether state may be the new owner's without having been sent: then no record is processed before its owner knows that."""
 
     @abstractmethod
     def starts(self) -> Collection[int]:
@@ -43,6 +47,14 @@ class Panes(ABC):
     @abstractmethod
     def snapshot(self) -> Iterator[Batch]:
         """All panes as they are now, in chunks that `install` takes."""
+
+    def changes(self) -> Changes | None:
+        """What has changed since the last call, or None if that is not known; from now on it is noted."""
+        return None
+
+    def delta(self, changes: Changes) -> Iterator[Batch]:
+        """What is among the changes, as it is now, in chunks that replace what was or add to it."""
+        raise NotImplementedError
 
     @abstractmethod
     def depart(self, move: Move) -> Departing:

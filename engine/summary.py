@@ -138,7 +138,7 @@ class Summariser:
     def from_batch(self, batch: Batch) -> tuple[Summary, npt.NDArray[np.int64] | None]:
         """What `to_batch` made, of whatever binding: the summary in the newest one, and its panes."""
         rows, at = batch.rows, len(self.keys)
-        came = self._binding_of(rows.schema.metadata[INPUT])
+        came = self.binding_of(rows.schema.metadata[INPUT])
         now = self.bind(came.input)
         panes = rows.column(at).to_numpy() if rows.schema.names[at] == PANE else None
         at += panes is not None
@@ -155,7 +155,7 @@ class Summariser:
         parts = sum(a.nbytes(p) for a, p in zip(self.accumulators, summary.parts, strict=True))
         return int(parts + summary.rows.nbytes + sum(k.nbytes for k in summary.keys))
 
-    def _binding_of(self, written: bytes) -> Binding:
+    def binding_of(self, written: bytes) -> Binding:
         """The binding to the types that another instance wrote."""
         binding = self._received.get(written)
         if binding is None:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 from .batch import Batch
+from .changes import Changes
 from .operators.keyed import Departing
 from .routing import Move
 from .summary import Carry, Summary
@@ -13,6 +14,9 @@ from .summary import Carry, Summary
 
 class Table(ABC):
     """Used by one thread."""
+
+    passes_on = False
+    """Whether state may be the new owner's without having been sent: then no record is processed before its owner knows that."""
 
     @abstractmethod
     def merge(self, summary: Summary) -> Summary:
@@ -29,6 +33,14 @@ class Table(ABC):
     @abstractmethod
     def frozen(self, chunk: int) -> Iterator[Summary]:
         """All keys as they are now, about `chunk` at a time; the call does no more than it must, the iteration the rest."""
+
+    def changes(self) -> Changes | None:
+        """What has changed since the last call, or None if that is not known; from now on it is noted."""
+        return None
+
+    def delta(self, changes: Changes, chunk: int) -> Iterator[Batch]:
+        """What is among the changes, as it is now, about `chunk` keys at a time, in chunks that replace what was."""
+        raise NotImplementedError
 
     @abstractmethod
     def depart(self, move: Move) -> Departing:

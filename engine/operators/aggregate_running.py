@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from ..aggregates.base import AggregateFunction
 from ..batch import Batch
-from ..key_table import KeyTable
+from ..changes import Changes
 from ..keys import encode_keys
 from ..routing import Move
+from ..state_places import open_table
 from ..summary import Carry, Summariser, Summary
 from ..table import Table
 from .base import Context, Emit, Operator
@@ -40,7 +41,8 @@ class AggregateRunning(KeyedOperator):
     def open(self, context: Context) -> None:
         super().open(context)
         self.summarise = Summarise(context.name, self.keys, self.functions, None, self._rebound)
-        self.table: Table = KeyTable(self.summariser, context.key_groups)
+        self.table: Table = open_table(self.summariser, context)
+        self.needs_state = self.updates or self.table.passes_on
 
     @property
     def summariser(self) -> Summariser:
@@ -63,6 +65,12 @@ class AggregateRunning(KeyedOperator):
         binding = self.summariser.binding
         return (self.summariser.to_batch(summary, None, None, binding) for summary in self.table.frozen(CHUNK))
 
+    def changes(self) -> Changes | None:
+        return self.table.changes()
+
+    def delta(self, changes: Changes) -> Iterator[Batch]:
+        return self.table.delta(changes, CHUNK)
+
     def finish(self, emit: Emit) -> None:
         if not self.updates:
             for summary in self.table.everything():
@@ -70,6 +78,10 @@ class AggregateRunning(KeyedOperator):
 
     def state_bytes(self) -> int:
         return self.table.nbytes
+
+    def close(self) -> None:
+        if hasattr(self, "table"):
+            self.table.close()
 
     def describe(self) -> str:
         return f"{', '.join(self.functions)} by {', '.join(self.keys)}, emitting {'updates' if self.updates else 'at the end'}"

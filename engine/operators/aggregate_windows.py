@@ -15,11 +15,12 @@ import pyarrow as pa
 
 from ..aggregates.base import AggregateFunction
 from ..batch import Batch
+from ..changes import Changes
 from ..elements import MIN_TIME
 from ..keys import encode_keys
-from ..memory_panes import MemoryPanes
 from ..panes import Panes, distinct
 from ..routing import Move
+from ..state_places import open_panes
 from ..summary import Carry, Summariser, Summary
 from ..windows import Windows
 from .base import Context, Emit, Operator
@@ -49,7 +50,8 @@ class AggregateWindows(KeyedOperator):
     def open(self, context: Context) -> None:
         super().open(context)
         self.summarise = Summarise(context.name, self.keys, self.functions, self.windows, self._rebound)
-        self.panes: Panes = MemoryPanes(self.summariser, context)
+        self.panes: Panes = open_panes(self.summariser, context)
+        self.needs_state = self.panes.passes_on
         self.watermark = MIN_TIME
         self.late_records = 0
 
@@ -89,8 +91,18 @@ class AggregateWindows(KeyedOperator):
     def snapshot(self) -> Iterator[Batch]:
         return self.panes.snapshot()
 
+    def changes(self) -> Changes | None:
+        return self.panes.changes()
+
+    def delta(self, changes: Changes) -> Iterator[Batch]:
+        return self.panes.delta(changes)
+
     def state_bytes(self) -> int:
         return self.panes.nbytes
+
+    def close(self) -> None:
+        if hasattr(self, "panes"):
+            self.panes.close()
 
     def describe(self) -> str:
         return f"{', '.join(self.functions)} by {', '.join(self.keys)} in {self.windows.describe()} windows"

@@ -13,17 +13,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ...state.backends.memory import MemoryBackend
 from ...state.backends.opening import open_backend
 from ...state.packing import pack_values, unpack_value
 from ..batch import Batch
+from ..chain import replacing
+from ..changes import Changes, KeyChanges
 from ..errors import RecordError
 from ..key_codec import KeyCodec
 from ..keys import KeyTypes, encode_keys, key_column, key_groups, key_hashes, key_values
 from ..routing import Move
 from .base import Context
+from .departing_keys import DepartingKeys
 from .keyed import Departing
 
 STATE = "__state"
@@ -49,7 +53,7 @@ class KeyedStates:
         self._pack, self._unpack = pack, unpack
         self.backend = open_backend(context.state, context.name, context.index, context.key_groups, self.packed)
         self._memory = self.backend if isinstance(self.backend, MemoryBackend) else None
-        self._departing: list[_DepartingStates] = []
+        self._departing: list[DepartingKeys] = []
         self._working: dict[Any, Any] = {}
         self._undoable = undoable
         self._before: tuple[list[Any], dict[Any, bytes]] = [], {}
@@ -61,8 +65,8 @@ class KeyedStates:
             return self._fetch(encode_keys(rows, self.keys, self.context.name).columns)
         columns = self._columns(rows)
         self.types.learn(columns)
-        if self._memory.freezing:
-            self._memory.before(set(key_values(columns)))
+        if self._memory.watched:
+            self._memory.before(set(key_values(encode_keys(rows, self.keys, self.context.name).columns)))
         if self._undoable:
             self._note_before(key_values(columns))
         return self._memory.objects
@@ -101,7 +105,7 @@ class KeyedStates:
 
     def depart(self, move: Move) -> Departing:
         """Let go of the states of the keys that `move` selects."""
-        departing = _DepartingStates(self, move)
+        departing = DepartingKeys(self, move)
         self._departing.append(departing)
         return departing
 
@@ -126,6 +130,7 @@ class KeyedStates:
         given = [place for place, value in enumerate(packed) if value is not None]
         if len(given) < len(keys):
             self.backend.take_over([group for group, value in zip(groups, packed, strict=True) if value is None])
+            self.backend.note(groups, self.codec.pack(columns))
         if given:
             places = self.codec.pack(columns)
             self.backend.put_many([groups[i] for i in given], [places[i] for i in given], [value for value in packed if value is not None])
@@ -134,6 +139,16 @@ class KeyedStates:
     def snapshot(self) -> Iterator[Batch]:
         """All states as they are now, in chunks that `install` takes."""
         return (self._batch(self.columns_of(keys), values) for keys, values in self.backend.snapshot())
+
+    def changes(self) -> Changes | None:
+        """What has changed since the last call, or None if that is not known; from now on it is noted."""
+        noted = self.backend.changes()
+        return None if noted is None else KeyChanges(noted)
+
+    def delta(self, changes: Changes) -> Iterator[Batch]:
+        """As `snapshot`, of what is among the changes, in chunks that replace what was."""
+        assert isinstance(changes, KeyChanges)
+        return (batch for keys, values in self.backend.delta(changes.keys) for batch in self._replacing(keys, values))
 
     def take(self, groups: Sequence[int], keys: Sequence[Any]) -> Batch | None:
         """The states of those of the keys (as the backend has them) that are here, which are gone after it."""
@@ -150,9 +165,22 @@ class KeyedStates:
         """Keys without their states, which lie where the new owner finds them."""
         return self._batch(self.columns_of(keys), [None] * len(keys))
 
-    def backend_keys(self, columns: Sequence[pa.Array]) -> list[Any]:
-        """Key columns as keys of the backend."""
-        return key_values(columns) if self._memory is not None else self.codec.pack(columns)
+    def introduced(self, keys: Sequence[Any]) -> Batch | None:
+        """Nothing: a state says by itself what it is."""
+        return None
+
+    def backend_groups(self, key_groups: Sequence[int]) -> list[int]:
+        """They are the key groups."""
+        return list(key_groups)
+
+    def places(self, columns: Sequence[pa.Array]) -> tuple[list[int], list[Any]]:
+        """Key columns as groups and keys of the backend."""
+        keys = key_values(columns) if self._memory is not None else self.codec.pack(columns)
+        return self._groups(list(columns)), keys
+
+    def hashes(self, keys: Sequence[Any]) -> npt.NDArray[np.uint64]:
+        """The hashes of keys of the backend."""
+        return key_hashes(self.columns_of(keys), self.context.name)
 
     def columns_of(self, keys: Sequence[Any]) -> list[pa.Array]:
         """Keys of the backend as key columns."""
@@ -215,58 +243,15 @@ class KeyedStates:
         if gone[0]:
             self.backend.delete_many(*gone)
 
+    def _replacing(self, keys: Sequence[Any], values: Sequence[bytes | None]) -> Iterator[Batch]:
+        """What is there, and which keys are gone."""
+        there = [place for place, value in enumerate(values) if value is not None]
+        if there:
+            batch = self._batch(self.columns_of([keys[i] for i in there]), [values[i] for i in there])
+            yield Batch(replacing(batch.rows, self.keys))
+        if len(there) < len(keys):
+            gone = self.columns_of([key for key, value in zip(keys, values, strict=True) if value is None])
+            yield Batch(replacing(pa.RecordBatch.from_arrays(gone, names=list(self.keys)), self.keys))
+
     def _batch(self, columns: Sequence[pa.Array], packed: Sequence[bytes | None]) -> Batch:
         return Batch(pa.RecordBatch.from_arrays([*columns, pa.array(packed, pa.binary())], names=[*self.keys, STATE]))
-
-
-class _DepartingStates(Departing):
-    """States leave as they are taken; keys are looked up a group at a time, so that no batch waits for a list of all of them.
-
-    Where the backend can, whole groups change hands at once, and only their keys' names are sent.
-    """
-
-    def __init__(self, states: KeyedStates, move: Move) -> None:
-        self._states, self.move = states, move
-        self.over = False
-        key_groups = states.context.key_groups
-        partial = {key % key_groups for key in (*move.keys, *move.staying)}
-        self._whole = frozenset(move.groups) - partial
-        self._passed = states.backend.pass_on(sorted(self._whole), move.target)
-        leaving = partial if self._passed is not None else partial | self._whole
-        self._groups = sorted(leaving, reverse=True)
-        self._left: list[tuple[int, Any]] = []
-
-    def some(self, keys: int) -> Batch | None:
-        while self._left or self._groups:
-            while len(self._left) < keys and self._groups:
-                self._left += self._keys_of(self._groups.pop())
-            taken, self._left = self._left[:keys], self._left[keys:]
-            batch = self._states.take([group for group, _ in taken], [key for _, key in taken])
-            if batch is not None:
-                return batch
-        named = self._named(keys)
-        self.over = named is None
-        return named
-
-    def of(self, columns: Sequence[pa.Array]) -> Batch | None:
-        states = self._states
-        groups = key_groups(list(columns), states.context.key_groups, states.context.name).tolist()
-        return states.take(groups, states.backend_keys(columns))
-
-    def _named(self, keys: int) -> Batch | None:
-        named: list[Any] = []
-        while self._passed is not None and len(named) < keys:
-            group = next(self._passed, None)
-            if group is None:
-                break
-            named += group
-        return self._states.named(named) if named else None
-
-    def _keys_of(self, group: int) -> list[tuple[int, Any]]:
-        """The keys of a group that move."""
-        states, name = self._states, self._states.context.name
-        keys = states.backend.keys_of(group)
-        if keys and group not in self._whole:
-            selected = self.move.selects(key_hashes(states.columns_of(keys), name), states.context.key_groups)
-            keys = [keys[place] for place in np.flatnonzero(selected).tolist()]
-        return [(group, key) for key in keys]

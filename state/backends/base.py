@@ -15,19 +15,37 @@ SNAPSHOT_CHUNK = 2_048
 Chunk = tuple[list[Any], list[bytes]]
 """Keys, and the packed value of each."""
 
+Found = tuple[list[Any], list[bytes | None]]
+"""Keys, and the packed value of each, None where there is none any more."""
+
+
+_PANES = 1 << 79
+_EARLIEST = -(1 << 63)
+
+
+def pane_group(pane: int, group: int) -> int:
+    """What a backend takes as the group of the keys that are in pane `pane` (microseconds) and in key group `group`.
+
+    So a pane is read, and forgotten, by itself. No key group is as large; panes rise with their time, and within one the groups rise.
+    """
+    return _PANES | (pane - _EARLIEST) << 15 | group
+
 
 class StateBackendError(Exception):
     """A backend can't be reached, is full, or answered what it must not: names the operator, the place, and what to do."""
 
 
 class StateBackend(ABC):
-    """Used by one thread. Keys of a call are different from one another.
+    """Used by one thread. Keys of a call are different from one another. A group is a key group, or a `pane_group`.
 
     `objects`: where a backend keeps Python objects by Python keys, the dict itself, which its user may read and change without a call. The
     others (None) take keys and values as bytes.
     """
 
     objects: dict[Any, Any] | None = None
+
+    passes_on = False
+    """Whether `pass_on` lets state stay where it is."""
 
     @abstractmethod
     def get_many(self, groups: Sequence[int], keys: Sequence[Any]) -> list[Any]:
@@ -45,9 +63,43 @@ class StateBackend(ABC):
     def keys_of(self, group: int) -> list[Any]:
         """Called for each key group that is given away: the keys in it."""
 
+    def items_of(self, groups: Sequence[int]) -> Chunk:
+        """Called with groups that are read one after the other: all that is in them."""
+        keys, values = list[Any](), list[Any]()
+        for group in groups:
+            found = self.keys_of(group)
+            keys += found
+            values += self.get_many([group] * len(found), found)
+        return keys, values
+
+    def delete_groups(self, groups: Sequence[int]) -> None:
+        """Called with the groups of a pane that no window needs any more."""
+        for group in groups:
+            found = self.keys_of(group)
+            self.delete_many([group] * len(found), found)
+
     @abstractmethod
     def snapshot(self) -> Iterator[Chunk]:
         """Called at a checkpoint's barrier; the chunks are taken one by one between later batches. A snapshot ends the one before it."""
+
+    _noted: set[Any] | None = None
+
+    def changes(self) -> set[Any] | None:
+        """Called at a checkpoint's barrier: what has been written or deleted since the last call, for `delta`; None if that isn't known.
+
+        From now on it is noted.
+        """
+        noted, self._noted = self._noted, set()
+        return noted
+
+    def note(self, groups: Sequence[int], keys: Sequence[Any]) -> None:
+        """Called with keys of which something is written, deleted or taken over."""
+        if self._noted is not None:
+            self._noted.update(zip(groups, keys, strict=True))
+
+    @abstractmethod
+    def delta(self, changes: set[Any]) -> Iterator[Found]:
+        """As `snapshot`, of what was noted alone."""
 
     @abstractmethod
     def count(self) -> int:

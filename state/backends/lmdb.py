@@ -18,11 +18,11 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import islice
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 import lmdb
 
-from .base import SNAPSHOT_CHUNK, Chunk, StateBackend, StateBackendError
+from .base import SNAPSHOT_CHUNK, Chunk, Found, StateBackend, StateBackendError
 
 FIRST_SIZE = 4 << 30
 """Bytes of the map at first: addresses, not memory. It is doubled when it is full."""
@@ -32,14 +32,20 @@ ROOM = 4
 
 _WHOLE, _DIGEST = b"\0", b"\1"
 _GROUP = struct.Struct(">H")
+_PANE_GROUP_BYTES = 10
+_PLAIN_GROUPS = 1 << 15
 _LENGTH = struct.Struct("<I")
 _DIGEST_BYTES = 32
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 
 class LmdbBackend(StateBackend):
-    """A key lies under its group (2 bytes), so that a group's keys are neighbours; one that LMDB finds too long lies under its digest."""
+    """A key lies under its group, so that a group's keys are neighbours; one that LMDB finds too long lies under its digest.
+
+    A key group takes 2 bytes, of which the first bit is not set; the group of a pane takes 10, and has it set.
+    """
 
     def __init__(self, operator: str, folder: str | None, first_size: int = FIRST_SIZE) -> None:
         self._operator, self._folder, self._size = operator, folder if folder is not None else tempfile.gettempdir(), first_size
@@ -48,8 +54,8 @@ class LmdbBackend(StateBackend):
         except (OSError, lmdb.Error) as error:
             problem = f"can't keep its state in {self._folder}: {error}; let state_dir name a folder on a local disk with room"
             raise StateBackendError(f"operator `{operator}` {problem}") from error
-        self._longest = self._env.max_key_size() - _GROUP.size - 1
-        self._frozen: _Snapshot | None = None
+        self._longest = self._env.max_key_size() - _PANE_GROUP_BYTES - 1
+        self._frozen: _Snapshot[Any] | None = None
 
     def get_many(self, groups: Sequence[int], keys: Sequence[bytes]) -> list[bytes | None]:
         with self._env.begin() as txn:
@@ -57,11 +63,13 @@ class LmdbBackend(StateBackend):
             return [self._value(place, get(place)) for place in map(self._place, groups, keys)]
 
     def put_many(self, groups: Sequence[int], keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+        self.note(groups, keys)
         places = list(map(self._place, groups, keys))
         pairs = sorted(zip(places, map(_stored, places, keys, values), strict=True))
         self._write(lambda txn: txn.cursor().putmulti(pairs))
 
     def delete_many(self, groups: Sequence[int], keys: Sequence[bytes]) -> None:
+        self.note(groups, keys)
         places = sorted(map(self._place, groups, keys))
 
         def delete(txn: lmdb.Transaction) -> None:
@@ -71,20 +79,45 @@ class LmdbBackend(StateBackend):
         self._write(delete)
 
     def keys_of(self, group: int) -> list[bytes]:
-        prefix, keys = _GROUP.pack(group), []
+        return self.items_of([group])[0]
+
+    def items_of(self, groups: Sequence[int]) -> Chunk:
+        keys, values = list[bytes](), list[bytes]()
         with self._env.begin() as txn, txn.cursor() as cursor:
-            found = cursor.set_range(prefix)
-            while found and (place := cursor.key()).startswith(prefix):
-                keys.append(_opened(place, cursor.value())[0] if place[2:3] == _DIGEST else place[3:])
-                found = cursor.next()
-        return keys
+            for group in groups:
+                prefix = _prefix(group)
+                whole, start = prefix + _WHOLE, len(prefix) + 1
+                if not cursor.set_range(prefix):
+                    continue
+                for place, stored in cursor:
+                    if place.startswith(whole):
+                        keys.append(place[start:])
+                        values.append(stored)
+                    elif place.startswith(prefix):
+                        key, value = _opened(place, stored)
+                        keys.append(key)
+                        values.append(value)
+                    else:
+                        break
+        return keys, values
 
     def snapshot(self) -> Iterator[Chunk]:
         self._end_snapshot()
-        while self.nbytes() * ROOM > self._size:
-            self._grow()
-        self._frozen = _Snapshot(self._env)
-        return self._frozen
+        self._make_room()
+        self._frozen = frozen = _Snapshot(self._env, lambda txn: (_opened(place, stored) for place, stored in txn.cursor()))
+        return frozen
+
+    def delta(self, changes: set[Any]) -> Iterator[Found]:
+        self._end_snapshot()
+
+        def read(txn: lmdb.Transaction) -> Iterator[tuple[bytes, bytes | None]]:
+            for group, key in changes:
+                place = self._place(group, key)
+                yield key, self._value(place, txn.get(place))
+
+        self._make_room()
+        self._frozen = frozen = _Snapshot(self._env, read)
+        return frozen
 
     def count(self) -> int:
         return int(self._env.stat()["entries"])
@@ -94,6 +127,8 @@ class LmdbBackend(StateBackend):
         return int(stat["psize"]) * int(stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"])
 
     def clear(self) -> None:
+        self._noted = None
+
         def drop(txn: lmdb.Transaction) -> None:
             txn.drop(self._env.open_db(txn=txn), delete=False)
 
@@ -105,11 +140,11 @@ class LmdbBackend(StateBackend):
 
     def _place(self, group: int, key: bytes) -> bytes:
         if len(key) <= self._longest:
-            return _GROUP.pack(group) + _WHOLE + key
-        return _GROUP.pack(group) + _DIGEST + blake2b(key, digest_size=_DIGEST_BYTES).digest()
+            return _prefix(group) + _WHOLE + key
+        return _prefix(group) + _DIGEST + blake2b(key, digest_size=_DIGEST_BYTES).digest()
 
     def _value(self, place: bytes, stored: bytes | None) -> bytes | None:
-        return stored if stored is None or place[2:3] == _WHOLE else _opened(place, stored)[1]
+        return stored if stored is None or _is_whole(place) else _opened(place, stored)[1]
 
     def _write(self, change: Callable[[lmdb.Transaction], T]) -> T:
         """Make a change whole, in a larger map if need be. Raises StateBackendError naming the operator if the disk is full."""
@@ -130,6 +165,10 @@ class LmdbBackend(StateBackend):
         self._size *= 2
         self._env.set_mapsize(self._size)
 
+    def _make_room(self) -> None:
+        while self.nbytes() * ROOM > self._size:
+            self._grow()
+
     def _end_snapshot(self) -> None:
         if self._frozen is not None:
             self._frozen.close()
@@ -145,22 +184,22 @@ def _open_unnamed(folder: str | None, size: int) -> lmdb.Environment:
         shutil.rmtree(place, ignore_errors=True)
 
 
-class _Snapshot:
-    """Chunks read in one read transaction, which sees none of the later writes."""
+class _Snapshot(Generic[V]):
+    """Keys and values that `read` finds in one read transaction, which sees none of the later writes, in chunks."""
 
-    def __init__(self, env: lmdb.Environment) -> None:
+    def __init__(self, env: lmdb.Environment, read: Callable[[lmdb.Transaction], Iterator[tuple[bytes, V]]]) -> None:
         self._txn: lmdb.Transaction | None = env.begin()
-        self._items = iter(self._txn.cursor())
+        self._items = read(self._txn)
 
-    def __iter__(self) -> Iterator[Chunk]:
+    def __iter__(self) -> Iterator[tuple[list[bytes], list[V]]]:
         return self
 
-    def __next__(self) -> Chunk:
+    def __next__(self) -> tuple[list[bytes], list[V]]:
         items = list(islice(self._items, SNAPSHOT_CHUNK))
         if not items:
             self.close()
             raise StopIteration
-        keys, values = zip(*(_opened(place, stored) for place, stored in items), strict=True)
+        keys, values = zip(*items, strict=True)
         return list(keys), list(values)
 
     def read_ahead(self) -> None:
@@ -178,14 +217,29 @@ class _Snapshot:
             self._txn = None
 
 
+def _prefix(group: int) -> bytes:
+    """What the places of a group begin with."""
+    return _GROUP.pack(group) if group < _PLAIN_GROUPS else group.to_bytes(_PANE_GROUP_BYTES, "big")
+
+
+def _key_at(place: bytes) -> int:
+    """Where the key begins in a place: behind the group and a byte that says how it lies there."""
+    return 1 + (_PANE_GROUP_BYTES if place[0] & 0x80 else _GROUP.size)
+
+
+def _is_whole(place: bytes) -> bool:
+    start = _key_at(place)
+    return place[start - 1 : start] == _WHOLE
+
+
 def _stored(place: bytes, key: bytes, value: bytes) -> bytes:
     """A value as it lies there: behind its key, if that is too long to be found by."""
-    return value if place[2:3] == _WHOLE else _LENGTH.pack(len(key)) + key + value
+    return value if _is_whole(place) else _LENGTH.pack(len(key)) + key + value
 
 
 def _opened(place: bytes, stored: bytes) -> tuple[bytes, bytes]:
     """Key and value."""
-    if place[2:3] == _WHOLE:
-        return place[3:], stored
+    if _is_whole(place):
+        return place[_key_at(place) :], stored
     end = _LENGTH.size + _LENGTH.unpack_from(stored)[0]
     return stored[_LENGTH.size : end], stored[end:]

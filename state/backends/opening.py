@@ -9,7 +9,7 @@ from .remote import RemoteBackend
 from .settings import LMDB, MEMORY, StateSettings
 
 
-def open_backend(settings: StateSettings, operator: str, index: int, key_groups: int, pack: Pack) -> StateBackend:
+def open_backend(settings: StateSettings, operator: str, index: int, key_groups: int, pack: Pack | None = None) -> StateBackend:
     """An empty backend for `operator` in worker `index`. Raises StateBackendError if there is no room, or no server."""
     if settings.backend == MEMORY:
         return MemoryBackend(key_groups, pack)

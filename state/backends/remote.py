@@ -7,10 +7,12 @@ under another attempt, or is removed when a worker of the same attempt opens.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
+from typing import Any
 
-from .base import SNAPSHOT_CHUNK, Chunk, StateBackend, StateBackendError
+from .base import SNAPSHOT_CHUNK, Chunk, Found, StateBackend, StateBackendError
 from .resp import Command, RespClient
 from .settings import StateSettings
 
@@ -24,6 +26,8 @@ _ATTEMPT = 3
 class RemoteBackend(StateBackend):
     """The state of worker `owner` of `operator`."""
 
+    passes_on = True
+
     def __init__(self, settings: StateSettings, operator: str, owner: int) -> None:
         self._client = RespClient(settings.backend, operator)
         self._operator = f"evenflow:{settings.job}:{operator}"
@@ -31,7 +35,7 @@ class RemoteBackend(StateBackend):
         self._groups: set[int] = set()
         """Groups in which this worker may have keys."""
         self._written_keys = self._written_bytes = 0
-        self._frozen: _Snapshot | None = None
+        self._frozen: _Snapshot | _Delta | None = None
         self._sweep()
 
     def get_many(self, groups: Sequence[int], keys: Sequence[bytes]) -> list[bytes | None]:
@@ -44,6 +48,7 @@ class RemoteBackend(StateBackend):
         return values
 
     def put_many(self, groups: Sequence[int], keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+        self.note(groups, keys)
         self._before(groups, keys)
         commands: list[Command] = []
         for group, where in _by_group(groups).items():
@@ -54,16 +59,29 @@ class RemoteBackend(StateBackend):
         self._written_bytes += sum(map(len, keys)) + sum(map(len, values))
 
     def delete_many(self, groups: Sequence[int], keys: Sequence[bytes]) -> None:
+        self.note(groups, keys)
         self._before(groups, keys)
         self._client.run([("HDEL", self._name(group), *(keys[i] for i in where)) for group, where in _by_group(groups).items()])
+
+    def delete_groups(self, groups: Sequence[int]) -> None:
+        super().delete_groups(groups)
+        self._groups.difference_update(groups)
 
     def keys_of(self, group: int) -> list[bytes]:
         keys: list[bytes] = self._client.run([("HKEYS", self._name(group))])[0]
         return keys
 
+    def items_of(self, groups: Sequence[int]) -> Chunk:
+        replies = self._client.run([("HGETALL", self._name(group)) for group in groups])
+        return [key for flat in replies for key in flat[::2]], [value for flat in replies for value in flat[1::2]]
+
     def snapshot(self) -> Iterator[Chunk]:
-        self._frozen = _Snapshot(self._client, {group: self._name(group) for group in sorted(self._groups)})
-        return self._frozen
+        self._frozen = frozen = _Snapshot(self._client, {group: self._name(group) for group in sorted(self._groups)})
+        return frozen
+
+    def delta(self, changes: set[Any]) -> Iterator[Found]:
+        self._frozen = frozen = _Delta(self._client, self._name, changes)
+        return frozen
 
     def count(self) -> int:
         return sum(self._client.run([("HLEN", self._name(group)) for group in self._groups]))
@@ -77,6 +95,7 @@ class RemoteBackend(StateBackend):
             return None
         exist = self._client.run([("EXISTS", self._name(group)) for group in groups])
         here = [group for group, exists in zip(groups, exist, strict=True) if exists]
+        self._noted = None if here else self._noted  # the keys are not read, and the target may forget some before they are
         replies = self._client.run([("RENAMENX", self._name(group), self._name(group, target)) for group in here])
         for group, done in zip(here, replies, strict=True):
             if not done:
@@ -88,7 +107,7 @@ class RemoteBackend(StateBackend):
         self._groups.update(groups)
 
     def clear(self) -> None:
-        self._frozen = None
+        self._frozen = self._noted = None
         self._unlink(self._find(f"{self._operator}:{self._attempt}:{self._owner}:*"))
         self._groups.clear()
 
@@ -183,6 +202,47 @@ class _Snapshot:
             self._ready += [(key, value) for key, value in now.items() if value is not None]
             read += len(flat) // 2
         self._at_once = self._at_once * 2 if read < SNAPSHOT_CHUNK else max(1, self._at_once // 2)
+
+
+class _Delta:
+    """The values of some keys as they were, in chunks; of those that are not read yet, `keep` reads what is about to be changed."""
+
+    def __init__(self, client: RespClient, name: Callable[[int], str], changes: set[tuple[int, bytes]]) -> None:
+        self._client, self._name = client, name
+        self._left = set(changes)
+        self._ready: list[Found] = []
+
+    def __iter__(self) -> Iterator[Found]:
+        return self
+
+    def __next__(self) -> Found:
+        if not self._ready:
+            if not self._left:
+                raise StopIteration
+            self._take(set(islice(self._left, SNAPSHOT_CHUNK)))
+        return self._ready.pop()
+
+    @property
+    def over(self) -> bool:
+        """Whether everything has been read."""
+        return not self._left
+
+    def keep(self, groups: Sequence[int], keys: Sequence[bytes]) -> None:
+        """The values of these keys are about to be changed."""
+        taken = self._left.intersection(zip(groups, keys, strict=True))
+        if taken:
+            self._take(taken)
+
+    def _take(self, taken: set[tuple[int, bytes]]) -> None:
+        self._left -= taken
+        places = list(taken)
+        keys, values, commands, order = [], list[bytes | None](), list[Command](), _by_group([group for group, _ in places])
+        for group, where in order.items():
+            commands.append(("HMGET", self._name(group), *(places[i][1] for i in where)))
+            keys += [places[i][1] for i in where]
+        for reply in self._client.run(commands):
+            values += reply
+        self._ready.append((keys, values))
 
 
 def _by_group(groups: Sequence[int]) -> dict[int, list[int]]:

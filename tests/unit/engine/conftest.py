@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -11,17 +14,21 @@ import pytest
 from evenflow.engine.batch import Batch
 from evenflow.engine.load import KeyLoad
 from evenflow.engine.operators.base import Context, Operator
+from evenflow.state.backends.settings import StateSettings
+
+JOBS = count()
 
 
 class Driven:
     """One instance of an operator named `step`; `rows` and `times` collect what it emits, by port."""
 
-    def __init__(self, operator: Operator) -> None:
+    def __init__(self, operator: Operator, state: StateSettings | None = None) -> None:
         self.operator = operator
+        weakref.finalize(self, operator.close)
         self.rows: dict[str, list[dict[str, Any]]] = {"out": [], "late": []}
         self.times: dict[str, list[int]] = {"out": [], "late": []}
         self.schemas: list[pa.Schema] = []
-        operator.open(Context("step", 0, 1, 16, KeyLoad(16)))
+        operator.open(Context("step", 0, 1, 16, KeyLoad(16), StateSettings() if state is None else state))
 
     def process(self, rows: Any, times: list[int] | None = None) -> list[dict[str, Any]]:
         """Process rows (dicts, or columns by name); returns what came out on the port `out` since the last call."""
@@ -57,3 +64,14 @@ class Driven:
 @pytest.fixture(scope="session")
 def drive():
     return Driven
+
+
+@pytest.fixture(scope="module")
+def drive_in(request: Any) -> Callable[[str], Callable[[Operator], Driven]]:
+    """A factory of factories: operators whose state lies in this place, each in a server under the name of a job of its own."""
+
+    def make(place: str) -> Callable[[Operator], Driven]:
+        backend = request.getfixturevalue("state_server") if place == "server" else place
+        return lambda operator: Driven(operator, StateSettings(backend, job=f"driven-{next(JOBS)}"))
+
+    return make

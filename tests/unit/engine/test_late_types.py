@@ -31,6 +31,11 @@ EVERYTHING = Move(0, 1, tuple(range(16)))
 NULLS, INTEGERS, FLOATS = pa.null(), pa.int64(), pa.float64()
 
 
+@pytest.fixture(scope="module", params=["memory", "lmdb"])
+def drive(request, drive_in):
+    return drive_in(request.param)
+
+
 def windows(functions=FUNCTIONS):
     return AggregateWindows(("k",), functions, Windows(1000, 1000))
 

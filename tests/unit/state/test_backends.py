@@ -162,6 +162,16 @@ class Calls(RuleBasedStateMachine):
     def look_into_a_group(self, group):
         assert sorted(self.backend.keys_of(group)) == sorted(key for key in self.model if group_of(key) == group)
 
+    @rule(groups=st.sets(st.integers(0, GROUPS - 1)))
+    def read_groups(self, groups):
+        keys, values = self.backend.items_of(sorted(groups))
+        assert dict(zip(keys, values, strict=True)) == {key: value for key, value in self.model.items() if group_of(key) in groups}
+
+    @rule(groups=st.sets(st.integers(0, GROUPS - 1), max_size=3))
+    def forget_groups(self, groups):
+        self.backend.delete_groups(sorted(groups))
+        self.model = {key: value for key, value in self.model.items() if group_of(key) not in groups}
+
     @rule()
     def clear(self):
         self.backend.clear()

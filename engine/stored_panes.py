@@ -1,0 +1,107 @@
+"""The state of windows in a backend: a row per pane and key, read and written by the batch."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..state.backends.base import SNAPSHOT_CHUNK
+from .batch import Batch
+from .operators.base import Context
+from .operators.departing_keys import DepartingKeys
+from .operators.keyed import Departing
+from .panes import Panes, distinct
+from .routing import Move
+from .stored_rows import StoredRows
+from .summary import Carry, Summariser, Summary
+from .summary_rows import SummaryRows
+
+
+class StoredPanes(Panes):
+    """A batch costs what its distinct keys in each pane do; a window is emitted group by group."""
+
+    def __init__(self, summariser: Summariser, context: Context) -> None:
+        self._summariser = summariser
+        self._form = SummaryRows(summariser)
+        self._rows = StoredRows(context, summariser.keys, self._sent, self._form.about, paned=True)
+        self.passes_on = self._rows.backend.passes_on
+
+    def starts(self) -> Collection[int]:
+        return self._rows.panes
+
+    def append(self, summary: Summary, panes: npt.NDArray[np.int64]) -> None:
+        starts = distinct(panes)
+        for start in starts:
+            rows = summary if len(starts) == 1 else summary.take(np.flatnonzero(panes == start))
+            once = self._summariser.combine([rows])
+            places = self._rows.places([*once.keys, pa.array(np.full(len(once), start, np.int64))])
+            self._rows.put(places, self._form.pack(self._form.merged(once, self._rows.get(places))))
+
+    def window(self, panes: Sequence[int]) -> Iterator[Summary]:
+        for columns, rows in self._rows.read(panes):
+            summary = self._form.unpack(columns[:-1], rows)
+            yield summary if len(panes) == 1 else self._summariser.combine([summary])
+
+    def drop(self, panes: Sequence[int]) -> None:
+        self._rows.drop(panes)
+
+    def install(self, state: Batch) -> None:
+        if self._form.learned(state, self._rows):
+            return
+        summary, panes = self._summariser.from_batch(state)
+        if panes is not None:
+            self.append(summary, panes)
+
+    def snapshot(self) -> Iterator[Batch]:
+        binding = self._summariser.binding
+        return (
+            self._summariser.to_batch(self._form.unpack(columns[:-1], rows, binding), None, columns[-1].to_numpy(), binding)
+            for columns, rows in self._rows.snapshot()
+        )
+
+    def depart(self, move: Move) -> Departing:
+        panes = list(self.starts())
+        return _CutOut(self._rows, self._rows.depart(move), panes, move)
+
+    def carry(self, carry: Carry) -> None:
+        """Rows are carried over when they are read."""
+
+    @property
+    def nbytes(self) -> int:
+        return self._rows.backend.nbytes()
+
+    def close(self) -> None:
+        self._rows.backend.close()
+
+    def _sent(self, columns: list[pa.Array], rows: list[bytes]) -> Batch:
+        return self._form.sent(self._form.unpack(columns[:-1], rows), columns[-1].to_numpy())
+
+
+class _CutOut(Departing):
+    """What must be sent is read at once; of what changed hands the names are."""
+
+    def __init__(self, rows: StoredRows, departing: DepartingKeys, panes: Sequence[int], move: Move) -> None:
+        self._rows, self._departing, self._panes = rows, departing, panes
+        self._cut: deque[Batch] = deque()
+        while (batch := departing.some_here(SNAPSHOT_CHUNK)) is not None:
+            self._cut.append(batch)
+        rows.forget_groups(departing.whole)
+
+    def some(self, keys: int) -> Batch | None:
+        if not self._cut:
+            return self._departing.some(keys)
+        batch = self._cut.popleft()
+        if batch.num_rows > keys:
+            self._cut.appendleft(batch.slice(keys, batch.num_rows - keys))
+            batch = batch.slice(0, keys)
+        return batch
+
+    def of(self, columns: Sequence[pa.Array]) -> Batch | None:
+        """What the new owner must know to read what it finds; rows that are cut out are merged when they come."""
+        if not self._departing.passes or not self._panes:
+            return None
+        return self._rows.naming([*(column[:1] for column in columns), pa.array(self._panes[:1])])

@@ -1,0 +1,61 @@
+"""The state of running aggregates in a backend: a row per key, read and written by the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from .batch import Batch
+from .operators.base import Context
+from .operators.keyed import Departing
+from .routing import Move
+from .stored_rows import StoredRows
+from .summary import Carry, Summariser, Summary
+from .summary_rows import SummaryRows
+from .table import Table
+
+
+class StoredTable(Table):
+    """A batch costs what its distinct keys do, however many there are in all."""
+
+    def __init__(self, summariser: Summariser, context: Context) -> None:
+        self._summariser = summariser
+        self._form = SummaryRows(summariser)
+        self._rows = StoredRows(context, summariser.keys, self._sent, self._form.about)
+        self.passes_on = self._rows.backend.passes_on
+
+    def merge(self, summary: Summary) -> Summary:
+        places = self._rows.places(summary.keys)
+        changed = self._form.merged(summary, self._rows.get(places))
+        self._rows.put(places, self._form.pack(changed))
+        return changed
+
+    def install(self, state: Batch) -> None:
+        if not self._form.learned(state, self._rows):
+            summary, _ = self._summariser.from_batch(state)
+            self.merge(summary)
+
+    def everything(self) -> Iterator[Summary]:
+        return (self._form.unpack(columns, rows) for columns, rows in self._rows.read())
+
+    def frozen(self, chunk: int) -> Iterator[Summary]:
+        """The chunks are those of the backend."""
+        binding = self._summariser.binding
+        return (self._form.unpack(columns, rows, binding) for columns, rows in self._rows.snapshot())
+
+    def depart(self, move: Move) -> Departing:
+        return self._rows.depart(move)
+
+    def carry(self, carry: Carry) -> None:
+        """Rows are carried over when they are read."""
+
+    @property
+    def nbytes(self) -> int:
+        return self._rows.backend.nbytes()
+
+    def close(self) -> None:
+        self._rows.backend.close()
+
+    def _sent(self, columns: list[pa.Array], rows: list[bytes]) -> Batch:
+        return self._form.sent(self._form.unpack(columns, rows), None)
