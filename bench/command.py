@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..scheduler.config import LIVE
-from . import latency, memory, migration, overhead, skew, throughput
+from . import latency, memory, migration, overhead, recovery, skew, throughput
 from .comparison import compare, other_conditions
 from .conditions import RESULTS, save
 from .data import default_cache, make
@@ -77,7 +77,9 @@ def run_benchmark(arguments: argparse.Namespace) -> Run:
         return skew.run(
             zipfs=arguments.zipf, ray_workers=arguments.ray_workers, workers=arguments.workers, seconds=arguments.seconds, say=say
         )  # fmt: skip
-    return memory.run(minutes=arguments.minutes, say=say)
+    if arguments.benchmark == "recovery":
+        return recovery.run(parts=arguments.parts, repeat=arguments.repeat, rows=arguments.rows, cache=arguments.folder, say=say)
+    return memory.run(minutes=arguments.minutes, slow_sink=arguments.slow_sink, say=say)
 
 
 def show(finished: Run, path: Path) -> None:
@@ -121,6 +123,11 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     _add_data(cost)
     leaks = benchmarks.add_parser("memory", help="resident memory at full speed")
     leaks.add_argument("--minutes", type=float, default=10.0, help="default: %(default)s")
+    leaks.add_argument("--slow-sink", action="store_true", help="with a sink that takes a hundredth of what is offered")
+    failures = benchmarks.add_parser("recovery", help="kills, checkpoints and state on disk: what they cost")
+    failures.add_argument("--parts", type=_names, default=list(recovery.PARTS), help=f"default: {','.join(recovery.PARTS)}")
+    failures.add_argument("--repeat", type=int, default=2, help="kills of each kind (default: %(default)s)")
+    _add_data(failures)
     moves = benchmarks.add_parser("migration", help="latency and memory while a quarter of the state moves, by strategy")
     moves.add_argument("--strategies", type=_names, default=list(LIVE), help=f"beside restart; default: {','.join(LIVE)}")
     moves.add_argument("--repeat", type=int, default=1, help="migrations of each (default: %(default)s)")
@@ -130,7 +137,7 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     skews.add_argument("--ray-workers", type=_numbers, default=[2, 4], help="default: 2,4")
     skews.add_argument("--workers", type=_numbers, default=[16, 64, 256, 1024], help="in the loop (default: 16,64,256,1024)")
     skews.add_argument("--seconds", type=float, default=15.0, help="on Ray, before and after balancing (default: %(default)s)")
-    for parser in (rates, delays, cost, leaks, moves, skews):
+    for parser in (rates, delays, cost, leaks, failures, moves, skews):
         parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the reports (default: %(default)s)")
 
 

@@ -1,4 +1,4 @@
-"""The stream of `output_log` for evenflow: a source that is sought as a log is, a count of 64 bytes per key, a sink that notes what comes."""
+"""The stream of `output_log` for evenflow: a source that is sought as a log is, a count of 64 bytes per key, a sink that notes it."""
 
 from __future__ import annotations
 

@@ -104,6 +104,29 @@ def rss_bytes(pid: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+class MemoryPeak:
+    """The most resident memory (bytes) that the worker processes below this one have had together while the context lasted."""
+
+    def __init__(self, interval: float = 0.05) -> None:
+        self._interval = interval
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="evenflow-bench-memory", daemon=True)
+        self._pids = [pid for pid, name in descendants(os.getpid()).items() if name.startswith("ray::Worker")]
+        self.bytes = 0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join(10)
+
+    def _follow(self) -> None:
+        while not self._over.wait(self._interval):
+            self.bytes = max(self.bytes, sum(map(rss_bytes, self._pids)))
+
+
 def descendants(root: int) -> dict[int, str]:
     """Process ids below `root` with the first word of their command line."""
     parents: dict[int, int] = {}

@@ -1,32 +1,44 @@
-"""Resident memory of a job's workers over time at full speed: a queue without a bound or a leak shows as a slope."""
+"""Resident memory of a job's workers over time, at full speed or before a sink that is much too slow: a queue without a bound or a leak
+shows as a slope.
+"""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import evenflow as ef
 
 from . import machine
 from .conditions import record
 from .record import Case, Run, Verdict
-from .sinks import DiscardSink
+from .sinks import DiscardSink, SlowSink
 from .statistics import slope
 
 KEYS = 100_000
 INTERVAL = 2.0
 WARM_UP_SHARE = 0.2
+OFFERED, TIMES = 100_000, 100
+"""Rows a second for the slow sink, and how many times more that is than it takes."""
+
+SLOW_ROWS = 1_000
+"""Rows of a batch for it: it takes two seconds, so that the worker hears of the end meanwhile."""
+
 LIMIT_MIB_PER_MINUTE = 1.0
 NOT_MEASURED = ("the object store of Ray, which no record goes through", "state that grows with the keys: their number is fixed here")
 
 
-def run(*, minutes: float, say: Callable[[str], None]) -> Run:
+def run(*, minutes: float, slow_sink: bool, say: Callable[[str], None]) -> Run:
     """The first fifth, in which state and buffers fill, is drawn but not judged."""
     flow = ef.Dataflow("bench-memory")
-    flow.read(ef.generate(keys=KEYS, zipf=1.2)).key_by("key").aggregate(n=ef.count(), total=ef.sum("value")).write(DiscardSink())
+    if slow_sink:
+        flow.read(ef.generate(keys=KEYS, zipf=1.2, rate=OFFERED)).key_by("key").stateful_map(numbered).write(SlowSink(OFFERED / TIMES))
+    else:
+        flow.read(ef.generate(keys=KEYS, zipf=1.2)).key_by("key").aggregate(n=ef.count(), total=ef.sum("value")).write(DiscardSink())
     busy = machine.busy_share()
-    job = flow.run(parallelism=2)
+    job = flow.run(config=ef.JobConfig(parallelism=2, batch_rows=SLOW_ROWS) if slow_sink else ef.JobConfig(parallelism=2))
     workers = [pid for pid, name in machine.descendants(os.getpid()).items() if name.startswith("ray::Worker")]
     begun = time.monotonic()
     samples: list[tuple[float, float]] = []
@@ -37,7 +49,10 @@ def run(*, minutes: float, say: Callable[[str], None]) -> Run:
         time.sleep(INTERVAL)
         if len(samples) % 30 == 0:
             say(f"{samples[-1][0]:.1f} min: {samples[-1][1]:.0f} MiB in {len(workers)} workers")
-    job.stop()
+    if slow_sink:
+        job.cancel()  # what is under way would take the sink long
+    else:
+        job.stop()
     job.wait(60)
     judged = [sample for sample in samples if sample[0] >= minutes * WARM_UP_SHARE]
     growth = slope([x for x, _ in judged], [y for _, y in judged])
@@ -46,4 +61,15 @@ def run(*, minutes: float, say: Callable[[str], None]) -> Run:
         Case("rate", "rows/s", "higher", tuple(rate for rate in rates[len(rates) - len(judged) :])),
     ]
     verdict = Verdict("growth of the workers' memory, MiB per minute", growth, LIMIT_MIB_PER_MINUTE, "lower")
-    return record("memory", {"minutes": minutes, "keys": KEYS}, cases, [verdict], not_measured=NOT_MEASURED, series={"rss": samples})
+    arguments = {"minutes": minutes, "keys": KEYS, "slow_sink": slow_sink}
+    return record("memory", arguments, cases, [verdict], not_measured=NOT_MEASURED, series={"rss": samples})
+
+
+def numbered(state: int | None, row: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    """Each row with its number within its key.
+
+    >>> numbered(2, {"key": 7})
+    (3, {'key': 7, 'n': 3})
+    """
+    n = (state or 0) + 1
+    return n, {"key": row["key"], "n": n}

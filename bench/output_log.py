@@ -42,13 +42,13 @@ def counts_off(seq: Seqs, counts: npt.NDArray[np.int64]) -> int:
     return int(np.count_nonzero(counts != seq // KEYS + 1))
 
 
-def due(begun: int, now: int) -> int:
+def due(begun: int, now: int, rate: int = RATE) -> int:
     """How many rows are due at `now`; the first `KEYS` were at `begun` (both ns, wall clock).
 
     >>> due(0, 10_000_000) - KEYS
     1000
     """
-    return KEYS + (now - begun) * RATE // 1_000_000_000
+    return KEYS + (now - begun) * rate // 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)

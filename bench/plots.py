@@ -14,6 +14,8 @@ SIZE = (8.0, 4.5)
 def plot(run: Run, path: Path) -> bool:
     """Write the run's PNG; False for a benchmark that has no plot."""
     draw = {"throughput": _throughput, "latency": _latency, "memory": _memory, "migration": _migration, "skew": _skew}.get(run.benchmark)
+    if run.benchmark == "recovery" and run.series:
+        draw = _recovery
     if draw is None:
         return False
     _save(run, path, draw)
@@ -82,3 +84,17 @@ def _skew(run: Run, axes: Any) -> None:
     axes.set_xlabel("window")
     axes.set_ylabel("imbalance / floor")
     axes.legend()
+
+
+def _recovery(run: Run, axes: Any) -> None:
+    """Seconds from the kill to the first output and to the first that is new, system by system."""
+    names = list(run.series)[::-1]
+    firsts, news = ([run.series[name][i] for name in names] for i in (0, 1))
+    axes.barh(names, news, color="tab:blue", label="output that nobody had before")
+    axes.barh(names, firsts, color="tab:cyan", height=0.4, label="first output")
+    for place, seconds in enumerate(news):
+        axes.annotate(f"{seconds:.1f} s", (seconds, place), xytext=(3, 0), textcoords="offset points", va="center")
+    axes.set_xscale("log")
+    axes.set_xlabel("seconds from the kill, 1,000,000 keys (logarithmic)")
+    axes.margins(x=0.15)
+    axes.legend(loc="lower right")

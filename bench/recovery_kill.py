@@ -8,6 +8,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import evenflow as ef
@@ -34,12 +35,12 @@ def until(condition: Callable[[], T | None], what: str, patience: float = WAIT) 
     return found
 
 
-def measure(number: int, settings: dict[str, Any]) -> Resumed:
+def measure(name: str, settings: dict[str, Any]) -> Resumed:
     """One job, one kill, half an interval after a checkpoint. `settings`: what its JobConfig has besides."""
     folder = tempfile.mkdtemp(prefix="evenflow-bench-recovery-")
     log = f"{folder}/outputs"
-    os.mkdir(log)
-    flow = ef.Dataflow(f"bench-recovery-{number}")
+    Path(log).mkdir()
+    flow = ef.Dataflow(f"bench-recovery-{name}")
     flow.read(LiveSource()).key_by("key").stateful_map(count).write(OutputSink(log))
     try:
         job = flow.run(config=ef.JobConfig(parallelism=2, checkpoint_interval=None, checkpoint_dir=f"{folder}/checkpoints", **settings))

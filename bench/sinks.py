@@ -17,7 +17,10 @@ EDGES_MS: npt.NDArray[np.float64] = np.geomspace(0.01, 100_000.0, 1621)
 
 
 class LatencySink(Sink):
-    """Counts rows per second of their creation and bin of their latency, from the column `created` (ns, wall clock) to the write."""
+    """Counts rows per second of their creation and bin of their latency, from the column `created` (ns, wall clock) to the write.
+
+    Those that were created at 0 are not counted.
+    """
 
     guarantee = "at least once (it only measures)"
 
@@ -45,6 +48,9 @@ class LatencyWriter(SinkWriter):
     def write(self, batch: Batch) -> None:
         now = time.time_ns()
         created = batch.rows.column("created").to_numpy()
+        created = created[created > 0]
+        if not len(created):
+            return
         bins = bin_of((now - created) / 1e6)
         seconds = created // 1_000_000_000
         for second in range(int(seconds.min()), int(seconds.max()) + 1):
@@ -72,6 +78,31 @@ class DiscardWriter(SinkWriter):
 
     def write(self, batch: Batch) -> None:
         return
+
+    def prepare(self, checkpoint: int) -> list[Any]:
+        return []
+
+
+class SlowSink(Sink):
+    """Takes `rate` rows a second, all its writers together, and forgets them."""
+
+    guarantee = "at least once (it only takes)"
+
+    def __init__(self, rate: float) -> None:
+        self.name, self._rate = "slow", rate
+
+    def writer(self, index: int, parallelism: int) -> SinkWriter:
+        return SlowWriter(self._rate / parallelism)
+
+
+class SlowWriter(SinkWriter):
+    """See `SlowSink`."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+
+    def write(self, batch: Batch) -> None:
+        time.sleep(batch.num_rows / self._rate)
 
     def prepare(self, checkpoint: int) -> list[Any]:
         return []

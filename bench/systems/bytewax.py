@@ -40,7 +40,7 @@ def run(task: Task) -> Iterator[Answer]:
 
 
 def _run_cluster(task: Task, clocks: Path) -> None:
-    addresses = ";".join(f"127.0.0.1:{port}" for port in _free_ports(PROCESSES))
+    addresses = ";".join(f"127.0.0.1:{port}" for port in free_ports(PROCESSES))
     environment = {**os.environ, "EVENFLOW_BENCH_TASK": task.to_json(), "EVENFLOW_BENCH_CLOCKS": str(clocks)}
     module = f"{__package__}.bytewax_flow:flow"
     workers = [
@@ -57,7 +57,8 @@ def _run_cluster(task: Task, clocks: Path) -> None:
         raise RuntimeError(f"Bytewax ended with codes {codes}")
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that nobody listens on."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:

@@ -9,7 +9,7 @@ from typing import Any
 
 import evenflow as ef
 
-from ..machine import CpuWatch
+from ..machine import CpuWatch, MemoryPeak
 from ..task import THRESHOLD, Answer, Task, result_of_alerts, result_of_windows
 
 WAIT = "600s"
@@ -22,11 +22,11 @@ def run(task: Task) -> Iterator[Answer]:
         config = ef.JobConfig(parallelism=2, **settings)
         job = flow_of(task, f"bench-{task.name}-{number}").run(config=config)
         begun = job.status().running_seconds
-        with CpuWatch() as cpu:
+        with CpuWatch() as cpu, MemoryPeak() as memory:
             job.wait(WAIT)
         seconds = job.status().running_seconds - begun
         workers = {f.worker: {"rows_in": f.rows_in, "rows_out": f.rows_out, "late": f.late_records} for f in job.metrics()}
-        yield Answer(seconds, task.rows, _result(task), {"cpu_seconds": cpu.seconds, "workers": workers})
+        yield Answer(seconds, task.rows, _result(task), {"cpu_seconds": cpu.seconds, "memory": memory.bytes, "workers": workers})
 
 
 def flow_of(task: Task, name: str) -> ef.Dataflow:
