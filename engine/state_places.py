@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
 from ..state.backends.settings import MEMORY
 from .key_table import KeyTable
 from .memory_panes import MemoryPanes
 from .operators.base import Context
 from .panes import Panes
+from .slot_arrays import SlotArrays
+from .state_arrays import StateArrays
+from .stored_arrays import StoredArrays
 from .stored_panes import StoredPanes
 from .stored_table import StoredTable
 from .summary import Summariser
@@ -25,3 +33,10 @@ def open_panes(summariser: Summariser, context: Context) -> Panes:
     if context.state.backend == MEMORY:
         return MemoryPanes(summariser, context)
     return StoredPanes(summariser, context)
+
+
+def open_arrays(context: Context, keys: tuple[str, ...], state: Mapping[str, np.dtype[Any]]) -> StateArrays:
+    """States of no keys yet. Raises StateBackendError if there is no room, or no server."""
+    if context.state.backend == MEMORY:
+        return SlotArrays(context, keys, state)
+    return StoredArrays(context, keys, state)

@@ -14,6 +14,11 @@ from evenflow.engine.operators.stateful_map_columns import StatefulMapColumns
 COUNT = {"n": np.dtype("int64")}
 
 
+@pytest.fixture(scope="module", params=["memory", "lmdb", "server"])
+def drive(request, drive_in):
+    return drive_in(request.param)
+
+
 def counting(state, rows):
     n = rows.running_count(state["n"])
     return {"n": rows.last(n)}, {"k": rows["k"], "n": n}

@@ -1,0 +1,131 @@
+"""States of keys as arrays in memory, in which every key has a slot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..state.slots import Slots
+from .batch import Batch
+from .chain import removed, replacing
+from .changes import Changes, SlotChanges
+from .key_rows import Array
+from .keys import KeyTypes, key_hashes, key_values
+from .operators.base import Context
+from .operators.keyed import Departing
+from .routing import Move
+from .state_arrays import StateArrays, arrays_of, batch_of
+
+CHUNK = 16_384
+"""Keys of a chunk of a snapshot."""
+
+
+class SlotArrays(StateArrays):
+    """`keys` names the key columns, `state` the state's with their types."""
+
+    def __init__(self, context: Context, keys: tuple[str, ...], state: Mapping[str, np.dtype[Any]]) -> None:
+        self._context, self._keys = context, keys
+        self._slots = Slots()
+        self._types = KeyTypes()
+        self._arrays = {name: np.zeros(0, dtype) for name, dtype in state.items()}
+        self._where, self._fresh = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._before: dict[str, Array] = {}
+
+    def read(self, columns: Sequence[pa.Array]) -> dict[str, Array]:
+        self._where, self._fresh = self._find(columns), self._slots.fresh
+        self._before = {name: array[self._where] for name, array in self._arrays.items()}
+        return {name: values.copy() for name, values in self._before.items()}
+
+    def write(self, state: Mapping[str, Array]) -> None:
+        for name, array in self._arrays.items():
+            array[self._where] = state[name]
+
+    def undo(self) -> None:
+        for name, array in self._arrays.items():
+            array[self._where] = self._before[name]
+        self._slots.remove(self._fresh)
+
+    def install(self, state: Batch) -> None:
+        where = self._find([state.rows.column(key) for key in self._keys])
+        for name, values in arrays_of(state, list(self._arrays)).items():
+            self._arrays[name][where] = values
+
+    def snapshot(self) -> Iterator[Batch]:
+        return self._chunks(self._slots.everything())
+
+    def changes(self) -> Changes | None:
+        noted = self._slots.changes()
+        return None if noted is None else SlotChanges(*noted)
+
+    def delta(self, changes: Changes) -> Iterator[Batch]:
+        assert isinstance(changes, SlotChanges)
+        there = self._chunks(self._slots.in_use(changes.where))
+        gone = removed(self._types, self._keys, changes.removed, CHUNK)
+        return chain(gone, (Batch(replacing(batch.rows, self._keys)) for batch in there))
+
+    def depart(self, move: Move) -> Departing:
+        where = self._slots.where(lambda hashes: move.selects(hashes, self._context.key_groups))
+        return _DepartingSlots(self, self._slots.keys(where))
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self._arrays.values()) + self._slots.nbytes
+
+    def take(self, keys: list[Any]) -> Batch | None:
+        """The states of those of the keys that are here, which are gone after it."""
+        where = self._slots.known(keys)
+        if not len(where):
+            return None
+        columns = self._types.columns(self._slots.keys(where))
+        batch = batch_of(self._keys, columns, {name: array[where] for name, array in self._arrays.items()})
+        self._slots.remove(where)
+        return batch
+
+    def _find(self, columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
+        """The slots of the keys' states; new keys get new ones, zero."""
+        self._types.learn(columns)
+
+        def hashes(fresh: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+            places = pa.array(fresh)
+            return key_hashes([column.take(places) for column in columns], self._context.name)
+
+        where = self._slots.find(key_values(columns), hashes)
+        for name, array in self._arrays.items():
+            if self._slots.capacity > len(array):
+                self._arrays[name] = np.concatenate([array, np.zeros(self._slots.capacity - len(array), array.dtype)])
+            self._arrays[name][self._slots.fresh] = 0
+        return where
+
+    def _chunks(self, where: npt.NDArray[np.int64]) -> Iterator[Batch]:
+        """The states in these slots; the call copies, the iteration does the rest."""
+        keys, types, arrays = self._slots.keys(where), self._types, {name: array[where] for name, array in self._arrays.items()}
+
+        def chunks() -> Iterator[Batch]:
+            for first in range(0, len(keys), CHUNK):
+                piece = slice(first, first + CHUNK)
+                yield batch_of(self._keys, types.columns(keys[piece]), {name: array[piece] for name, array in arrays.items()})
+
+        return chunks()
+
+
+class _DepartingSlots(Departing):
+    """States leave the arrays as they are taken."""
+
+    def __init__(self, arrays: SlotArrays, keys: list[Any]) -> None:
+        self._arrays, self._left = arrays, keys
+
+    def some(self, keys: int) -> Batch | None:
+        while self._left:
+            taken, self._left = self._left[-keys:], self._left[:-keys]
+            batch = self._arrays.take(taken)
+            if batch is not None:
+                return batch
+        return None
+
+    def of(self, columns: Sequence[pa.Array]) -> Batch | None:
+        return self._arrays.take(key_values(columns))
