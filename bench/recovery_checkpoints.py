@@ -18,7 +18,6 @@ import numpy as np
 import evenflow as ef
 
 from . import machine
-from .migration import rows_taken
 from .preload import PreloadedSource
 from .recovery_kill import INTERVAL, until
 from .sinks import LatencySink, percentile
@@ -60,7 +59,7 @@ def measure(keys: int, rate: float | None, pairs: int) -> list[Pair]:
     try:
         job = flow.run(config=ef.JobConfig(parallelism=2, checkpoint_interval=None, checkpoint_dir=folder))
         try:
-            until(lambda: rows_taken(job) >= keys or None, f"{keys:,} keys are there", WAIT)
+            until(lambda: _given(job) >= keys or None, f"{keys:,} keys are there", WAIT)
             job.checkpoint(WAIT)
             time.sleep(STEADY)
             spans = [_pair(job) for _ in range(pairs)]
@@ -81,6 +80,11 @@ def _pair(job: ef.Job) -> tuple[tuple[int, int], tuple[int, int, float, int]]:
     report = job.checkpoint(WAIT)
     time.sleep(max(0.0, middle + INTERVAL - time.time()))
     return (first, first + int(INTERVAL)), (middle, _next_second(), report.seconds or 0.0, report.state_bytes)
+
+
+def _given(job: ef.Job) -> int:
+    """Rows that the source has given."""
+    return sum(figures.rows_in for figures in job.metrics() if figures.operator.startswith("preload"))
 
 
 def _next_second() -> int:
