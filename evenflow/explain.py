@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from .engine.graph import Graph, Node
+from .engine.operators.keyed import KeyedOperator
 from .engine.plan import Plan
 from .engine.sink import Sink
 from .engine.source import Source
 
 
 def explain(graph: Graph, plan: Plan) -> str:
-    """The logical plan (an operator per line), the physical plan (a stage per line), and the guarantees of the ends."""
+    """The logical plan (an operator per line), the physical plan (a stage per line), where state lies, and the guarantees of the ends."""
     lines = [f"Dataflow {graph.name}", "", "Logical plan"]
     for node in graph.ordered():
         inputs = ", ".join(graph.nodes[e.node].name + ("" if e.port == "out" else f".{e.port}") for e in node.inputs)
@@ -24,6 +25,9 @@ def explain(graph: Graph, plan: Plan) -> str:
             if output.keys is None and target.parallelism != stage.parallelism:
                 way = "round robin"
             lines.append(f"    to {output.target} {way}, {stage.parallelism} x {target.parallelism} workers")
+    keyed = [chained.name for stage in plan.stages for chained in stage.chain if isinstance(chained.operator, KeyedOperator)]
+    if keyed:
+        lines += ["", "State", *(f"  {name}: {plan.tasks[0].settings.state.describe()}" for name in keyed)]
     lines += ["", "Guarantees"]
     for node in graph.ordered():
         if isinstance(node.operator, (Source, Sink)):

@@ -33,6 +33,18 @@ class StateSettings:
         if self.backend not in (MEMORY, LMDB):
             server_address(self.backend)
 
+    def describe(self) -> str:
+        """A few words for `explain()`; a server's password is not among them.
+
+        >>> StateSettings("redis://user:secret@127.0.0.1:6379/0").describe()
+        'in the server 127.0.0.1:6379'
+        """
+        if self.backend == MEMORY:
+            return "in memory"
+        if self.backend == LMDB:
+            return f"in LMDB files below {self.folder if self.folder is not None else 'the temporary folder'}"
+        return f"in the server {server_address(self.backend).netloc.rpartition('@')[2]}"
+
 
 def server_address(url: str) -> SplitResult:
     """The parts of a server's address. Raises ValueError if it is none."""

@@ -7,7 +7,20 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from flows import rows_in_order, stateful_map_in_order, states_that_expire, timers_of_a_key
+from flows import (
+    null_keys_made_by_a_map,
+    own_aggregates_and_sketches,
+    rows_in_order,
+    running_finals,
+    running_updates,
+    sliding_windows,
+    stateful_map_columns,
+    stateful_map_in_order,
+    states_that_expire,
+    timers_of_a_key,
+    tumbling_windows,
+    types_that_come_late,
+)
 
 import evenflow as ef
 from evenflow.engine import handover
@@ -18,7 +31,10 @@ from evenflow.testing.moving import with_moves
 from evenflow.testing.simulation import random_config
 
 SEEDS = int(os.environ.get("EVENFLOW_SEEDS", "15"))
-FLOWS = (stateful_map_in_order, rows_in_order, timers_of_a_key, states_that_expire)
+FLOWS = (
+    stateful_map_in_order, rows_in_order, timers_of_a_key, states_that_expire, stateful_map_columns, tumbling_windows, sliding_windows,
+    running_updates, running_finals, own_aggregates_and_sketches, null_keys_made_by_a_map, types_that_come_late,
+)  # fmt: skip
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
 
 

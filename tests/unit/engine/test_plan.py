@@ -131,6 +131,18 @@ def test_explain_shows_both_plans_and_the_guarantees():
     assert "to_list: exactly once" in text
 
 
+def test_explain_says_where_the_state_of_each_keyed_operator_lies():
+    flow = ef.Dataflow("f")
+    keyed = read(flow).key_by("k")
+    keyed.aggregate(n=ef.count()).write(ef.to_list([]))
+    keyed.stateful_map(lambda state, row: (state, row)).write(ef.to_list([], name="rows"))
+    assert "  aggregate: in memory\n  stateful_map: in memory\n" in flow.explain()
+    assert "  aggregate: in LMDB files below /disk\n" in flow.explain(config=ef.JobConfig(state_backend="lmdb", state_dir="/disk"))
+    text = flow.explain(config=ef.JobConfig(state_backend="redis://me:secret@127.0.0.1:6379/0"))
+    assert "  aggregate: in the server 127.0.0.1:6379\n" in text
+    assert "secret" not in text
+
+
 def test_mermaid_shows_the_keys_and_the_late_port():
     flow = ef.Dataflow("f")
     results = read(flow, event_time="v").key_by("k").window(ef.tumbling("1s")).aggregate(n=ef.count())
