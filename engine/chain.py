@@ -14,12 +14,14 @@ chunks within a file doesn't matter, and what one worker's chain says of a key i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import msgpack
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from .batch import Batch
 from .key_codec import KeyCodec
 from .keys import KeyTypes, key_hashes
 
@@ -30,6 +32,13 @@ REPLACES = b"evenflow.replaces"
 def replacing(rows: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
     """The same rows, which hide what older files have in the columns `names` of the same values."""
     return rows.replace_schema_metadata({**(rows.schema.metadata or {}), REPLACES: msgpack.packb(list(names))})
+
+
+def removed(types: KeyTypes, names: Sequence[str], keys: Sequence[Any], chunk: int) -> Iterator[Batch]:
+    """That these keys are gone, `chunk` at a time; `types` and `names` are those of the key columns."""
+    for first in range(0, len(keys), chunk):
+        columns = types.columns(list(keys[first : first + chunk]))
+        yield Batch(replacing(pa.RecordBatch.from_arrays(columns, names=list(names)), names))
 
 
 def resolved(files: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import pyarrow as pa
 from ..state.slots import Slots, Where
 from .aggregates.base import Parts
 from .batch import Batch
+from .chain import removed, replacing
+from .changes import Changes, SlotChanges
 from .keys import KeyTypes, key_hashes, key_values
 from .operators.keyed import Departing
 from .routing import Move
@@ -58,7 +61,22 @@ class KeyTable(Table):
             yield self._at(self._slots.everything())
 
     def frozen(self, chunk: int) -> Iterator[Summary]:
-        where = self._slots.everything()
+        return self._frozen(self._slots.everything(), chunk)
+
+    def changes(self) -> Changes | None:
+        noted = self._slots.changes()
+        return None if noted is None else SlotChanges(*noted)
+
+    def delta(self, changes: Changes, chunk: int) -> Iterator[Batch]:
+        assert isinstance(changes, SlotChanges)
+        names, summariser, binding = self._summariser.keys, self._summariser, self._summariser.binding
+        there = self._frozen(self._slots.in_use(changes.where), chunk)
+        return chain(
+            removed(self._types, names, changes.removed, chunk),
+            (Batch(replacing(summariser.to_batch(summary, None, None, binding).rows, names)) for summary in there),
+        )
+
+    def _frozen(self, where: Where, chunk: int) -> Iterator[Summary]:
         keys, types = self._slots.keys(where), self._types
         rows, parts = self._rows[where], tuple(tuple(column[where] for column in part) for part in self._parts)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -10,13 +11,15 @@ import pyarrow as pa
 
 from .aggregates.binding import Binding
 from .batch import Batch
-from .keys import key_hashes
+from .chain import replacing
+from .changes import Changes
 from .operators.base import Context
 from .operators.keyed import Departing
 from .pane import Pane
+from .pane_changes import Left, PaneChanges, split
 from .panes import Panes, distinct
 from .routing import Move
-from .summary import Carry, Summariser, Summary
+from .summary import PANE, Carry, Summariser, Summary
 
 CHUNK = 32_768
 """Keys of a chunk of a snapshot."""
@@ -28,6 +31,9 @@ class MemoryPanes(Panes):
     def __init__(self, summariser: Summariser, context: Context) -> None:
         self._summariser, self._context = summariser, context
         self._panes: dict[int, Pane] = {}
+        self._noting = False
+        self._left: list[Left] = []
+        self._forgotten: set[int] = set()
 
     def starts(self) -> Collection[int]:
         return self._panes.keys()
@@ -45,8 +51,9 @@ class MemoryPanes(Panes):
             yield self._summariser.combine([summary for pane in panes for summary in self._panes[pane].log])
 
     def drop(self, panes: Sequence[int]) -> None:
-        for pane in panes:
-            del self._panes[pane]
+        for start in panes:
+            if self._panes.pop(start).settled:
+                self._forgotten.add(start)
 
     def install(self, state: Batch) -> None:
         summary, panes = self._summariser.from_batch(state)
@@ -59,22 +66,46 @@ class MemoryPanes(Panes):
     def depart(self, move: Move) -> Departing:
         left: list[tuple[int, Summary]] = []
         for start, pane in list(self._panes.items()):
-            summary = pane.combined(self._summariser)
-            leaving = move.selects(key_hashes(summary.keys, self._context.name), self._context.key_groups)
-            if leaving.any():
-                left.append((start, summary.take(np.flatnonzero(leaving))))
-                pane.replace(summary.take(np.flatnonzero(~leaving)))
-                if not len(pane):
-                    del self._panes[start]
+            settled, fresh = pane.cut_out(lambda summary: split(summary, move, *self._hashing), self._summariser)
+            if settled is not None:
+                self._left.append(Left(start, settled.keys, move))
+            left += [(start, summary) for summary in (settled, fresh) if summary is not None]
+            if not len(pane):
+                del self._panes[start]
         return _DepartingPanes(self._summariser, left)
 
+    def changes(self) -> Changes | None:
+        came = {start: pane.settle(self._summariser) for start, pane in self._panes.items()}
+        changes = PaneChanges(came, self._left, frozenset(self._forgotten), *self._hashing)
+        known, self._noting = self._noting, True
+        self._left, self._forgotten = [], set()
+        return changes if known else None
+
+    def delta(self, changes: Changes) -> Iterator[Batch]:
+        assert isinstance(changes, PaneChanges)
+        return chain(self._gone(changes), self._chunks(list(changes.came.items()), self._summariser.binding))
+
     def carry(self, carry: Carry) -> None:
+        """What was noted before is of the binding before, and no longer of use."""
+        self._noting = False
         for pane in self._panes.values():
             pane.carry(carry)
 
     @property
     def nbytes(self) -> int:
         return sum(pane.nbytes(self._summariser) for pane in self._panes.values())
+
+    @property
+    def _hashing(self) -> tuple[int, str]:
+        return self._context.key_groups, self._context.name
+
+    def _gone(self, changes: PaneChanges) -> Iterator[Batch]:
+        if changes.forgotten:
+            yield Batch(replacing(pa.record_batch({PANE: sorted(changes.forgotten)}), [PANE]))
+        names = [*self._summariser.keys, PANE]
+        for left in changes.left:
+            panes = pa.array(np.full(len(left.keys[0]), left.start, np.int64))
+            yield Batch(replacing(pa.RecordBatch.from_arrays([*left.keys, panes], names=names), names))
 
     def _chunks(self, panes: Sequence[tuple[int, Sequence[Summary]]], binding: Binding | None) -> Iterator[Batch]:
         for start, log in panes:

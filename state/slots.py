@@ -32,6 +32,9 @@ class Slots:
         self._live = np.zeros(0, np.bool_)
         self.fresh: Where = np.zeros(0, np.int64)
         """The slots that the last `find` gave to new keys."""
+        self._found: npt.NDArray[np.bool_] | None = None
+        """By slot, whether it was found since `changes` was asked for; None if it never was."""
+        self._removed: list[Any] = []
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -56,6 +59,8 @@ class Slots:
             where[missing] = [slots[keys[place]] for place in missing.tolist()]
         else:
             self.fresh = missing
+        if self._found is not None:
+            self._found[where] = True
         return where
 
     def known(self, keys: list[Any]) -> Where:
@@ -77,8 +82,23 @@ class Slots:
         live = self.everything()
         return live[selects(self._hashes[live])]
 
+    def changes(self) -> tuple[Where, list[Any]] | None:
+        """The slots found since the last call, some of which may be free again, and the keys removed; None at the first call.
+
+        A key may be among both, if it came back.
+        """
+        found, removed = self._found, self._removed
+        self._found, self._removed = np.zeros(self.capacity, np.bool_), []
+        return None if found is None else (np.flatnonzero(found), removed)
+
+    def in_use(self, where: Where) -> Where:
+        """Those of the slots that a key has."""
+        return where[self._live[where]]
+
     def remove(self, where: Where) -> None:
         """Forget the keys at these slots."""
+        if self._found is not None:
+            self._removed += self.keys(where)
         for slot in where.tolist():
             del self._slots[self._keys[slot]]
             self._keys[slot] = None
@@ -102,5 +122,7 @@ class Slots:
         if more:
             self._hashes = np.concatenate([self._hashes, np.zeros(more, np.uint64)])
             self._live = np.concatenate([self._live, np.zeros(more, np.bool_)])
+            if self._found is not None:
+                self._found = np.concatenate([self._found, np.zeros(more, np.bool_)])
         self._hashes[self.fresh] = hashes(np.array(places, np.int64))
         self._live[self.fresh] = True

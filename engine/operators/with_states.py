@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 
 from ..batch import Batch
+from ..changes import Changes
 from ..routing import Move
 from .base import Emit
 from .keyed import Departing, KeyedOperator
@@ -51,6 +52,12 @@ class WithStates(Refusing, KeyedOperator):
 
     def snapshot(self) -> Iterator[Batch]:
         return self.states.snapshot()
+
+    def changes(self) -> Changes | None:
+        return self.states.changes()
+
+    def delta(self, changes: Changes) -> Iterator[Batch]:
+        return self.states.delta(changes)
 
     def state_bytes(self) -> int:
         return self.states.state_bytes() if hasattr(self, "states") else 0

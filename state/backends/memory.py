@@ -1,6 +1,6 @@
 """State in memory: a dict from keys to Python objects.
 
-Whoever holds `objects` changes it directly, and says so: `before` while a snapshot is being taken, `note_new` of keys that are new.
+Whoever holds `objects` changes it directly, and says so: `before` while it is `watched`, `note_new` of keys that are new.
 
 >>> states = MemoryBackend(key_groups=4)
 >>> states.put_many([1, 2], ["a", "b"], [{"n": 1}, {"n": 2}])
@@ -16,7 +16,7 @@ from typing import Any
 
 from ..members import GroupMembers
 from ..packing import pack_values
-from .base import SNAPSHOT_CHUNK, Chunk, StateBackend
+from .base import SNAPSHOT_CHUNK, Chunk, Found, StateBackend
 
 Pack = Callable[[Sequence[Any], Sequence[Any]], list[bytes]]
 """(keys, values) -> the packed values; the keys are for what an error says."""
@@ -33,7 +33,7 @@ class MemoryBackend(StateBackend):
         self._members = GroupMembers(key_groups)
         self._key_groups = key_groups
         self._pack = pack if pack is not None else lambda _keys, values: list(pack_values(values))
-        self._frozen: FrozenStates | None = None
+        self._frozen: FrozenStates | FrozenChanges | None = None
 
     def get_many(self, groups: Sequence[int], keys: Sequence[Any]) -> list[Any]:
         return list(map(self.objects.get, keys))
@@ -55,12 +55,14 @@ class MemoryBackend(StateBackend):
         return [key for key in self._members.of(group) if key in self.objects]
 
     @property
-    def freezing(self) -> bool:
-        """Whether a snapshot is being taken, so that `before` must be told."""
-        return self._frozen is not None
+    def watched(self) -> bool:
+        """Whether `before` must be told: a snapshot is being taken, or it is noted what changes."""
+        return self._frozen is not None or self._noted is not None
 
     def before(self, keys: Collection[Any]) -> None:
         """The values of these keys are about to be changed, perhaps in place."""
+        if self._noted is not None:
+            self._noted.update(keys)
         if self._frozen is not None:
             self._frozen.before(keys)
             if self._frozen.over:
@@ -75,8 +77,12 @@ class MemoryBackend(StateBackend):
         self._members.add(list(keys), list(groups), self.objects)
 
     def snapshot(self) -> Iterator[Chunk]:
-        self._frozen = FrozenStates(self.objects, self._members, self._key_groups, self._pack)
-        return self._frozen
+        self._frozen = frozen = FrozenStates(self.objects, self._members, self._key_groups, self._pack)
+        return frozen
+
+    def delta(self, changes: set[Any]) -> Iterator[Found]:
+        self._frozen = frozen = FrozenChanges(self.objects, changes, self._pack)
+        return frozen
 
     def count(self) -> int:
         return len(self.objects)
@@ -137,3 +143,39 @@ class FrozenStates:
             found = [key for key in new if key in self._states]
             if found:
                 self._ready.append((found, self._pack(found, [self._states[key] for key in found])))
+
+
+class FrozenChanges:
+    """As `FrozenStates`, of some keys, which may have no state any more."""
+
+    def __init__(self, states: dict[Any, Any], keys: set[Any], pack: Pack) -> None:
+        self._states, self._pack = states, pack
+        self._left = set(keys)
+        self._ready: list[Found] = []
+
+    def __iter__(self) -> Iterator[Found]:
+        return self
+
+    def __next__(self) -> Found:
+        if not self._ready:
+            if not self._left:
+                raise StopIteration
+            self._take(set(islice(self._left, SNAPSHOT_CHUNK)))
+        return self._ready.pop()
+
+    @property
+    def over(self) -> bool:
+        """Whether everything has been given out."""
+        return not (self._ready or self._left)
+
+    def before(self, keys: Collection[Any]) -> None:
+        """Values of these keys are about to be changed, added or forgotten."""
+        taken = self._left.intersection(keys)
+        if taken:
+            self._take(taken)
+
+    def _take(self, keys: set[Any]) -> None:
+        self._left -= keys
+        here = [key for key in keys if key in self._states]
+        gone = list(keys.difference(here))
+        self._ready.append(([*here, *gone], [*self._pack(here, [self._states[key] for key in here]), *[None] * len(gone)]))

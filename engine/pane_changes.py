@@ -1,0 +1,64 @@
+"""What has changed in panes in memory: summaries that came, keys that left, panes that were forgotten.
+
+Summaries are added to what older files have of their keys, so that a key's row needn't be looked for when it changes. Invariant: of what
+left or was forgotten nothing is among what came before that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .changes import Changes
+from .keys import key_hashes
+from .routing import Move
+from .summary import Summary
+
+Log = tuple[Summary, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """`keys`: the key columns of what left pane `start` (microseconds), which `move` selected."""
+
+    start: int
+    keys: Sequence[pa.Array]
+    move: Move
+
+
+@dataclass(frozen=True, slots=True)
+class PaneChanges(Changes):
+    """`came`: summaries by pane; `forgotten`: panes. `key_groups` and `operator` are what hashes of keys need."""
+
+    came: Mapping[int, Log]
+    left: Sequence[Left]
+    forgotten: frozenset[int]
+    key_groups: int
+    operator: str
+
+    def __len__(self) -> int:
+        rows = sum(len(summary) for log in self.came.values() for summary in log)
+        return rows + sum(len(left.keys[0]) for left in self.left) + len(self.forgotten)
+
+    def behind(self, earlier: PaneChanges) -> PaneChanges:
+        came = {start: log for start, log in earlier.came.items() if start not in self.forgotten}
+        for left in self.left:
+            if left.start in came:
+                came[left.start] = self._without(came[left.start], left.move)
+        for start, log in self.came.items():
+            came[start] = (*came.get(start, ()), *log)
+        left = [*earlier.left, *self.left]
+        return PaneChanges(came, left, earlier.forgotten | self.forgotten, self.key_groups, self.operator)
+
+    def _without(self, log: Log, move: Move) -> Log:
+        return tuple(split(summary, move, self.key_groups, self.operator)[1] for summary in log)
+
+
+def split(summary: Summary, move: Move, key_groups: int, operator: str) -> tuple[Summary, Summary]:
+    """What `move` selects of a summary, and the rest."""
+    leaving: np.ndarray[Any, np.dtype[np.bool_]] = move.selects(key_hashes(summary.keys, operator), key_groups)
+    return summary.take(np.flatnonzero(leaving)), summary.take(np.flatnonzero(~leaving))
