@@ -18,10 +18,12 @@ from ..balancer.snapshot import LoadSnapshot
 from ..balancer.strategies import plan_steps
 from ..engine.errors import CorruptCheckpointError, EvenflowError, FlowError, JobError
 from ..engine.handover_step import HandoverStep
+from ..engine.operators.read import Read
 from ..engine.operators.write import Write
 from ..engine.plan import Plan, Stage
 from ..engine.routing import RoutingTable
 from ..engine.sink import Sink
+from ..engine.source import Source
 from ..scheduler.balancing import Balancing
 from ..scheduler.checkpoints import CheckpointReport
 from ..scheduler.config import OFF, JobConfig, check_balancer
@@ -447,6 +449,11 @@ class Supervisor:
                 return False
             self._deliveries.extend((name, payload) for payload in payloads)
         return True
+
+
+def plan_sources(plan: Plan) -> dict[str, Source]:
+    """The sources of a plan by operator name."""
+    return {c.name: c.operator.source for stage in plan.stages for c in stage.chain if isinstance(c.operator, Read)}
 
 
 def plan_sinks(plan: Plan) -> dict[str, Sink]:

@@ -1,8 +1,8 @@
 """Base of the sinks that write files: a part is written under a hidden name and gets its visible one when its checkpoint completes.
 
 A part is `.part-RUN-WRITER-N.inprogress` while it is written, `....prepared` once it is durable and some checkpoint may hold it, and
-`part-CHECKPOINT-WORKER-WRITER-N.EXTENSION` once that checkpoint is complete. Readers skip hidden names, so they never see
-a row that a recovery could take back.
+`part-CHECKPOINT-RUN-WORKER-WRITER-N.EXTENSION` once that checkpoint is complete. Readers skip hidden names, so they never see
+a row that a recovery from its newest checkpoint could take back.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class FileSink(Sink):
         return None
 
     def start(self) -> None:
+        self.run = uuid.uuid4().hex[:8]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             present = sorted(self.folder.iterdir())
@@ -79,6 +80,24 @@ class FileSink(Sink):
         if committables:
             sync_folder(self.folder)
         return []
+
+    @property
+    def retractable(self) -> bool:
+        return True
+
+    def retract(self, after: int) -> list[Any]:
+        """Remove the files of later checkpoints; who has read one already can't be told."""
+        later = self.later_than(after)
+        for path in later:
+            path.unlink(missing_ok=True)
+        if later:
+            sync_folder(self.folder)
+        return []
+
+    def later_than(self, checkpoint: int) -> list[Path]:
+        """The files that this run has committed with checkpoints behind this one."""
+        parts = [path for path in self.folder.glob(f"part-*-{self.run}-*{self.extension}") if path.name.split("-")[1].isdecimal()]
+        return sorted(path for path in parts if int(path.name.split("-")[1]) > checkpoint)
 
     def stop(self) -> None:
         """Sweep what killed workers of this run never prepared."""
@@ -167,7 +186,7 @@ class FileWriter(SinkWriter):
         stem = name.removesuffix(".inprogress")
         number = stem.rpartition("-")[2]
         (self._sink.folder / name).rename(self._sink.folder / f"{stem}.prepared")
-        final = f"part-{checkpoint:08d}-{self._index:05d}-{self._writer}-{number}{self._sink.extension}"
+        final = f"part-{checkpoint:08d}-{self._sink.run}-{self._index:05d}-{self._writer}-{number}{self._sink.extension}"
         return {"prepared": f"{stem}.prepared", "final": final}
 
     def _name(self) -> str:

@@ -39,17 +39,20 @@ class ListSink(Sink):
     """The list stays on the driver; workers get a copy of the sink without it."""
 
     guarantee = "exactly once (rows are delivered when their checkpoint completes)"
+    driver_part = "the list"
 
     def __init__(self, target: list[dict[str, Any]], name: str) -> None:
         self.name = name
         self._target: list[dict[str, Any]] | None = target
         self._delivered = -1
+        self._begins: list[tuple[int, int]] = []
+        """The checkpoints that were delivered, and how long the list was before each."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_target": None}
 
     def start(self) -> None:
-        self._delivered = -1
+        self._delivered, self._begins = -1, []
 
     def writer(self, index: int, parallelism: int) -> ListWriter:
         return ListWriter()
@@ -57,17 +60,35 @@ class ListSink(Sink):
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> list[Any]:
         return [[checkpoint, list(committables)]] if committables else []
 
+    @property
+    def retractable(self) -> bool:
+        return True
+
+    def retract(self, after: int) -> list[Any]:
+        return [[after, None]]
+
     def deliver(self, payload: Any) -> None:
-        """Extend the list; a checkpoint that was committed again after a crash is not delivered again."""
+        """Extend the list, or cut off what has come since a checkpoint; what is committed again after a crash is not delivered again."""
         if self._target is None:
             raise ConnectorError(f"operator `{self.name}`: rows came to a copy of the sink that has no list")
         checkpoint, streams = payload
+        if streams is None:
+            self._cut_off(checkpoint)
+            return
         if checkpoint <= self._delivered:
             return
+        self._begins.append((checkpoint, len(self._target)))
         for stream in streams:
             for rows in pa.ipc.open_stream(stream):
                 self._target += Batch(rows).to_rows()
         self._delivered = checkpoint
+
+    def _cut_off(self, after: int) -> None:
+        """The rows that came with checkpoints behind `after` come again."""
+        assert self._target is not None
+        while self._begins and self._begins[-1][0] > after:
+            del self._target[self._begins.pop()[1] :]
+        self._delivered = min(self._delivered, after)
 
 
 class ListWriter(SinkWriter):

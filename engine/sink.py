@@ -23,6 +23,9 @@ class Sink(ABC):
     guarantee: str = "exactly once (commits with the checkpoint)"
     """What it promises when a job recovers; printed by `explain()`."""
 
+    driver_part: str | None = None
+    """What of it is in the process that starts the job as long as the job runs; None if nothing is."""
+
     def start(self) -> None:
         """Called once on the driver before any worker starts. Raises ConnectorError where it can't be written."""
 
@@ -41,8 +44,21 @@ class Sink(ABC):
         """
         return []
 
+    @property
+    def retractable(self) -> bool:
+        """Whether `retract` can undo all that it has committed. A sink that commits nothing has nothing to undo."""
+        return type(self).commit is Sink.commit
+
+    def retract(self, after: int) -> list[Any]:
+        """Undo what was committed with checkpoints behind `after` in this run of the job, which goes on from there: those rows come again.
+
+        Called on the coordinator, if `retractable`, before the commit of `after` is repeated. Must be idempotent. What it returns goes to
+        `deliver`, as what `commit` returns does.
+        """
+        return []
+
     def deliver(self, payload: Any) -> None:
-        """Called on the driver, in order, once for each value that `commit` returned."""
+        """Called on the driver, in order, for each value that `commit` or `retract` returned; from a `retract` on perhaps once more."""
 
 
 class SinkWriter(ABC):

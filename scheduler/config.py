@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
 
 from ..balancer.policies import POLICIES
 from ..balancer.strategies import STRATEGIES
@@ -58,10 +60,11 @@ class JobConfig:
     job that loses a worker goes back to its last one. `checkpoints_kept`: complete ones that stay. `checkpoint_pause`: least time between
     two, `checkpoint_timeout`: after which one is given up, `tolerable_checkpoint_failures`: in a row, one more ends the job. `restart`:
     exponential, fixed or none; it waits `restart_delay` (exponential: doubled each time), gives up after `restart_most` in a row, and
-    begins to count anew after `restart_quiet`. `heartbeat_timeout`: how long a worker's process may be silent.
+    begins to count anew after `restart_quiet`. `heartbeat_timeout`: how long a worker's process may be silent. `allow_duplicates`: go on
+    from an older checkpoint than the newest, whose files are damaged, also if a sink can't take back what it has committed since.
 
-    State: `state_backend` says where the state of `stateful_map` and `process` lies: "memory", "lmdb" (in files below `state_dir`, None for
-    the system's temporary folder: larger than memory), or a server, "redis://127.0.0.1:6379/0".
+    State: `state_backend` says where the state of all keyed operators lies: "memory", "lmdb" (in files below `state_dir`, None for the
+    system's temporary folder: larger than memory), or a server, "redis://127.0.0.1:6379/0".
 
     Automatic balancing: `balancer` plans for every operator with keyed state, `off` for none (`job.balancer` changes it for one). It acts
     when the hottest worker has had `balance_threshold` times the least possible for `balance_after`, then not for `balance_cooldown`; what
@@ -72,6 +75,8 @@ class JobConfig:
     latency, stela), `off` for none (`job.autoscaler` changes it). It looks at the job every `autoscaler_interval`, once nothing has moved
     for twice as long, and gives an operator `min_parallelism` to `max_parallelism` workers. `autoscaler_mode`: "act", or "advise" to only
     record what it would do (`job.decisions()`). `latency_target`: source to sink, for the policies that need it (queueing, pid, latency).
+    `autoscaler_settings`: what else the policies can be told (`PolicySettings`), by name: {"max_change": 2, "catch_up_s": 60}. An operator's
+    own bounds are given where it is: `stream.parallelism(2, between=(1, 4))`, `stream.parallelism(fixed=True)`.
 
     >>> JobConfig(parallelism=2, checkpoint_interval="10s").parallelism
     2
@@ -88,6 +93,7 @@ class JobConfig:
     restart_delay: Duration = "100ms"
     restart_most: int = 10
     restart_quiet: Duration = "1m"
+    allow_duplicates: bool = False
     heartbeat_timeout: Duration = "30s"
     state_backend: str = MEMORY
     state_dir: str | None = None
@@ -117,6 +123,7 @@ class JobConfig:
     min_parallelism: int = 1
     max_parallelism: int = 16
     latency_target: Duration | None = None
+    autoscaler_settings: Mapping[str, Any] | None = None
     start_timeout: Duration = "60s"
     worker_cpus: float = 0.0
     warm_spares: int = 0
@@ -172,6 +179,7 @@ class JobConfig:
             raise FlowError(f"JobConfig: autoscaler_mode is {mode!r}; expected one of {', '.join(MODES)}")
         if self.max_parallelism < self.min_parallelism:
             raise FlowError(f"JobConfig: max_parallelism is {self.max_parallelism}, below min_parallelism, which is {self.min_parallelism}")
+        self.policy_settings()
         if policy == OFF:
             return
         if policy not in SCALING:
@@ -185,13 +193,19 @@ class JobConfig:
         """What a scaling policy needs of it."""
         interval = seconds(self.autoscaler_interval)
         target = None if self.latency_target is None else seconds(self.latency_target) * 1000.0
-        return PolicySettings(
-            interval_s=interval,
-            warm_up_s=interval,
-            min_parallelism=self.min_parallelism,
-            max_parallelism=self.max_parallelism,
-            latency_target_ms=target,
-        )
+        own: dict[str, Any] = {
+            "interval_s": interval,
+            "warm_up_s": interval,
+            "min_parallelism": self.min_parallelism,
+            "max_parallelism": self.max_parallelism,
+            "latency_target_ms": target,
+        }
+        others = dict(self.autoscaler_settings or {})
+        free = [field.name for field in fields(PolicySettings) if field.name not in own]
+        for name in others:
+            if name not in free:
+                raise FlowError(f"JobConfig: autoscaler_settings has no {name!r}; expected some of {', '.join(free)}")
+        return PolicySettings(**own, **others)
 
     def _check_placement(self) -> None:
         if not isinstance(self.warm_spares, int) or isinstance(self.warm_spares, bool) or self.warm_spares < 0:

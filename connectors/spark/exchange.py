@@ -123,6 +123,16 @@ class Exchange:
         if known_until == batch - 1:
             self._committed = (batch, known.union(file.path for file in entries))
 
+    def cut_off(self, paths: set[str]) -> None:
+        """Take the newest batches back that have files only from `paths`. Raises ConnectorError if one of them is damaged."""
+        latest = self.latest()
+        for batch in range(-1 if latest is None else latest, -1, -1):
+            if not {file.path for file in self.added(batch) or ()} <= paths:
+                break
+            for name in (str(batch), f"{batch}{_COMPACT}"):
+                (self.log / name).unlink(missing_ok=True)
+        self._committed = (-1, set())
+
     def end(self) -> End | None:
         """What `finish` wrote, or None while more batches may come. Raises ConnectorError naming the marker if it is damaged."""
         path = self.own / "end.json"

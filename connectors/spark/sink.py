@@ -95,6 +95,7 @@ class SparkSink(FileSink):
         self._delivery: Delivery | None = None
         if receive is not None and spark is not None:
             self._delivery = Delivery(spark, self.exchange, receive, name)
+            self.driver_part = "the Spark session that gets its batches"
 
     def start(self) -> None:
         super().start()
@@ -122,6 +123,16 @@ class SparkSink(FileSink):
             return []
         batch = self.exchange.append([self.folder / part["final"] for part in committables])
         return [batch] if self._delivers else []
+
+    @property
+    def retractable(self) -> bool:
+        """Not with a table or a function, which have the rows already."""
+        return not self._delivers
+
+    def retract(self, after: int) -> list[Any]:
+        """Take the batches of later checkpoints from the end of the log, then remove their files; what Spark has read it has read."""
+        self.exchange.cut_off({str(path) for path in self.later_than(after)})
+        return super().retract(after)
 
     def deliver(self, payload: Any) -> None:
         assert self._delivery is not None

@@ -20,7 +20,7 @@ STEPS_IN_TIME = (0.0005, 0.004, 0.03, 0.5)
 
 @dataclass(slots=True)
 class World:
-    """Everything that a step may read or change; `now` in seconds of the virtual clock, `accidents` so far."""
+    """Everything that a step may read or change; `now` in seconds of the virtual clock, `accidents` and damaged checkpoints so far."""
 
     random: Random
     channels: Mapping[int, Channel]
@@ -28,6 +28,7 @@ class World:
     coordinator: Coordinator
     now: float = 0.0
     accidents: int = 0
+    damages: int = 0
 
 
 class Choice(NamedTuple):

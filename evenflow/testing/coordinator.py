@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ..engine.errors import EvenflowError, JobError
+from ..engine.errors import CorruptCheckpointError, EvenflowError, JobError
 from ..engine.plan import Plan
 from ..engine.sink import Sink
 from ..scheduler.job import Commit, Effect, JobCore, Redeploy, Retire, Save, Spawn, Tell
@@ -18,6 +18,13 @@ from ..scheduler.restore import plan_at
 from .network import SimulationError
 from .storage import Storage
 from .workers import Ready, SimulatedReport, Worker
+
+
+@dataclass(frozen=True, slots=True)
+class Retract:
+    """What was committed behind checkpoint `after` is to be taken back."""
+
+    after: int
 
 
 class Coordinator:
@@ -39,14 +46,16 @@ class Coordinator:
         self._first, self._spawn, self._retire = plan, spawn, retire
         self.spawns: deque[Spawn] = deque()
         self.core = JobCore(plan, settings)
-        self.commits: deque[Commit] = deque()
+        self.commits: deque[Commit | Retract] = deque()
         self.deliveries: deque[tuple[str, Any]] = deque()
         self.saves: deque[Save] = deque()
         self.wanted: Redeploy | None = None
         self.restarts = 0
         self.recoveries = 0
         """Restarts that went back to a checkpoint, not to the very beginning."""
-        self._settings, self._sinks, self._storage, self._deploy = settings, sinks, storage, deploy
+        self.retractions = 0
+        """Restarts that went back behind a checkpoint that may have been committed."""
+        self._settings, self._sinks, self.storage, self._deploy = settings, sinks, storage, deploy
         self._written: Manifest | None = None
         self._committed = 0
         self._workers = deploy(Redeploy(0, plan, None, 0.0))
@@ -63,6 +72,9 @@ class Coordinator:
                 return
             if isinstance(report, Ready):
                 self.carry_out(self.core.ready(worker, now))
+            elif isinstance(report, Failed) and isinstance(report.error, CorruptCheckpointError):
+                number, older = report.error.checkpoint, self.storage.newest(report.error.checkpoint)
+                self.carry_out(self.core.unreadable(number, report.error.problem, older, now))
             elif isinstance(report, Failed):
                 error = report.error
                 self.carry_out(self.core.failed(error if isinstance(error, EvenflowError) else JobError(str(error)), now))
@@ -74,8 +86,12 @@ class Coordinator:
         self.carry_out(self.core.tick(now))
 
     def commit(self) -> None:
-        """Carry out the oldest commit. Raises SimulationError if its checkpoint is earlier than one before it."""
+        """Carry out the oldest commit or retraction. Raises SimulationError if its checkpoint is earlier than one before it."""
         commit = self.commits.popleft()
+        if isinstance(commit, Retract):
+            self._committed = commit.after
+            self.deliveries.extend((name, payload) for name, sink in self._sinks.items() for payload in sink.retract(commit.after))
+            return
         if commit.checkpoint < self._committed:
             raise SimulationError(f"checkpoint {commit.checkpoint} is committed behind checkpoint {self._committed}")
         self._committed = commit.checkpoint
@@ -101,7 +117,7 @@ class Coordinator:
         """Write the manifest; that it is written is known only a step later, between which the coordinator may be lost."""
         if self._written is None:
             self._written = replace(self.saves[0].manifest, undelivered=tuple(self.deliveries))
-            self._storage.complete(self._written)
+            self.storage.complete(self._written)
         else:
             checkpoint, self._written = self.saves.popleft().manifest.checkpoint, None
             self.carry_out(self.core.saved(checkpoint, None, now))
@@ -115,6 +131,11 @@ class Coordinator:
         wanted, self.wanted = self.wanted, None
         if wanted is not None:
             self.restarts += 1
+            if wanted.retracts:
+                self.retractions += 1
+                after = wanted.manifest.checkpoint if wanted.manifest is not None else 0
+                self.storage.declare_void(after)
+                self.commits.append(Retract(after))
             if wanted.commit is not None:
                 self.recoveries += 1
                 self.commits.append(wanted.commit)
@@ -128,10 +149,10 @@ class Coordinator:
         self.commits.clear()
         self.saves.clear()
         self._written = None
-        newest = self._storage.newest()
+        newest = self.storage.newest()
         self.spawns.clear()
         plan = self._first if newest is None else plan_at(newest, self._first)
-        self.core = JobCore(plan, self._settings, newest)
+        self.core = JobCore(plan, self._settings, newest, self.storage.abandoned)
         self.core.checkpoints.last = last
         self.deliveries = deque(newest.undelivered if newest is not None else ())
         self.carry_out(self.core.redeploy())

@@ -30,6 +30,20 @@ def with_crashes(actions: Sequence[Action], most: int = 4) -> tuple[Action, ...]
     return *actions, crash, notice
 
 
+def with_damage(actions: Sequence[Action], most: int = 2) -> tuple[Action, ...]:
+    """`actions`, and at most `most` times the newest checkpoint is damaged and a worker or the coordinator is lost at the same moment.
+
+    There is always one left that can be gone on from. For a job that saves its state, with the actions that `with_crashes` gives.
+    """
+
+    def damage(world: World) -> Iterator[Choice]:
+        coordinator = world.coordinator
+        if world.damages < most and coordinator.core.state is JobState.RUNNING and coordinator.storage.sound > 1:
+            yield Choice(COORDINATOR, "damage", _damage, (world,))
+
+    return *actions, damage
+
+
 def notice(world: World) -> Iterator[Choice]:
     """The coordinator learns that a worker is gone."""
     if world.coordinator.wanted is None and not world.coordinator.writing and not world.coordinator.core.state.final:
@@ -46,6 +60,16 @@ def _crash(world: World, name: str) -> None:
 def _lose_coordinator(world: World) -> None:
     world.accidents += 1
     world.coordinator.lose(world.now)
+
+
+def _damage(world: World) -> None:
+    world.damages += 1
+    world.coordinator.storage.damage(world.random)
+    living = [name for name, worker in world.workers.items() if not worker.dead]
+    if living and world.random.random() < 0.7:
+        _crash(world, world.random.choice(living))
+    else:
+        _lose_coordinator(world)
 
 
 def _notice(world: World, name: str) -> None:

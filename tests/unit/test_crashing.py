@@ -12,7 +12,7 @@ import pytest
 from flows import FLOWS, no_rows, rows_in_order, running_finals, running_updates, stateful_map_columns, stateful_map_in_order
 
 from evenflow.testing import check
-from evenflow.testing.crashing import with_crashes
+from evenflow.testing.crashing import with_crashes, with_damage
 from evenflow.testing.moving import with_moves
 
 SEEDS = os.environ.get("EVENFLOW_SEEDS")
@@ -48,10 +48,11 @@ def blocks():
 @pytest.mark.parametrize(("make_flow", "seeds"), list(blocks()))
 def test_whatever_is_lost_and_when_the_rows_are_those_of_the_oracle(make_flow, seeds):
     watcher = Watcher()
-    actions = with_crashes(with_moves(5, STRATEGIES))
+    actions = with_damage(with_crashes(with_moves(5, STRATEGIES)))
     check(make_flow, seeds, parallelism=(1, 2, 3), save_state=True, actions=(*actions, watcher))
     coordinators = [world.coordinator for world in watcher.worlds]
     assert len(coordinators) == len(seeds)
     assert sum(world.accidents for world in watcher.worlds) > len(seeds), "more than one was lost in a run"
+    assert sum(coordinator.retractions for coordinator in coordinators) > 0, "rows were taken back"
     assert sum(coordinator.restarts for coordinator in coordinators) > len(seeds) / 2
     assert sum(coordinator.recoveries for coordinator in coordinators) > len(seeds) / 4, "there often was a checkpoint to go back to"
