@@ -36,6 +36,8 @@ _PANE_GROUP_BYTES = 10
 _PLAIN_GROUPS = 1 << 15
 _LENGTH = struct.Struct("<I")
 _DIGEST_BYTES = 32
+_PREFIXES = 1 << 17
+"""Groups whose prefix is kept: those of panes come and go."""
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -56,17 +58,25 @@ class LmdbBackend(StateBackend):
             raise StateBackendError(f"operator `{operator}` {problem}") from error
         self._longest = self._env.max_key_size() - _PANE_GROUP_BYTES - 1
         self._frozen: _Snapshot[Any] | None = None
+        self._prefixes = _Prefixes()
 
     def get_many(self, groups: Sequence[int], keys: Sequence[bytes]) -> list[bytes | None]:
+        places = self._whole(groups, keys)
         with self._env.begin() as txn:
             get = txn.get
+            if places is not None:
+                return [get(place) for place in places]
             return [self._value(place, get(place)) for place in map(self._place, groups, keys)]
 
     def put_many(self, groups: Sequence[int], keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         self.note(groups, keys)
-        places = list(map(self._place, groups, keys))
-        pairs = sorted(zip(places, map(_stored, places, keys, values), strict=True))
-        self._write(lambda txn: txn.cursor().putmulti(pairs))
+        places = self._whole(groups, keys)
+        if places is None:
+            places = list(map(self._place, groups, keys))
+            values = list(map(_stored, places, keys, values))
+        stored = dict(zip(places, values, strict=True))
+        places.sort()
+        self._write(lambda txn: txn.cursor().putmulti([(place, stored[place]) for place in places]))
 
     def delete_many(self, groups: Sequence[int], keys: Sequence[bytes]) -> None:
         self.note(groups, keys)
@@ -137,6 +147,15 @@ class LmdbBackend(StateBackend):
     def close(self) -> None:
         self._end_snapshot()
         self._env.close()
+
+    def _whole(self, groups: Sequence[int], keys: Sequence[bytes]) -> list[bytes] | None:
+        """The places of the keys, unless some are too long."""
+        if max(map(len, keys), default=0) > self._longest:
+            return None
+        if len(self._prefixes) > _PREFIXES:
+            self._prefixes.clear()
+        prefixes = self._prefixes
+        return [prefixes[group] + key for group, key in zip(groups, keys, strict=True)]
 
     def _place(self, group: int, key: bytes) -> bytes:
         if len(key) <= self._longest:
@@ -215,6 +234,14 @@ class _Snapshot(Generic[V]):
         if self._txn is not None:
             self._txn.abort()
             self._txn = None
+
+
+class _Prefixes(dict[int, bytes]):
+    """By group, what the places of its keys that aren't too long begin with."""
+
+    def __missing__(self, group: int) -> bytes:
+        prefix = self[group] = _prefix(group) + _WHOLE
+        return prefix
 
 
 def _prefix(group: int) -> bytes:
