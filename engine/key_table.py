@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ..state.frozen_rows import FrozenRows
 from ..state.slots import Slots, Where
 from .aggregates.base import Parts
 from .batch import Batch
@@ -26,6 +27,7 @@ class KeyTable(Table):
 
     def __init__(self, summariser: Summariser, key_groups: int) -> None:
         self._summariser, self._key_groups = summariser, key_groups
+        self._frozen: FrozenRows[Summary] | None = None
         self._forget()
 
     @property
@@ -36,6 +38,7 @@ class KeyTable(Table):
     def merge(self, summary: Summary) -> Summary:
         self._types.learn(summary.keys)
         where = self._slots.find(key_values(summary.keys), lambda fresh: self._hashes(summary.keys, fresh))
+        self._before(where)
         self._grow()
         fresh = self._slots.fresh
         if len(fresh):
@@ -61,7 +64,7 @@ class KeyTable(Table):
             yield self._at(self._slots.everything())
 
     def frozen(self, chunk: int) -> Iterator[Summary]:
-        return self._frozen(self._slots.everything(), chunk)
+        return self._freeze(self._slots.everything(), chunk)
 
     def changes(self) -> Changes | None:
         noted = self._slots.changes()
@@ -70,23 +73,23 @@ class KeyTable(Table):
     def delta(self, changes: Changes, chunk: int) -> Iterator[Batch]:
         assert isinstance(changes, SlotChanges)
         names, summariser, binding = self._summariser.keys, self._summariser, self._summariser.binding
-        there = self._frozen(self._slots.in_use(changes.where), chunk)
+        there = self._freeze(self._slots.in_use(changes.where), chunk)
         return chain(
             removed(self._types, names, changes.removed, chunk),
             (Batch(replacing(summariser.to_batch(summary, None, None, binding).rows, names)) for summary in there),
         )
 
-    def _frozen(self, where: Where, chunk: int) -> Iterator[Summary]:
-        keys, types = self._slots.keys(where), self._types
-        rows, parts = self._rows[where], tuple(tuple(column[where] for column in part) for part in self._parts)
+    def _freeze(self, where: Where, chunk: int) -> Iterator[Summary]:
+        """The rows at these slots as they are now. It ends the one before it."""
+        self._frozen = FrozenRows(where, self._slots.capacity, self._at, chunk)
+        return self._frozen
 
-        def chunks() -> Iterator[Summary]:
-            for first in range(0, len(keys), chunk):
-                piece = slice(first, first + chunk)
-                columns = tuple(types.columns(keys[piece]))
-                yield Summary(columns, rows[piece], tuple(tuple(column[piece] for column in part) for part in parts))
-
-        return chunks()
+    def _before(self, where: Where) -> None:
+        """The rows at these slots are about to be changed."""
+        if self._frozen is not None:
+            self._frozen.before(where)
+            if self._frozen.over:
+                self._frozen = None
 
     def depart(self, move: Move) -> Departing:
         keys = self._slots.keys(self._slots.where(lambda hashes: move.selects(hashes, self._key_groups)))
@@ -94,6 +97,7 @@ class KeyTable(Table):
 
     def carry(self, carry: Carry) -> None:
         """Builds the table anew, which costs once what merging all its keys does."""
+        self._before(self._slots.everything())
         kept = list(self.everything())
         self._forget()
         for summary in kept:
@@ -104,6 +108,7 @@ class KeyTable(Table):
         where = self._slots.known(keys)
         if not len(where):
             return None
+        self._before(where)
         summary = self._at(where)
         self._slots.remove(where)
         return summary
