@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..scheduler.config import LIVE
-from . import latency, memory, migration, overhead, recovery, skew, throughput
+from . import latency, memory, migration, overhead, recovery, scaling, skew, throughput
 from .comparison import compare, other_conditions
 from .conditions import RESULTS, save
 from .data import default_cache, make
@@ -77,6 +77,8 @@ def run_benchmark(arguments: argparse.Namespace) -> Run:
         return skew.run(
             zipfs=arguments.zipf, ray_workers=arguments.ray_workers, workers=arguments.workers, seconds=arguments.seconds, say=say
         )  # fmt: skip
+    if arguments.benchmark == "scaling":
+        return scaling.run(parts=arguments.parts, policies=arguments.policies, say=say)
     if arguments.benchmark == "recovery":
         return recovery.run(parts=arguments.parts, repeat=arguments.repeat, rows=arguments.rows, cache=arguments.folder, say=say)
     return memory.run(minutes=arguments.minutes, slow_sink=arguments.slow_sink, say=say)
@@ -137,7 +139,10 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     skews.add_argument("--ray-workers", type=_numbers, default=[2, 4], help="default: 2,4")
     skews.add_argument("--workers", type=_numbers, default=[16, 64, 256, 1024], help="in the loop (default: 16,64,256,1024)")
     skews.add_argument("--seconds", type=float, default=15.0, help="on Ray, before and after balancing (default: %(default)s)")
-    for parser in (rates, delays, cost, leaks, failures, moves, skews):
+    elastic = benchmarks.add_parser("scaling", help="every scaling policy while demand doubles and halves, in a model and on Ray")
+    elastic.add_argument("--parts", type=_names, default=list(scaling.PARTS), help=f"default: {','.join(scaling.PARTS)}")
+    elastic.add_argument("--policies", type=_names, default=["ds2", "threshold"], help="on Ray; default: ds2,threshold")
+    for parser in (rates, delays, cost, leaks, failures, moves, skews, elastic):
         parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the reports (default: %(default)s)")
 
 

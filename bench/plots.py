@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from . import scaling_plots
 from .record import Run
 
 SIZE = (8.0, 4.5)
@@ -14,6 +15,8 @@ SIZE = (8.0, 4.5)
 def plot(run: Run, path: Path) -> bool:
     """Write the run's PNG; False for a benchmark that has no plot."""
     draw = {"throughput": _throughput, "latency": _latency, "memory": _memory, "migration": _migration, "skew": _skew}.get(run.benchmark)
+    if run.benchmark == "scaling" and scaling_plots.panels(run):
+        draw = scaling_plots.draw
     if run.benchmark == "recovery" and run.series:
         draw = _recovery
     if draw is None:

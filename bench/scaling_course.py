@@ -11,9 +11,10 @@ not know. Times are seconds of any one clock.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from .record import Case
 
@@ -37,7 +38,10 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """`samples`: (time, workers), evenly spaced; `decisions`: when; `latency_p99`: ms; `lost`: results, None where none can be lost."""
+    """`samples`: (time, workers), evenly spaced; `decisions`: when other numbers of workers were decided; `latency_p99`: ms.
+
+    `lost`: results that are missing or there too often, None where none can be lost.
+    """
 
     phases: tuple[Phase, ...]
     samples: tuple[tuple[float, Sizes], ...]
@@ -87,20 +91,32 @@ class Course:
         """How often an operator got fewer workers after more, or more after fewer, within a phase."""
         return sum(_turns([sizes[name] for _, sizes in self._within(phase)]) for phase in self.phases for name in phase.optimum)
 
-    def cases(self, name: str) -> list[Case]:
-        """What is reported of it; lists have a value per phase."""
+    @property
+    def drawn(self) -> dict[str, Any]:
+        """What a plot needs: `time`, and for each operator `workers` and `optimum` by time."""
+        within = [(sample, phase) for phase in self.phases for sample in self._within(phase)]
+        names = list(self.phases[0].optimum)
+        return {
+            "time": [round(sample[0], 2) for sample, _ in within],
+            "workers": {name: [sample[1][name] for sample, _ in within] for name in names},
+            "optimum": {name: [phase.optimum[name] for _, phase in within] for name in names},
+        }
+
+    def cases(self, name: str, details: tuple[Mapping[str, Any], ...] = ()) -> list[Case]:
+        """What is reported of it; some have a value per phase."""
         over, under = self.provisioned
-        lost = [] if self.lost is None else [Case(f"{name}/results lost", "", "lower", (float(self.lost),))]
-        return [
-            Case(f"{name}/steps", "", "lower", tuple(map(float, self.steps))),
-            Case(f"{name}/time to converge", "s", "lower", tuple(self.settled)),
-            Case(f"{name}/workers off the optimum", "", "lower", tuple(map(float, self.off))),
-            Case(f"{name}/over-provisioned", "worker-s", "lower", (over,)),
-            Case(f"{name}/under-provisioned", "worker-s", "lower", (under,)),
-            Case(f"{name}/oscillations", "", "lower", (float(self.turns),)),
-            Case(f"{name}/p99 latency", "ms", "lower", (self.latency_p99,)),
-            *lost,
-        ]
+        figures: dict[str, tuple[str, Sequence[float]]] = {
+            "steps": ("", self.steps),
+            "time to converge": ("s", self.settled),
+            "workers off the optimum": ("", self.off),
+            "over-provisioned": ("worker-s", [over]),
+            "under-provisioned": ("worker-s", [under]),
+            "oscillations": ("", [self.turns]),
+            "p99 latency": ("ms", [self.latency_p99]),
+        }
+        if self.lost is not None:
+            figures["results lost"] = "", [self.lost]
+        return [Case(f"{name}/{what}", unit, "lower", tuple(map(float, values)), details) for what, (unit, values) in figures.items()]
 
     def line(self, name: str) -> str:
         """One line on it."""

@@ -21,16 +21,14 @@ import evenflow as ef
 
 from ..engine.batch import Batch
 from ..engine.source import Source, SourceReader
+from .sinks import DiscardSink
 from .trace import TraceSink
 
 READERS = 2
 """One more than the operator after them begins with: operators of as many workers would be chained, and scaled together."""
 
-ROWS = 8
-"""Sentences of a batch, a few of the waits below."""
-
 WORDS, VOCABULARY = 4, 1000
-SPLIT, COUNT = 0.01, 1 / 300
+SPLIT, COUNT = 0.02, 0.005
 """Seconds that a worker waits for a sentence, and for a word."""
 
 FLAT_MAP, STATEFUL_MAP = "flat_map", "stateful_map"
@@ -81,7 +79,7 @@ class StepsReader(SourceReader):
         self._source, self._next, self._step = source, index, step
 
     def poll(self, max_rows: int) -> Batch | None:
-        end = min(self._source.offered(time.time()), self._next + self._step * min(max_rows, ROWS))
+        end = min(self._source.offered(time.time()), self._next + self._step * max_rows)
         rows = np.arange(self._next, end, self._step)
         if not len(rows):
             return None
@@ -112,16 +110,27 @@ def words_of(number: int, hot: float = 0.0) -> Iterator[int]:
         yield 0 if mixed < hot else 1 + int((mixed - hot) / (1 - hot) * (VOCABULARY - 1))
 
 
-def word_count(name: str, source: StepsSource, config: ef.JobConfig, hot: float = 0.0) -> tuple[ef.Job, TraceSink]:
-    """Start it; `hot`: the part of all words that one word has."""
+def word_count(name: str, source: StepsSource, config: ef.JobConfig) -> tuple[ef.Job, TraceSink]:
+    """Start it."""
 
     def split(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
         time.sleep(SPLIT)
-        return ({"key": word, "created": row["created"]} for word in words_of(row["number"], hot))
+        return ({"key": word, "created": row["created"]} for word in words_of(row["number"]))
 
     sink, flow = TraceSink(), ef.Dataflow(name)
     flow.read(source).flat_map(split).key_by("key").stateful_map(count).write(sink)
     return flow.run(config=config), sink
+
+
+def skewed_count(name: str, source: StepsSource, config: ef.JobConfig, hot: float) -> ef.Job:
+    """Start one that splits at no cost, in the source's workers; one word has the part `hot` of all."""
+
+    def split(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        return ({"key": word} for word in words_of(row["number"], hot))
+
+    flow = ef.Dataflow(name)
+    flow.read(source).flat_map(split).parallelism(READERS).key_by("key").stateful_map(count).write(DiscardSink())
+    return flow.run(config=config)
 
 
 def count(state: int | None, row: dict[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -130,9 +139,9 @@ def count(state: int | None, row: dict[str, Any]) -> tuple[int, dict[str, Any]]:
     return (state or 0) + 1, row
 
 
-def lost(sink: TraceSink, source: StepsSource, hot: float = 0.0) -> int:
+def lost(sink: TraceSink, source: StepsSource) -> int:
     """Results that are missing, or there too often, of a job that has read all."""
-    expected = np.bincount([word for number in range(source.total) for word in words_of(number, hot)], minlength=VOCABULARY + 1)
+    expected = np.bincount([word for number in range(source.total) for word in words_of(number)], minlength=VOCABULARY + 1)
     found = np.bincount(sink.trace()["key"], minlength=len(expected))
     return int(np.abs(found - expected).sum())
 

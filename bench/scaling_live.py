@@ -20,9 +20,8 @@ from .trace import curve, percentile_of
 START = 6.0
 """Seconds that the processes get before the first sentence is due."""
 
-LENGTH, DEMANDS = 25.0, (130.0, 260.0, 130.0)
+LENGTH, DEMANDS = 25.0, (65.0, 130.0, 65.0)
 INTERVAL, SAMPLE = 2.0, 0.25
-ROWS_PER_BATCH = 16
 LATENCY_TARGET = "1s"
 MOST_STEPS = 1
 """Of DS2: waits don't get longer when there are more workers."""
@@ -43,8 +42,8 @@ class Lived:
 def optimum(demand: float) -> dict[str, int]:
     """The fewest workers for so many sentences a second, by the waits alone.
 
-    >>> optimum(130.0), optimum(260.0)
-    ({'flat_map': 2, 'stateful_map': 2}, {'flat_map': 3, 'stateful_map': 4})
+    >>> optimum(65.0), optimum(130.0)
+    ({'flat_map': 2, 'stateful_map': 2}, {'flat_map': 3, 'stateful_map': 3})
     """
     return {FLAT_MAP: ceil(demand * SPLIT), STATEFUL_MAP: ceil(demand * WORDS * COUNT)}
 
@@ -55,9 +54,8 @@ def measure(policy: str) -> Lived:
     begun = time.time() + START
     source = StepsSource([(LENGTH, demand) for demand in DEMANDS], begun)
     config = ef.JobConfig(
-        autoscaler=policy, autoscaler_interval=INTERVAL, max_parallelism=8, latency_target=LATENCY_TARGET, metrics_window="500ms",
-        batch_rows=ROWS_PER_BATCH, credit_batches=4,
-    )  # fmt: skip
+        autoscaler=policy, autoscaler_interval=INTERVAL, max_parallelism=8, latency_target=LATENCY_TARGET, metrics_window="500ms"
+    )
     job, sink = word_count(f"bench-scaling-{policy}", source, config)
     samples = []
     while not job.status().state.final:
@@ -69,8 +67,8 @@ def measure(policy: str) -> Lived:
     decisions = job.decisions()
     job.wait(WAIT)
     phases = tuple(Phase(n * LENGTH, (n + 1) * LENGTH, demand, optimum(demand)) for n, demand in enumerate(DEMANDS))
-    trace = sink.trace()
-    course = Course(phases, tuple(samples), tuple(d.time - begun for d in decisions), percentile_of(trace, 0.99), lost(sink, source))
+    trace, scaled = sink.trace(), tuple(d.time - begun for d in decisions if d.decided.parallelism)
+    course = Course(phases, tuple(samples), scaled, percentile_of(trace, 0.99), lost(sink, source))
     told = tuple(f"{d.time - begun:.1f} s: {dict(d.decided.parallelism)}, {d.decided.reason}; {d.done}" for d in decisions)
     return Lived(course, curve(trace, begun, 0.5), told, busy)
 

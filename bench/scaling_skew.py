@@ -69,10 +69,23 @@ def cases_of(streams: Sequence[Skewed]) -> list[Case]:
     """What is reported of each stream."""
     found = []
     for one in streams:
-        name = f"hot key {one.share:.0%}, words for {one.need:g} workers{'' if one.allowed else ', above the floor'}"
-        found += [Case(f"{name}, ds2/of the demand", "", "higher", (one.alone,))]
-        found += [Case(f"{name}, ds2 and balancer/of the demand", "", "higher", (one.balanced,))]
+        found += [Case(f"{name_of(one)}, ds2/of the demand", "", "higher", (one.alone,))]
+        found += [Case(f"{name_of(one)}, ds2 and balancer/of the demand", "", "higher", (one.balanced,))]
     return found
+
+
+def line_of(one: Skewed) -> str:
+    """One line on a stream."""
+    return f"{name_of(one)}: {one.alone:.1%} of the demand with ds2, {one.balanced:.1%} with the balancer"
+
+
+def name_of(one: Skewed) -> str:
+    """How a stream is called.
+
+    >>> name_of(Skewed(0.5, 2.6, 0.6, 0.8))
+    'model, hot key 50%, words for 2.6 workers, above the floor'
+    """
+    return f"model, hot key {one.share:.0%}, words for {one.need:g} workers{'' if one.allowed else ', above the floor'}"
 
 
 def verdicts(streams: Sequence[Skewed]) -> list[Verdict]:

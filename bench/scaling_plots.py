@@ -1,0 +1,59 @@
+"""The picture of a scaling run: workers and how many are enough, policy by policy, and latency while an operator gets a third worker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .record import Run
+
+COLUMNS = 3
+PANEL = (4.2, 2.6)
+"""Inches."""
+
+SCALINGS = "scaling, 2 to 3"
+"""What the names of the latency curves begin with."""
+
+
+def panels(run: Run) -> list[str]:
+    """What has a panel: the courses, without those in model time that don't scale linearly, and the latencies of the scalings together."""
+    courses = [name for name in run.series if name.startswith(("model, linear", "Ray, "))]
+    return [*courses, *([SCALINGS] if any(name.startswith(SCALINGS) for name in run.series) else [])]
+
+
+def draw(run: Run, axes: Any) -> None:
+    """A figure of panels in place of `axes`."""
+    figure, names = axes.figure, panels(run)
+    axes.remove()
+    rows = -(-len(names) // COLUMNS)
+    figure.set_size_inches(PANEL[0] * COLUMNS, PANEL[1] * rows)
+    free = list(figure.subplots(rows, COLUMNS, squeeze=False).flat)
+    for name in names:
+        panel = free.pop(0)
+        if name == SCALINGS:
+            _scalings(panel, {each: curve for each, curve in run.series.items() if each.startswith(SCALINGS)})
+        else:
+            _course(panel, name, run.series[name])
+    for unused in free:
+        unused.set_axis_off()
+
+
+def _course(axes: Any, name: str, series: dict[str, Any]) -> None:
+    for colour, (operator, workers) in zip(("tab:blue", "tab:orange"), series["workers"].items(), strict=True):
+        axes.plot(series["time"], workers, color=colour, drawstyle="steps-post", label=operator)
+        axes.plot(series["time"], series["optimum"][operator], color=colour, linestyle=":", linewidth=1.0, label="fewest that are enough")
+    axes.set_title(name, fontsize="medium")
+    axes.set_xlabel("seconds")
+    axes.set_ylabel("workers")
+    axes.set_ylim(bottom=0)
+    axes.legend(fontsize="x-small")
+
+
+def _scalings(axes: Any, scalings: dict[str, Any]) -> None:
+    for name, curve in scalings.items():
+        axes.plot([piece[0] for piece in curve], [piece[1] for piece in curve], label=name.removeprefix(f"{SCALINGS}, "))
+    axes.axvline(0.0, color="gray", linestyle=":")
+    axes.set_yscale("log")
+    axes.set_title("from two workers to three", fontsize="medium")
+    axes.set_xlabel("seconds since the scaling began")
+    axes.set_ylabel("p99 of 50 ms, ms")
+    axes.legend(fontsize="x-small")
