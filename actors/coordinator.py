@@ -31,18 +31,24 @@ from .prometheus import MetricsServer
 from .security import Security
 from .socket_folder import SocketFolder
 from .staff import Staff
-from .supervisor import JobStatus, Outcome, Progress, Savepoint, Supervisor
+from .supervisor import JobStatus, Outcome, Progress, Savepoint, Supervisor, plan_sinks, plan_sources
 
 TICK = 0.05
 LEAVE_TIMEOUT = 5.0
 """Seconds that workers have to leave after the end of the job; a user's function that takes longer is cut off."""
 
+LINGER_SECONDS = 60.0
+"""How long the coordinator of a detached job stays when that is over: who watches asks every ten seconds."""
+
 
 class Coordinator:
-    """One per job, an actor named `JOB/coordinator`. `run`: names this run of it. `savepoint`: where a job begins that goes on from one."""
+    """One per job, an actor named `JOB/coordinator`. `run`: names this run of it. `savepoint`: where a job begins that goes on from one.
 
-    def __init__(self, plan: Plan, config: JobConfig, run: str, savepoint: Savepoint | None = None) -> None:
-        self._plan, self._config = plan, config
+    `detached`: nobody else ends this actor, nor the sinks, when the job is over.
+    """
+
+    def __init__(self, plan: Plan, config: JobConfig, run: str, savepoint: Savepoint | None = None, detached: bool = False) -> None:
+        self._plan, self._config, self._detached = plan, config, detached
         self._lock = threading.RLock()
         self._redeploy: tuple[float, Redeploy] | None = None
         self._metrics: MetricsServer | None = None
@@ -169,9 +175,10 @@ class Coordinator:
                     self._supervisor.ready(name, attempt)
 
     def _check_running(self) -> None:
-        """Raises JobError if the job has ended."""
-        if self._supervisor.core.state.final:
-            raise self._supervisor.core.error or JobError(f"job `{self._plan.name}` was cancelled while it started")
+        """Raises JobError if the job has ended otherwise than by itself, which a short stream may before all know that they have begun."""
+        core = self._supervisor.core
+        if core.state.final and core.state is not JobState.FINISHED:
+            raise core.error or JobError(f"job `{self._plan.name}` was cancelled while it started")
 
     def _retire(self, processes: Sequence[WorkerProcess], joins: list[Any]) -> None:
         """End workers that have left; they get a moment to close what they have."""
@@ -219,7 +226,7 @@ class Coordinator:
         """What `job.status()` shows."""
         with self._lock:
             status, url = self._supervisor.status(), self._metrics.url if self._metrics is not None else None
-            return replace(status, metrics_url=url, places=self._staff.places())
+            return replace(status, metrics_url=url, places=self._staff.places(), spares=self._staff.spares.ready)
 
     def figures(self) -> list[WorkerFigures]:
         """What `job.metrics()` shows."""
@@ -276,6 +283,19 @@ class Coordinator:
                 self._supervisor.tick()
             time.sleep(TICK)
         self._close()
+        if self._detached:
+            self._leave()
+
+    def lingers(self) -> bool:
+        """Whether the job is over, and this actor there only to tell how it ended."""
+        return self._detached and self._closed.is_set()
+
+    def _leave(self) -> None:
+        """Do what a driver does when its job is over, let those who watch hear of it, and go."""
+        for connector in (*plan_sources(self._plan).values(), *plan_sinks(self._plan).values()):
+            connector.stop()
+        time.sleep(LINGER_SECONDS)
+        ray.kill(self._staff.coordinator)
 
     def _look_after_workers(self) -> None:
         """A worker whose join has returned while the job runs is lost, and so is one that doesn't answer for `heartbeat_timeout`."""

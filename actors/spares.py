@@ -29,9 +29,14 @@ class Spares:
         self._extra, self._again = extra, 0.0
 
     @property
+    def ready(self) -> int:
+        """How many have started."""
+        return sum(process.look() for process in self.processes)
+
+    @property
     def complete(self) -> bool:
         """Whether all that are wanted have started."""
-        return sum(process.look() for process in self.processes) >= self._count + self._extra
+        return self.ready >= self._count + self._extra
 
     def take(self, allowed: Callable[[str], bool], preferred: Container[str] = ()) -> WorkerProcess | None:
         """One that has started on an allowed node, on a preferred one if there is any; it is a spare no more."""

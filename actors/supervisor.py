@@ -49,7 +49,8 @@ _LOG = logging.getLogger(__name__)
 class JobStatus:
     """What `job.status()` shows; `running_seconds` from when all workers had started (0.0 before) to the end.
 
-    `attempt` rises whenever the job goes back to its last checkpoint. `places`: each worker's process and node; a local job has none.
+    `attempt` rises whenever the job goes back to its last checkpoint. `places`: each worker's process and node,
+    `spares`: the warm spares that have started; a local job has neither.
     """
 
     name: str
@@ -61,6 +62,7 @@ class JobStatus:
     metrics_url: str | None = None
     attempt: int = 0
     places: Mapping[str, Place] = field(default_factory=dict)
+    spares: int = 0
 
 
 @dataclass(frozen=True, slots=True)

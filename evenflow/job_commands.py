@@ -76,6 +76,8 @@ def status_table(status: JobStatus) -> Table:
     table.add_row("running", f"{status.running_seconds:.1f} s")
     table.add_row("checkpoints", str(status.completed_checkpoints))
     table.add_row("workers", ", ".join(f"{worker}{_place(worker, status)}" for worker in status.workers))
+    if status.spares:
+        table.add_row("warm spares", str(status.spares))
     table.add_row("metrics", status.metrics_url or "-")
     if status.error is not None:
         table.add_row("error", str(status.error))
