@@ -52,25 +52,53 @@ def _is_news(record: logging.LogRecord) -> bool:
     return not record.getMessage().startswith("Token authentication is enabled")
 
 
-def start_job(plan: Plan, config: JobConfig, savepoint: Savepoint | None = None) -> RayJob:
-    """Start a plan on the cluster. Raises JobError if a job of that name runs, or the workers don't come up."""
+def start_job(plan: Plan, config: JobConfig, savepoint: Savepoint | None = None, *, detached: bool = False) -> RayJob:
+    """Start a plan on the cluster; `detached`: as a job that goes on when this process ends.
+
+    Raises JobError if a job of that name runs, or the workers don't come up.
+    """
     start_cluster()
-    name = f"{plan.name}/coordinator"
-    try:
-        restarts = -1 if config.checkpoint_dir is not None else 0
-        options = {"name": name, "namespace": NAMESPACE, "max_concurrency": THREADS, "num_cpus": 0, "max_restarts": restarts}
-        coordinator = ray.remote(Coordinator).options(**options).remote(plan, config, secrets.token_hex(8), savepoint)
-    except ValueError as error:
-        raise JobError(
-            f"a job `{plan.name}` is running: stop it with ef.connect({plan.name!r}).stop(), or give the flow another name"
-        ) from error
+    coordinator = _make_coordinator(plan, config, savepoint, detached=detached)
     job = RayJob(plan.name, coordinator)
     try:
         job.call("deploy", coordinator, timeout=seconds(config.start_timeout) + CALL_TIMEOUT)
     except BaseException:
         job.close()
         raise
-    return job
+    return WatchedJob(plan.name, coordinator) if detached else job
+
+
+def _make_coordinator(plan: Plan, config: JobConfig, savepoint: Savepoint | None, *, detached: bool) -> Any:
+    """Raises JobError if a job of that name runs. One that has ended, and only tells how, makes room."""
+    name = f"{plan.name}/coordinator"
+    options = {
+        "name": name, "namespace": NAMESPACE, "max_concurrency": THREADS, "num_cpus": 0,
+        "max_restarts": -1 if config.checkpoint_dir is not None else 0, "lifetime": "detached" if detached else None,
+    }  # fmt: skip
+    deadline = time.monotonic() + CALL_TIMEOUT
+    while True:
+        try:
+            return ray.remote(Coordinator).options(**options).remote(plan, config, secrets.token_hex(8), savepoint, detached)
+        except ValueError as error:
+            if time.monotonic() > deadline or not _made_room(name):
+                raise JobError(
+                    f"a job `{plan.name}` is running: stop it with ef.connect({plan.name!r}).stop(), or give the flow another name"
+                ) from error
+        time.sleep(0.1)
+
+
+def _made_room(name: str) -> bool:
+    """Whether the coordinator's job has ended, so that its name is or becomes free."""
+    try:
+        coordinator = ray.get_actor(name, namespace=NAMESPACE)
+        if ray.get(coordinator.lingers.remote(), timeout=CALL_TIMEOUT):
+            ray.kill(coordinator)
+            return True
+    except (ValueError, RayActorError):
+        return True
+    except GetTimeoutError:
+        return False
+    return False
 
 
 def find_job(name: str) -> WatchedJob:

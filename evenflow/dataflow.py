@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -62,14 +63,16 @@ class Dataflow:
         config: JobConfig | None = None,
         from_savepoint: str | Path | None = None,
         allow_lost_state: bool = False,
+        detached: bool = False,
     ) -> Job:
         """Start the flow as a job and return its handle at once.
 
         `runtime="ray"` uses the Ray cluster that this process is connected to, the one that RAY_ADDRESS names, or starts one on this
         machine; `"local"` runs everything in one thread of this process. `from_savepoint`: what `job.savepoint(path)` wrote, or the folder
         of a checkpoint: the job goes on from there, with this flow's parallelism; operators are matched by their names, and state that fits
-        nowhere is an error unless `allow_lost_state`. Raises FlowError if the flow can't run, ConnectorError if a
-        source can't be read or a sink not be written.
+        nowhere is an error unless `allow_lost_state`. A `detached` job goes on when this process ends, on a cluster that does, and
+        `ef.connect(name)` finds it from anywhere; whoever holds a handle of it sees and steers it, and leaves it running. Raises
+        FlowError if the flow can't run, ConnectorError if a source can't be read or a sink not be written.
         """
         config = _config(config, parallelism)
         start = _runtime(runtime)
@@ -78,17 +81,28 @@ class Dataflow:
         sources = {node.name: node.operator for node in self.graph if isinstance(node.operator, Source)}
         sinks = {node.name: node.operator for node in self.graph if isinstance(node.operator, Sink)}
         connectors: list[Source | Sink] = [*sinks.values(), *sources.values()]
+        if detached:
+            _check_detached(runtime, {**sources, **sinks})
         started: list[Source | Sink] = []
         try:
             for connector in connectors:
                 started.append(connector)
                 connector.start()
-            running = start(physical, config, savepoint)
+            running = start(physical, config, savepoint, detached=True) if detached else start(physical, config, savepoint)
         except BaseException:
             for connector in reversed(started):
                 connector.stop()
             raise
-        return Job(self.name, running, sources, sinks)
+        return Job(self.name, running, {}, {}) if detached else Job(self.name, running, sources, sinks)
+
+
+def _check_detached(runtime: str, connectors: Mapping[str, Source | Sink]) -> None:
+    """Raises FlowError for a job that can't outlive the process that starts it."""
+    if runtime != "ray":
+        raise FlowError(f'a job of the runtime "{runtime}" runs in this process: detached=True is for runtime="ray"')
+    for name, connector in connectors.items():
+        if connector.driver_part is not None:
+            raise FlowError(f"`{name}` can't be part of a detached job: {connector.driver_part} would end with this process")
 
 
 def _url(path: str | Path) -> str:

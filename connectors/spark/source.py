@@ -77,6 +77,7 @@ class SparkSource(Source):
     """See `from_spark`. What is sent to the workers knows the folder and the schema, and nothing of Spark."""
 
     guarantee = "exactly once (seeks to the checkpointed file and row of Spark's output log)"
+    driver_part = "Spark, which writes what it reads"
 
     def __init__(
         self,
