@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from .batch import Batch
+from .changes import Changes
 from .key_rows import Array
 from .operators.base import Context
 from .operators.keyed import Departing
@@ -44,6 +45,12 @@ class StoredArrays(StateArrays):
 
     def snapshot(self) -> Iterator[Batch]:
         return (self._batch(columns, rows) for columns, rows in self._rows.snapshot())
+
+    def changes(self) -> Changes | None:
+        return self._rows.changes()
+
+    def delta(self, changes: Changes) -> Iterator[Batch]:
+        return self._rows.delta(changes, self._batch)
 
     def depart(self, move: Move) -> Departing:
         return self._rows.depart(move)

@@ -10,7 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..state.backends.base import SNAPSHOT_CHUNK
+from .aggregates.binding import Binding
 from .batch import Batch
+from .changes import Changes
 from .operators.base import Context
 from .operators.departing_keys import DepartingKeys
 from .operators.keyed import Departing
@@ -58,10 +60,14 @@ class StoredPanes(Panes):
 
     def snapshot(self) -> Iterator[Batch]:
         binding = self._summariser.binding
-        return (
-            self._summariser.to_batch(self._form.unpack(columns[:-1], rows, binding), None, columns[-1].to_numpy(), binding)
-            for columns, rows in self._rows.snapshot()
-        )
+        return (self._saved(columns, rows, binding) for columns, rows in self._rows.snapshot())
+
+    def changes(self) -> Changes | None:
+        return self._rows.changes()
+
+    def delta(self, changes: Changes) -> Iterator[Batch]:
+        binding = self._summariser.binding
+        return self._rows.delta(changes, lambda columns, rows: self._saved(columns, rows, binding))
 
     def depart(self, move: Move) -> Departing:
         panes = list(self.starts())
@@ -76,6 +82,10 @@ class StoredPanes(Panes):
 
     def close(self) -> None:
         self._rows.backend.close()
+
+    def _saved(self, columns: list[pa.Array], rows: list[bytes], binding: Binding | None) -> Batch:
+        summary = self._form.unpack(columns[:-1], rows, binding)
+        return self._summariser.to_batch(summary, None, columns[-1].to_numpy(), binding)
 
     def _sent(self, columns: list[pa.Array], rows: list[bytes]) -> Batch:
         return self._form.sent(self._form.unpack(columns[:-1], rows), columns[-1].to_numpy())

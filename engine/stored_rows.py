@@ -15,6 +15,8 @@ from ..state.backends.base import SNAPSHOT_CHUNK, pane_group
 from ..state.backends.opening import open_backend
 from .aggregates.widening import value_type, wider
 from .batch import Batch
+from .chain import replacing
+from .changes import Changes, KeyChanges
 from .errors import RecordError
 from .key_codec import KeyCodec
 from .keys import KeyTypes, key_groups, key_hashes
@@ -94,6 +96,16 @@ class StoredRows:
         """All rows as they are now."""
         return ((self._codec.columns(keys), rows) for keys, rows in self.backend.snapshot())
 
+    def changes(self) -> Changes | None:
+        """What has changed since the last call, or None if that is not known; from now on it is noted."""
+        noted = self.backend.changes()
+        return None if noted is None else KeyChanges(noted)
+
+    def delta(self, changes: Changes, to_batch: Callable[[list[pa.Array], list[bytes]], Batch]) -> Iterator[Batch]:
+        """The rows that are among the changes as they are now, and which are gone, in chunks that replace what was."""
+        assert isinstance(changes, KeyChanges)
+        return (batch for keys, rows in self.backend.delta(changes.keys) for batch in self._replacing(keys, rows, to_batch))
+
     def depart(self, move: Move) -> DepartingKeys:
         """Let go of the rows of the keys that `move` selects."""
         return DepartingKeys(self, move)
@@ -106,8 +118,9 @@ class StoredRows:
         """If a batch names rows that have changed hands, take them over; returns what `about` said of them."""
         about: bytes | None = (named.rows.schema.metadata or {}).get(ABOUT)
         if about is not None:
-            self._types.learn(named.rows.columns)
-            self.backend.take_over(self._groups(named.rows.columns))
+            places = self.places(named.rows.columns)
+            self.backend.take_over(places[0])
+            self.backend.note(*places)
         return about
 
     def backend_groups(self, key_groups: Sequence[int]) -> list[int]:
@@ -135,6 +148,16 @@ class StoredRows:
 
     def introduced(self, keys: Sequence[bytes]) -> Batch | None:
         return self.named(keys[:1])
+
+    def _replacing(
+        self, keys: Sequence[bytes], rows: Sequence[bytes | None], to_batch: Callable[[list[pa.Array], list[bytes]], Batch]
+    ) -> Iterator[Batch]:
+        there = {key: row for key, row in zip(keys, rows, strict=True) if row is not None}
+        if there:
+            yield Batch(replacing(to_batch(self._codec.columns(list(there)), list(there.values())).rows, self._names))
+        gone = [key for key, row in zip(keys, rows, strict=True) if row is None]
+        if gone:
+            yield Batch(replacing(pa.RecordBatch.from_arrays(self._codec.columns(gone), names=self._names), self._names))
 
     def _by_key(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
         return list(columns[:-1] if self._paned else columns)

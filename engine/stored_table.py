@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from .aggregates.binding import Binding
 from .batch import Batch
+from .changes import Changes
 from .operators.base import Context
 from .operators.keyed import Departing
 from .routing import Move
@@ -44,6 +46,14 @@ class StoredTable(Table):
         binding = self._summariser.binding
         return (self._form.unpack(columns, rows, binding) for columns, rows in self._rows.snapshot())
 
+    def changes(self) -> Changes | None:
+        return self._rows.changes()
+
+    def delta(self, changes: Changes, chunk: int) -> Iterator[Batch]:
+        """The chunks are those of the backend."""
+        binding = self._summariser.binding
+        return self._rows.delta(changes, lambda columns, rows: self._saved(columns, rows, binding))
+
     def depart(self, move: Move) -> Departing:
         return self._rows.depart(move)
 
@@ -56,6 +66,9 @@ class StoredTable(Table):
 
     def close(self) -> None:
         self._rows.backend.close()
+
+    def _saved(self, columns: list[pa.Array], rows: list[bytes], binding: Binding | None) -> Batch:
+        return self._summariser.to_batch(self._form.unpack(columns, rows, binding), None, None, binding)
 
     def _sent(self, columns: list[pa.Array], rows: list[bytes]) -> Batch:
         return self._form.sent(self._form.unpack(columns, rows), None)
