@@ -1,5 +1,8 @@
 """How many rows a source reads at once: what leaves its worker in a bounded time, for nothing that comes later can leave before.
 
+As long as that is little, what was read leaves at once: of several reads that wait together for the linger of a buffer, none would be seen
+to be held back.
+
 Invariants: at least 1 and at most what the job's settings say; without any waiting it grows to that within a few reads.
 
 >>> appetite = Appetite(most=131_072)
@@ -26,8 +29,15 @@ class Appetite:
         self.rows = min(FIRST, most)
         """How many rows to read next."""
 
+    @property
+    def held(self) -> bool:
+        """Whether less is read than might be."""
+        return self.rows < self._most
+
     def read(self, rows: int, held_back: float) -> None:
-        """So many rows were read at once, and were held back for so many seconds for want of credit, from then until now."""
+        """So many rows were read, have left, and were held back for so many seconds for want of credit; 0 rows say nothing."""
+        if not rows:
+            return
         if held_back > LEAVES:
             self.rows = min(self._most, max(1, int(rows * LEAVES / held_back)))
         elif held_back < LEAVES / 2:

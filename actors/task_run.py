@@ -183,7 +183,9 @@ class TaskRun:
         taken += runner.give() + runner.save()
         polled = runner.is_source and not self._stalled and self._read()
         self._rest = 0.0
-        if taken or polled:
+        if polled and self._appetite.held:
+            runner.idle()
+        elif taken or polled:
             runner.flush_if_due()
         elif not transport.blocked:
             runner.idle()
@@ -192,10 +194,12 @@ class TaskRun:
     def _read(self) -> bool:
         """Poll the source for no more than soon leaves; whether it gave something."""
         blocked = self._transport.blocked_seconds
-        if self._rows_read:
+        if blocked > self._blocked_before or not self._runner.task.waits:
             self._appetite.read(self._rows_read, blocked - self._blocked_before)
-        self._rows_read, self._blocked_before = self._runner.poll(self._appetite.rows), blocked
-        return self._rows_read > 0 or self._runner.over
+            self._rows_read, self._blocked_before = 0, blocked
+        rows = self._runner.poll(self._appetite.rows)
+        self._rows_read += rows
+        return rows > 0 or self._runner.over
 
     @property
     def _stalled(self) -> bool:

@@ -23,6 +23,7 @@ from typing import Any, Literal
 
 from ...engine.errors import FlowError
 from .decision import ScalingDecision
+from .demand import offered
 from .policies import named
 from .snapshot import DataflowSnapshot
 
@@ -134,7 +135,7 @@ class Controller:
             return False
         before, self._backlog = self._backlog, sum(snapshot.operator(name).queue_records for name in snapshot.sources)
         settings = snapshot.settings
-        usual = settings.interval_s * sum(snapshot.operator(name).source_rate or 0.0 for name in snapshot.sources)
+        usual = settings.interval_s * sum(offered(snapshot.operator(name)) or 0.0 for name in snapshot.sources)
         pace = (before - self._backlog) / settings.interval_s
         soon = settings.catch_up_s is None or self._backlog <= pace * settings.catch_up_s
         if usual < self._backlog < before and soon:

@@ -5,8 +5,9 @@ workers share their figures, so they are one operator here, with the stage's nam
 
 Three figures are estimates, for they are not measured:
 
-- What a source is offered, if it doesn't state its `rate`: what each of its workers reads over the part of its time in which it didn't
-  wait for credit, `MOST_HELD_BACK` times as much at most. A source that reads without a pace is taken to offer all that it can read.
+- What a source is offered, if it neither states its `rate` nor knows its backlog, of which what was read and the growth are the demand:
+  what each of its workers reads over the part of its time in which it didn't wait for credit, `MOST_HELD_BACK` times as much at most. A
+  source that reads without a pace is taken to offer all that it can read.
 - The share of an edge where an operator has several outputs: what the receiver took in, in equal parts where several feed it.
 - An operator's latency: records that wait over those processed (Little's law), and for an operator without outputs what of the latency
   marks the way before it leaves.
@@ -30,7 +31,6 @@ from typing import Any
 from ...engine.operators.aggregate_windows import AggregateWindows
 from ...engine.operators.read import Read
 from ...engine.plan import Plan, Stage
-from ...engine.source import Source
 from ..window import WorkerWindow
 from .figures import InstanceFigures, OperatorFigures
 from .settings import DEFAULTS, PolicySettings
@@ -59,7 +59,8 @@ def observed(
     so_far: dict[str, float] = {}
     for stage in plan.stages:
         feeders = [edge.source for edge in edges if edge.target == stage.name]
-        figures = _operator(plan, stage, workers[stage.name], settings)
+        reads = [windows.get(f"{stage.name}-{i}", ()) for i in range(stage.parallelism)]
+        figures = _operator(plan, stage, workers[stage.name], _offered(stage, reads, workers[stage.name]), settings)
         before = max((so_far[name] for name in feeders), default=0.0)
         where = tuple(nodes[f"{stage.name}-{i}"] for i in range(stage.parallelism)) if nodes else ()
         operators[stage.name] = replace(figures, latency_ms=_latency_ms(figures, workers[stage.name], before), nodes=where)
@@ -86,13 +87,15 @@ def _joined(windows: Sequence[WorkerWindow]) -> WorkerWindow:
     )
 
 
-def _operator(plan: Plan, stage: Stage, workers: list[WorkerWindow], settings: PolicySettings) -> OperatorFigures:
+def _operator(
+    plan: Plan, stage: Stage, workers: list[WorkerWindow], source_rate: float | None, settings: PolicySettings
+) -> OperatorFigures:
     head = stage.chain[0].operator
     least, most = _bounds(stage, settings)
     return OperatorFigures.summed(
         stage.name,
         [_instance(worker) for worker in workers],
-        source_rate=_offered(head.source, workers) if isinstance(head, Read) else None,
+        source_rate=source_rate,
         kind="window" if isinstance(head, AggregateWindows) else "continuous",
         chain=stage.name if len(stage.chain) > 1 else None,
         hottest_key_share=_hottest_share(workers),
@@ -131,10 +134,29 @@ def _held_back(worker: WorkerWindow) -> float:
     return min(worker.wait_credit / worker.length, 1.0) if worker.length >= SHORTEST else 0.0
 
 
-def _offered(source: Source, workers: list[WorkerWindow]) -> float:
-    if source.rate is not None:
-        return source.rate
+def _offered(stage: Stage, windows: Sequence[Sequence[WorkerWindow]], workers: list[WorkerWindow]) -> float | None:
+    """Records per second that a source is offered, None of another operator; `workers` are the `windows` of each, joined."""
+    head = stage.chain[0].operator
+    if not isinstance(head, Read):
+        return None
+    if head.source.rate is not None:
+        return head.source.rate
+    came = [_came(several) for several in windows]
+    known = [rate for rate in came if rate is not None]
+    if known and len(known) == len(came):
+        return sum(known)
     return sum(w.rows_in / w.length / max(1.0 - _held_back(w), 1.0 / MOST_HELD_BACK) for w in workers if w.length >= SHORTEST)
+
+
+def _came(windows: Sequence[WorkerWindow]) -> float | None:
+    """What came to a source's worker (records/s), read or not, from the end of its first window to that of its last."""
+    if len(windows) < 2:
+        return None
+    first, last = windows[0].backlog, windows[-1].backlog
+    length = sum(window.length for window in windows[1:])
+    if first is None or last is None or length < SHORTEST:
+        return None
+    return max(0.0, sum(window.rows_in for window in windows[1:]) + last - first) / length
 
 
 def _hottest_share(workers: list[WorkerWindow]) -> float | None:

@@ -21,7 +21,14 @@ def test_it_grows_to_the_most_where_nothing_is_held_back():
     appetite = Appetite(100_000)
     for _ in range(7):
         appetite.read(appetite.rows, 0.0)
-    assert appetite.rows == 100_000
+    assert (appetite.rows, appetite.held) == (100_000, False)
+
+
+def test_a_wait_before_which_nothing_was_read_says_nothing():
+    appetite = Appetite(1 << 17)
+    appetite.read(0, 100.0)
+    appetite.read(0, 0.0)
+    assert appetite.rows == FIRST
 
 
 def test_it_begins_with_the_most_where_that_is_little():

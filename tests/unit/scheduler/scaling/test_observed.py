@@ -186,3 +186,30 @@ def test_operators_own_bounds_go_before_the_jobs():
 
 def test_fixed_operator_keeps_the_workers_that_it_has():
     assert bounds_of(lambda count: count.parallelism(3, fixed=True), max_parallelism=8) == (3, 3)
+
+
+class Queue(Pipe):
+    """Knows its backlog, and states no rate."""
+
+    name = "queue"
+
+
+@pytest.mark.parametrize(
+    ("backlogs", "read", "came"),
+    [
+        pytest.param((0, 0, 0), 300, 300, id="all is read"),
+        pytest.param((0, 500, 1000), 300, 800, id="held back"),
+        pytest.param((5000, 3000, 1000), 2500, 500, id="catching up"),
+        pytest.param((0, None, None), 300, 300, id="not known any more"),
+    ],
+)
+def test_demand_is_what_was_read_and_what_the_backlog_has_grown_by(backlogs, read, came):
+    windows = [window("queue-0", read, read, 0.1, backlog=backlog) for backlog in backlogs]
+    source = seen(*windows, plan=job(Queue(), parallelism=1)).operator("queue")
+    assert source.source_rate == came
+    assert source.queue_records == (backlogs[-1] or 0)
+
+
+def test_time_without_a_cpu_is_summed_over_the_workers():
+    count = seen(window("count-0", 10, 0, 0.5, starved=0.5), window("count-1", 10, 0, 0.5, starved=0.25)).operator("count")
+    assert count.starvation == 0.75
