@@ -43,15 +43,17 @@ class RoomRequest:
     """What one job asks of Ray's autoscaler; where there is none, nobody listens. Ray keeps the newest request of a cluster only."""
 
     def __init__(self) -> None:
-        self._asked = False
+        self._asked: list[dict[str, float]] = []
 
     def ask(self, workers: int, cpus: float) -> None:
         """Let the cluster have room for so many workers in all; for each of those that set nothing aside a CPU, as a slot."""
-        self._asked = True
-        request_resources(bundles=[{"CPU": cpus or 1}] * workers)
+        self._request([{"CPU": cpus or 1.0}] * workers)
 
     def withdraw(self) -> None:
         """The job needs it no more."""
-        if self._asked:
-            self._asked = False
-            request_resources(bundles=[])
+        self._request([])
+
+    def _request(self, bundles: list[dict[str, float]]) -> None:
+        if bundles != self._asked:
+            self._asked = bundles
+            request_resources(bundles=bundles)

@@ -6,23 +6,36 @@ Invariant: `count` are there or on their way whenever the cluster has room; who 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container
-
-from .process import WorkerProcess
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
 
 ROOM_INTERVAL = 1.0
 """Seconds after which a spare for which there was no room is tried again."""
 
 
-class Spares:
+class Process(Protocol):
+    """What a spare must be; a `WorkerProcess` is."""
+
+    node: str
+
+    @property
+    def lost(self) -> bool: ...
+    def look(self) -> bool: ...
+    def end(self) -> None: ...
+
+
+P = TypeVar("P", bound=Process)
+
+
+class Spares(Generic[P]):
     """`start(label)` starts a process, or gives None where there is no room. Used under the coordinator's lock."""
 
-    def __init__(self, count: int, start: Callable[[str], WorkerProcess | None]) -> None:
+    def __init__(self, count: int, start: Callable[[str], P | None]) -> None:
         self._count, self._start = count, start
         self._extra = 0
         self._next = 0
         self._again = 0.0
-        self.processes: list[WorkerProcess] = []
+        self.processes: list[P] = []
 
     def want(self, extra: int) -> None:
         """For a while keep so many more than `count`."""
@@ -38,14 +51,13 @@ class Spares:
         """Whether all that are wanted have started."""
         return self.ready >= self._count + self._extra
 
-    def take(self, allowed: Callable[[str], bool], preferred: Container[str] = ()) -> WorkerProcess | None:
-        """One that has started on an allowed node, on a preferred one if there is any; it is a spare no more."""
-        ready = [process for process in self.processes if process.look() and not process.lost and allowed(process.node)]
-        if not ready:
-            return None
-        taken = min(ready, key=lambda process: process.node not in preferred)
-        self.processes.remove(taken)
-        return taken
+    def take(self, allowed: Callable[[str], bool]) -> P | None:
+        """One that has started, on an allowed node; it is a spare no more."""
+        for process in self.processes:
+            if process.look() and not process.lost and allowed(process.node):
+                self.processes.remove(process)
+                return process
+        return None
 
     def tick(self, allowed: Callable[[str], bool]) -> None:
         """Let go of those that are lost or on a node that is not allowed, and start others."""
@@ -70,7 +82,7 @@ class Spares:
             process.end()
         self.processes, self._count, self._extra = [], 0, 0
 
-    def _begin(self) -> WorkerProcess | None:
+    def _begin(self) -> P | None:
         """Numbers are not used again, but a coordinator that was lost may have left an actor of the same name."""
         while True:
             self._next += 1

@@ -40,7 +40,7 @@ class Staff:
         self._preferred: frozenset[str] = frozenset()
         self._within: frozenset[str] | None = None
         self._room = RoomRequest()
-        self.spares = Spares(config.warm_spares, self._start_spare)
+        self.spares = Spares[WorkerProcess](config.warm_spares, self._start_spare)
 
     @property
     def processes(self) -> Mapping[str, WorkerProcess]:

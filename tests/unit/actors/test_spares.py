@@ -1,0 +1,124 @@
+"""Warm spares: as many as are wanted are kept, and who is taken has started."""
+
+from __future__ import annotations
+
+import pytest
+
+from evenflow.actors.spares import ROOM_INTERVAL, Spares
+
+
+class Process:
+    """One that starts and is lost when a test says so."""
+
+    def __init__(self, label):
+        self.label, self.node = label, "a"
+        self.lost = self.ended = self.started = False
+
+    def look(self):
+        return self.started
+
+    def end(self):
+        self.ended = True
+
+
+class Pool:
+    """Two spares; `made` are all processes so far."""
+
+    def __init__(self, count=2):
+        self.made, self.room = [], True
+        self.spares = Spares(count, self.start)
+
+    def start(self, label):
+        if not self.room:
+            return None
+        self.made.append(Process(label))
+        return self.made[-1]
+
+    def tick(self, allowed=lambda node: True):
+        self.spares.tick(allowed)
+
+    @property
+    def labels(self):
+        return [process.label for process in self.spares.processes]
+
+
+@pytest.fixture
+def pool():
+    pool = Pool()
+    pool.tick()
+    return pool
+
+
+def anywhere(node):
+    return True
+
+
+def test_only_one_that_has_started_is_taken_and_another_is_started_in_its_place(pool):
+    assert pool.spares.take(anywhere) is None
+    pool.made[1].started = True
+    assert pool.spares.take(anywhere) is pool.made[1]
+    assert pool.spares.take(anywhere) is None
+    pool.tick()
+    assert pool.labels == ["spare-0", "spare-2"]
+    assert not pool.made[1].ended, "it has work now"
+
+
+def test_one_that_was_lost_is_not_taken_and_is_replaced(pool):
+    pool.made[0].started = pool.made[0].lost = True
+    assert pool.spares.take(anywhere) is None
+    pool.tick()
+    assert pool.labels == ["spare-1", "spare-2"]
+
+
+def test_none_is_taken_or_kept_on_a_node_that_is_not_allowed(pool):
+    pool.made[0].started = pool.made[1].started = True
+    pool.made[1].node = "b"
+    assert pool.spares.take(lambda node: node == "b") is pool.made[1]
+    pool.tick(lambda node: node == "b")
+    assert pool.made[0].ended
+    assert "spare-0" not in pool.labels
+
+
+def test_where_there_is_no_room_it_is_tried_again_after_a_while():
+    pool = Pool()
+    pool.room = False
+    pool.tick()
+    pool.room = True
+    pool.tick()
+    assert pool.labels == []
+    pool.spares._again -= ROOM_INTERVAL
+    pool.tick()
+    assert len(pool.labels) == 2
+
+
+def test_more_are_kept_for_a_while_and_ended_after_it(pool):
+    pool.spares.want(1)
+    pool.tick()
+    assert len(pool.labels) == 3
+    for process in pool.made:
+        process.started = True
+    assert pool.spares.complete
+    pool.spares.want(0)
+    pool.tick()
+    assert len(pool.labels) == 2
+    assert [process.ended for process in pool.made] == [False, False, True]
+
+
+def test_a_name_that_is_taken_is_passed_over():
+    taken = {"spare-0", "spare-1"}
+
+    def start(label):
+        if label in taken:
+            raise ValueError(label)
+        return Process(label)
+
+    spares = Spares(1, start)
+    spares.tick(anywhere)
+    assert [process.label for process in spares.processes] == ["spare-2"]
+
+
+def test_all_are_ended_at_the_end(pool):
+    pool.spares.close()
+    pool.tick()
+    assert all(process.ended for process in pool.made)
+    assert pool.labels == []
