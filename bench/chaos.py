@@ -119,9 +119,8 @@ def flow_of(spark: Any, folder: Path) -> ef.Dataflow:
     windows = flow.read(stream("rows_of_windows")).key_by("key").window(ef.tumbling("1s"))
     counts = windows.aggregate(n=ef.count(), total=ef.sum("value")).named("counts")
     counts.write(ef.to_spark(path=folder / "windows", name="to_windows"))
-    source = stream("rows_of_means")
-    source.parallelism = 1  # the order within a key is that of `seq`
-    flow.read(source).key_by("key").stateful_map(far_above).named("means").write(ef.to_spark(path=folder / "alerts", name="to_alerts"))
+    rows = flow.read(stream("rows_of_means")).parallelism(1, fixed=True)  # so that the order within a key is that of `seq`
+    rows.key_by("key").stateful_map(far_above).named("means").write(ef.to_spark(path=folder / "alerts", name="to_alerts"))
     return flow
 
 

@@ -43,8 +43,11 @@ LOOK_SECONDS = 0.05
 DEATH_SECONDS = 10.0
 """How long a process may take to die of a SIGKILL."""
 
+CHANGE_SECONDS = 2.0
+"""How long before a kill a change of the job (a move, a scaling) is tried to begin."""
+
 INTO_CHANGE_SECONDS = 0.7
-"""A change of the job (a move, a scaling) is this long under way at most when something is killed."""
+"""It is this long under way at most when something is killed."""
 
 
 class Chaos:
@@ -129,10 +132,8 @@ class Chaos:
         due = time.monotonic()
         while True:
             due = max(due + self._every, time.monotonic())
-            if self._ended.wait(max(0.0, due - time.monotonic() - INTO_CHANGE_SECONDS)):
-                return
-            change = self._begin_change() if self._changes and len(self.kills) % 2 else ""
-            if self._ended.wait(self._random.uniform(0, INTO_CHANGE_SECONDS)):
+            change = self._change_before(due) if self._changes and len(self.kills) % 2 else ""
+            if self._ended.wait(self._random.uniform(0, INTO_CHANGE_SECONDS) if change else max(0.0, due - time.monotonic())):
                 return
             deck = deck or self._random.sample(list(self._killers), len(self._killers))
             kind = deck.pop()
@@ -141,6 +142,16 @@ class Chaos:
                 kill = self._accidents.note(kind, victims, change)
                 if self._say is not None:
                     self._say(str(kill))
+
+    def _change_before(self, due: float) -> str:
+        """Begin a change in the time before a kill that is due, as soon as the job can; what it is, empty if the job could not."""
+        self._ended.wait(max(0.0, due - CHANGE_SECONDS - time.monotonic()))
+        while time.monotonic() < due:
+            if change := self._begin_change():
+                return change
+            if self._ended.wait(LOOK_SECONDS):
+                break
+        return ""
 
     def _watch(self) -> None:
         while not self._ended.wait(LOOK_SECONDS):
