@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..state.frozen_rows import FrozenRows
 from ..state.slots import Slots
 from .batch import Batch
 from .chain import removed, replacing
@@ -35,9 +36,11 @@ class SlotArrays(StateArrays):
         self._arrays = {name: np.zeros(0, dtype) for name, dtype in state.items()}
         self._where, self._fresh = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._before: dict[str, Array] = {}
+        self._frozen: FrozenRows[Batch] | None = None
 
     def read(self, columns: Sequence[pa.Array]) -> dict[str, Array]:
         self._where, self._fresh = self._find(columns), self._slots.fresh
+        self._copy_frozen(self._where)
         self._before = {name: array[self._where] for name, array in self._arrays.items()}
         return {name: values.copy() for name, values in self._before.items()}
 
@@ -52,11 +55,12 @@ class SlotArrays(StateArrays):
 
     def install(self, state: Batch) -> None:
         where = self._find([state.rows.column(key) for key in self._keys])
+        self._copy_frozen(where)
         for name, values in arrays_of(state, list(self._arrays)).items():
             self._arrays[name][where] = values
 
     def snapshot(self) -> Iterator[Batch]:
-        return self._chunks(self._slots.everything())
+        return self._freeze(self._slots.everything())
 
     def changes(self) -> Changes | None:
         noted = self._slots.changes()
@@ -64,7 +68,7 @@ class SlotArrays(StateArrays):
 
     def delta(self, changes: Changes) -> Iterator[Batch]:
         assert isinstance(changes, SlotChanges)
-        there = self._chunks(self._slots.in_use(changes.where))
+        there = self._freeze(self._slots.in_use(changes.where))
         gone = removed(self._types, self._keys, changes.removed, CHUNK)
         return chain(gone, (Batch(replacing(batch.rows, self._keys)) for batch in there))
 
@@ -81,8 +85,8 @@ class SlotArrays(StateArrays):
         where = self._slots.known(keys)
         if not len(where):
             return None
-        columns = self._types.columns(self._slots.keys(where))
-        batch = batch_of(self._keys, columns, {name: array[where] for name, array in self._arrays.items()})
+        self._copy_frozen(where)
+        batch = self._at(where)
         self._slots.remove(where)
         return batch
 
@@ -101,16 +105,21 @@ class SlotArrays(StateArrays):
             self._arrays[name][self._slots.fresh] = 0
         return where
 
-    def _chunks(self, where: npt.NDArray[np.int64]) -> Iterator[Batch]:
-        """The states in these slots; the call copies, the iteration does the rest."""
-        keys, types, arrays = self._slots.keys(where), self._types, {name: array[where] for name, array in self._arrays.items()}
+    def _freeze(self, where: npt.NDArray[np.int64]) -> Iterator[Batch]:
+        """The states in these slots as they are now. It ends the one before it."""
+        self._frozen = FrozenRows(where, self._slots.capacity, self._at, CHUNK)
+        return self._frozen
 
-        def chunks() -> Iterator[Batch]:
-            for first in range(0, len(keys), CHUNK):
-                piece = slice(first, first + CHUNK)
-                yield batch_of(self._keys, types.columns(keys[piece]), {name: array[piece] for name, array in arrays.items()})
+    def _copy_frozen(self, where: npt.NDArray[np.int64]) -> None:
+        """The states in these slots are about to be changed."""
+        if self._frozen is not None:
+            self._frozen.before(where)
+            if self._frozen.over:
+                self._frozen = None
 
-        return chunks()
+    def _at(self, where: npt.NDArray[np.int64]) -> Batch:
+        columns = self._types.columns(self._slots.keys(where))
+        return batch_of(self._keys, columns, {name: array[where] for name, array in self._arrays.items()})
 
 
 class _DepartingSlots(Departing):
