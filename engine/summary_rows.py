@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import xxhash
 
+from ..state.backends.base import StateBackendError
 from ..state.packing import unpack_value
 from .aggregates.base import Array, Parts
 from .aggregates.binding import Binding
@@ -79,13 +80,13 @@ class SummaryRows:
     def learned(self, state: Batch, stored: StoredRows) -> bool:
         """Take what another worker's batch says of its rows; whether that was all: they have changed hands without being sent."""
         about = stored.take_over(state)
-        self._learn(about or (state.rows.schema.metadata or {}).get(BINDINGS))
+        known = about if about is not None else (state.rows.schema.metadata or {}).get(BINDINGS)
+        if known is not None:
+            self.learn(known)
         return about is not None
 
-    def _learn(self, about: bytes | None) -> None:
-        """Take what `about` gave; the newest binding holds all of it."""
-        if about is None:
-            return
+    def learn(self, about: bytes) -> None:
+        """Take what another worker's `about` gave; the newest binding holds all of it."""
         for written in unpack_value(about):
             binding = self._summariser.binding_of(written)
             self._summariser.bind(binding.input)
@@ -110,9 +111,11 @@ class SummaryRows:
         counts = np.zeros(len(rows), np.int64)
         columns = tuple(accumulator.empty(len(rows)) for accumulator in wanted.binding.accumulators)
         for number in np.unique(numbers).tolist():
-            layout, where = self._layouts[number], np.flatnonzero(numbers == number)
-            found = layout.unpack([rows[place] for place in where.tolist()])
-            assert found is not None, "all are of this layout"
+            layout, where = self._layouts.get(number), np.flatnonzero(numbers == number)
+            found = None if layout is None else layout.unpack([rows[place] for place in where.tolist()])
+            if layout is None or found is None:
+                problem = "its state holds a row that it has not written; does another job use the same place under the same name?"
+                raise StateBackendError(f"operator `{self._summariser.operator}`: {problem}")
             counts[where] = found[0]
             carried = found[1] if layout is wanted else wanted.binding.carried(found[1], layout.binding)
             for part, values in zip(columns, carried, strict=True):
