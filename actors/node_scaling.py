@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ..engine.duration import seconds
 from ..engine.errors import EvenflowError, FlowError, JobError
@@ -22,42 +22,15 @@ from ..scheduler.checkpoints import CheckpointState
 from ..scheduler.config import JobConfig
 from ..scheduler.emptying import emptying
 from ..scheduler.job import JobState
-from ..scheduler.placement import Node, Place, short
+from ..scheduler.placement import short
 from ..scheduler.scaling.observed import observed
 from ..scheduler.scaling.settings import PolicySettings
 from ..scheduler.scaling.snapshot import DataflowSnapshot
 from ..scheduler.scaling.stela import Stela, node_sums
+from .cluster_view import Cluster
 
 if TYPE_CHECKING:
     from .supervisor import Supervisor
-
-
-class Cluster(Protocol):
-    """What a driver with several nodes offers."""
-
-    def nodes(self) -> Sequence[Node]:
-        """Those that are alive, with the job's processes on them."""
-
-    def places(self) -> Mapping[str, Place]:
-        """Where each worker is."""
-
-    def avoid(self, nodes: Collection[str]) -> None:
-        """These nodes get no process any more, and spares there are ended."""
-
-    def prefer(self, nodes: Collection[str]) -> None:
-        """New processes go to these nodes only; if there are none, where the job's strategy says."""
-
-    def reserve(self, count: int) -> None:
-        """Start so many spares beyond those that are kept, or end them again. Raises NoRoomError."""
-
-    def reserved(self) -> bool:
-        """Whether all spares have started."""
-
-    def confined(self) -> bool:
-        """Whether the workers can't talk to other nodes, because the cluster had but one when they started."""
-
-    def ask(self, workers: int) -> None:
-        """Ask for room for so many workers more."""
 
 
 class NodeScalingState(StrEnum):
@@ -90,13 +63,15 @@ class NodeScalingReport:
 
 @dataclass(slots=True)
 class _Order:
+    """`steps`: operators that are yet to be scaled; `scaling`, `checkpoint`: what was begun; `again`: the job is yet to go back to a checkpoint."""
+
     report: NodeScalingReport
     begun: float
     steps: deque[tuple[str, int]]
     scaling: int | None = None
     checkpoint: int | None = None
     deadline: float = 0.0
-    again: bool = field(default=False)
+    again: bool = False
 
 
 class NodeScaling:

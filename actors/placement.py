@@ -29,7 +29,8 @@ def cluster_nodes(processes: Iterable[WorkerProcess], cpus: float) -> list[Node]
     there = list(processes)
     workers = Counter(process.node for process in there)
     recent = Counter(process.node for process in there if time.monotonic() - process.begun < _JUST)
-    free: Mapping[str, Mapping[str, float]] = available_resources_per_node()  # type: ignore[no-untyped-call] -- no public call tells it
+    # No public call tells what is free on each node.
+    free: Mapping[str, Mapping[str, float]] = available_resources_per_node()  # type: ignore[no-untyped-call]
     nodes = []
     for node in ray.nodes():  # type: ignore[no-untyped-call]
         if node["Alive"]:

@@ -37,8 +37,9 @@ from ..scheduler.restore import fitting_tables, plan_at
 from ..scheduler.scaling.controller import DecisionRecord, Mode
 from ..scheduler.window import WorkerWindow
 from .autoscaling import Autoscaling
+from .cluster_view import Cluster
 from .elastic import Elasticity, ScalingReport
-from .node_scaling import Cluster, NodeScaling, NodeScalingReport
+from .node_scaling import NodeScaling, NodeScalingReport
 from .saved_state import SavedState
 from .taking_back import take_back
 

@@ -195,6 +195,27 @@ def test_a_node_more_gets_workers_of_the_congested_operator_as_many_as_it_has_sl
     assert job.cluster.preferred == ()
 
 
+def lagging(job):
+    """Its workers of `work` process a tenth of what comes."""
+    job.cluster.within = True
+    job.measure(work=1.0)
+    for i in range(3):
+        window = WorkerWindow(f"work-{i}", 1.0, 1.0, rows_in=30, rows_out=30, useful=1.0)
+        job.supervisor.report(f"work-{i}", window)
+    return job
+
+
+def test_a_job_that_can_not_reach_other_nodes_starts_anew_from_a_checkpoint_before_it_gets_one(tmp_path):
+    places = dict.fromkeys(PLACES, "a")
+    with pytest.raises(JobError, match=r"its workers listen on loopback only, since the cluster had one node when they started; with"):
+        lagging(Job("ab", places)).supervisor.scale_out(1)
+    job = lagging(Job("ab", places, tmp_path))
+    job.supervisor.scale_out(1)
+    job.go_on()
+    assert (job.report.state, job.report.problem, job.supervisor.core.attempt) == (NodeScalingState.DONE, None, 1)
+    assert job.cluster.where["work-3"] == "b"
+
+
 def test_no_node_is_added_where_nothing_is_congested_or_none_has_room():
     job = Job("abc", PLACES | {"work-2": "b"})
     job.measure()

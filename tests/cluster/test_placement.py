@@ -1,0 +1,65 @@
+"""Jobs on a cluster of three nodes of two CPUs each, where a worker takes half a CPU; `several_nodes.py` runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.timeout(300)  # a process of Ray's takes from one second to ten to start, by how busy the machine is
+
+
+@pytest.fixture(scope="module")
+def seen(folder, tmp_path_factory):
+    """What the program prints."""
+    program = Path(__file__).with_name("several_nodes.py")
+    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    command = [sys.executable, str(program), str(tmp_path_factory.mktemp("several"))]
+    done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr[-5_000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_pack_uses_as_few_nodes_as_have_slots(seen):
+    assert len(set(seen["packed"]["before"].values())) == 1
+
+
+def test_a_node_more_gets_the_workers_of_the_operator_that_lags_behind(seen):
+    packed = seen["packed"]
+    (added,) = packed["added"]
+    assert added not in packed["before"].values()
+    before, after = packed["parallelism"]["slow"]
+    assert [packed["after"][f"slow-{i}"] for i in range(before, after)] == [added] * (after - before)
+
+
+def test_the_node_that_was_added_is_given_back_without_replacing_anybody(seen):
+    packed = seen["packed"]
+    assert [packed["removed"]] == packed["added"]
+    assert packed["replaced"] == []
+    assert packed["at_the_end"] == packed["before"]
+    assert packed["correct"]
+
+
+def test_spread_gives_every_node_as_many(seen):
+    counts = Counter(seen["spread"]["before"].values())
+    assert len(counts) == 3
+    assert max(counts.values()) - min(counts.values()) <= 1
+
+
+def test_a_spare_becomes_the_worker_that_joins_and_the_one_that_was_lost(seen):
+    assert seen["spread"]["scaled"]["numbered-2"] == "spare-0"
+    assert seen["spread"]["recovered"]["numbered-0"] == "spare-1"
+
+
+def test_a_node_that_is_given_back_has_no_worker_any_more_and_the_results_are_those_of_the_rows(seen):
+    spread = seen["spread"]
+    assert spread["removed"] in spread["before"].values()
+    assert spread["removed"] not in spread["after"].values()
+    assert spread["parallelism"] or spread["replaced"]
+    assert spread["rows"] > 1_000
+    assert spread["correct"]
