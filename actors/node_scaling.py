@@ -63,7 +63,7 @@ class NodeScalingReport:
 
 @dataclass(slots=True)
 class _Order:
-    """`steps`: operators that are yet to be scaled; `scaling`, `checkpoint`: what was begun; `again`: the job is yet to go back to a checkpoint."""
+    """`steps`: operators yet to be scaled; `scaling`, `checkpoint`: what was begun; `again`: the job is yet to go back to a checkpoint."""
 
     report: NodeScalingReport
     begun: float
