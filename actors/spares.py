@@ -1,6 +1,7 @@
 """Warm spares: started processes without a task, kept ready so that whoever needs a worker doesn't wait for a process.
 
-Invariant: `count` are there or on their way whenever the cluster has room; who is taken has started, and another is started in its place.
+Invariant: `count` are there or on their way whenever the cluster has room; who is taken has started, and another is started in its place
+a little later.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from typing import Generic, Protocol, TypeVar
 
 ROOM_INTERVAL = 1.0
 """Seconds after which a spare for which there was no room is tried again."""
+
+REPLACE_AFTER = 3.0
+"""Seconds after one was taken until another is started: its start would take the CPU from those that go back to their checkpoint."""
 
 
 class Process(Protocol):
@@ -56,6 +60,7 @@ class Spares(Generic[P]):
         for process in self.processes:
             if process.look() and not process.lost and allowed(process.node):
                 self.processes.remove(process)
+                self._again = time.monotonic() + REPLACE_AFTER
                 return process
         return None
 

@@ -38,6 +38,11 @@ TURN_SECONDS = 0.005
 LONGEST_SLEEP = 0.1
 
 
+def load_arrow() -> None:
+    """Let Arrow load what it takes a quarter of a second for where pandas is installed, the first time in a process."""
+    pa.array([0]).dictionary_encode()
+
+
 class TaskRun:
     """`report(number, report)` tells the coordinator. Made, then `connect`, then `start`, each once."""
 
@@ -52,7 +57,7 @@ class TaskRun:
         report: Callable[[int, int, Report], None],
         host: str,
     ) -> None:
-        pa.array([0]).dictionary_encode()  # the first of its kind in a process takes Arrow a quarter of a second where pandas is installed
+        load_arrow()
         self._job, self.attempt, self._config, self._restored = job, attempt, config, restored
         self.spec = spec.of_attempt(job, attempt)
         self._send_report = report

@@ -20,7 +20,7 @@ from ..scheduler.restore import RestoredTask
 from .address import Address
 from .security import Security
 from .stale_folders import sweep_stale_folders
-from .task_run import TaskRun
+from .task_run import TaskRun, load_arrow
 
 END_PATIENCE = 3.0
 """Seconds that a run of an attempt that is over has to end; a user's function that takes longer costs the process."""
@@ -43,6 +43,7 @@ class Worker:
 
     def warm(self, tasks: Sequence[TaskSpec]) -> None:
         """Called for a spare: that the tasks came means that what they need is loaded now."""
+        load_arrow()
 
     def deploy(self, attempt: int, spec: TaskSpec, config: JobConfig, restored: RestoredTask | None, *, across_nodes: bool) -> Address:
         """End the run of the attempt before, if there is one, and make the next; returns where this worker can be reached.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenflow.actors.spares import ROOM_INTERVAL, Spares
+from evenflow.actors.spares import REPLACE_AFTER, ROOM_INTERVAL, Spares
 
 
 class Process:
@@ -53,11 +53,14 @@ def anywhere(node):
     return True
 
 
-def test_only_one_that_has_started_is_taken_and_another_is_started_in_its_place(pool):
+def test_only_one_that_has_started_is_taken_and_another_is_started_in_its_place_a_little_later(pool):
     assert pool.spares.take(anywhere) is None
     pool.made[1].started = True
     assert pool.spares.take(anywhere) is pool.made[1]
     assert pool.spares.take(anywhere) is None
+    pool.tick()
+    assert pool.labels == ["spare-0"]
+    pool.spares._again -= REPLACE_AFTER
     pool.tick()
     assert pool.labels == ["spare-0", "spare-2"]
     assert not pool.made[1].ended, "it has work now"
