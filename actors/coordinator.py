@@ -56,6 +56,7 @@ class Coordinator:
         self._joins: dict[Any, str] = {}
         self._pings = Pings(seconds(config.heartbeat_timeout))
         self._spawning: Spawn | None = None
+        self._tasks: Any = None
         self._numbers: dict[str, int] = {}
         self._inboxes: dict[str, InOrder[Report]] = {}
         self._closed = threading.Event()
@@ -132,7 +133,9 @@ class Coordinator:
 
     def _warm(self, spare: WorkerProcess) -> None:
         """Let a spare load now what a task of the job needs."""
-        spare.handle.warm.remote([task for task in self._supervisor.core.plan.tasks if task.index == 0])
+        if self._tasks is None:
+            self._tasks = ray.put([task for task in self._plan.tasks if task.index == 0])
+        spare.handle.warm.remote(self._tasks)
 
     def _carry(self, wanted: Redeploy | Spawn | Retire) -> None:
         """Called under the lock: what takes time is done elsewhere."""
