@@ -37,7 +37,8 @@ FLAT_MAP, STATEFUL_MAP = "flat_map", "stateful_map"
 class StepsSource(Source):
     """Rows of `number` (0, 1, 2 ...) and `created` (ns, when the row was due) from the time `begun` on (seconds since the epoch).
 
-    `steps`: (seconds, rows/s) one after the other; then it ends. `rate` is what is offered at the time of asking.
+    `steps`: (seconds, rows/s) one after the other; then it ends. `rate` is what is offered at the time of asking, at the end that of the
+    last step: what is not yet read then is to be read at the same pace.
     """
 
     parallelism = READERS
@@ -50,10 +51,8 @@ class StepsSource(Source):
 
     @property
     def rate(self) -> float:  # type: ignore[override]  # it is asked and never set
-        now = time.time()
-        step = int(np.searchsorted(self._times, now, side="right"))
-        inside = 0 < step < len(self._times)
-        return float(np.diff(self._rows)[step - 1] / np.diff(self._times)[step - 1]) if inside else 0.0
+        step = min(int(np.searchsorted(self._times, time.time(), side="right")), len(self._times) - 1)
+        return float(np.diff(self._rows)[step - 1] / np.diff(self._times)[step - 1]) if step else 0.0
 
     @property
     def total(self) -> int:
@@ -90,6 +89,9 @@ class StepsReader(SourceReader):
     @property
     def finished(self) -> bool:
         return self._next >= self._source.total
+
+    def backlog(self) -> int:
+        return len(range(self._next, self._source.offered(time.time()), self._step))
 
     def position(self) -> Any:
         return self._next

@@ -10,6 +10,9 @@ COLUMNS = 3
 PANEL = (4.2, 2.6)
 """Inches."""
 
+OPERATORS = ("split", "count")
+"""What the two operators do, in the order in which they come."""
+
 SCALINGS = "scaling, 2 to 3"
 """What the names of the latency curves begin with."""
 
@@ -35,17 +38,19 @@ def draw(run: Run, axes: Any) -> None:
             _course(panel, name, run.series[name])
     for unused in free:
         unused.set_axis_off()
+    if names[0] != SCALINGS:
+        figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
 
 
 def _course(axes: Any, name: str, series: dict[str, Any]) -> None:
-    for colour, (operator, workers) in zip(("tab:blue", "tab:orange"), series["workers"].items(), strict=True):
-        axes.plot(series["time"], workers, color=colour, drawstyle="steps-post", label=operator)
-        axes.plot(series["time"], series["optimum"][operator], color=colour, linestyle=":", linewidth=1.0, label="fewest that are enough")
+    for colour, what, (operator, workers) in zip(("tab:blue", "tab:orange"), OPERATORS, series["workers"].items(), strict=True):
+        axes.plot(series["time"], workers, color=colour, drawstyle="steps-post", label=what)
+        least = f"{what}, fewest that are enough"
+        axes.plot(series["time"], series["optimum"][operator], color=colour, linestyle="--", linewidth=1.0, label=least)
     axes.set_title(name, fontsize="medium")
     axes.set_xlabel("seconds")
     axes.set_ylabel("workers")
     axes.set_ylim(bottom=0)
-    axes.legend(fontsize="x-small")
 
 
 def _scalings(axes: Any, scalings: dict[str, Any]) -> None:

@@ -19,9 +19,9 @@ def test_rows_are_due_by_the_steps():
     assert source.due(np.array([0, 500, 1400])) == [1000.0, 1005.0, 1012.0]
 
 
-def test_rate_is_that_of_the_present_step_and_nothing_before_and_after():
+def test_rate_is_that_of_the_present_step_and_nothing_before():
     now = time.time()
-    assert [StepsSource(STEPS, now + start).rate for start in (5.0, -5.0, -12.0, -100.0)] == [0.0, 100.0, 200.0, 0.0]
+    assert [StepsSource(STEPS, now + start).rate for start in (5.0, -5.0, -12.0, -100.0)] == [0.0, 100.0, 200.0, 200.0]
 
 
 def test_readers_share_all_rows_and_end():
@@ -41,6 +41,12 @@ def test_a_reader_goes_on_where_it_was_sought_to():
     reader.poll(10)
     other.seek(reader.position())
     assert other.poll(3).rows.column("number").to_pylist() == [21, 23, 25]
+
+
+def test_what_is_due_and_not_read_is_the_backlog():
+    readers = [StepsSource(STEPS, begun=0.0).reader(index, READERS) for index in range(READERS)]
+    readers[0].poll(10)
+    assert [reader.backlog() for reader in readers] == [990, 1000]
 
 
 @pytest.mark.parametrize("hot", [0.0, 0.2, 0.7])
