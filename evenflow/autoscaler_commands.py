@@ -61,14 +61,14 @@ def set_autoscaler(job: Job, arguments: argparse.Namespace) -> None:
 
 
 def decisions_table(decisions: Sequence[DecisionRecord]) -> RenderableType:
-    """A decision per line, the oldest first, and why each was made."""
+    """A decision per line, the oldest first, and on what and why each was made."""
     table = Table(title="decisions", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in ("no.", "at", "policy", "decided", "done"):
         table.add_column(column, justify="right" if column == "no." else "left")
     for number, record in enumerate(decisions):
         at = time.strftime("%H:%M:%S", time.localtime(record.time))
         table.add_row(str(number), at, record.policy, _decided(record), record.done)
-    return Group(table, *(f"{number}: {record.decided.reason}" for number, record in enumerate(decisions)))
+    return Group(table, *(f"{number}: saw {record.saw}\n   {record.decided.reason}" for number, record in enumerate(decisions)))
 
 
 def _decided(record: DecisionRecord) -> str:

@@ -106,6 +106,20 @@ class ClusterModel:
         for name in (*decision.parallelism, *decision.rebalance):
             self._states[name].halted = self._halts
 
+    def stand_still(self, seconds: float) -> None:
+        """Nothing is processed for so long, as when a job goes back to its last checkpoint; what comes from outside goes on coming.
+
+        Raises FlowError while a decision is carried out.
+        """
+        if self._under_way is not None:
+            raise FlowError(f"a reconfiguration is under way until {self._under_way.until:g} s: wait for its end")
+        for state in self._states.values():
+            state.halted = True
+        self.advance(seconds)
+        for state in self._states.values():
+            state.halted = False
+        self._forget()
+
     def _step(self) -> None:
         if self._under_way is not None and self.time >= self._under_way.until - 1e-9:
             self._arrive(self._under_way.decision)

@@ -25,6 +25,7 @@ from ...engine.errors import FlowError
 from .decision import ScalingDecision
 from .demand import offered
 from .policies import named
+from .shortfall import total_offered, total_read
 from .snapshot import DataflowSnapshot
 
 Mode = Literal["act", "advise"]
@@ -44,10 +45,28 @@ class DecisionRecord:
     decided: ScalingDecision
     done: str
 
+    @property
+    def saw(self) -> str:
+        """What was seen, in short: the demand, how much of it was read, and the operators with what they do, by worker.
+
+        >>> from .figures import OperatorFigures
+        >>> from .snapshot import Edge
+        >>> source, count = OperatorFigures("source", 1, source_rate=900), OperatorFigures("count", 2, true_processing_rate=500)
+        >>> DecisionRecord(0.0, "ds2", DataflowSnapshot((source, count), (Edge("source", "count"),)), ScalingDecision(), "").saw
+        '900 of 900 records/s read; source x 1; count x 2, each does 250 records/s'
+        """
+        seen = self.seen
+        parts = [f"{total_read(seen):.4g} of {total_offered(seen):.4g} records/s read"]
+        for operator in (seen.operator(name) for name in seen.order):
+            each = f", each does {operator.per_instance_rate:.4g} records/s" if operator.per_instance_rate else ""
+            waits = f", {operator.queue_records:.4g} wait" if operator.queue_records else ""
+            parts.append(f"{operator.name} x {operator.parallelism}{each}{waits}")
+        return "; ".join(parts)
+
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it, without the snapshot: `before` has the workers of the operators that change."""
+        """As JSON holds it, with what was seen in short: `before` has the workers of the operators that change."""
         before = {name: self.seen.parallelism[name] for name in self.decided.parallelism}
-        return {"time": self.time, "policy": self.policy, "before": before, **self.decided.to_dict(), "done": self.done}
+        return {"time": self.time, "policy": self.policy, "saw": self.saw, "before": before, **self.decided.to_dict(), "done": self.done}
 
 
 class Controller:

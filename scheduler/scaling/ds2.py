@@ -34,6 +34,7 @@ from .base import Policy
 from .bounds import within_bounds
 from .decision import ScalingDecision
 from .demand import arrivals, backlog_over, whole_workers, workers_needed
+from .figures import OperatorFigures
 from .settings import PolicySettings
 from .shortfall import got_through, total_offered, total_read
 from .skew import hot_operators, overloaded
@@ -44,6 +45,10 @@ Plan = tuple[tuple[str, int], ...]
 
 MOST_CORRECTION = 2.0
 """If the measured rates were off by more than this, more workers would not be the answer."""
+
+
+MOST_STARVATION = 0.2
+"""The part of its time for which an operator may wait for a CPU before that, and not too few workers, is what holds it back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +151,12 @@ def _got_worse(snapshot: DataflowSnapshot, change: Change) -> bool:
 
 
 def _corrected(snapshot: DataflowSnapshot, memory: Ds2Memory) -> Ds2Memory:
-    """With a larger correction where the workers should be enough, the sources wait for credit all the same, and no skew explains it."""
+    """With a larger correction where the workers should be enough, the sources wait for credit all the same, and neither skew nor CPUs that
+    others have explains it.
+    """
     through = got_through(snapshot)
+    if any(_starved(snapshot.operator(name)) for name in snapshot.order):
+        return memory
     held_back = any(snapshot.operator(name).backpressure for name in snapshot.sources)
     if not held_back or not 0 < through < snapshot.settings.target_ratio:
         return memory
@@ -156,6 +165,10 @@ def _corrected(snapshot: DataflowSnapshot, memory: Ds2Memory) -> Ds2Memory:
     if unknown or not enough or any(overloaded(snapshot.operator(name), need) for name, need in needed.items()):
         return memory
     return replace(memory, correction=min(MOST_CORRECTION, memory.correction / through))
+
+
+def _starved(operator: OperatorFigures) -> bool:
+    return operator.starvation > MOST_STARVATION * operator.parallelism
 
 
 def _worth_it(snapshot: DataflowSnapshot, wanted: dict[str, int]) -> bool:
@@ -194,4 +207,5 @@ def _reason(
     if not parts:
         parts = ["every operator has the workers that the demand needs"]
     parts += [f"{name} is left as it is: its true rates, or those of what feeds it, are not known" for name in unknown]
+    parts += [f"{name} waits for a CPU, of which more workers make none" for name in snapshot.order if _starved(snapshot.operator(name))]
     return "; ".join([*parts, *notes])

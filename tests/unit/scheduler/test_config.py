@@ -69,6 +69,8 @@ def test_balancing_that_cannot_work_is_refused_before_the_job_starts(setting, me
         ({"min_parallelism": 0}, "JobConfig: min_parallelism is 0; expected a whole number of at least 1"),
         ({"max_parallelism": None}, "JobConfig: max_parallelism is None; expected a whole number of at least 1"),
         ({"min_parallelism": 3, "max_parallelism": 2}, "max_parallelism is 2, below min_parallelism, which is 3"),
+        ({"autoscaler_settings": {"max_parallelism": 3}}, "autoscaler_settings has no 'max_parallelism'; expected some of max_change, "),
+        ({"autoscaler_settings": {"max_change": 0}}, "policy: max_change is 0: it must be a whole number, 1 or more"),
         ({"autoscaler": "queueing"}, "the scaling policy queueing keeps a latency: say which"),
         ({"autoscaler": "ds2", "metrics": False}, "the scaling policy ds2 decides by what the workers measure"),
     ],
@@ -82,3 +84,8 @@ def test_scaling_policy_is_told_interval_bounds_and_target():
     config = JobConfig(autoscaler="pid", autoscaler_interval="5s", min_parallelism=2, max_parallelism=8, latency_target="200ms")
     told = config.policy_settings()
     assert (told.interval_s, told.warm_up_s, told.min_parallelism, told.max_parallelism, told.latency_target_ms) == (5, 5, 2, 8, 200)
+
+
+def test_scaling_policy_is_told_settings_of_its_own():
+    told = JobConfig(autoscaler_settings={"max_change": 2, "catch_up_s": 60}).policy_settings()
+    assert (told.max_change, told.catch_up_s) == (2, 60)

@@ -220,3 +220,29 @@ def test_advice_changes_nothing(policy):
     course = closed_loop(word_count(), Controller(policy, "advise"), 120.0)
     assert course.final == {"source": 1, "flat_map": 1, "count": 1}
     assert {record.done for record in course.decisions} == {"advised only"}
+
+
+def backlog_at_first_decision(told: bool) -> float:
+    """How much was unread when `pid` first decided after a minute's standstill at enough capacity; `told`: whether it knew of it."""
+    model, controller = word_count(demand=lambda time: 400.0, start=(5, 10)), Controller("pid")
+    assert closed_loop(model, controller, 100.0).steps == 0
+    model.stand_still(60.0)
+    if told:
+        controller.disturbed()
+    course = closed_loop(model, controller, 400.0)
+    return next(sample.backlog for sample in course.samples if sample.time >= course.decisions[0].time)
+
+
+def test_backlog_that_a_recovery_leaves_is_worked_off_before_it_counts_as_slowness():
+    assert backlog_at_first_decision(told=False) > 60 * 400 * 0.9
+    assert backlog_at_first_decision(told=True) <= 10 * 400
+
+
+def test_ds2_with_time_to_catch_up_takes_a_backlog_for_demand_and_gives_the_workers_back():
+    model, controller = word_count(demand=lambda time: 400.0, start=(4, 8), catch_up_s=120), Controller("ds2")
+    closed_loop(model, controller, 100.0)
+    model.stand_still(60.0)
+    controller.disturbed()
+    course = closed_loop(model, controller, 500.0)
+    assert max(course.sizes("flat_map")) > 4
+    assert (course.final["flat_map"], course.samples[-1].backlog) == (4, 0)

@@ -102,6 +102,7 @@ def test_a_record_says_what_was_seen_decided_why_and_done():
     assert shown == {
         "time": 3.0,
         "policy": "ds2",
+        "saw": "500 of 500 records/s read; source x 1; count x 1, each does 100 records/s",
         "before": {"count": 1},
         "parallelism": {"count": 5},
         "remove_node": None,
@@ -130,3 +131,67 @@ def test_the_end_of_a_decision_that_nobody_made_is_refused(end):
 def test_policy_and_mode_must_exist(policy, mode, message):
     with pytest.raises(FlowError, match=message):
         Controller(policy, mode)
+
+
+def test_it_keeps_quiet_while_what_a_recovery_left_is_worked_off():
+    controller = Controller()
+    controller.observe(0.0, dataflow(100))
+    controller.disturbed()
+    asked = []
+    for now, backlog in ((10, 40_000), (20, 20_000), (30, 6_000)):
+        asked.append(controller.observe(now, dataflow(900, 1, backlog)) is not None)
+    assert asked == [False, False, True]
+
+
+def reading(workers, read, demand=300.0, each=100.0):
+    """A source whose records `count` has got through at this rate, with so many workers that each would do `each`."""
+    source = OperatorFigures("source", 1, source_rate=demand, observed_output_rate=read)
+    count = OperatorFigures("count", workers, true_processing_rate=each * workers, observed_processing_rate=read)
+    return DataflowSnapshot((source, count), (Edge("source", "count"),), PolicySettings())
+
+
+class Recorded:
+    """A controller that is shown one snapshot after the other; each decision is carried out at once."""
+
+    def __init__(self, policy):
+        self.controller, self.now = Controller(policy), 0.0
+
+    def show(self, snapshot):
+        decision = self.controller.observe(self.now, snapshot)
+        if decision is not None:
+            self.controller.carried_out(self.now)
+        self.now += 60.0
+        return dict(decision.parallelism) if decision is not None else {}
+
+
+def test_change_that_made_it_worse_is_rolled_back_and_not_tried_again_while_the_demand_stays():
+    ds2 = Recorded("ds2")
+    assert ds2.show(reading(2, 200)) == {"count": 3}
+    assert ds2.show(reading(3, 100)) == {"count": 2}
+    assert ds2.show(reading(2, 200)) == {}
+    assert ds2.show(reading(2, 200)) == {}
+    assert ds2.controller.last_look.decided.reason.endswith("what would be decided was rolled back at this demand")
+    assert ds2.show(reading(2, 200, demand=500.0)) == {"count": 5}
+    reasons = [record.decided.reason for record in ds2.controller.history]
+    assert reasons[1] == "rolled back: count 2 -> 3 made it worse, sources read 100 records/s"
+
+
+def test_change_that_helped_stays():
+    ds2 = Recorded("ds2")
+    assert ds2.show(reading(2, 200)) == {"count": 3}
+    assert [ds2.show(reading(3, 300)) for _ in range(3)] == [{}, {}, {}]
+
+
+def test_threshold_gives_no_more_workers_to_an_operator_that_the_last_ones_did_not_help():
+    threshold = Recorded("threshold")
+    grown = threshold.show(reading(2, 200))["count"]
+    assert grown > 2
+    in_vain = reading(grown, 200, each=200 / grown)
+    assert [threshold.show(in_vain) for _ in range(3)] == [{}, {}, {}]
+    assert threshold.controller.last_look.decided.reason.endswith("but more of them brought next to nothing")
+
+
+def test_threshold_gives_more_where_the_last_ones_helped():
+    threshold = Recorded("threshold")
+    grown = threshold.show(reading(2, 200))["count"]
+    assert threshold.show(reading(grown, 300, demand=900.0))["count"] > grown

@@ -211,6 +211,13 @@ def test_a_source_that_does_not_wait_for_credit_is_no_reason_to_correct():
     assert decide(slow)[1].correction == 1.0
 
 
+def test_operators_that_wait_for_a_cpu_are_no_reason_to_correct_and_the_reason_says_so():
+    short = dataflow(300, working("count", 3, 100, starvation=1.5), observed_output_rate=250, backpressure=0.2)
+    decision, memory = decide(short)
+    assert (memory.correction, decision.parallelism) == (1.0, {})
+    assert decision.reason.endswith("count waits for a CPU, of which more workers make none")
+
+
 def skewed(loads: list[float], demand: float = 160.0, **others) -> DataflowSnapshot:
     instances = [InstanceFigures(100, observed_processing_rate=load) for load in loads]
     return dataflow(demand, OperatorFigures.summed("count", instances, **others), observed_output_rate=sum(loads), backpressure=0.2)
