@@ -167,10 +167,15 @@ class StoredRows:
         groups: list[int] = key_groups(self._by_key(columns), self.context.key_groups, self.context.name).tolist()
         if not self._paned:
             return groups
-        panes: list[int] = columns[-1].to_pylist()
-        for pane in set(panes):
-            self._panes.setdefault(pane, set()).update(group for group, at in zip(groups, panes, strict=True) if at == pane)
-        return [pane_group(pane, group) for pane, group in zip(panes, groups, strict=True)]
+        panes = columns[-1].to_numpy()
+        if (panes == panes[0]).all():
+            pane = int(panes[0])
+            self._panes.setdefault(pane, set()).update(groups)
+            begin = pane_group(pane, 0)
+            return [begin | group for group in groups]
+        for pane, group in zip(panes.tolist(), groups, strict=True):
+            self._panes.setdefault(pane, set()).add(group)
+        return [pane_group(pane, group) for pane, group in zip(panes.tolist(), groups, strict=True)]
 
     def _in(self, panes: Collection[int], key_groups: Sequence[int]) -> list[int]:
         """The backend's groups of these key groups in these panes."""

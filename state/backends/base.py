@@ -26,7 +26,8 @@ _EARLIEST = -(1 << 63)
 def pane_group(pane: int, group: int) -> int:
     """What a backend takes as the group of the keys that are in pane `pane` (microseconds) and in key group `group`.
 
-    So a pane is read, and forgotten, by itself. No key group is as large; panes rise with their time, and within one the groups rise.
+    So a pane is read, and forgotten, by itself. No key group is as large; panes rise with their time, and within one the groups rise:
+    its lowest bits are the key group.
     """
     return _PANES | (pane - _EARLIEST) << 15 | group
 

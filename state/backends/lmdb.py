@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import islice
+from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
 import lmdb
@@ -74,9 +75,8 @@ class LmdbBackend(StateBackend):
         if places is None:
             places = list(map(self._place, groups, keys))
             values = list(map(_stored, places, keys, values))
-        stored = dict(zip(places, values, strict=True))
-        places.sort()
-        self._write(lambda txn: txn.cursor().putmulti([(place, stored[place]) for place in places]))
+        pairs = sorted(zip(places, values, strict=True), key=itemgetter(0))
+        self._write(lambda txn: txn.cursor().putmulti(pairs))
 
     def delete_many(self, groups: Sequence[int], keys: Sequence[bytes]) -> None:
         self.note(groups, keys)
