@@ -30,7 +30,7 @@ from evenflow.testing.crashing import with_crashes
 from evenflow.testing.moving import with_moves
 from evenflow.testing.simulation import random_config
 
-SEEDS = int(os.environ.get("EVENFLOW_SEEDS", "15"))
+SEEDS = int(os.environ.get("EVENFLOW_SEEDS", "5"))
 FLOWS = (
     stateful_map_in_order, rows_in_order, timers_of_a_key, states_that_expire, stateful_map_columns, tumbling_windows, sliding_windows,
     running_updates, running_finals, own_aggregates_and_sketches, null_keys_made_by_a_map, types_that_come_late,
@@ -69,7 +69,7 @@ def test_key_groups_change_hands_in_the_server_without_their_state_being_sent(ma
         return pass_on(backend, groups, target)
 
     monkeypatch.setattr(RemoteBackend, "pass_on", watched)
-    for seed in range(10):
+    for seed in range(4):
         config = replace(random_config(Random(seed), 2), state_backend=state_server)
         check(make_flow, [seed], parallelism=2, config=config, actions=with_moves())
     assert passed
