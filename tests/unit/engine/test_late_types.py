@@ -6,7 +6,7 @@ from itertools import count
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenflow as ef
@@ -223,6 +223,7 @@ batches = st.lists(
 
 @every_operator
 @given(batches=batches, combined=st.booleans())
+@settings(max_examples=40, deadline=None)
 def test_results_are_those_of_all_values_whatever_the_types_and_the_moves(drive, make, batches, combined):
     workers, values = Workers(drive, make, combined=combined), {}
     for kind, numbers, key, sender, move in batches:
