@@ -160,6 +160,19 @@ def test_worker_lost_during_a_migration_and_the_strategy_restart_change_nothing_
     stop_and_check(job, results, tmp_path)
 
 
+def test_worker_lost_during_a_scaling_changes_nothing_in_what_comes_out(tmp_path):
+    job, results = endless("growing", tmp_path, ("numbered", "windows"))
+    goes_on(job, results)
+    for workers, victim in ((3, "numbered-0"), (1, "windows-1")):
+        before = len(job.scalings())
+        job.scale("numbered", workers, timeout=None)
+        send(job, signal.SIGKILL, victim)
+        until(lambda before=before: job.scalings()[before].seconds is not None, "the scaling has ended, one way or the other")
+        goes_on(job, results)
+        job.scale("numbered", workers)
+    stop_and_check(job, results, tmp_path)
+
+
 def test_killed_coordinator_comes_back_and_the_job_goes_on(tmp_path):
     job, results = endless("headed", tmp_path, ("numbered", "windows"), parallelism=1)
     goes_on(job, results)
