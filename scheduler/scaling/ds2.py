@@ -8,7 +8,8 @@ where `arriving` is the demand from outside carried through the dataflow (`deman
 doesn't overshoot when scaling up nor undershoot when scaling down. Operators of one chain share their workers, so their needs add up.
 
 Around it, as in the paper's section 4.2: the median of the last `activation_window` suggestions is decided; `target_ratio` corrects for
-what the measured rates don't show; changes below `min_change` are noise; a change that made things worse is rolled back and not tried again
+what the measured rates don't show; changes below `min_change` are noise, and so is what would undo the last one for next to nothing
+(`turns.py`); a change that made things worse is rolled back and not tried again
 while the demand is the same.
 
 The model averages, so skew defeats it. Where the busiest worker gets more than it can do although the operator as a whole has enough, more
@@ -36,9 +37,10 @@ from .decision import ScalingDecision
 from .demand import arrivals, backlog_over, whole_workers, workers_needed
 from .figures import OperatorFigures
 from .settings import PolicySettings
-from .shortfall import got_through, total_offered, total_read
+from .shortfall import got_through, slowest_through, total_offered, total_read
 from .skew import hot_operators, overloaded
 from .snapshot import DataflowSnapshot
+from .turns import Turn, after_change, steady
 
 Plan = tuple[tuple[str, int], ...]
 """Operators and their workers, in topological order."""
@@ -53,24 +55,28 @@ MOST_STARVATION = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A decision: the workers `before` and `after`, what the sources read (records/s) and what was to be read when it was made."""
+    """A decision: the workers `before` and `after`; when it was made, records/s that the sources read, that the slowest operator's
+    processing stands for (None: not known), and that were to be read.
+    """
 
     before: Plan
     after: Plan
-    achieved: float
+    read: float
+    processed: float | None
     demand: float
 
 
 @dataclass(frozen=True, slots=True)
 class Ds2Memory:
     """`suggestions`: since the last change, newest last. `change`: a decision that hasn't been judged. `refused`: what was rolled back.
-    `correction`: what the demand is multiplied by, for what the measured rates don't show.
+    `correction`: what the demand is multiplied by, for what the measured rates don't show. `turns`: the last change of each operator.
     """
 
     suggestions: tuple[Plan, ...] = ()
     change: Change | None = None
     refused: Change | None = None
     correction: float = 1.0
+    turns: tuple[Turn, ...] = ()
 
 
 class Ds2(Policy[Ds2Memory]):
@@ -105,11 +111,18 @@ class Ds2(Policy[Ds2Memory]):
         wanted, notes = within_bounds(snapshot, _median(memory.suggestions))
         if not _worth_it(snapshot, wanted):
             wanted, notes = {}, (f"fewer than {settings.min_change} workers more or less are noise",)
+        wanted, held = steady(memory.turns, wanted, needed, snapshot)
+        notes += held
         if refused(memory, snapshot, wanted):
             wanted, notes = {}, ("what would be decided was rolled back at this demand",)
         if wanted:
             after = _plan({**snapshot.parallelism, **wanted}, snapshot)
-            memory = replace(memory, change=Change(current, after, total_read(snapshot), total_offered(snapshot)), suggestions=())
+            memory = replace(
+                memory,
+                change=Change(current, after, total_read(snapshot), _processed(snapshot), total_offered(snapshot)),
+                suggestions=(),
+                turns=after_change(memory.turns, wanted, needed, snapshot),
+            )
         return ScalingDecision(wanted, rebalance=tuple(hot), reason=_reason(snapshot, needed, wanted, hot, unknown, notes)), memory
 
 
@@ -146,8 +159,20 @@ def refused(memory: Ds2Memory, snapshot: DataflowSnapshot, wanted: dict[str, int
 
 
 def _got_worse(snapshot: DataflowSnapshot, change: Change) -> bool:
-    expected = min(change.achieved, total_offered(snapshot))
-    return total_read(snapshot) < (1 - snapshot.settings.rollback_loss) * expected
+    """Whether sources read less than before, at a demand that didn't fall, and operators process less.
+
+    Sources alone don't tell: they read in bursts, ahead of what then waits in queues.
+    """
+    offered, loss, processed = total_offered(snapshot), snapshot.settings.rollback_loss, _processed(snapshot)
+    reads_less = total_read(snapshot) < (1 - loss) * min(change.read, offered)
+    if processed is None or change.processed is None:
+        return reads_less
+    return reads_less and processed < (1 - loss / 2) * min(change.processed, offered)
+
+
+def _processed(snapshot: DataflowSnapshot) -> float | None:
+    part = slowest_through(snapshot)
+    return None if part is None else part * total_offered(snapshot)
 
 
 def _corrected(snapshot: DataflowSnapshot, memory: Ds2Memory) -> Ds2Memory:

@@ -36,11 +36,13 @@ def got_through(snapshot: DataflowSnapshot) -> float:
 
     Where operators work off queues inside the dataflow the sources are held back too, but no operator processes less than the demand.
     """
-    asked, arriving = total_offered(snapshot), arrivals(snapshot)
+    asked, processed = total_offered(snapshot), slowest_through(snapshot)
     read = min(1.0, total_read(snapshot) / asked) if asked else 1.0
-    processed = []
-    for name in (name for name in snapshot.order if snapshot.inputs(name)):
-        done, should = snapshot.operator(name).observed_processing_rate, arriving[name]
-        if done is not None and should:
-            processed.append(min(1.0, done / should))
-    return max(read, min(processed, default=0.0))
+    return read if processed is None else max(read, processed)
+
+
+def slowest_through(snapshot: DataflowSnapshot) -> float | None:
+    """The part of the demand, 0 to 1, that the slowest operator processes, None where none was measured."""
+    arriving = arrivals(snapshot)
+    measured = ((snapshot.operator(name).observed_processing_rate, arriving[name]) for name in snapshot.order if snapshot.inputs(name))
+    return min((min(1.0, done / should) for done, should in measured if done is not None and should), default=None)

@@ -187,6 +187,13 @@ def test_a_change_that_made_it_worse_is_rolled_back_and_not_tried_again():
     assert more.parallelism == {"count": 6}
 
 
+@pytest.mark.parametrize(("read_before", "read_after"), [(200, 0), (300, 0), (300, 220)])
+def test_sources_that_read_in_bursts_are_no_reason_to_roll_back(read_before, read_after):
+    busy, busier = (working("count", n, 100, observed_processing_rate=100 * n) for n in (2, 3))
+    _, memory = decide(dataflow(300, busy, observed_output_rate=read_before))
+    assert decide(dataflow(300, busier, observed_output_rate=read_after), memory)[0].parallelism == {}
+
+
 def test_a_lower_rate_at_a_lower_demand_is_no_reason_to_roll_back():
     _, memory = decide(dataflow(300, working("count", 2, 100), observed_output_rate=200))
     decision, _ = decide(dataflow(100, working("count", 3, 100), observed_output_rate=100), memory)

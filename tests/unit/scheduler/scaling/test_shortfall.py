@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evenflow.scheduler.scaling.figures import OperatorFigures
-from evenflow.scheduler.scaling.shortfall import got_through, total_offered, total_read
+from evenflow.scheduler.scaling.shortfall import got_through, slowest_through, total_offered, total_read
 from evenflow.scheduler.scaling.snapshot import DataflowSnapshot, Edge
 
 
@@ -34,3 +34,7 @@ def test_a_source_that_reads_all_needs_no_explanation():
 
 def test_a_dataflow_without_demand_lacks_nothing():
     assert got_through(DataflowSnapshot((OperatorFigures("source", 1),))) == 1.0
+
+
+def test_the_slowest_operator_is_what_gets_through_where_it_was_measured():
+    assert [slowest_through(dataflow(None, processed)) for processed in (150, 450, None)] == [0.5, 1.0, None]
