@@ -40,13 +40,18 @@ class Saving:
     prepared: Prepared
     chunks: Iterator[Batch]
     chain: Chain
+    rows: int = 0
 
     def next(self) -> Batch | None:
-        """The next chunk; None once all are out."""
+        """The next chunk; None once all are out. Without chunks there is no file."""
         chunk = next(self.chunks, None)
-        if chunk is not None and self.prepared.base:
+        if chunk is None:
+            return None
+        self.chain.files += self.rows == 0
+        self.rows += chunk.num_rows
+        if self.prepared.base:
             self.chain.deltas += chunk.num_rows
-        elif chunk is not None:
+        else:
             self.chain.whole += chunk.num_rows
         return chunk
 
@@ -73,9 +78,9 @@ class Snapshots:
             self._since = changes if self._since is None else changes.behind(self._since)
         self._last = prepared.checkpoint
         if base and base == self._base and self._known and self._since is not None and self._chain.has_room(len(self._since)):
-            self._next = replace(self._chain, files=self._chain.files + 1)
+            self._next = replace(self._chain)
             return Saving(replace(prepared, base=base), self._operator.delta(self._since), self._next)
-        self._next = Chain(files=1)
+        self._next = Chain()
         return Saving(prepared, self._operator.snapshot(), self._next)
 
     def go_on_from(self, checkpoint: int, files: Sequence[StateFile]) -> None:
