@@ -16,6 +16,7 @@ import shutil
 import struct
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from hashlib import blake2b
 from itertools import islice
 from operator import itemgetter
@@ -39,6 +40,8 @@ _LENGTH = struct.Struct("<I")
 _DIGEST_BYTES = 32
 _PREFIXES = 1 << 17
 """Groups whose prefix is kept: those of panes come and go."""
+
+_GROUPS_AT_ONCE = 64
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -87,6 +90,17 @@ class LmdbBackend(StateBackend):
                 txn.delete(place)
 
         self._write(delete)
+
+    def delete_groups(self, groups: Sequence[int]) -> None:
+        """In transactions of _GROUPS_AT_ONCE groups each: what is deleted costs memory until the end of its transaction."""
+        if self._noted is not None:
+            for group in groups:
+                found = self.keys_of(group)
+                self.note([group] * len(found), found)
+        prefixes = list(map(_prefix, groups))
+        while prefixes:
+            some, prefixes = prefixes[:_GROUPS_AT_ONCE], prefixes[_GROUPS_AT_ONCE:]
+            self._write(partial(_delete_ranges, some))
 
     def keys_of(self, group: int) -> list[bytes]:
         return self.items_of([group])[0]
@@ -247,6 +261,14 @@ class _Prefixes(dict[int, bytes]):
 def _prefix(group: int) -> bytes:
     """What the places of a group begin with."""
     return _GROUP.pack(group) if group < _PLAIN_GROUPS else group.to_bytes(_PANE_GROUP_BYTES, "big")
+
+
+def _delete_ranges(prefixes: Sequence[bytes], txn: lmdb.Transaction) -> None:
+    with txn.cursor() as cursor:
+        for prefix in prefixes:
+            found = cursor.set_range(prefix)
+            while found and cursor.key().startswith(prefix):
+                found = cursor.delete()
 
 
 def _key_at(place: bytes) -> int:

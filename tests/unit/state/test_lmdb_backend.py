@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from evenflow.state.backends.base import StateBackendError
+from evenflow.state.backends.base import StateBackendError, pane_group
 from evenflow.state.backends.lmdb import LmdbBackend
 
 KEYS = [b"%06d" % i for i in range(4_000)]
@@ -40,6 +40,23 @@ def test_map_that_grows_in_the_middle_of_a_snapshot_leaves_it_as_it_was(small):
     for more, others in chunks:
         keys, values = keys + more, values + others
     assert (sorted(keys), set(values)) == (KEYS, {b"old"})
+
+
+def test_panes_are_read_and_forgotten_one_by_one_whatever_their_keys(small):
+    keys = [b"short", b"long" * 500, b""]
+    groups = [pane_group(pane, group) for pane in (-5, 0, 10**15) for group in (0, 1, 32_767)]
+    for group in groups:
+        small.put_many([group] * 3, keys, [b"%d" % group] * 3)
+    small.put_many([7] * 3, keys, [b"plain"] * 3)
+    found, values = small.items_of(groups[3:5])
+    assert sorted(found) == sorted(2 * keys)
+    assert values == [b"%d" % group for group in groups[3:5] for _ in keys]
+    small.delete_groups(groups[3:6])
+    assert small.items_of(groups[3:6]) == ([], [])
+    assert small.get_many([groups[6]] * 3, keys) == [b"%d" % groups[6]] * 3
+    assert sorted(small.keys_of(7)) == sorted(keys)
+    assert small.count() == 7 * 3
+    assert sum(len(values) for _, values in small.snapshot()) == 7 * 3
 
 
 def test_files_have_no_names_so_that_nothing_is_left_of_a_process_that_is_killed(tmp_path, small):
