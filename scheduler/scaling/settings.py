@@ -20,7 +20,16 @@ _COUNTS = {
 }  # fmt: skip
 """Whole numbers, and the least of each."""
 
-_SHARES = ("target_ratio", "rollback_loss", "scale_down_factor", "target_utilisation", "utilisation_band", "least_effect", "cluster_load")
+_SHARES = (
+    "target_ratio",
+    "rollback_loss",
+    "turn_change",
+    "scale_down_factor",
+    "target_utilisation",
+    "utilisation_band",
+    "least_effect",
+    "cluster_load",
+)
 """Numbers from 0 to 1."""
 
 _OVER_ZERO = ("interval_s", "latency_target_ms", "catch_up_s", "target_utilisation", "congestion", "skew_tolerance")
@@ -39,7 +48,8 @@ class PolicySettings:
     `threshold`; None: it is not part of the demand).
 
     `ds2`: the median of `activation_window` suggestions is decided; sources that get `target_ratio` of their demand through are fine; a
-    change of fewer than `min_change` workers everywhere is noise; a change after which `rollback_loss` of the rate is missing is taken
+    change of fewer than `min_change` workers everywhere is noise, and so is one that would undo an operator's last change although what it
+    needs has changed by less than `turn_change` (a part) since; a change after which `rollback_loss` of the rate is missing is taken
     back; `skew_tolerance`: a worker with this multiple of the least possible load is a hot one, which a rebalance may help.
 
     `dhalion`: an idle operator goes to `scale_down_factor` of its workers; what didn't help is not tried again for `blacklist_s`.
@@ -73,6 +83,7 @@ class PolicySettings:
     target_ratio: float = 0.95
     min_change: int = 1
     rollback_loss: float = 0.1
+    turn_change: float = 0.1
     skew_tolerance: float = 1.1
     scale_down_factor: float = 0.8
     blacklist_s: float = 600.0
