@@ -17,13 +17,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, redirect_stdout
+from contextlib import ExitStack, redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -83,6 +84,10 @@ class Feed:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """No file comes any more."""
         self._ended.set()
         self._thread.join()
 
@@ -91,8 +96,6 @@ class Feed:
             self._add()
 
     def _add(self) -> None:
-        import numpy as np
-
         count = DEMAND[self._files // PHASE % len(DEMAND)]
         columns = _ROWS.columns(np.arange(self.rows, self.rows + count))
         columns["ts"] = columns["ts"].cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
@@ -151,14 +154,13 @@ def run(spark: Any, folder: Path, seconds: float, *, every: float = EVERY, seed:
                 wait_until(job, lambda: False, seconds)
                 wait_until(job, lambda: chaos.kinds <= {kill.kind for kill in chaos.kills}, END_SECONDS)
             wait_until(job, chaos.recovered, END_SECONDS)
-        except BaseException:
+            feed.stop()
+            end_queries(spark, job)
+            job.wait(END_SECONDS)
+        finally:
             job.cancel()
-            raise
-    try:
-        end(spark, job)
-        job.wait(END_SECONDS)
-    finally:
-        job.cancel()
+            with suppress(ef.EvenflowError):  # which `wait` has raised already
+                job.wait(END_SECONDS)
     return compare(spark, folder, feed.rows, chaos)
 
 
@@ -172,7 +174,7 @@ def wait_until(job: ef.Job, condition: Callable[[], bool], seconds: float) -> No
         time.sleep(LOOK_SECONDS)
 
 
-def end(spark: Any, job: ef.Job) -> None:
+def end_queries(spark: Any, job: ef.Job) -> None:
     """Let Spark read the last file; whoever stops its queries ends the stream in order."""
     wait_until(job, lambda: len(spark.streams.active) == QUERIES, END_SECONDS)
     for query in spark.streams.active:

@@ -208,17 +208,23 @@ def test_a_streaming_query_that_fails_goes_on_from_its_checkpoint_as_long_as_it_
             seen.extend(row["n"] for row in batch.to_rows())
         return len(seen)
 
-    for number in range(1, 6):  # more failures than may come in a row
-        wait_until(lambda number=number: read() == 3 * number, "the file before")
+    def fail_or_get_on(query) -> bool:
+        spark.sparkContext.cancelJobGroup(str(query.runId))
+        return not query.isActive or read() == 3 * number
+
+    number, failures = 1, 0
+    while failures < 5:  # more than may come in a row
+        wait_until(lambda number=number: read() == 3 * number and spark.streams.active, "all files so far")
         (query,) = spark.streams.active
-        query._jsq.streamingQuery().queryExecutionThread().interrupt()
-        wait_until(lambda query=query: not query.isActive and spark.streams.active, "another query")
         add_file(tmp_path / "in", number)
-    wait_until(lambda: read() == 18, "the last file")
+        number += 1
+        wait_until(lambda query=query: fail_or_get_on(query), "a micro-batch, or its end")
+        failures += query.exception() is not None
+    wait_until(lambda: read() == 3 * number, "the last file")
     source.stop()
     assert source.failure() is None
-    assert seen == list(range(18))
-    assert caplog.text.count("Spark's query has failed and is started again") == 5
+    assert seen == list(range(3 * number))
+    assert caplog.text.count("Spark's query has failed and is started again") == failures
 
 
 def test_a_job_that_ends_early_ends_the_writing_too(spark):
