@@ -9,8 +9,7 @@ doesn't overshoot when scaling up nor undershoot when scaling down. Operators of
 
 Around it, as in the paper's section 4.2: the median of the last `activation_window` suggestions is decided; `target_ratio` corrects for
 what the measured rates don't show; changes below `min_change` are noise, and so is what would undo the last one for next to nothing
-(`turns.py`); a change that made things worse is rolled back and not tried again
-while the demand is the same.
+(`turns.py`); a change that made things worse is rolled back and not tried again while the demand is the same.
 
 The model averages, so skew defeats it. Where the busiest worker gets more than it can do although the operator as a whole has enough, more
 workers would not help: the operator is named for a rebalance (`skew.py`), and keeps its workers until that has been done.

@@ -21,15 +21,9 @@ _COUNTS = {
 """Whole numbers, and the least of each."""
 
 _SHARES = (
-    "target_ratio",
-    "rollback_loss",
-    "turn_change",
-    "scale_down_factor",
-    "target_utilisation",
-    "utilisation_band",
-    "least_effect",
+    "target_ratio", "rollback_loss", "turn_change", "scale_down_factor", "target_utilisation", "utilisation_band", "least_effect",
     "cluster_load",
-)
+)  # fmt: skip
 """Numbers from 0 to 1."""
 
 _OVER_ZERO = ("interval_s", "latency_target_ms", "catch_up_s", "target_utilisation", "congestion", "skew_tolerance")

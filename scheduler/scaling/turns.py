@@ -36,9 +36,8 @@ def after_change(
     turns: tuple[Turn, ...], wanted: Mapping[str, int], needed: Mapping[str, float], snapshot: DataflowSnapshot
 ) -> tuple[Turn, ...]:
     """The last changes once `wanted` is decided, for what is `needed`."""
-    now = {
-        name: Turn(name, workers > snapshot.operator(name).parallelism, needed[name]) for name, workers in wanted.items() if name in needed
-    }
+    before = snapshot.parallelism
+    now = {name: Turn(name, workers > before[name], needed[name]) for name, workers in wanted.items() if name in needed}
     return tuple({**{turn.operator: turn for turn in turns}, **now}.values())
 
 
@@ -46,10 +45,8 @@ def steady(
     turns: tuple[Turn, ...], wanted: Mapping[str, int], needed: Mapping[str, float], snapshot: DataflowSnapshot
 ) -> tuple[dict[str, int], tuple[str, ...]]:
     """What of `wanted` is more than noise, and a note for each operator that is left as it is for that reason."""
-    last = {turn.operator: turn for turn in turns}
-    held = {
-        name: last[name] for name in wanted if name in last and name in needed and _noise(last[name], wanted[name], needed[name], snapshot)
-    }
+    last = {turn.operator: turn for turn in turns if turn.operator in wanted and turn.operator in needed}
+    held = {name: turn for name, turn in last.items() if _noise(turn, wanted[name], needed[name], snapshot)}
     notes = (
         f"{name}: {needed[name]:.2f} is too close to the {turn.need:.2f} for which it {'was given' if turn.grew else 'gave back'} workers"
         for name, turn in held.items()
