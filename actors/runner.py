@@ -54,6 +54,9 @@ IDLE = 0.1
 SAVING = 0.001
 """Seconds that a worker sleeps at least while chunks of state wait to be written."""
 
+SAVE_SECONDS = 0.001
+"""Seconds for which a worker makes chunks of state at a time: they may be small, where a few rows were about to change."""
+
 GIVING = 1 / 3
 """The part of its time that a worker spends at most on giving state away in the background: whoever takes it has work with it too, before
 its own records, and would fall behind."""
@@ -245,15 +248,17 @@ class Runner:
         return True
 
     def save(self) -> bool:
-        """Make a chunk of the state that goes into a checkpoint, if it is time for one; report what is written. Whether it did anything."""
+        """Make chunks of the state that goes into a checkpoint, if it is time for some; report what is written. Whether it did anything."""
         if self._writer is None or self.over:
             return False
         self._report_saved(self._writer.take())
         begun = time.monotonic()
         if not self.task.saving or self._writer.busy or begun < self._save_at:
             return False
-        self._work(self.task.save)
-        now = time.monotonic()
+        now = begun
+        while self.task.saving and not self._writer.busy and not self.over and now - begun < SAVE_SECONDS:
+            self._work(self.task.save)
+            now = time.monotonic()
         self._save_at = now + (now - begun) * (1 / GIVING - 1)
         return True
 

@@ -18,8 +18,8 @@ from ..scheduler.messages import CheckpointFailed
 from ..state.files import StateFileWriter
 from ..state.store import CheckpointStore
 
-MOST_WAITING = 8
-"""Chunks that may wait to be written before the task makes no more."""
+MOST_WAITING = 16 << 20
+"""Bytes that may wait to be written before the task makes no more chunks, which may be small."""
 
 FLUSH_TIMEOUT = 300.0
 
@@ -32,16 +32,19 @@ class StateWriter:
         self._queue: queue.Queue[tuple[int, Batch] | Prepared | None] = queue.Queue()
         self._done: queue.Queue[Prepared | CheckpointFailed] = queue.Queue()
         self._waiting = 0
+        self._given = self._taken = 0
+        """Bytes of chunks: those that came are counted by the worker's thread, those that left the queue by the other."""
         self._thread = threading.Thread(target=self._run, name=f"{name}/checkpoint", daemon=True)
         self._thread.start()
 
     @property
     def busy(self) -> bool:
         """Whether enough waits to be written."""
-        return self._queue.qsize() >= MOST_WAITING
+        return self._given - self._taken >= MOST_WAITING
 
     def write(self, checkpoint: int, chunk: Batch) -> None:
         """Append a chunk to the file of `checkpoint`."""
+        self._given += chunk.rows.nbytes
         self._queue.put((checkpoint, chunk))
 
     def finish(self, prepared: Prepared) -> None:
@@ -76,7 +79,7 @@ class StateWriter:
         self._thread.join(FLUSH_TIMEOUT)
 
     def _run(self) -> None:
-        while (item := self._queue.get()) is not None:
+        while (item := self._take()) is not None:
             if isinstance(item, Prepared):
                 self._done.put(item)  # no state, no file
                 continue
@@ -90,12 +93,18 @@ class StateWriter:
             if prepared is not None:
                 self._done.put(prepared)
 
+    def _take(self) -> tuple[int, Batch] | Prepared | None:
+        item = self._queue.get()
+        if isinstance(item, tuple):
+            self._taken += item[1].rows.nbytes
+        return item
+
     def _write_file(self, checkpoint: int, chunk: Batch) -> Prepared | None:
         """Write chunks until the report comes that they were all; None when the writer is closed before."""
         with ExitStack() as stack:
             file: StateFileWriter = stack.enter_context(self._store.writing(checkpoint, self._name))
             file.write(chunk.rows)
-            while isinstance(item := self._queue.get(), tuple):
+            while isinstance(item := self._take(), tuple):
                 file.write(item[1].rows)
         if item is None:
             self._queue.put(None)
@@ -104,7 +113,7 @@ class StateWriter:
 
     def _skip(self) -> Prepared | None:
         """Pass over the other chunks of a file that can't be written."""
-        while isinstance(item := self._queue.get(), tuple):
+        while isinstance(item := self._take(), tuple):
             pass
         if item is None:
             self._queue.put(None)
