@@ -211,8 +211,8 @@ class Job:
         """Give every operator the workers that a scaling policy decides (ds2, dhalion, threshold, ...) from now on, or no longer: `off`.
 
         `mode` "advise" only records what it would do. The job's settings (`JobConfig(autoscaler_interval=..., max_parallelism=...)`) say
-        how often and how many, and an operator's own bounds (`stream.parallelism(2, between=(1, 4))`, `fixed=True`) go before them. Raises FlowError for an unknown policy or mode, or one that the settings don't allow for, JobError if the
-        job has ended.
+        how often and how many, and an operator's own bounds (`stream.parallelism(2, between=(1, 4))`, `fixed=True`) go before them. Raises
+        FlowError for an unknown policy or mode, or one that the settings don't allow for, JobError if the job has ended.
         """
         self._runtime.ask("autoscaler", policy, mode)
 
