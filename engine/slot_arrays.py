@@ -35,22 +35,19 @@ class SlotArrays(StateArrays):
         self._types = KeyTypes()
         self._arrays = {name: np.zeros(0, dtype) for name, dtype in state.items()}
         self._where, self._fresh = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        self._before: dict[str, Array] = {}
         self._frozen: FrozenRows[Batch] | None = None
 
     def read(self, columns: Sequence[pa.Array]) -> dict[str, Array]:
         self._where, self._fresh = self._find(columns), self._slots.fresh
         self._copy_frozen(self._where)
-        self._before = {name: array[self._where] for name, array in self._arrays.items()}
-        return {name: values.copy() for name, values in self._before.items()}
+        return {name: array[self._where] for name, array in self._arrays.items()}
 
     def write(self, state: Mapping[str, Array]) -> None:
-        for name, array in self._arrays.items():
-            array[self._where] = state[name]
+        fitting = {n: np.broadcast_to(np.asarray(state[n], array.dtype), self._where.shape) for n, array in self._arrays.items()}
+        for name, values in fitting.items():
+            self._arrays[name][self._where] = values
 
     def undo(self) -> None:
-        for name, array in self._arrays.items():
-            array[self._where] = self._before[name]
         self._slots.remove(self._fresh)
 
     def install(self, state: Batch) -> None:

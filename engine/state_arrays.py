@@ -15,7 +15,7 @@ from .routing import Move
 
 
 class StateArrays(ABC):
-    """Used by one thread. `read`, then `write` or `undo`."""
+    """Used by one thread. `read`, then `write`, or `undo` also after a `write` that failed."""
 
     @abstractmethod
     def read(self, columns: Sequence[pa.Array]) -> dict[str, Array]:
@@ -23,11 +23,11 @@ class StateArrays(ABC):
 
     @abstractmethod
     def write(self, state: Mapping[str, Array]) -> None:
-        """What the states that were read are now. Raises KeyError, TypeError or ValueError for arrays that don't fit."""
+        """What the states that were read are now. Raises KeyError, TypeError or ValueError if one doesn't fit, and writes none."""
 
     @abstractmethod
     def undo(self) -> None:
-        """The states that were read are as they were before it, also if some of them were written."""
+        """Nothing will be written: the states are as they were before `read`."""
 
     @abstractmethod
     def install(self, state: Batch) -> None:

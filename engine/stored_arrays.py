@@ -36,7 +36,7 @@ class StoredArrays(StateArrays):
         self._put(self._read, state)
 
     def undo(self) -> None:
-        """Nothing has been written."""
+        """There is nothing to undo."""
 
     def install(self, state: Batch) -> None:
         if self._rows.take_over(state) is None:

@@ -227,21 +227,15 @@ class KeyedStates:
 
     def _write_back(self) -> None:
         working = self._working
-        gone: tuple[list[int], list[bytes]] = [], []
-        kept: tuple[list[Any], list[int], list[bytes], list[bytes | None]] = [], [], [], []
-        for entry in zip(*self._read, strict=True):
-            if entry[0] in working:
-                for column, value in zip(kept, entry, strict=True):
-                    column.append(value)
-            elif entry[3] is not None:
-                gone[0].append(entry[1])
-                gone[1].append(entry[2])
-        packed = self.packed(kept[0], [working[key] for key in kept[0]])
-        changed = [place for place, value in enumerate(packed) if value != kept[3][place]]
+        keys, groups, places, found = self._read
+        kept = [i for i, key in enumerate(keys) if key in working]
+        packed = self.packed([keys[i] for i in kept], [working[keys[i]] for i in kept])
+        changed = [(i, value) for i, value in zip(kept, packed, strict=True) if value != found[i]]
         if changed:
-            self.backend.put_many([kept[1][i] for i in changed], [kept[2][i] for i in changed], [packed[i] for i in changed])
-        if gone[0]:
-            self.backend.delete_many(*gone)
+            self.backend.put_many([groups[i] for i, _ in changed], [places[i] for i, _ in changed], [value for _, value in changed])
+        gone = [i for i, key in enumerate(keys) if found[i] is not None and key not in working] if len(kept) < len(keys) else []
+        if gone:
+            self.backend.delete_many([groups[i] for i in gone], [places[i] for i in gone])
 
     def _replacing(self, keys: Sequence[Any], values: Sequence[bytes | None]) -> Iterator[Batch]:
         """What is there, and which keys are gone."""

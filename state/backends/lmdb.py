@@ -20,7 +20,7 @@ from functools import partial
 from hashlib import blake2b
 from itertools import islice
 from operator import itemgetter
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import lmdb
 
@@ -113,7 +113,7 @@ class LmdbBackend(StateBackend):
                 whole, start = prefix + _WHOLE, len(prefix) + 1
                 if not cursor.set_range(prefix):
                     continue
-                for place, stored in cursor:
+                for place, stored in _items(cursor):
                     if place.startswith(whole):
                         keys.append(place[start:])
                         values.append(stored)
@@ -128,7 +128,7 @@ class LmdbBackend(StateBackend):
     def snapshot(self) -> Iterator[Chunk]:
         self._end_snapshot()
         self._make_room()
-        self._frozen = frozen = _Snapshot(self._env, lambda txn: (_opened(place, stored) for place, stored in txn.cursor()))
+        self._frozen = frozen = _Snapshot(self._env, lambda txn: (_opened(place, stored) for place, stored in _items(txn.cursor())))
         return frozen
 
     def delta(self, changes: set[Any]) -> Iterator[Found]:
@@ -137,7 +137,7 @@ class LmdbBackend(StateBackend):
         def read(txn: lmdb.Transaction) -> Iterator[tuple[bytes, bytes | None]]:
             for group, key in changes:
                 place = self._place(group, key)
-                yield key, self._value(place, txn.get(place))
+                yield key, self._value(place, cast("bytes | None", txn.get(place)))
 
         self._make_room()
         self._frozen = frozen = _Snapshot(self._env, read)
@@ -263,11 +263,16 @@ def _prefix(group: int) -> bytes:
     return _GROUP.pack(group) if group < _PLAIN_GROUPS else group.to_bytes(_PANE_GROUP_BYTES, "big")
 
 
+def _items(cursor: lmdb.Cursor) -> Iterator[tuple[bytes, bytes]]:
+    """Places and what lies there, from where the cursor is; they are bytes, because the transaction gives no views of its buffers."""
+    return cast("Iterator[tuple[bytes, bytes]]", iter(cursor))
+
+
 def _delete_ranges(prefixes: Sequence[bytes], txn: lmdb.Transaction) -> None:
     with txn.cursor() as cursor:
         for prefix in prefixes:
             found = cursor.set_range(prefix)
-            while found and cursor.key().startswith(prefix):
+            while found and cast("bytes", cursor.key()).startswith(prefix):
                 found = cursor.delete()
 
 
