@@ -45,6 +45,29 @@ def test_job_counts_the_same_wherever_its_state_lies(place, items, tmp_path):
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"
 
 
+def aggregates(rows, **config):
+    """A running aggregate, windows and columns of state in one job: what each emits, in no order."""
+    flow, out = ef.Dataflow("aggregated"), ([], [], [])
+    keyed = flow.read(ef.from_items(rows, event_time="ts", max_delay="1s")).key_by("key")
+    functions = {"n": ef.count(), "total": ef.sum("seq"), "high": ef.max("key"), "different": ef.approx_distinct("seq")}
+    keyed.aggregate(**functions, emit="final").write(ef.to_list(out[0], name="final"))
+    keyed.window(ef.sliding("40s", every="20s")).aggregate(**functions).write(ef.to_list(out[1], name="windows"))
+    keyed.stateful_map_columns(numbered, state={"n": "int64"}).write(ef.to_list(out[2], name="numbers"))
+    flow.run(runtime="local", config=ef.JobConfig(parallelism=2, batch_rows=64, **config)).wait(timeout=60)
+    return [sorted(map(str, emitted)) for emitted in out]
+
+
+def numbered(state, rows):
+    n = rows.running_count(state["n"])
+    return {"n": rows.last(n)}, {"seq": rows["seq"], "n": n}
+
+
+def test_job_aggregates_the_same_wherever_its_state_lies(place, tmp_path):
+    rows = [{"key": ("x" * 3_000 if i % 7 == 0 else f"{i % 50}"), "seq": i, "ts": i // 4} for i in range(600)]
+    assert aggregates(rows, state_backend=place, state_dir=str(tmp_path)) == aggregates(rows)
+    assert list(tmp_path.iterdir()) == [], "nothing is left behind"
+
+
 def test_job_whose_state_server_is_not_there_fails_and_names_it():
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
