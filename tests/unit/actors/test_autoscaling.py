@@ -35,13 +35,15 @@ ROUNDS = 100
 class Job:
     """A supervisor of `generate` (100 records/s) and `count`, with one worker each unless told otherwise; its clock is the test's."""
 
-    def __init__(self, policy="ds2", parallelism=1, **config):
+    def __init__(self, policy="ds2", parallelism=1, bounds=None, **config):
         flow = ef.Dataflow("f")
         rows = flow.read(ef.generate(rate=100.0))
-        rows.key_by("key").aggregate(n=ef.count()).named("count").write(ef.to_list([], name="out"))
+        counts = rows.key_by("key").aggregate(n=ef.count()).named("count").parallelism(**(bounds or {}))
+        counts.write(ef.to_list([], name="out"))
         given = {"autoscaler": policy, "autoscaler_interval": INTERVAL, "max_parallelism": 8, "checkpoint_interval": None, **config}
         settings = ef.JobConfig(parallelism=parallelism, key_groups=16, combine=False, **given)
         self.told, self.spawned, self.begun, self.now = [], [], [], 1000.0
+        self.backlog = 0
         plan = flow.plan(config=settings)
         self.supervisor = Supervisor(plan, settings, lambda worker, command: self.told.append((worker, command)), self.carry)
         for task in plan.tasks:
@@ -67,7 +69,10 @@ class Job:
                 groups = np.array([i], np.int32) if name == "count" else np.zeros(0, np.int32)
                 load = np.full(len(groups), part)
                 out = rows if name == "generate" else 0
-                window = WorkerWindow(worker, self.now, 1.0, rows, out, useful=part, groups=groups, load=load, keyed_records=rows)
+                backlog = self.backlog if name == "generate" else None
+                window = WorkerWindow(
+                    worker, self.now, 1.0, rows, out, useful=part, groups=groups, load=load, keyed_records=rows, backlog=backlog
+                )
                 self.supervisor.report(worker, window)
 
     def tick(self, seconds=0.0):
@@ -238,6 +243,44 @@ def test_nothing_is_decided_while_keys_move_by_hand_nor_until_the_move_is_an_int
     assert job.decisions == []
     job.look(count=4.0)
     assert len(job.decisions) == 1
+
+
+def test_backlog_that_a_move_by_hand_left_is_worked_off_before_anything_is_decided():
+    job = Job(policy="off", parallelism=2)
+    job.supervisor.autoscaler("ds2", "act")
+    job.tick()
+    job.supervisor.migrate("count", [0], [], 1, "sudden")
+    job.tick()
+    job.answer()
+    job.backlog, decided = 40_000, []
+    job.look(count=4.0)
+    for job.backlog in (20_000, 5_000, 400):
+        job.now += INTERVAL
+        job.measure(count=4.0)
+        job.tick()
+        decided.append(len(job.decisions))
+    assert decided == [0, 0, 1]
+
+
+def test_bounds_of_an_operator_go_before_the_jobs():
+    job = Job(bounds={"between": (1, 12)})
+    job.look(generate=0.5, count=10.0)
+    job.settle()
+    assert job.workers == {"generate": 1, "count": 10}
+
+
+def test_fixed_operator_keeps_its_workers():
+    job = Job(bounds={"fixed": True})
+    job.look(generate=1.5, count=4.0)
+    job.settle()
+    assert job.workers == {"generate": 2, "count": 1}
+
+
+def test_no_more_workers_come_at_once_than_the_settings_say():
+    job = Job(autoscaler_settings={"max_change": 2})
+    job.look(count=6.0)
+    job.settle()
+    assert job.scaled == [("count", 1, 3)]
 
 
 def test_scaling_by_hand_puts_the_next_look_off():
