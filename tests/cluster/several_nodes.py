@@ -93,8 +93,8 @@ def packed():
         return {**seen, "correct": sorted(row["seq"] for row in rows) == list(range(len(rows)))}
 
 
-def spread(folder):
-    """Warm spares, and giving a node back."""
+def spread(cluster, folder):
+    """Warm spares, giving a node back, and losing another with all that ran on it."""
     flow, rows, results = build("spread")
     config = ef.JobConfig(
         placement="spread",
@@ -120,6 +120,12 @@ def spread(folder):
         (report,) = job.scale_in(nodes=1)
         seen |= {"removed": report.removed, "after": nodes_of(job), "parallelism": report.parallelism, "replaced": report.replaced}
         goes_on(rows)
+        head = ray.get_runtime_context().get_node_id()
+        lost = next(node for node in nodes_of(job).values() if node != head)
+        cluster.remove_node(next(node for node in cluster.list_all_nodes() if node.node_id == lost), allow_graceful=False)
+        until(lambda: job.status().state == "running" and lost not in nodes_of(job).values(), "its workers run elsewhere")
+        seen |= {"lost": lost, "survived": nodes_of(job)}
+        goes_on(rows)
         job.stop()
         job.wait("30s")
         return {**seen, "rows": len(rows), "correct": correct(rows, results)}
@@ -134,7 +140,7 @@ def main(folder):
         for _ in range(2):
             cluster.add_node(num_cpus=2, object_store_memory=80 << 20)
         ray.init(cluster.address, namespace="several", log_to_driver=False)
-        seen = {"packed": packed(), "spread": spread(folder)}
+        seen = {"packed": packed(), "spread": spread(cluster, folder)}
     finally:
         ray.shutdown()
         cluster.shutdown()

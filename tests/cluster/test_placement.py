@@ -63,3 +63,11 @@ def test_a_node_that_is_given_back_has_no_worker_any_more_and_the_results_are_th
     assert spread["parallelism"] or spread["replaced"]
     assert spread["rows"] > 1_000
     assert spread["correct"]
+
+
+def test_workers_of_a_lost_node_go_on_elsewhere_and_the_results_are_those_of_the_rows(seen):
+    spread = seen["spread"]
+    assert spread["lost"] in spread["after"].values()
+    assert spread["lost"] not in spread["survived"].values()
+    assert set(spread["survived"]) == set(spread["after"])
+    assert spread["correct"]
