@@ -34,6 +34,9 @@ from ..engine.source import SourceReader
 from .share import Share
 from .split_position import PartlyRead, SplitPosition
 
+LEAST_DECODED = 65_536
+"""Rows that are decoded at once at least: fewer take longer for each. A poll for fewer is given a slice."""
+
 
 @dataclass(frozen=True, slots=True)
 class Split:
@@ -89,7 +92,7 @@ class SplitReader(SourceReader):
 
     def poll(self, max_rows: int) -> Batch | None:
         while True:
-            if self._open is None and not self._open_next(max_rows):
+            if self._open is None and not self._open_next(max(max_rows, LEAST_DECODED)):
                 return None
             assert self._open is not None
             batch = self._open.read(max_rows)
