@@ -67,7 +67,8 @@ class Stream:
         if between is not None and (not isinstance(between, tuple) or len(between) != 2):
             raise FlowError(f"operator `{name}`: between={between!r} must be the fewest and the most workers, for example between=(1, 4)")
         try:
-            self.node.bounds = WorkerBounds(*(between or (None, None)), fixed)
+            least, most = between if between is not None else (None, None)
+            self.node.bounds = WorkerBounds(least, most, fixed)
         except FlowError as error:
             raise FlowError(f"operator `{name}`: parallelism(between={between!r}): {error}") from error
         if workers is not None:
@@ -269,6 +270,11 @@ def check_aggregates(aggregates: Mapping[str, Any], taken: Iterable[str]) -> dic
     if not aggregates:
         raise FlowError("aggregate() needs at least one aggregate, for example n=ef.count()")
     for name, function in aggregates.items():
+        if name == "on_error" and isinstance(function, str):
+            raise FlowError(
+                "aggregate has no on_error: a record goes into all aggregates of its key at once, and can't be taken out of them again; "
+                'let a map with on_error="skip" or "dead_letter" in front of it refuse what an aggregate of yours would'
+            )
         if not isinstance(function, AggregateFunction):
             raise FlowError(f'aggregate({name}={function!r}): expected an aggregate, for example ef.sum("delay")')
         if name in taken:
