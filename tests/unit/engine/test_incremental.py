@@ -19,7 +19,7 @@ from evenflow.engine.effects import Prepared
 from evenflow.engine.elements import MAX_TIME
 from evenflow.engine.keys import key_hashes
 from evenflow.engine.routing import Move
-from evenflow.engine.saving import Snapshots
+from evenflow.engine.saving import Chain, Snapshots
 from evenflow.engine.task import TaskCore
 from evenflow.state.files import StateFile
 
@@ -77,7 +77,7 @@ STEPS = st.one_of(
     st.tuples(st.just("rows"), ROWS),
     st.tuples(st.just("time"), st.integers(0, 1_200)),
     st.tuples(st.just("move"), MOVES),
-    st.tuples(st.just("checkpoint"), st.tuples(st.sampled_from(("complete", "complete", "complete", "fails", "whole")), ROWS)),
+    st.tuples(st.just("checkpoint"), st.tuples(st.sampled_from(("complete", "complete", "fails", "whole")), ROWS)),
     st.tuples(st.just("restore"), st.none()),
 )
 
@@ -190,6 +190,7 @@ def content(operator: Any) -> list[str]:
     """What the operator holds, in no order; windows are emitted for it."""
     emitted: list[Batch] = []
     if hasattr(operator, "windows"):
+        assert all(operator.windows.last_end(start) > operator.watermark for start in operator.panes.starts()), "what was emitted is gone"
         operator.advance(min(MAX_TIME, 10**15), lambda batch, port="out": emitted.append(batch))
     else:
         emitted += operator.snapshot()
@@ -198,12 +199,14 @@ def content(operator: Any) -> list[str]:
 
 @pytest.mark.parametrize("backend", ["memory", "lmdb"])
 @pytest.mark.parametrize("operator", OPERATORS)
-@given(steps=st.lists(STEPS, max_size=14))
-@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.too_slow])
-def test_chain_adds_up_to_the_state_at_its_last_barrier(operator, backend, steps):
+@given(steps=st.lists(STEPS, min_size=10, max_size=30), any_length=st.booleans())
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+def test_chain_adds_up_to_the_state_at_its_last_barrier(operator, backend, steps, any_length):
     world = World(operator, backend)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pane, "_SMALLEST", 3)
+        if any_length:
+            patch.setattr(Chain, "has_room", lambda chain, rows: True)
         try:
             for kind, argument in steps:
                 getattr(world, kind)(argument)
@@ -224,5 +227,26 @@ def test_few_changes_are_saved_as_few_until_they_outgrow_the_whole(operator, bac
         assert world.kinds["delta"] >= 12
         assert world.kinds["whole"] >= 3, "the first of each worker, and one again"
         assert max(len(chain) for chain in world.saved[world.base][0]) <= len(KEYS) + 1
+    finally:
+        world.close()
+
+
+@pytest.mark.parametrize("backend", ["memory", "lmdb"])
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_what_changed_at_a_failed_checkpoint_and_then_left_stays_away(operator, backend, monkeypatch):
+    monkeypatch.setattr(Chain, "has_room", lambda chain, rows: True)
+    world = World(operator, backend)
+    everything = [(key, 0, 2) for key in KEYS]
+    try:
+        world.rows(everything)
+        world.checkpoint(("complete", []))
+        world.rows(everything)
+        world.checkpoint(("fails", []))
+        world.move((0, set(range(GROUPS)), set()))
+        world.checkpoint(("complete", []))
+        world.move((1, {0, 1}, set()))
+        world.rows(everything)
+        world.checkpoint(("complete", everything))
+        assert world.kinds == {"whole": 2, "delta": 4}
     finally:
         world.close()
