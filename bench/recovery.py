@@ -39,7 +39,9 @@ Found = tuple[list[Case], list[Verdict], list[str]]
 def run(*, parts: Sequence[str], repeat: int, rows: int, cache: Path, say: Say) -> Run:
     """The parts in the order of `PARTS`. Raises FlowError for an unknown one, ConnectorError for `lmdb` without data."""
     check_names("part", parts, PARTS)
-    found: Found = [], [], []
+    cases: list[Case] = []
+    verdicts: list[Verdict] = []
+    checks: list[str] = []
     series: dict[str, Any] = {}
     measures: dict[str, Callable[[], Found]] = {
         "kill": lambda: kills(repeat, say, series),
@@ -49,13 +51,15 @@ def run(*, parts: Sequence[str], repeat: int, rows: int, cache: Path, say: Say) 
         "lmdb": lambda: lmdb(rows, cache, say),
     }
     for part in (name for name in PARTS if name in parts):
-        for whole, more in zip(found, measures[part](), strict=True):
-            whole.extend(more)
+        found = measures[part]()
+        cases += found[0]
+        verdicts += found[1]
+        checks += found[2]
     arguments = {
         "parts": list(parts), "repeat": repeat, "keys": KEYS, "state_bytes": STATE_BYTES, "rate": RATE, "interval_seconds": INTERVAL,
         "checkpoint_keys": list(SIZES), "pairs": PAIRS, "rows": rows,
     }  # fmt: skip
-    return record("recovery", arguments, found[0], found[1], checks=found[2], not_measured=NOT_MEASURED, series=series)
+    return record("recovery", arguments, cases, verdicts, checks=checks, not_measured=NOT_MEASURED, series=series)
 
 
 def kills(repeat: int, say: Say, series: dict[str, Any]) -> Found:
