@@ -180,10 +180,10 @@ def _edges(plan: Plan, taken: Mapping[str, int]) -> tuple[Edge, ...]:
 
 
 def _latency_ms(figures: OperatorFigures, workers: list[WorkerWindow], before: float) -> float | None:
-    """`before`: milliseconds that the slowest way to the operator takes."""
+    """`before`: milliseconds that the slowest way to the operator takes. What a source has not read waits outside of the dataflow."""
     marks = [latency for worker in workers for latency in worker.latencies]
     rate = figures.observed_processing_rate
-    waiting = figures.queue_records / rate * 1000.0 if rate else None
+    waiting = sum(worker.queued_rows for worker in workers) / rate * 1000.0 if rate else None
     if not marks:
         return waiting
     return max(sum(marks) / len(marks) - before, waiting or 0.0)

@@ -213,3 +213,8 @@ def test_demand_is_what_was_read_and_what_the_backlog_has_grown_by(backlogs, rea
 def test_time_without_a_cpu_is_summed_over_the_workers():
     count = seen(window("count-0", 10, 0, 0.5, starved=0.5), window("count-1", 10, 0, 0.5, starved=0.25)).operator("count")
     assert count.starvation == 0.75
+
+
+def test_backlog_of_a_source_is_not_its_latency():
+    source = seen(window("queue-0", 100, 100, 0.1, backlog=5000), plan=job(Queue(), parallelism=1)).operator("queue")
+    assert (source.queue_records, source.latency_ms) == (5000, 0)
