@@ -8,6 +8,7 @@ from evenflow.engine.errors import JobError
 from evenflow.job_commands import metrics_table, status_table
 from evenflow.scheduler.job import JobState
 from evenflow.scheduler.metrics import JobMetrics
+from evenflow.scheduler.placement import Place
 from evenflow.scheduler.window import WorkerWindow
 
 
@@ -22,6 +23,14 @@ def test_status_shows_state_workers_and_error():
     status = JobStatus("delays", JobState.FAILED, JobError("disk full"), ("count-0", "count-1"), 3, 12.34)
     text = text_of(status_table(status))
     assert all(part in text for part in ("delays", "failed", "12.3 s", "count-0, count-1", "disk full"))
+
+
+def test_status_shows_where_each_worker_is_and_by_what_name_if_by_another():
+    places = {"count-0": Place("count-0", "0123456789abcdef"), "count-1": Place("spare-0", "fedcba9876543210")}
+    status = JobStatus("delays", JobState.RUNNING, None, ("count-0", "count-1"), 3, 12.34, places=places, spares=2)
+    text = text_of(status_table(status))
+    assert "count-0 on 01234567, count-1 on fedcba98 (spare-0)" in text
+    assert "warm spares" in text
 
 
 def test_metrics_show_rates_shares_and_event_time():

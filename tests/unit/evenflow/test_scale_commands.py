@@ -48,6 +48,11 @@ def test_an_operator_is_scaled_and_what_was_done_is_shown(job, capsys):
     [
         (["scale", "shop", "aggregate", "17"], "operator `aggregate` can't have 17 workers: it has 16 key groups"),
         (["scale", "shop", "nothing", "2"], "has no operator `nothing`"),
+        (["scale", "shop"], "scale one thing at a time: OPERATOR N, --out-nodes NODES, or --in-nodes NODES"),
+        (["scale", "shop", "aggregate"], "scale one thing at a time"),
+        (["scale", "shop", "aggregate", "2", "--in-nodes", "1"], "scale one thing at a time"),
+        (["scale", "shop", "--out-nodes", "1"], "job `shop` runs in one process and has no nodes: run it on Ray"),
+        (["scale", "shop", "--in-nodes", "1"], "job `shop` runs in one process and has no nodes: run it on Ray"),
     ],
 )
 def test_what_cannot_be_is_one_clear_line(job, capsys, words, message):

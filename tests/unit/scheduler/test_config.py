@@ -89,3 +89,17 @@ def test_scaling_policy_is_told_interval_bounds_and_target():
 def test_scaling_policy_is_told_settings_of_its_own():
     told = JobConfig(autoscaler_settings={"max_change": 2, "catch_up_s": 60}).policy_settings()
     assert (told.max_change, told.catch_up_s) == (2, 60)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"placement": "anywhere"}, "placement is 'anywhere'; expected one of spread, pack"),
+        ({"warm_spares": -1}, "warm_spares is -1; expected a whole number of at least 0"),
+        ({"warm_spares": True}, "warm_spares is True; expected a whole number of at least 0"),
+        ({"worker_cpus": -0.5}, "worker_cpus is -0.5; expected CPUs of at least 0"),
+    ],
+)
+def test_placement_that_cannot_be_is_refused_before_the_job_starts(setting, message):
+    with pytest.raises(FlowError, match=message):
+        JobConfig(**setting)
