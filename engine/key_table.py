@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ..state.frozen_rows import FrozenRows
@@ -15,6 +16,7 @@ from .aggregates.base import Parts
 from .batch import Batch
 from .chain import removed, replacing
 from .changes import Changes, SlotChanges
+from .integer_keys import IntegerKeys
 from .keys import KeyTypes, key_hashes, key_values
 from .operators.keyed import Departing
 from .routing import Move
@@ -37,11 +39,19 @@ class KeyTable(Table):
 
     def merge(self, summary: Summary) -> Summary:
         self._types.learn(summary.keys)
-        where = self._slots.find(key_values(summary.keys), lambda fresh: self._hashes(summary.keys, fresh))
+        new = np.zeros(0, np.int64)
+
+        def hashes(places: Where) -> npt.NDArray[np.uint64]:
+            nonlocal new
+            new = places
+            return self._hashes(summary.keys, places)
+
+        where = self._slots.find(key_values(summary.keys), hashes)
         self._before(where)
         self._grow()
         fresh = self._slots.fresh
         if len(fresh):
+            self._integers.put(fresh, summary.keys, new, self._slots.capacity)
             self._rows[fresh] = 0
             for accumulator, parts in zip(self._summariser.accumulators, self._parts, strict=True):
                 for column, value in zip(parts, accumulator.empty(len(fresh)), strict=True):
@@ -116,11 +126,12 @@ class KeyTable(Table):
     def _forget(self) -> None:
         self._slots = Slots()
         self._types = KeyTypes()
+        self._integers = IntegerKeys()
         self._rows = np.zeros(0, np.int64)
         self._parts: tuple[Parts, ...] = ()
 
     def _at(self, where: Where) -> Summary:
-        keys = self._types.columns(self._slots.keys(where))
+        keys = self._integers.columns(where) or self._types.columns(self._slots.keys(where))
         return Summary(tuple(keys), self._rows[where], tuple(tuple(column[where] for column in parts) for parts in self._parts))
 
     def _hashes(self, columns: Sequence[pa.Array], places: Where) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
