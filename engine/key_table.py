@@ -39,11 +39,11 @@ class KeyTable(Table):
 
     def merge(self, summary: Summary) -> Summary:
         self._types.learn(summary.keys)
-        new = np.zeros(0, np.int64)
+        first = np.zeros(0, np.int64)
 
         def hashes(places: Where) -> npt.NDArray[np.uint64]:
-            nonlocal new
-            new = places
+            nonlocal first
+            first = places
             return self._hashes(summary.keys, places)
 
         where = self._slots.find(key_values(summary.keys), hashes)
@@ -51,7 +51,7 @@ class KeyTable(Table):
         self._grow()
         fresh = self._slots.fresh
         if len(fresh):
-            self._integers.put(fresh, summary.keys, new, self._slots.capacity)
+            self._integers.put(fresh, summary.keys, first, self._slots.capacity)
             self._rows[fresh] = 0
             for accumulator, parts in zip(self._summariser.accumulators, self._parts, strict=True):
                 for column, value in zip(parts, accumulator.empty(len(fresh)), strict=True):
