@@ -20,7 +20,7 @@ from .trace import curve, percentile_of
 START = 6.0
 """Seconds that the processes get before the first sentence is due."""
 
-LENGTH, DEMANDS = 25.0, (65.0, 130.0, 65.0)
+LENGTH, DEMANDS = 22.0, (60.0, 120.0, 60.0)
 INTERVAL, SAMPLE = 2.0, 0.25
 LATENCY_TARGET = "1s"
 MOST_STEPS = 1
@@ -42,7 +42,7 @@ class Lived:
 def optimum(demand: float) -> dict[str, int]:
     """The fewest workers for so many sentences a second, by the waits alone.
 
-    >>> optimum(65.0), optimum(130.0)
+    >>> optimum(60.0), optimum(120.0)
     ({'flat_map': 2, 'stateful_map': 2}, {'flat_map': 3, 'stateful_map': 3})
     """
     return {FLAT_MAP: ceil(demand * SPLIT), STATEFUL_MAP: ceil(demand * WORDS * COUNT)}

@@ -67,8 +67,8 @@ def test_results_that_are_missing_and_results_that_came_twice_count_as_lost(chan
 
 
 def lived(steps, results=0):
-    phases = (Phase(0.0, 10.0, 65.0, optimum(65.0)),)
-    return Lived(Course(phases, ((0.0, optimum(65.0)), (5.0, optimum(65.0))), steps, lost=results), [], (), 0.0)
+    phases = (Phase(0.0, 10.0, 60.0, optimum(60.0)),)
+    return Lived(Course(phases, ((0.0, optimum(60.0)), (5.0, optimum(60.0))), steps, lost=results), [], (), 0.0)
 
 
 def test_targets_are_those_of_ds2_but_no_policy_may_lose_a_result():
