@@ -29,8 +29,5 @@ class Cluster(Protocol):
     def reserved(self) -> bool:
         """Whether all spares have started."""
 
-    def confined(self) -> bool:
-        """Whether the workers can't talk to other nodes, because the cluster had but one when they started."""
-
     def ask(self, workers: int) -> None:
         """Ask for room for so many workers more."""

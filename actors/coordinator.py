@@ -163,6 +163,7 @@ class Coordinator:
 
         try:
             deadline = deployment.deadline()
+            deployment.reach_others(deadline)
             self._staff.hire(names, deadline, min(deadline, time.monotonic() + ROOM_PATIENCE), check)
             deployment.bring_up(attempt, wanted.plan, names, {}, deadline)
             deployment.start(names, deadline)

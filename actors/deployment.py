@@ -37,11 +37,21 @@ class Deployment:
         return time.monotonic() + seconds(self._config.start_timeout)
 
     def begin_attempt(self) -> None:
-        """All workers are brought up anew. Those of a cluster with one node listen on loopback only, so the job then stays there."""
-        nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+        """All workers are brought up anew. Those of a cluster with one node listen on loopback only, and the job stays there for now."""
+        nodes = _nodes()
         self._across_nodes = len(nodes) > 1
         self._staff.confine(None if self._across_nodes else nodes)
         self.addresses = {}
+
+    def reach_others(self, deadline: float) -> None:
+        """Where the cluster has more than one node meanwhile, let the workers that run listen to those that come there."""
+        if self._across_nodes or len(_nodes()) < 2:
+            return
+        names = list(self.addresses.keys() & self._staff.processes.keys())
+        listening = [worker.listen.remote() for worker in self._handles(names).values()]
+        self.addresses |= dict(zip(names, self._await(listening, names, deadline, "listen to other nodes"), strict=True))
+        self._across_nodes = True
+        self._staff.confine(None)
 
     def hire(self, names: Sequence[str], deadline: float) -> None:
         """A process for each that has none, as soon as there is room. Raises JobError if there is none by the deadline."""
@@ -100,3 +110,8 @@ class Deployment:
             if isinstance(cause, EvenflowError):
                 raise cause from None
             raise JobError(f"job `{self._job}`: a worker did not {what}: {error}") from error
+
+
+def _nodes() -> list[str]:
+    """Those that are alive."""
+    return [node["NodeID"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]

@@ -63,7 +63,7 @@ class NodeScalingReport:
 
 @dataclass(slots=True)
 class _Order:
-    """`steps`: operators yet to be scaled; `scaling`, `checkpoint`: what was begun; `again`: the job is yet to go back to a checkpoint."""
+    """`steps`: operators that are yet to be scaled; `scaling`, `checkpoint`: numbers of what was begun."""
 
     report: NodeScalingReport
     begun: float
@@ -71,7 +71,6 @@ class _Order:
     scaling: int | None = None
     checkpoint: int | None = None
     deadline: float = 0.0
-    again: bool = False
 
 
 class NodeScaling:
@@ -119,12 +118,9 @@ class NodeScaling:
             raise JobError(
                 f"job `{self._name}` is given no node: {decision.reason}; `job.scale` gives an operator more workers all the same"
             )
-        if cluster.confined():
-            self._check_saved("its workers listen on loopback only, since the cluster had one node when they started")
         names = tuple(node.name for node in chosen)
         report = self._report(decision.parallelism, added=names, reason=decision.reason)
-        order = self._begin(report, reversed(list(decision.parallelism.items())))
-        order.again = cluster.confined()
+        self._begin(report, reversed(list(decision.parallelism.items())))
         self._avoid(cluster, self._given_back.difference(names))
         return report.number
 
@@ -150,8 +146,7 @@ class NodeScaling:
             )
         ranking = ", ".join(f"{short(node)} {total:.2f}" for node, total in sums.items())
         report = self._report(chosen.parallelism, removed=chosen.node, replaced=chosen.replaced, reason=f"sums of ETPs: {ranking}")
-        order = self._begin(report, chosen.parallelism.items())
-        order.again = bool(chosen.replaced)
+        self._begin(report, chosen.parallelism.items())
         self._avoid(cluster, self._given_back | {chosen.node})
         return report.number
 
@@ -186,13 +181,11 @@ class NodeScaling:
             if problem is not None:
                 raise JobError(problem)
             order.scaling = None
-        if order.again and order.report.added:
-            self._save(order)
-        elif order.steps:
+        if order.steps:
             operator, workers = order.steps.popleft()
             cluster.prefer(order.report.added)
             order.scaling = self._supervisor.elastic.begin(operator, workers, reason=f"{self._what(order)}: {order.report.reason}")
-        elif order.again:
+        elif order.report.replaced:
             cluster.reserve(len(order.report.replaced))
             order.deadline = time.monotonic() + seconds(self._config.start_timeout)
             self._to(order, NodeScalingState.STARTING)
@@ -215,15 +208,11 @@ class NodeScaling:
             return
         if found.state is not CheckpointState.COMPLETE:
             raise JobError(f"checkpoint {found.number}, from which workers were to go on elsewhere, has failed: {found.problem}")
-        order.again = False
         self._to(order, NodeScalingState.REPLACING)
         self._supervisor.redeploy()
 
     def _finish(self, order: _Order, cluster: Cluster) -> None:
         """The job runs again, from the checkpoint."""
-        if order.steps:
-            self._to(order, NodeScalingState.SCALING)
-            return
         left = self._left(order, cluster)
         self._end(order, f"{', '.join(left)} stayed on node {short(order.report.removed or '')}" if left else None)
 
@@ -280,10 +269,8 @@ class NodeScaling:
         changes = {name: (plan.stage_of(name).parallelism, workers) for name, workers in wanted.items()}
         return NodeScalingReport(len(self._orders), added, removed, changes, replaced, reason, NodeScalingState.SCALING, None)
 
-    def _begin(self, report: NodeScalingReport, steps: Iterable[tuple[str, int]]) -> _Order:
-        order = _Order(report, time.monotonic(), deque(steps))
-        self._orders.append(order)
-        return order
+    def _begin(self, report: NodeScalingReport, steps: Iterable[tuple[str, int]]) -> None:
+        self._orders.append(_Order(report, time.monotonic(), deque(steps)))
 
     def _what(self, order: _Order) -> str:
         removed, added = order.report.removed, ", ".join(map(short, order.report.added))

@@ -33,7 +33,7 @@ class Sockets:
         self._name, self._routing_id, self._security, self._prefer_tcp = name, routing_id(name, attempt), security, prefer_tcp
         self._context = zmq.Context()
         self._folder = SocketFolder(security.job)
-        self._dealers: dict[Address, zmq.Socket[bytes]] = {}
+        self._dealers: dict[str, zmq.Socket[bytes]] = {}  # by the path of who is there, which stays when it listens elsewhere too
         self._names: dict[zmq.Socket[bytes], bytes] = {}
         self._path: Path | None = None
         self._gatekeeper = Gatekeeper(self._context, security.client_public, name)
@@ -51,7 +51,7 @@ class Sockets:
 
     def dealer(self, address: Address) -> zmq.Socket[bytes]:
         """The socket to the transport at `address`, connected now if it wasn't."""
-        if address not in self._dealers:
+        if address.ipc not in self._dealers:
             endpoint = address.tcp if self._prefer_tcp else address.endpoint(self.address.node)
             socket = self._make(zmq.DEALER)
             socket.routing_id = self._routing_id
@@ -59,15 +59,19 @@ class Sockets:
                 socket.curve_serverkey = address.public_key
                 socket.curve_publickey, socket.curve_secretkey = self._security.client_public, self._security.client_secret
             socket.connect(endpoint)
-            self._dealers[address] = socket
+            self._dealers[address.ipc] = socket
             self._names[socket] = address.name.encode()
             self.poller.register(socket, zmq.POLLIN)
             self._dealer_poller.register(socket, zmq.POLLIN)
-        return self._dealers[address]
+        return self._dealers[address.ipc]
+
+    def listen(self, host: str) -> None:
+        """Listen on `host` too; `address` is with it from now on. Raises JobError if that can't be."""
+        self.address = self.address._replace(tcp=self._bind_tcp(host))
 
     def release(self, dealer: zmq.Socket[bytes]) -> None:
         """Close a socket that `dealer` gave; what was sent on it has `RELEASE_LINGER` to arrive."""
-        self._dealers = {address: socket for address, socket in self._dealers.items() if socket is not dealer}
+        self._dealers = {path: socket for path, socket in self._dealers.items() if socket is not dealer}
         del self._names[dealer]
         self.poller.unregister(dealer)
         self._dealer_poller.unregister(dealer)
@@ -118,17 +122,14 @@ class Sockets:
         self.router.zap_enforce_domain = True
         self.router.curve_server = True
         self.router.curve_secretkey = self._security.server_secret
+        return Address(self._name, node, f"ipc://{self._path}", self._bind_tcp(host), self._security.server_public)
+
+    def _bind_tcp(self, host: str) -> str:
         try:
             self.router.bind(f"tcp://{host}:*")
         except zmq.ZMQError as error:
             raise JobError(f"transport `{self._name}` can't listen on {host}: {error.strerror}") from error
-        return Address(
-            self._name,
-            node,
-            f"ipc://{self._path}",
-            self.router.getsockopt_string(zmq.LAST_ENDPOINT).rstrip("\0"),
-            self._security.server_public,
-        )
+        return self.router.getsockopt_string(zmq.LAST_ENDPOINT).rstrip("\0")
 
     def _bind_ipc(self) -> tuple[Path, str]:
         for attempt in range(_BIND_ATTEMPTS):

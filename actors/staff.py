@@ -100,10 +100,6 @@ class Staff:
         with self._lock:
             self._within = None if nodes is None else frozenset(nodes)
 
-    def confined(self) -> bool:
-        """Whether the workers can't talk to other nodes, because the cluster had but one when they started."""
-        return self._within is not None
-
     def avoid(self, nodes: Collection[str]) -> None:
         """These nodes get no process any more, and spares there are ended."""
         self._avoided = frozenset(nodes)

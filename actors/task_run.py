@@ -10,6 +10,7 @@ import gc
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from time import monotonic
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ import pyarrow as pa
 from ..engine.batch import Batch
 from ..engine.duration import seconds
 from ..engine.elements import Element
+from ..engine.errors import JobError
 from ..engine.plan import ChannelSpec
 from ..engine.task_spec import TaskSpec
 from ..scheduler.config import JobConfig
@@ -37,6 +39,17 @@ TURN_SECONDS = 0.005
 
 LONGEST_SLEEP = 0.1
 
+LISTEN_PATIENCE = 10.0
+"""Seconds that a worker has to begin to listen on another address: as long as a user's function may keep it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Listen:
+    """Of this process's own: listen on `host` too, and say when that is so."""
+
+    host: str
+    done: threading.Event = field(default_factory=threading.Event)
+
 
 def load_arrow() -> None:
     """Let Arrow load what it takes a quarter of a second for where pandas is installed, the first time in a process."""
@@ -44,7 +57,11 @@ def load_arrow() -> None:
 
 
 class TaskRun:
-    """`report(number, report)` tells the coordinator. Made, then `connect`, then `start`, each once."""
+    """`report(number, report)` tells the coordinator. Made, then `connect`, then `start`, each once.
+
+    A task that goes on from a checkpoint begins at once to take its state, while other workers' processes still start; it says nothing and
+    takes nothing from its inputs before `start`.
+    """
 
     def __init__(
         self,
@@ -61,7 +78,7 @@ class TaskRun:
         self._job, self.attempt, self._config, self._restored = job, attempt, config, restored
         self.spec = spec.of_attempt(job, attempt)
         self._send_report = report
-        self._inbox: deque[Command] = deque()
+        self._inbox: deque[Command | _Listen] = deque()
         self._order = InOrder[Command]()
         self._lock = threading.Lock()
         self._ended = False
@@ -75,6 +92,12 @@ class TaskRun:
         limits = ChannelLimits(config.credit_batches, config.credit_bytes)
         self._transport = Transport(f"{job}/{spec.name}", attempt, security, limits, host=host)
         self._thread: threading.Thread | None = None
+        self._go = threading.Event()
+        self._held: list[Report] | None = []
+        """What is to be reported once the run has started."""
+        self._over: Callable[[], None] = lambda: None
+        if restored is not None:
+            self._begin()
 
     @property
     def address(self) -> Address:
@@ -91,6 +114,12 @@ class TaskRun:
 
     def start(self, over: Callable[[], None]) -> None:
         """Begin to work; `over` is called when the run has ended by itself: after a shutdown, or because its thread could not go on."""
+        self._over = over
+        self._go.set()
+        if self._thread is None:
+            self._begin()
+
+    def _begin(self) -> None:
         config = self._config
         self._runner = Runner(
             self.spec,
@@ -102,12 +131,13 @@ class TaskRun:
             store_url=config.checkpoint_url(self._job),
             restored=self._restored,
         )
-        self._thread = threading.Thread(target=self._run, args=(over,), name=f"{self._job}/{self.spec.name}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"{self._job}/{self.spec.name}", daemon=True)
         self._thread.start()
 
     def end(self, patience: float) -> bool:
         """Leave everything as it is and end; whether the thread did within `patience` seconds."""
         self._ended = True
+        self._go.set()
         if self._thread is None:
             self._transport.close(linger=0)
             return True
@@ -121,16 +151,34 @@ class TaskRun:
             self._inbox.extend(self._order.put(number, command))
         self._transport.wake()
 
+    def listen(self, host: str) -> Address:
+        """Let workers on other nodes connect, at `host`; where. Raises JobError if the run doesn't come to it, between two turns."""
+        wanted = _Listen(host)
+        self._inbox.append(wanted)
+        self._transport.wake()
+        if not wanted.done.wait(LISTEN_PATIENCE):
+            raise JobError(
+                f"worker {self.spec.name}: it was busy for {LISTEN_PATIENCE:g} s and could not begin to listen to workers on other nodes"
+            )
+        return self.address
+
     def _report(self, report: Report) -> None:
+        if self._held is not None:
+            self._held.append(report)
+            return
         number, self._reported = self._reported, self._reported + 1
         self._send_report(self.attempt, number, report)
 
-    def _run(self, over: Callable[[], None]) -> None:
+    def _run(self) -> None:
         runner = self._runner
         runner.open()
         # The tables of keyed state exist now, still empty: kept out of the garbage collector's rounds, they don't stop the stream for a
         # visit of a million keys that hold nothing to collect.
         gc.freeze()
+        self._go.wait()  # for `start` or `end`, one of which the coordinator calls, or else it is lost and ends this process
+        held, self._held = self._held or [], None
+        for report in held:
+            self._report(report)
         try:
             while self._obey():
                 try:
@@ -144,12 +192,16 @@ class TaskRun:
             runner.close()
             self._transport.close(linger=0)  # a job that ends well has had every element by now
             if not self._ended:
-                over()
+                self._over()
 
     def _obey(self) -> bool:
         """Carry out the commands that have come; False after a shutdown or `end`."""
         while self._inbox and not self._ended:
             command = self._inbox.popleft()
+            if isinstance(command, _Listen):
+                self._transport.listen(command.host)
+                command.done.set()
+                continue
             if isinstance(command, Shutdown):
                 return False
             if isinstance(command, Attach):

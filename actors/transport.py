@@ -135,6 +135,11 @@ class Transport:
             self._blocked.add(channel)
             self._blocked_time.start()
 
+    def listen(self, host: str) -> Address:
+        """Let peers on other nodes connect, at `host`, an address of this node, from now on; where. Raises JobError if it can't listen."""
+        self._sockets.listen(host)
+        return self.address
+
     def retire(self, channel: int) -> None:
         """Nothing more is sent on `channel`: once all has left, its socket is closed, unless other channels use it."""
         if channel in self._outboxes:

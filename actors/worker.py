@@ -62,6 +62,10 @@ class Worker:
         self._current = TaskRun(self._job, attempt, spec, config, restored, self._security, report, host)
         return self._current.address
 
+    def listen(self) -> Address:
+        """Let workers on other nodes connect from now on; where. Raises JobError if the worker is too busy to, or can't."""
+        return self._run.listen(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]
+
     def connect(self, addresses: Mapping[str, Address], channels: tuple[ChannelSpec, ...]) -> None:
         """Open the channels: `channels` are those that begin or end here."""
         self._run.connect(addresses, channels)

@@ -69,21 +69,25 @@ def goes_on(rows):
     until(lambda: len(rows) > before + 500, "the stream goes on")
 
 
-def packed():
-    """A job that lags behind gets a node, and gives it back; it saves no checkpoints."""
+def packed(cluster):
+    """A job that begins alone on a node, lags behind, gets a node, and gives it back; it saves no checkpoints."""
 
     def slow(row):
         time.sleep(0.002)
         return row
 
     flow, rows = ef.Dataflow("packed"), []
-    flow.read(ef.generate(rate=1_500, keys=50)).map(slow).named("slow").parallelism(2).write(ef.to_list(rows))
+    flow.read(ef.generate(rate=3_000, keys=50)).map(slow).named("slow").parallelism(2).write(ef.to_list(rows))
     config = ef.JobConfig(placement="pack", worker_cpus=0.5, key_groups=16, metrics_window="200ms", checkpoint_interval="500ms")
     with running(flow, config) as job:
-        before = nodes_of(job)
+        seen = {"alone": nodes_of(job)}
+        for _ in range(2):
+            cluster.add_node(num_cpus=2, object_store_memory=80 << 20)
+        job.scale("slow", 4)
+        seen["before"] = nodes_of(job)
         until(lambda: all(figures.rows_in_per_second > 0 for figures in job.metrics()), "all workers have measured")
         out = job.scale_out(nodes=1)
-        seen = {"before": before, "after": nodes_of(job), "added": out.added, "parallelism": out.parallelism}
+        seen |= {"after": nodes_of(job), "added": out.added, "parallelism": out.parallelism}
         goes_on(rows)
         (back,) = job.scale_in(nodes=1)
         seen |= {"removed": back.removed, "replaced": back.replaced, "at_the_end": nodes_of(job)}
@@ -137,10 +141,8 @@ def main(folder):
     arguments = {"num_cpus": 2, "object_store_memory": 80 << 20, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args=arguments)
     try:
-        for _ in range(2):
-            cluster.add_node(num_cpus=2, object_store_memory=80 << 20)
         ray.init(cluster.address, namespace="several", log_to_driver=False)
-        seen = {"packed": packed(), "spread": spread(cluster, folder)}
+        seen = {"packed": packed(cluster), "spread": spread(cluster, folder)}
     finally:
         ray.shutdown()
         cluster.shutdown()

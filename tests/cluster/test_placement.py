@@ -25,8 +25,12 @@ def seen(folder, tmp_path_factory):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_pack_uses_as_few_nodes_as_have_slots(seen):
-    assert len(set(seen["packed"]["before"].values())) == 1
+def test_pack_uses_as_few_nodes_as_have_slots_also_such_as_came_after_the_job(seen):
+    alone, before = seen["packed"]["alone"], seen["packed"]["before"]
+    assert len(set(alone.values())) == 1
+    assert len(alone) == 4, "as many as the node has slots"
+    assert {before["slow-2"], before["slow-3"]}.isdisjoint(alone.values())
+    assert before["slow-2"] == before["slow-3"]
 
 
 def test_a_node_more_gets_the_workers_of_the_operator_that_lags_behind(seen):

@@ -21,7 +21,7 @@ class Cluster:
     def __init__(self, names, places):
         self.names, self.where = names, dict(places)
         self.avoided, self.preferred, self.extra, self.ready = set(), (), 0, True
-        self.within, self.asked, self.full = False, [], False
+        self.asked, self.full = [], False
 
     def nodes(self):
         on = list(self.where.values())
@@ -43,9 +43,6 @@ class Cluster:
 
     def reserved(self):
         return self.ready
-
-    def confined(self):
-        return self.within
 
     def ask(self, workers):
         self.asked.append(workers)
@@ -193,27 +190,6 @@ def test_a_node_more_gets_workers_of_the_congested_operator_as_many_as_it_has_sl
     assert before == 3 < after <= 7
     assert [job.cluster.where[f"work-{i}"] for i in range(3, after)] == ["c"] * (after - 3)
     assert job.cluster.preferred == ()
-
-
-def lagging(job):
-    """Its workers of `work` process a tenth of what comes."""
-    job.cluster.within = True
-    job.measure(work=1.0)
-    for i in range(3):
-        window = WorkerWindow(f"work-{i}", 1.0, 1.0, rows_in=30, rows_out=30, useful=1.0)
-        job.supervisor.report(f"work-{i}", window)
-    return job
-
-
-def test_a_job_that_can_not_reach_other_nodes_starts_anew_from_a_checkpoint_before_it_gets_one(tmp_path):
-    places = dict.fromkeys(PLACES, "a")
-    with pytest.raises(JobError, match=r"its workers listen on loopback only, since the cluster had one node when they started; with"):
-        lagging(Job("ab", places)).supervisor.scale_out(1)
-    job = lagging(Job("ab", places, tmp_path))
-    job.supervisor.scale_out(1)
-    job.go_on()
-    assert (job.report.state, job.report.problem, job.supervisor.core.attempt) == (NodeScalingState.DONE, None, 1)
-    assert job.cluster.where["work-3"] == "b"
 
 
 def test_no_node_is_added_where_nothing_is_congested_or_none_has_room():

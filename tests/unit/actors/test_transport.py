@@ -293,6 +293,31 @@ def test_the_socket_of_a_retired_channel_is_closed_once_all_has_arrived(make, tc
     assert (up.refused, down.refused) == (0, 0)
 
 
+def test_a_transport_that_listens_elsewhere_too_keeps_its_peers_and_gets_others(make):
+    up, other, down = make("up"), make("other", tcp=True), make("down")
+    down.accept(7, "up")
+    up.connect(7, down.address)
+    up.send(7, Watermark(1))
+    before = down.address
+    after = down.listen("127.0.0.1")
+    assert after == down.address
+    assert after.tcp != before.tcp
+    down.accept(8, "up")
+    down.accept(9, "other")
+    up.connect(8, after)
+    other.connect(9, after)
+    up.send(7, Watermark(2))
+    up.send(8, Watermark(3))
+    other.send(9, Watermark(4))
+    received, deadline = [], time.monotonic() + PATIENCE
+    while len(received) < 4:
+        assert time.monotonic() < deadline
+        received += down.poll(0.1)
+    assert [element for channel, element in received if channel == 7] == [Watermark(1), Watermark(2)]
+    assert {channel for channel, _ in received} == {7, 8, 9}
+    assert up._sockets.connected == 1
+
+
 def test_a_socket_stays_while_another_channel_uses_it_and_late_credit_for_a_retired_one_is_no_offence(pair):
     up, down = pair
     down.accept(8, "up")
