@@ -5,15 +5,18 @@ from __future__ import annotations
 import errno
 import time
 import uuid
+from pathlib import Path
 from typing import Any, ClassVar
 
 import fsspec
+import pyarrow.parquet as pq
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 import evenflow as ef
 from evenflow.connectors.list_sink import ListSink
 from evenflow.scheduler.checkpoints import CheckpointState
+from evenflow.stream import Stream
 
 SLEEP = time.sleep
 TOTAL = 2_000
@@ -133,3 +136,60 @@ def test_disk_that_stays_full_ends_the_job(full_disk):
     job = numbered([], rate=100).run(runtime="local", config=config(full_disk, tolerable_checkpoint_failures=2))
     with pytest.raises(ef.JobError, match=r"3 checkpoints in a row have failed; the last, 3: .*No space left on device"):
         job.wait("60s")
+
+
+class Damaging:
+    """Of a sink: the fourth checkpoint is damaged when it is committed, and the commit fails."""
+
+    folder: Path
+    damaged = None
+
+    def commit(self, checkpoint, committables):
+        committed = super().commit(checkpoint, committables)
+        if checkpoint >= 4 and self.damaged is None:
+            self.damaged = checkpoint
+            for file in (self.folder / "f" / f"checkpoint-{checkpoint:08d}").glob("*.state"):
+                file.unlink()
+            raise OSError("the sink has seen the checkpoint go")
+        return committed
+
+
+class DamagingList(Damaging, ListSink):
+    """It can take back."""
+
+
+class DamagingLog(Damaging, ListSink):
+    """It can't."""
+
+    retractable = False
+
+
+def damaging(kind, rows, folder):
+    sink = kind(rows, "to_list")
+    sink.folder = folder
+    return sink
+
+
+def test_what_was_committed_behind_the_checkpoint_that_is_gone_on_from_is_taken_back(tmp_path, expected):
+    rows = []
+    flow = numbered(rows, sink := damaging(DamagingList, rows, tmp_path), rate=4_000)
+    (numbers,) = [node for node in flow.graph if node.name == "stateful_map"]
+    Stream(flow, numbers).write(ef.write_parquet(tmp_path / "out"))
+    job = flow.run(runtime="local", config=config(tmp_path))
+    job.wait("60s")
+    assert in_order(rows) == expected
+    assert in_order(pq.read_table(tmp_path / "out").to_pylist()) == expected
+    states = {report.number: report.state for report in job.checkpoints()}
+    assert states[sink.damaged] is CheckpointState.UNREADABLE
+
+
+def test_job_stops_where_a_sink_can_not_take_back_and_goes_on_if_duplicates_are_allowed(tmp_path, expected):
+    rows = []
+    flow = numbered(rows, damaging(DamagingLog, rows, tmp_path), rate=4_000)
+    with pytest.raises(ef.JobError, match=r"(?s)`to_list` can't take back.*Put the checkpoint's files back.*allow_duplicates=True"):
+        flow.run(runtime="local", config=config(tmp_path)).wait("60s")
+    rows, folder = [], tmp_path / "again"
+    flow = numbered(rows, damaging(DamagingLog, rows, folder), rate=4_000)
+    flow.run(runtime="local", config=config(folder, allow_duplicates=True)).wait("60s")
+    assert len(rows) > len(expected)
+    assert sorted(set(in_order(rows))) == expected

@@ -243,3 +243,27 @@ def test_a_part_that_cannot_be_begun_leaves_nothing_behind(tmp_path):
     with pytest.raises(ConnectorError, match=r"operator `broken`: can't write into .*: disk on fire"):
         writer.write(batch(n=[1]))
     assert list(tmp_path.iterdir()) == []
+
+
+@every_format
+def test_files_of_later_checkpoints_of_this_run_are_taken_back(write, read, tmp_path):
+    folder = tmp_path / "out"
+    earlier = write(folder, append=True)
+    earlier.start()
+    commit_one(earlier, checkpoint=9, n=0)
+    sink = write(folder, append=True)
+    sink.start()
+    for checkpoint in (1, 2, 3):
+        commit_one(sink, checkpoint, n=checkpoint)
+    assert sink.retractable
+    for _ in range(2):
+        assert sink.retract(1) == []
+        assert sorted(row["n"] for row in rows(read, folder)) == [0, 1]
+    assert pickle.loads(pickle.dumps(sink)).retract(0) == []
+    assert [row["n"] for row in rows(read, folder)] == [0]
+
+
+def commit_one(sink, checkpoint, n):
+    writer = sink.writer(0, 1)
+    writer.write(batch(n=[n]))
+    sink.commit(checkpoint, writer.prepare(checkpoint))

@@ -52,6 +52,23 @@ def test_a_checkpoint_that_is_committed_again_is_delivered_once():
     assert rows == [{"n": 1}]
 
 
+def test_rows_of_later_checkpoints_are_cut_off_and_come_again():
+    rows = [{"n": 0}]
+    sink = to_list(rows)
+    sink.start()
+    writer = sink.writer(0, 1)
+    for n in (1, 2, 3):
+        writer.write(batch(n=[n]))
+        deliver(sink, sink.commit(n, writer.prepare(n)))
+    for _ in range(2):
+        deliver(sink, sink.retract(1))
+        assert rows == [{"n": 0}, {"n": 1}]
+    writer.write(batch(n=[4]))
+    committables = writer.prepare(4)
+    deliver(sink, sink.commit(4, committables) + sink.retract(1) + sink.commit(4, committables))
+    assert rows == [{"n": 0}, {"n": 1}, {"n": 4}]
+
+
 def test_the_sink_can_run_in_a_second_job():
     rows = []
     sink = to_list(rows)

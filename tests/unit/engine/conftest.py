@@ -25,8 +25,8 @@ class Driven:
     def __init__(self, operator: Operator, state: StateSettings | None = None) -> None:
         self.operator = operator
         weakref.finalize(self, operator.close)
-        self.rows: dict[str, list[dict[str, Any]]] = {"out": [], "late": []}
-        self.times: dict[str, list[int]] = {"out": [], "late": []}
+        self.rows: dict[str, list[dict[str, Any]]] = {"out": [], "late": [], "dead_letters": []}
+        self.times: dict[str, list[int]] = {"out": [], "late": [], "dead_letters": []}
         self.schemas: list[pa.Schema] = []
         operator.open(Context("step", 0, 1, 16, KeyLoad(16), StateSettings() if state is None else state))
 

@@ -20,13 +20,17 @@ def counts(emit="final"):
     return flow
 
 
-def accident(happens):
-    """An action that lets `happens(elements, random)` change the elements on a channel that has a batch."""
+def accident(happens, most=20):
+    """An action that lets `happens(elements, random)` change the elements on a channel that has a batch, at most so many times a run."""
+
+    def once(world, channel):
+        world.accidents += 1
+        happens(channel, world.random)
 
     def action(world):
         for channel in world.channels.values():
-            if any(isinstance(element, Batch) for element in channel.elements):
-                yield Choice("accident", "accident", happens, (channel, world.random))
+            if world.accidents < most and any(isinstance(element, Batch) for element in channel.elements):
+                yield Choice("accident", "accident", once, (world, channel))
 
     return action
 

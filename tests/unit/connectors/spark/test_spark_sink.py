@@ -114,3 +114,27 @@ def test_an_earlier_runs_output_is_added_to_only_on_request(sink: SparkSink):
     writer.write(batch(n=[7]))
     more.commit(1, writer.prepare(1))
     assert committed(sink) == [7]
+
+
+def test_batches_of_later_checkpoints_are_taken_from_the_end_of_the_log(sink: SparkSink):
+    """Also those in a compacted log file, and the log goes on where it then ends."""
+    writer = sink.writer(0, 1)
+    for checkpoint in range(1, 13):
+        writer.write(batch(n=[checkpoint]))
+        sink.commit(checkpoint, writer.prepare(checkpoint))
+    assert sink.retractable
+    for _ in range(2):
+        sink.retract(7)
+        assert committed(sink) == list(range(1, 8))
+        assert sink.exchange.latest() == 6
+    for checkpoint in range(13, 17):
+        writer.write(batch(n=[checkpoint]))
+        sink.commit(checkpoint, writer.prepare(checkpoint))
+    assert committed(sink) == [*range(1, 8), *range(13, 17)]
+    assert (sink.exchange.log / "9.compact").exists()
+    assert committed(to_spark(path=sink.folder, append=True, name="reader")) == committed(sink)
+
+
+def test_what_a_function_has_been_handed_can_not_be_taken_back(tmp_path: Path):
+    handing_over = SparkSink(None, tmp_path / "out", lambda df, batch: None, False, "out")
+    assert not handing_over.retractable
