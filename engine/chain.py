@@ -91,6 +91,8 @@ class _Keys:
         if self._new:
             self._hashes, self._new = np.sort(np.concatenate([self._hashes, *self._new])), []
         hashes = _hashes(columns)
+        if not len(self._hashes):
+            return np.zeros(len(hashes), np.bool_)
         places = np.searchsorted(self._hashes, hashes)
         places[places == len(self._hashes)] = 0
         found: npt.NDArray[np.bool_] = self._hashes[places] == hashes

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import evenflow as ef
@@ -15,7 +17,7 @@ from evenflow.engine.errors import FlowError, JobError
 from evenflow.engine.routing import RoutingTable
 from evenflow.scheduler.manifest import Manifest, TaskEntry
 from evenflow.state.files import StateFile
-from evenflow.state.store import CheckpointStore
+from evenflow.state.store import CheckpointStore, seen_from_beside
 
 PATIENCE = 30.0
 
@@ -60,6 +62,31 @@ def test_so_many_are_kept(url):
     for checkpoint in range(1, 6):
         saved.complete(manifest(checkpoint))
     assert CheckpointStore(url).completed() == [4, 5]
+
+
+def test_file_stays_as_long_as_a_checkpoint_that_is_kept_needs_it(url, tmp_path):
+    saved, store = SavedState(url, 2, "run"), CheckpointStore(url)
+    chains = {0: []}
+
+    def complete(checkpoint, *, whole):
+        with store.writing(checkpoint, "count-0") as writer:
+            writer.write(pa.record_batch({"key": [checkpoint]}))
+        before = [] if whole else [replace(f, path=seen_from_beside(f.path, checkpoint - 1)) for f in chains[checkpoint - 1]]
+        chains[checkpoint] = [*before, writer.finish()]
+        assert saved.complete(manifest(checkpoint, *chains[checkpoint])) is None
+        for kept in store.completed():
+            assert all(list(store.chunks(kept, file)) for file in chains[kept])
+        return sorted(int(path.parent.name[-8:]) for path in (tmp_path / "checkpoints").glob("*/*.state"))
+
+    assert complete(1, whole=True) == [1]
+    assert [complete(checkpoint, whole=False) for checkpoint in (2, 3, 4)] == [[1, 2], [1, 2, 3], [1, 2, 3, 4]]
+    assert store.completed() == [3, 4]
+    assert complete(5, whole=True) == [1, 2, 3, 4, 5], "4 is still kept"
+    assert complete(6, whole=False) == [5, 6]
+    again = SavedState(url, 2, "run")
+    chains[7] = [replace(f, path=seen_from_beside(f.path, 6)) for f in chains[6]]
+    assert again.complete(manifest(7, *chains[7])) is None, "who comes back reads in the manifests what is needed"
+    assert [len(list(store.chunks(7, file))) for file in chains[7]] == [1, 1]
 
 
 def test_manifest_that_can_not_be_written_is_a_problem_and_does_not_count(url, tmp_path):

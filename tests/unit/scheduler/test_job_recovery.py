@@ -238,3 +238,51 @@ def test_migration_by_restart_ends_early_if_its_checkpoint_fails_or_a_worker_is_
         accident(job)
         assert migration.state is MigrationState.ENDED_EARLY
         assert job.migrations.tables["aggregate"] == before
+
+
+def prepare_changes(job, number, base):
+    """Every worker has saved what changed behind `base`."""
+    found = []
+    for worker in WORKERS:
+        files = (StateFile(f"{worker}-{number}.state", 2, "", 1),)
+        found += job.report(worker, Prepared(number, {}, files=files, base=base), 20.0)
+    return found
+
+
+def told(effects):
+    return {effect.command for effect in effects if isinstance(effect, Tell)}
+
+
+def test_barriers_name_the_newest_complete_checkpoint_behind_which_files_go_on():
+    job = running_job()
+    first, _ = take_checkpoint(job, 10.0)
+    assert told(job.tick(20.0)) == {BeginCheckpoint(2, 1)}
+    (save,) = prepare_changes(job, 2, 1)
+    paths = [file.path for file in save.manifest.tasks["aggregate"][0].files]
+    assert paths == [f"../checkpoint-00000001/{first.tasks['aggregate'][0].files[0].path}", "aggregate-0-2.state"]
+    job.saved(2, "OSError: the disk is full", 20.0)
+    assert told(job.tick(30.0)) == {BeginCheckpoint(3, 1)}, "what failed is nothing to go on from"
+    prepare_changes(job, 3, 1)
+    job.saved(3, None, 31.0)
+    report = job.checkpoints.reports(32.0)[-1]
+    saved, whole = 2 * len(WORKERS), sum(file.size for file in first.files)
+    assert (report.saved_bytes, report.state_bytes, report.keys) == (saved, whole + saved, len(WORKERS))
+    assert told(job.tick(50.0)) == {BeginCheckpoint(4, 3)}
+
+
+def test_savepoint_asks_for_the_whole_state():
+    job = running_job()
+    take_checkpoint(job, 10.0)
+    assert job.checkpoint(11.0, whole=True) == 2
+    assert told(job.tick(11.0)) == {BeginCheckpoint(2)}
+    prepare(job, 2, 11.0)
+    job.saved(2, None, 11.0)
+    assert told(job.tick(30.0)) == {BeginCheckpoint(3, 2)}
+
+
+def test_changes_behind_another_checkpoint_than_the_newest_are_no_checkpoint():
+    job = running_job()
+    take_checkpoint(job, 10.0)
+    job.tick(20.0)
+    assert prepare_changes(job, 2, 7) == []
+    assert "has saved what changed behind checkpoint 7, which is not the newest" in (job.checkpoints.reports(20.0)[-1].problem or "")

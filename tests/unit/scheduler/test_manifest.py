@@ -67,6 +67,20 @@ def test_anything_else_is_refused(content):
         Manifest.from_bytes(content)
 
 
+def test_manifest_of_format_1_is_read():
+    whole = MANIFEST.to_bytes()
+    assert whole.startswith(b"evenflow manifest 2\n")
+    assert Manifest.from_bytes(whole.replace(b"manifest 2", b"manifest 1", 1)) == MANIFEST
+    with pytest.raises(CorruptStateError, match="not one of this version"):
+        Manifest.from_bytes(whole.replace(b"manifest 2", b"manifest 3", 1))
+
+
+def test_own_files_are_those_that_no_other_checkpoint_has():
+    chain = (StateFile("../checkpoint-00000006/count-0.state", 900, "aa", 30), StateFile("count-0.state", 9, "aa", 3))
+    manifest = Manifest("delays", 7, 0, 0.0, 16, {}, {"count": (TaskEntry(files=chain),)}, {}, {})
+    assert (manifest.files, manifest.own_files) == ([*chain], [chain[1]])
+
+
 def test_savepoint_has_its_files_beside_it_and_nothing_to_commit():
     entry = TaskEntry(files=(StateFile("../checkpoint-00000006/count-0.state", 9, "aa", 3),))
     savepoint = Manifest("delays", 7, 0, 0.0, 16, {}, {"count": (entry,)}, {}, {"to_list": [b"rows"]}, (("to_list", 1),)).as_savepoint()
