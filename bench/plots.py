@@ -100,4 +100,4 @@ def _recovery(run: Run, axes: Any) -> None:
     axes.set_xscale("log")
     axes.set_xlabel("seconds from the kill, 1,000,000 keys (logarithmic)")
     axes.margins(x=0.15)
-    axes.legend(loc="lower right")
+    axes.legend(loc="upper right")
