@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from .engine.graph import Graph, Node
 from .engine.operators.keyed import KeyedOperator
+from .engine.operators.refusals import Refusing
 from .engine.plan import Plan
 from .engine.sink import Sink
 from .engine.source import Source
+
+EXACTLY_ONCE = "exactly once"
+"""How the guarantee of an end begins that neither loses nor repeats."""
 
 
 def explain(graph: Graph, plan: Plan) -> str:
@@ -28,11 +34,7 @@ def explain(graph: Graph, plan: Plan) -> str:
     keyed = [chained.name for stage in plan.stages for chained in stage.chain if isinstance(chained.operator, KeyedOperator)]
     if keyed:
         lines += ["", "State", *(f"  {name}: {plan.tasks[0].settings.state.describe()}" for name in keyed)]
-    lines += ["", "Guarantees"]
-    for node in graph.ordered():
-        if isinstance(node.operator, (Source, Sink)):
-            lines.append(f"  {node.name}: {node.operator.guarantee}")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", "Guarantees", *(f"  {line}" for line in _guarantees(graph, plan))])
 
 
 def to_mermaid(graph: Graph) -> str:
@@ -47,6 +49,34 @@ def to_mermaid(graph: Graph) -> str:
             arrow = f'-->|"{" ".join(labels)}"|' if labels else "-->"
             lines.append(f"    n{edge.node} {arrow} n{node.id}")
     return "\n".join(lines)
+
+
+def _guarantees(graph: Graph, plan: Plan) -> Iterator[str]:
+    """What the ends promise, what that comes to from every source to each sink, and what is left out on the way."""
+    nodes = graph.ordered()
+    for node in nodes:
+        if isinstance(node.operator, (Source, Sink)):
+            yield f"{node.name}: {node.operator.guarantee}"
+    for sink in nodes:
+        if isinstance(sink.operator, Sink):
+            above = _above(graph, sink)
+            sources = [node for node in above if isinstance(node.operator, Source)]
+            ends = [node.operator.guarantee for node in (*sources, sink) if isinstance(node.operator, (Source, Sink))]
+            promise = next((end for end in ends if not end.startswith(EXACTLY_ONCE)), EXACTLY_ONCE).partition(" (")[0]
+            left_out = [node.name for node in above if isinstance(node.operator, Refusing) and node.operator.on_error != "stop"]
+            but = f", but for the records that {', '.join(left_out)} may refuse" if left_out else ""
+            yield f"end to end, {', '.join(node.name for node in sources)} to {sink.name}: {promise}{but}"
+    if not plan.tasks[0].settings.save_state:
+        yield "without JobConfig(checkpoint_dir=...) a job that loses something fails; what was committed by then stays, once"
+
+
+def _above(graph: Graph, node: Node) -> list[Node]:
+    """All nodes whose records can come to this one, in the order of the flow."""
+    reached = {node.id}
+    for above in reversed(graph.ordered()):
+        if above.id in reached:
+            reached.update(edge.node for edge in above.inputs)
+    return [above for above in graph.ordered() if above.id in reached and above is not node]
 
 
 def _describe(node: Node) -> str:

@@ -131,6 +131,22 @@ def test_explain_shows_both_plans_and_the_guarantees():
     assert "to_list: exactly once" in text
 
 
+def test_explain_says_what_is_promised_from_end_to_end():
+    flow = ef.Dataflow("f")
+    rows = (
+        flow.read(ef.from_items([1])).map(lambda row: row, on_error="skip").union(flow.read(ef.generate(total=1)).named("made").drop("ts"))
+    )
+    rows.write(ef.to_list([]))
+    rows.write(ef.print())
+    flow.read(ef.from_items([2])).named("other").write(ef.to_list([], name="plain"))
+    lines = flow.explain().partition("Guarantees\n")[2].splitlines()
+    assert "  end to end, from_items, made to to_list: exactly once, but for the records that map may refuse" in lines
+    assert "  end to end, from_items, made to print: at least once, but for the records that map may refuse" in lines
+    assert "  end to end, other to plain: exactly once" in lines
+    assert lines[-1].startswith("  without JobConfig(checkpoint_dir=...) a job that loses something fails")
+    assert "without JobConfig" not in flow.explain(config=ef.JobConfig(checkpoint_dir="checkpoints"))
+
+
 def test_explain_says_where_the_state_of_each_keyed_operator_lies():
     flow = ef.Dataflow("f")
     keyed = read(flow).key_by("k")
