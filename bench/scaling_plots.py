@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+from math import isnan
 from typing import Any
+
+import numpy as np
 
 from .record import Run
 
 COLUMNS = 3
 PANEL = (4.2, 2.6)
 """Inches."""
+
+LONGEST = 0.5
+"""Seconds between two points of a latency curve, above which nothing was read in between."""
 
 OPERATORS = ("split", "count")
 """What the two operators do, in the order in which they come."""
@@ -55,10 +63,31 @@ def _course(axes: Any, name: str, series: dict[str, Any]) -> None:
 
 def _scalings(axes: Any, scalings: dict[str, Any]) -> None:
     for name, curve in scalings.items():
-        axes.plot([piece[0] for piece in curve], [piece[1] for piece in curve], label=name.removeprefix(f"{SCALINGS}, "))
+        (line,) = axes.plot(*with_gaps(curve), label=name.removeprefix(f"{SCALINGS}, "))
+        for begun, ended, first in stalls(curve):
+            times = np.linspace(begun, ended)
+            axes.plot(times, (ended - times) * 1000 + first, color=line.get_color(), linestyle=":")
     axes.axvline(0.0, color="gray", linestyle=":")
     axes.set_yscale("log")
     axes.set_title("from two workers to three", fontsize="medium")
     axes.set_xlabel("seconds since the scaling began")
     axes.set_ylabel("p99 of 50 ms, ms")
     axes.legend(fontsize="x-small")
+
+
+def stalls(curve: Sequence[Sequence[float]]) -> list[tuple[float, float, float]]:
+    """From when to when no row was read, where that was longer than `LONGEST`, and the p99 right after it.
+
+    A row that was due in a stall waited for its end, and then that long.
+
+    >>> stalls([(0.0, 5.0), (0.05, 5.0), (2.0, 9.0)])
+    [(0.05, 2.0, 9.0)]
+    """
+    return [(before[0], after[0], after[1]) for before, after in pairwise(curve) if after[0] - before[0] > LONGEST]
+
+
+def with_gaps(curve: Sequence[Sequence[float]]) -> tuple[list[float], list[float]]:
+    """Times and p99s of a curve, with a gap in each stall."""
+    gaps = [(begun, float("nan")) for begun, _, _ in stalls(curve)]
+    points = sorted([*((piece[0], piece[1]) for piece in curve), *gaps], key=lambda point: (point[0], isnan(point[1])))
+    return [time for time, _ in points], [p99 for _, p99 in points]
