@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 BALANCER = "hotspot"
 
+SPREAD_WINDOWS = 30
+"""How many of the newest windows show who is hot when workers join. A plan on fewer would pick the groups that happened to have much in them:
+half of an operator's load by the last few seconds may be a third of it in the next."""
+
 
 class ScalingState(StrEnum):
     """What a scaling is at; the last two are final."""
@@ -172,7 +176,7 @@ class Elasticity:
         supervisor, table = self._supervisor, self._supervisor.core.migrations.tables[stage.name]
         target: RoutingTable = spread(table, stage.parallelism)
         if self._group_loads(stage).sum() > 0:
-            plan = named(BALANCER).plan(supervisor.snapshot(stage.name))
+            plan = named(BALANCER).plan(supervisor.snapshot(stage.name, SPREAD_WINDOWS))
             target = plan.table(table, hash_of) if plan.moves else target
         return supervisor.move(stage, order.strategy, target, f"{order.reason}: {order.before} to {order.after} workers")
 

@@ -246,10 +246,10 @@ class Supervisor:
             "checkpoints": self.checkpoints(),
         }
 
-    def snapshot(self, operator: str) -> LoadSnapshot:
-        """The load of an operator with keyed state over its newest windows, as balancers see it."""
-        stage = self._keyed_stage(operator)
-        windows = [self.metrics.history(f"{stage.name}-{i}")[-self._config.balance_windows :] for i in range(stage.parallelism)]
+    def snapshot(self, operator: str, newest: int | None = None) -> LoadSnapshot:
+        """The load of an operator with keyed state over its `newest` windows (None: `balance_windows`), as balancers see it."""
+        stage, count = self._keyed_stage(operator), self._config.balance_windows if newest is None else newest
+        windows = [self.metrics.history(f"{stage.name}-{i}")[-count:] for i in range(stage.parallelism)]
         return load_snapshot(windows, self.core.migrations.tables[stage.name])
 
     def rebalance(self, operator: str, policy: str, strategy: str | None) -> int:
