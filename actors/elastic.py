@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 BALANCER = "hotspot"
 
 SPREAD_WINDOWS = 30
-"""How many of the newest windows show who is hot when workers join. A plan on fewer would pick the groups that happened to have much in them:
-half of an operator's load by the last few seconds may be a third of it in the next."""
+"""How many of the newest windows show who is hot when workers join. A plan on fewer would pick the groups that happened to have much in
+them: half of an operator's load by the last few seconds may be a third of it in the next."""
 
 
 class ScalingState(StrEnum):
