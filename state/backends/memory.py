@@ -41,10 +41,14 @@ class MemoryBackend(StateBackend):
     def put_many(self, groups: Sequence[int], keys: Sequence[Any], values: Sequence[Any]) -> None:
         self.before(keys)
         before = len(self.objects)
-        fresh = [(key, group) for key, group in zip(keys, groups, strict=True) if key not in self.objects]
+        if self.objects.keys().isdisjoint(keys):
+            fresh, places = list(keys), list(groups)
+        else:
+            where = [place for place, key in enumerate(keys) if key not in self.objects]
+            fresh, places = [keys[place] for place in where], [groups[place] for place in where]
         self.objects.update(zip(keys, values, strict=True))
         if len(self.objects) > before:
-            self._members.add([key for key, _ in fresh], [group for _, group in fresh], self.objects)
+            self._members.add(fresh, places, self.objects)
 
     def delete_many(self, groups: Sequence[int], keys: Sequence[Any]) -> None:
         self.before(keys)
