@@ -180,7 +180,7 @@ class TaskCore:
             raise ProtocolError(f"task {self.spec.name}: it has no keyed state to restore")
         mine = table.owners(key_hashes(head.key_columns(chunk.rows), head.context.name)) == self.spec.index
         if mine.any():
-            head.install(chunk if mine.all() else chunk.filter(mine))
+            head.restore(chunk if mine.all() else chunk.filter(mine))
 
     def go_on_from(self, checkpoint: int, files: Sequence[StateFile]) -> None:
         """What was installed was the whole state of this worker at `checkpoint`, and `files` its chain: the next delta goes on from it."""

@@ -120,7 +120,7 @@ class Manifest:
                 tuple((name, payload) for name, payload in fields["undelivered"]),
                 fields["run"],
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise CorruptStateError(f"the manifest lacks something: {error!r}") from error
 
 

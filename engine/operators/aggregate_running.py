@@ -15,7 +15,7 @@ from ..changes import Changes
 from ..keys import encode_keys
 from ..routing import Move
 from ..state_places import open_table
-from ..summary import Carry, Summariser, Summary
+from ..summary import PANE, Carry, Summariser, Summary
 from ..table import Table
 from .base import Context, Emit, Operator
 from .combine import Combine, Summarise, latest
@@ -60,6 +60,10 @@ class AggregateRunning(KeyedOperator):
 
     def install(self, state: Batch) -> None:
         self.table.install(state)
+
+    def check_restored(self, schema: pa.Schema) -> None:
+        if PANE in schema.names:
+            raise TypeError("it is of aggregates in windows")
 
     def snapshot(self) -> Iterator[Batch]:
         binding = self.summariser.binding

@@ -21,7 +21,7 @@ from ..keys import encode_keys
 from ..panes import Panes, distinct
 from ..routing import Move
 from ..state_places import open_panes
-from ..summary import Carry, Summariser, Summary
+from ..summary import PANE, Carry, Summariser, Summary
 from ..windows import Windows
 from .base import Context, Emit, Operator
 from .combine import Combine, Summarise
@@ -87,6 +87,10 @@ class AggregateWindows(KeyedOperator):
 
     def install(self, state: Batch) -> None:
         self.panes.install(state)
+
+    def check_restored(self, schema: pa.Schema) -> None:
+        if PANE not in schema.names:
+            raise TypeError("it is not of aggregates in windows")
 
     def snapshot(self) -> Iterator[Batch]:
         return self.panes.snapshot()

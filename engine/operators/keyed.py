@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ..batch import Batch
 from ..changes import Changes
+from ..errors import RecordError
 from ..keys import encode_keys, key_column, key_groups, key_values
 from ..routing import Move
 from .base import Operator
@@ -51,6 +52,20 @@ class KeyedOperator(Operator):
     def install(self, state: Batch) -> None:
         """Take state that another instance's `Departing` gave, or a chunk of a snapshot."""
 
+    def restore(self, state: Batch) -> None:
+        """`install` a chunk that came from a checkpoint or a savepoint. Raises RecordError if it is not of an operator like this one."""
+        try:
+            self.check_restored(state.rows.schema)
+            self.install(state)
+        except (RecordError, MemoryError):
+            raise
+        except Exception as error:
+            problem = f"the checkpoint's state under this name is not of an operator like this one ({type(error).__name__}: {error})"
+            raise RecordError(self.context.name, f"{problem}: name it differently, and say allow_lost_state=True") from error
+
+    def check_restored(self, schema: pa.Schema) -> None:
+        """Raises TypeError if a chunk of this schema could be installed, but is state of an operator of another kind."""
+
     @abstractmethod
     def snapshot(self) -> Iterator[Batch]:
         """All state as it is now, in chunks that `install` takes; what comes later doesn't show in it.
@@ -58,13 +73,13 @@ class KeyedOperator(Operator):
         The call copies what it must; the chunks are made one by one, between later batches. No state departs or comes meanwhile.
         """
 
+    @abstractmethod
     def changes(self) -> Changes | None:
         """What has changed since the last call, or None if that is not known; from now on it is noted."""
-        return None
 
+    @abstractmethod
     def delta(self, changes: Changes) -> Iterator[Batch]:
         """As `snapshot`, of what is among the changes, in chunks that `chain.resolved` puts in the place of what was."""
-        raise NotImplementedError
 
     def note_load(self, columns: Sequence[pa.Array], counts: npt.NDArray[np.int64]) -> None:
         """Note that `counts` records came for each row of the keys in `columns`, each of which is there once; if the load is due."""

@@ -31,12 +31,17 @@ from .departing_keys import DepartingKeys
 from .keyed import Departing
 
 STATE = "__state"
+KIND = b"evenflow.kind"
+"""Schema metadata of a chunk of states."""
 
 _MADE_OF = "None, bool, int, float, str, bytes, lists, tuples and dicts"
 
 
 class KeyedStates:
-    """`pack` and `unpack` turn states into bytes and back; `keys` names the key columns. `undoable`: `undo` may be called."""
+    """`pack` and `unpack` turn states into bytes and back; `keys` names the key columns. `undoable`: `undo` may be called.
+
+    `kind` says what `unpack` gives, so that states are never taken for others that are packed in the same way.
+    """
 
     def __init__(
         self,
@@ -46,11 +51,12 @@ class KeyedStates:
         unpack: Callable[[bytes], Any] = unpack_value,
         *,
         undoable: bool = False,
+        kind: bytes = b"values",
     ) -> None:
         self.context, self.keys = context, keys
         self.types = KeyTypes()
         self.codec = KeyCodec(self.types)
-        self._pack, self._unpack = pack, unpack
+        self._pack, self._unpack, self._kind = pack, unpack, kind
         self.backend = open_backend(context.state, context.name, context.index, context.key_groups, self.packed)
         self._memory = self.backend if isinstance(self.backend, MemoryBackend) else None
         self._departing: list[DepartingKeys] = []
@@ -135,6 +141,12 @@ class KeyedStates:
             places = self.codec.pack(columns)
             self.backend.put_many([groups[i] for i in given], [places[i] for i in given], [value for value in packed if value is not None])
         return keys
+
+    def check_kind(self, schema: pa.Schema) -> None:
+        """Raises TypeError for states of another kind; what was saved before kinds were noted passes."""
+        kind = (schema.metadata or {}).get(KIND, self._kind)
+        if kind != self._kind:
+            raise TypeError(f"it is made of {kind.decode()}, expected {self._kind.decode()}")
 
     def snapshot(self) -> Iterator[Batch]:
         """All states as they are now, in chunks that `install` takes."""
@@ -248,4 +260,5 @@ class KeyedStates:
             yield Batch(replacing(pa.RecordBatch.from_arrays(gone, names=list(self.keys)), self.keys))
 
     def _batch(self, columns: Sequence[pa.Array], packed: Sequence[bytes | None]) -> Batch:
-        return Batch(pa.RecordBatch.from_arrays([*columns, pa.array(packed, pa.binary())], names=[*self.keys, STATE]))
+        arrays = [*columns, pa.array(packed, pa.binary())]
+        return Batch(pa.RecordBatch.from_arrays(arrays, names=[*self.keys, STATE], metadata={KIND: self._kind}))

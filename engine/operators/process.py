@@ -44,7 +44,7 @@ class Process(WithStates):
         super().open(context)
         self.function = copy.copy(self.function)
         self.encoder = RowsEncoder(context.name, self.schema)
-        self.states = KeyedStates(context, self.keys, pack_records, unpack_record, undoable=not self.refusals.stops)
+        self.states = KeyedStates(context, self.keys, pack_records, unpack_record, undoable=not self.refusals.stops, kind=b"records")
         self.timers, self.expiries = Timers(), Timers()
         self.watermark = MIN_TIME
         self._lives = self.function.lives()

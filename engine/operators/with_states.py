@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 
+import pyarrow as pa
+
 from ..batch import Batch
 from ..changes import Changes
 from ..routing import Move
@@ -49,6 +51,9 @@ class WithStates(Refusing, KeyedOperator):
 
     def install(self, state: Batch) -> None:
         self.states.install(state)
+
+    def check_restored(self, schema: pa.Schema) -> None:
+        self.states.check_kind(schema)
 
     def snapshot(self) -> Iterator[Batch]:
         return self.states.snapshot()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+import msgpack
 import numpy as np
 import pytest
+import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.engine.routing import RoutingTable
-from evenflow.scheduler.manifest import Manifest, TaskEntry
+from evenflow.scheduler.manifest import MAGIC, Manifest, TaskEntry
 from evenflow.state.files import CorruptStateError, StateFile
 
 NAMES = st.text("abc_", min_size=1, max_size=5)
@@ -86,3 +90,25 @@ def test_savepoint_has_its_files_beside_it_and_nothing_to_commit():
     savepoint = Manifest("delays", 7, 0, 0.0, 16, {}, {"count": (entry,)}, {}, {"to_list": [b"rows"]}, (("to_list", 1),)).as_savepoint()
     assert [file.path for file in savepoint.files] == ["count-0.state"]
     assert (dict(savepoint.committables), savepoint.undelivered) == ({}, ())
+
+
+def sealed(body):
+    """Anything, with the checksum that a manifest of it would have."""
+    return MAGIC + xxhash.xxh3_128(body).digest() + body
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_behind_a_right_checksum_are_refused(body):
+    with pytest.raises(CorruptStateError, match="the manifest lacks something"):
+        Manifest.from_bytes(sealed(body))
+
+
+@given(st.data())
+def test_field_of_another_type_behind_a_right_checksum_is_refused_or_read(data):
+    fields = msgpack.unpackb(MANIFEST.to_bytes()[len(MAGIC) + 16 :], strict_map_key=False)
+    name = data.draw(st.sampled_from(sorted(fields)))
+    fields[name] = data.draw(
+        st.none() | st.integers(0, 9) | st.text(max_size=3) | st.lists(st.integers(0, 9), max_size=2) | st.just({"a": 1})
+    )
+    with suppress(CorruptStateError):
+        assert isinstance(Manifest.from_bytes(sealed(msgpack.packb(fields))), Manifest)
