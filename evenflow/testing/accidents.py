@@ -71,6 +71,11 @@ class Accidents:
         with self._lock:
             return list(self._kills)
 
+    @property
+    def gone_on(self) -> bool:
+        """Whether the job had gone on after all kills when it was looked at last."""
+        return all(kill.recovery is not None for kill in self.kills)
+
     def note(self, kind: str, victims: str, change: str) -> Kill:
         """Something is dead now."""
         kill = Kill(len(self._kills) + 1, time.monotonic() - self._begun, kind, victims, change)

@@ -118,7 +118,7 @@ class Chaos:
     def recovered(self) -> bool:
         """Whether the job has completed a checkpoint after the last kill."""
         self._accidents.look()
-        return all(kill.recovery is not None for kill in self.kills)
+        return self._accidents.gone_on
 
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
@@ -144,10 +144,10 @@ class Chaos:
                     self._say(str(kill))
 
     def _change_before(self, due: float) -> str:
-        """Begin a change in the time before a kill that is due, as soon as the job can; what it is, empty if the job could not."""
+        """Begin a change in the time before a kill that is due, once the job has gone on after the last; empty if it has not."""
         self._ended.wait(max(0.0, due - CHANGE_SECONDS - time.monotonic()))
         while time.monotonic() < due:
-            if change := self._begin_change():
+            if self._accidents.gone_on and (change := self._begin_change()):
                 return change
             if self._ended.wait(LOOK_SECONDS):
                 break
