@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from evenflow.engine.batch import Batch
+from evenflow.engine.errors import RecordError
 from evenflow.engine.keys import key_hashes
 from evenflow.engine.load import KeyLoad
 from evenflow.engine.operators.base import Context
@@ -121,3 +122,15 @@ def test_keys_that_come_as_a_dictionary_and_as_plain_text_are_the_same(step, pla
     for names in (pa.array(["ann", "bob"]).dictionary_encode(), pa.array(["ann", "bob"])):
         rows = driven.process_batch(Batch(pa.record_batch({"day": days, "name": names, "v": [1, 1]})))
     assert [row["seen"] for row in rows] == [[1, 1], [1, 1]]
+
+
+@pytest.mark.parametrize("place", ["memory", "lmdb", "server"])
+def test_state_that_can_not_be_saved_names_its_key_wherever_it_lies(drive_in, place):
+    step = drive_in(place)(StatefulMap(("k",), lambda state, row: ({1, 2} if row["k"] == "b" else 1, None)))
+
+    def process_and_save():
+        step.process({"k": ["a", "b"]})
+        return list(step.operator.snapshot())
+
+    with pytest.raises(RecordError, match=r"(?s)operator `step`: the state can't be moved or saved: it must be made of .*key: 'b'"):
+        process_and_save()
