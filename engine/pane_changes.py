@@ -51,8 +51,8 @@ class PaneChanges(Changes):
                 came[left.start] = self._without(came[left.start], left.move)
         for start, log in self.came.items():
             came[start] = (*came.get(start, ()), *log)
-        left = [*earlier.left, *self.left]
-        return PaneChanges(came, left, earlier.forgotten | self.forgotten, self.key_groups, self.operator)
+        both = [*earlier.left, *self.left]
+        return PaneChanges(came, both, earlier.forgotten | self.forgotten, self.key_groups, self.operator)
 
     def _without(self, log: Log, move: Move) -> Log:
         return tuple(split(summary, move, self.key_groups, self.operator)[1] for summary in log)

@@ -34,13 +34,13 @@ class Table(ABC):
     def frozen(self, chunk: int) -> Iterator[Summary]:
         """All keys as they are now, about `chunk` at a time; the call does no more than it must, the iteration the rest."""
 
+    @abstractmethod
     def changes(self) -> Changes | None:
         """What has changed since the last call, or None if that is not known; from now on it is noted."""
-        return None
 
+    @abstractmethod
     def delta(self, changes: Changes, chunk: int) -> Iterator[Batch]:
         """What is among the changes, as it is now, about `chunk` keys at a time, in chunks that replace what was."""
-        raise NotImplementedError
 
     @abstractmethod
     def depart(self, move: Move) -> Departing:
