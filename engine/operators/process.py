@@ -55,7 +55,8 @@ class Process(WithStates):
         self._times: list[int | None] = []
 
     def attempt(self, batch: Batch) -> list[Batch]:
-        self._results, self._times, places = [], [], []
+        self._results, self._times = [], []
+        places: list[int] = []
         states = self.states.read(batch.rows)
         keys = chain.from_iterable(key_values(self.key_columns(piece.rows)) for piece in batch.pieces())
         times: Iterable[int | None] = repeat(None, batch.num_rows) if batch.times is None else batch.times.tolist()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from ..engine.elements import MAX_TIME
@@ -29,7 +30,7 @@ def processed(function: KeyedFunction, rows: Sequence[tuple[Any, dict[str, Any],
     results: list[Timed] = []
     for (key, row, time), watermark in zip(rows, _watermarks([time for _, _, time in rows]), strict=True):
         results += plain.fired(watermark)
-        results += plain.called(key, row, time, time, lambda key=key, row=row: plain.function.on_row(key, dict(row), plain.context))
+        results += plain.called(key, row, time, partial(plain.function.on_row, key, dict(row)))
     return [*results, *plain.fired(MAX_TIME)]
 
 
@@ -41,17 +42,17 @@ class _Plain:
         self.context = KeyContext(Timers())
         self._records: dict[Any, KeyRecord] = {}
 
-    def called(self, key: Any, row: dict[str, Any], time: int | None, emitted: int | None, call: Callable[[], Any]) -> list[Timed]:
-        """What a call yields; if it raises the key's record is as before."""
+    def called(self, key: Any, row: dict[str, Any], time: int | None, call: Callable[[KeyContext], Any]) -> list[Timed]:
+        """What a call for `row` yields; if it raises the key's record is as before."""
         record = self._records.setdefault(key, KeyRecord())
         before = copy.deepcopy(record)
         self.function.current = record, time
         self.context.bind(key, record, time)
         try:
-            return [(result, emitted) for result in call() or ()]
+            return [(result, time) for result in call(self.context) or ()]
         except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
             self._records[key] = before
-            self._refuse(key, row, emitted, error)
+            self._refuse(key, row, time, error)
             return []
 
     def fired(self, watermark: int) -> Iterator[Timed]:
@@ -62,7 +63,7 @@ class _Plain:
             if at > watermark:
                 return
             self._records[key].timers.discard(at)
-            yield from self.called(key, {"timer": at}, at, at, lambda key=key, at=at: self.function.on_timer(key, at, self.context))
+            yield from self.called(key, {"timer": at}, at, partial(self.function.on_timer, key, at))
 
 
 def _watermarks(times: Sequence[int | None]) -> list[int]:
