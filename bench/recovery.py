@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from ..engine.errors import EvenflowError
 from . import machine, recovery_bytewax, recovery_checkpoints, recovery_lmdb, recovery_spark
 from .conditions import record
 from .output_log import KEYS, RATE, STATE_BYTES, Resumed
@@ -133,11 +134,15 @@ def lmdb(rows: int, cache: Path, say: Say) -> Found:
         cases.append(Case(f"T2, {backend}/resident", "bytes", "lower", tuple(float(answer.details["memory"]) for answer in of)))
         say(f"T2, {backend}: {', '.join(f'{answer.rate / 1e6:.2f}' for answer in of)} M rows/s")
     checks = check_results("t2", {backend: of[-1].result for backend, of in answers.items()})
-    larger = recovery_lmdb.larger_than_memory()
+    claim = "LMDB: state / private memory that the workers were given"
+    try:
+        larger = recovery_lmdb.larger_than_memory()
+    except EvenflowError as error:
+        say(f"LMDB with more state than memory: {error}")
+        return cases, [Verdict(claim, 0.0, recovery_lmdb.FOLD, "higher")], [*checks, f"LMDB with more state than memory failed: {error}"]
     say(f"LMDB: {larger.state >> 20:,} MiB of state, {larger.taken >> 20} MiB of private memory taken, {larger.given >> 20} MiB given")
     cases.append(Case("LMDB, more state than memory/private memory taken", "bytes", "lower", (float(larger.taken),)))
-    verdict = Verdict("LMDB: state / private memory that the workers were given", larger.state / larger.given, recovery_lmdb.FOLD, "higher")
-    return cases, [verdict], checks
+    return cases, [Verdict(claim, larger.state / larger.given, recovery_lmdb.FOLD, "higher")], checks
 
 
 def resumed_cases(name: str, times: Sequence[Resumed], details: Sequence[dict[str, Any]]) -> list[Case]:

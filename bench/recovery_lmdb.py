@@ -29,7 +29,7 @@ from .task import Answer, Task
 
 BACKENDS = ("memory", "lmdb")
 TIMEOUT = 600.0
-GIVEN = 64 << 20
+GIVEN = 32 << 20
 """Bytes of private memory that each of two workers may take beyond what it has before the first record."""
 
 FOLD = 10
