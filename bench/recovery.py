@@ -14,6 +14,7 @@ from typing import Any
 from ..engine.errors import EvenflowError
 from . import machine, recovery_bytewax, recovery_checkpoints, recovery_lmdb, recovery_spark
 from .conditions import record
+from .data import find
 from .output_log import KEYS, RATE, STATE_BYTES, Resumed
 from .record import Case, Run, Verdict
 from .recovery_checkpoints import Pair
@@ -40,6 +41,8 @@ Found = tuple[list[Case], list[Verdict], list[str]]
 def run(*, parts: Sequence[str], repeat: int, rows: int, cache: Path, say: Say) -> Run:
     """The parts in the order of `PARTS`. Raises FlowError for an unknown one, ConnectorError for `lmdb` without data."""
     check_names("part", parts, PARTS)
+    if "lmdb" in parts:
+        find(cache, "integers", rows)
     cases: list[Case] = []
     verdicts: list[Verdict] = []
     checks: list[str] = []
