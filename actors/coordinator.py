@@ -114,7 +114,7 @@ class Coordinator:
             if attempt != self._supervisor.core.attempt:
                 return
             self._numbers, self._inboxes = {}, {}
-        deployment.start(names, deadline)
+        deployment.start(attempt, names, deadline)
         with self._lock:
             self._watch(names)
             for name in names:
@@ -166,7 +166,7 @@ class Coordinator:
             deployment.reach_others(deadline)
             self._staff.hire(names, deadline, min(deadline, time.monotonic() + ROOM_PATIENCE), check)
             deployment.bring_up(attempt, wanted.plan, names, {}, deadline)
-            deployment.start(names, deadline)
+            deployment.start(attempt, names, deadline)
         except Exception as error:  # noqa: BLE001 -- the job runs on without them, and says why
             with self._lock:
                 if self._spawning is wanted and attempt == self._supervisor.core.attempt:

@@ -76,12 +76,12 @@ class Deployment:
         connected = []
         for name in names:
             channels = tuple(c for c in plan.channels if name in (c.sender, c.receiver))
-            connected.append(workers[name].connect.remote({c.receiver: self.addresses[c.receiver] for c in channels}, channels))
+            connected.append(workers[name].connect.remote(attempt, {c.receiver: self.addresses[c.receiver] for c in channels}, channels))
         self._await(connected, names, deadline, "connect to its peers")
 
-    def start(self, names: Sequence[str], deadline: float) -> None:
+    def start(self, attempt: int, names: Sequence[str], deadline: float) -> None:
         """Let them begin to work."""
-        self._await([worker.start.remote() for worker in self._handles(names).values()], names, deadline, "begin")
+        self._await([worker.start.remote(attempt) for worker in self._handles(names).values()], names, deadline, "begin")
 
     def _handles(self, names: Sequence[str]) -> dict[str, Any]:
         there = self._staff.processes

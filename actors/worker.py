@@ -27,12 +27,18 @@ END_PATIENCE = 3.0
 
 
 class Worker:
-    """Made by the coordinator; `deploy`, `connect` and `start` are called in this order for every attempt, each awaited."""
+    """Made by the coordinator; `deploy`, `connect` and `start` are called in this order for every attempt, each awaited.
+
+    An attempt that fails is no longer awaited: what was asked for it may come behind what the next one asks, since Ray keeps no order of
+    calls to an actor with several threads, and is refused then.
+    """
 
     def __init__(self, job: str, coordinator: Any, security: Security) -> None:
         self._job, self._coordinator, self._security = job, coordinator, security
         self._over = threading.Event()
         self._current: TaskRun | None = None
+        self._deploying = threading.Lock()
+        self._newest: int | None = None
         self._stuck = False
         sweep_stale_folders()
 
@@ -48,31 +54,36 @@ class Worker:
     def deploy(self, attempt: int, spec: TaskSpec, config: JobConfig, restored: RestoredTask | None, *, across_nodes: bool) -> Address:
         """End the run of the attempt before, if there is one, and make the next; returns where this worker can be reached.
 
-        It binds to more than loopback only if the job has workers on other nodes. Raises JobError if the run before doesn't end.
+        It binds to more than loopback only if the job has workers on other nodes. Raises JobError if the run before doesn't end, or if a
+        later attempt has begun here.
         """
-        before, self._current = self._current, None
-        if before is not None and not before.end(END_PATIENCE):
-            self._stuck = True
-            raise JobError(f"worker {spec.name}: attempt {before.attempt} did not end within {END_PATIENCE:g} s")
-        host = ray.util.get_node_ip_address() if across_nodes else "127.0.0.1"  # type: ignore[no-untyped-call]
+        with self._deploying:
+            if self._newest is not None and attempt < self._newest:
+                raise JobError(f"worker {spec.name}: attempt {attempt} is over, attempt {self._newest} has begun")
+            self._newest = attempt
+            before, self._current = self._current, None
+            if before is not None and not before.end(END_PATIENCE):
+                self._stuck = True
+                raise JobError(f"worker {spec.name}: attempt {before.attempt} did not end within {END_PATIENCE:g} s")
+            host = ray.util.get_node_ip_address() if across_nodes else "127.0.0.1"  # type: ignore[no-untyped-call]
 
-        def report(attempt: int, number: int, report: Report) -> None:
-            self._coordinator.report.options(num_returns=0).remote(spec.name, attempt, number, report)
+            def report(attempt: int, number: int, report: Report) -> None:
+                self._coordinator.report.options(num_returns=0).remote(spec.name, attempt, number, report)
 
-        self._current = TaskRun(self._job, attempt, spec, config, restored, self._security, report, host)
-        return self._current.address
+            self._current = TaskRun(self._job, attempt, spec, config, restored, self._security, report, host)
+            return self._current.address
 
     def listen(self) -> Address:
         """Let workers on other nodes connect from now on; where. Raises JobError if the worker is too busy to, or can't."""
-        return self._run.listen(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]
+        return self._run().listen(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]
 
-    def connect(self, addresses: Mapping[str, Address], channels: tuple[ChannelSpec, ...]) -> None:
-        """Open the channels: `channels` are those that begin or end here."""
-        self._run.connect(addresses, channels)
+    def connect(self, attempt: int, addresses: Mapping[str, Address], channels: tuple[ChannelSpec, ...]) -> None:
+        """Open the channels: `channels` are those that begin or end here. Raises JobError if the attempt is over."""
+        self._run(attempt).connect(addresses, channels)
 
-    def start(self) -> None:
-        """Begin to work."""
-        self._run.start(self._over.set)
+    def start(self, attempt: int) -> None:
+        """Begin to work. Raises JobError if the attempt is over."""
+        self._run(attempt).start(self._over.set)
 
     def command(self, attempt: int, number: int, command: Command) -> None:
         """Command `number` of `attempt` from the coordinator; they may arrive in any order. Those of another attempt are dropped."""
@@ -89,8 +100,10 @@ class Worker:
         """Returns when the worker is over. While it runs, a call of it tells the coordinator that the process lives."""
         self._over.wait()
 
-    @property
-    def _run(self) -> TaskRun:
-        if self._current is None:
+    def _run(self, attempt: int | None = None) -> TaskRun:
+        current = self._current
+        if current is None:
             raise JobError(f"job `{self._job}`: a worker was started before it was deployed")
-        return self._current
+        if attempt is not None and attempt != current.attempt:
+            raise JobError(f"worker {current.spec.name}: attempt {attempt} is over, attempt {current.attempt} has begun")
+        return current

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import pytest
+
+import evenflow as ef
+from evenflow.actors.security import Security
+from evenflow.actors.worker import Worker
+from evenflow.engine.errors import JobError
+
+
+def test_what_was_asked_for_an_attempt_that_is_over_is_refused_however_late_it_comes():
+    flow = ef.Dataflow("late")
+    flow.read(ef.from_items([1])).write(ef.to_list([]))
+    (task,) = flow.plan().tasks
+    worker = Worker("late", None, Security.generate("run"))
+    worker.deploy(2, task, ef.JobConfig(), None, across_nodes=False)
+    try:
+        with pytest.raises(JobError, match="worker from_items-0: attempt 1 is over, attempt 2 has begun"):
+            worker.deploy(1, task, ef.JobConfig(), None, across_nodes=False)
+        with pytest.raises(JobError, match="attempt 1 is over"):
+            worker.connect(1, {}, ())
+        with pytest.raises(JobError, match="attempt 1 is over"):
+            worker.start(1)
+        worker.connect(2, {}, ())
+        worker.deploy(3, task, ef.JobConfig(), None, across_nodes=False)
+        with pytest.raises(JobError, match="attempt 2 is over, attempt 3 has begun"):
+            worker.start(2)
+    finally:
+        assert worker._current.attempt == 3
+        worker._current.end(1)
