@@ -72,7 +72,7 @@ class KeyedStates:
         columns = self._columns(rows)
         self.types.learn(columns)
         if self._memory.watched:
-            self._memory.before(set(key_values(encode_keys(rows, self.keys, self.context.name).columns)))
+            self._memory.before(key_values(encode_keys(rows, self.keys, self.context.name).columns))
         if self._undoable:
             self._note_before(key_values(columns))
         return self._memory.objects
