@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -77,10 +78,7 @@ class Chaos:
             raise FlowError(f"Chaos: {unknown[0]!r} can't be killed; expected some of {', '.join(KINDS)}, or a function in `others`")
         self._job, self._every, self._say = job, seconds(every, "Chaos: every"), say
         self._killers: dict[str, Killer] = {kind: getattr(self, f"_kill_{kind.replace(' ', '_')}") for kind in kinds} | dict(others or {})
-        self._changes: list[Callable[[], str]] = [
-            *(lambda name=name: self._move(name) for name in move),  # type: ignore[misc]
-            *(lambda name=name: self._scale(name) for name in scale),  # type: ignore[misc]
-        ]
+        self._changes = [*(partial(self._move, name) for name in move), *(partial(self._scale, name) for name in scale)]
         self._most_workers, self._random = most_workers, random.Random(seed)  # noqa: S311 -- what is killed is no secret
         self._ended = threading.Event()
         self._failure: BaseException | None = None
