@@ -213,7 +213,7 @@ def test_a_streaming_query_that_fails_goes_on_from_its_checkpoint_as_long_as_it_
         return not query.isActive or read() == 3 * number
 
     number, failures = 1, 0
-    while failures < 5:  # more than may come in a row
+    while failures < 4:  # more than may come in a row
         wait_until(lambda number=number: read() == 3 * number and spark.streams.active, "all files so far")
         (query,) = spark.streams.active
         add_file(tmp_path / "in", number)
