@@ -62,7 +62,7 @@ def _latency(run: Run, axes: Any) -> None:
 
 def _memory(run: Run, axes: Any) -> None:
     axes.plot([sample[0] for sample in run.series["rss"]], [sample[1] for sample in run.series["rss"]])
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, 1.1 * max(sample[1] for sample in run.series["rss"]))
     axes.set_xlabel("minutes before a slow sink" if run.arguments.get("slow_sink") else "minutes at full speed")
     axes.set_ylabel("resident memory of all workers, MiB")
 
