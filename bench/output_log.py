@@ -3,8 +3,8 @@
 Row `seq` of the stream has the key `key_of(seq)`, so that every key comes once in each `KEYS` rows, and its result must be the count
 `seq // KEYS + 1`: a count that is off tells of state that was lost or counted twice.
 
->>> key_of(np.arange(KEYS)).min(), len(np.unique(key_of(np.arange(KEYS))))
-(0, 1000000)
+>>> len(np.unique(key_of(np.arange(KEYS))))
+1000000
 >>> counts_off(np.array([0, 5, KEYS + 5]), np.array([1, 1, 1]))
 1
 """
