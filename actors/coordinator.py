@@ -19,6 +19,8 @@ from ray.exceptions import RayActorError
 from ..engine.duration import seconds
 from ..engine.errors import EvenflowError, JobError
 from ..engine.plan import Plan
+from ..engine.sink import Sink
+from ..engine.source import Source
 from ..scheduler.config import JobConfig
 from ..scheduler.job import JobState, Redeploy, Retire, Spawn
 from ..scheduler.messages import Attach, Command, InOrder, Report
@@ -296,7 +298,8 @@ class Coordinator:
 
     def _leave(self) -> None:
         """Do what a driver does when its job is over, let those who watch hear of it, and go."""
-        for connector in (*plan_sources(self._plan).values(), *plan_sinks(self._plan).values()):
+        connectors: list[Source | Sink] = [*plan_sources(self._plan).values(), *plan_sinks(self._plan).values()]
+        for connector in connectors:
             connector.stop()
         time.sleep(LINGER_SECONDS)
         ray.kill(self._staff.coordinator)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import logging
 import os
 import random
 import sys
@@ -246,7 +247,7 @@ def _start(folder: Path) -> Any:
     os.environ.setdefault("RAY_worker_niceness", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     (folder / "job").mkdir()
-    ray.init("local", num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False, _temp_dir=str(folder / "ray"))
+    ray.init("local", num_cpus=2, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False, _temp_dir=str(folder / "ray"))
     settings = {"spark.sql.shuffle.partitions": "2", "spark.local.dir": str(folder / "spark"), "spark.log.level": "OFF"}
     return spark_session("evenflow-chaos", **settings, **{"spark.ui.showConsoleProgress": "false"})
 

@@ -151,7 +151,7 @@ class Exchange(ABC):
     @property
     def waits(self) -> bool:
         """Whether a flush would send anything."""
-        return self.watermark > self.said or any([b.batches or b.marks for b in self.buffers])
+        return self.watermark > self.said or any(b.batches or b.marks for b in self.buffers)
 
     def _add(self, buffer: Buffer, batch: Batch, now: float, out: list[Sent]) -> None:
         buffer.add(batch, now)

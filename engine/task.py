@@ -208,7 +208,7 @@ class TaskCore:
     @property
     def paused(self) -> bool:
         """Whether the task must not process anything until `resume`."""
-        return any([exchange.paused for exchange in self.exchanges])
+        return any(exchange.paused for exchange in self.exchanges)
 
     @property
     def giving(self) -> bool:
@@ -237,7 +237,7 @@ class TaskCore:
     @property
     def waits(self) -> bool:
         """Whether anything lies in a buffer."""
-        return any([exchange.waits for exchange in self.exchanges])
+        return any(exchange.waits for exchange in self.exchanges)
 
     @property
     def held_elements(self) -> int:

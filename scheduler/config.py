@@ -75,8 +75,8 @@ class JobConfig:
     latency, stela), `off` for none (`job.autoscaler` changes it). It looks at the job every `autoscaler_interval`, once nothing has moved
     for twice as long, and gives an operator `min_parallelism` to `max_parallelism` workers. `autoscaler_mode`: "act", or "advise" to only
     record what it would do (`job.decisions()`). `latency_target`: source to sink, for the policies that need it (queueing, pid, latency).
-    `autoscaler_settings`: what else the policies can be told (`PolicySettings`), by name: {"max_change": 2, "catch_up_s": 60}. An operator's
-    own bounds are given where it is: `stream.parallelism(2, between=(1, 4))`, `stream.parallelism(fixed=True)`.
+    `autoscaler_settings`: what else the policies can be told (`PolicySettings`), by name: {"max_change": 2, "catch_up_s": 60}. An
+    operator's own bounds are given where it is: `stream.parallelism(2, between=(1, 4))`, `stream.parallelism(fixed=True)`.
 
     >>> JobConfig(parallelism=2, checkpoint_interval="10s").parallelism
     2
