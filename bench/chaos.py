@@ -36,12 +36,12 @@ from ..connectors.generate import Rows
 from .data import spark_session
 
 EVERY = 5.0
-DEMAND = (1_000, 3_000)
+DEMAND = (500, 1_500)
 """Rows per second, for `PHASE` seconds each."""
 
 PHASE = 20
-SERVICE_SECONDS = 0.0003
-"""How long a row takes T2's function: what makes more workers worth while."""
+SERVICE_SECONDS = 0.0002
+"""How long a row takes T2's function: one worker does three times the mean demand, so that what a restart leaves is soon caught up with."""
 
 THRESHOLD = 1.8
 """A row of T2 is kept if its value is above so many times the running mean of its key."""
