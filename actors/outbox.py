@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import zmq
@@ -37,52 +36,57 @@ class Outbox:
     def __init__(self, socket: zmq.Socket[bytes], encoder: ChannelEncoder, limits: ChannelLimits, window: DrainWindow | None) -> None:
         self.socket = socket
         self.credit = SenderCredit(limits)
-        self.queued_bytes = 0
         self._window = window
         self._encoder = encoder
-        self._waiting: deque[_Message] = deque()
+        self._waiting: deque[Element] = deque()
+        self._head: _Message | None = None
 
     @property
     def blocked(self) -> bool:
         """Whether a batch waits for credit (and whatever came after it waits too)."""
-        return bool(self._waiting)
+        return self._head is not None
+
+    @property
+    def queued_bytes(self) -> int:
+        """About how much waits."""
+        return sum(element.nbytes for element in self._waiting if type(element) is Batch) + (self._head.size if self._head else 0)
 
     def send(self, element: Element) -> None:
         """Send it, or keep it in its place. Raises RecordError for a batch that can't be sent."""
-        if type(element) is not Batch:
-            self._put(_Message(0, 0, self._encoder.encode(element)))
-            return
-        for piece in self._pieces(element):
-            frames = self._encoder.encode(piece)
-            self._put(_Message(sum(map(len, frames)), piece.num_rows, frames))
+        self._waiting.append(element)
+        if self._head is None:
+            self._go_on()
 
     def restore(self, batches: int, size: int) -> None:
         """Credit has come back: send what it allows. Raises ProtocolError for credit that was never spent."""
         self.credit.restore(batches, size)
         if self._window is not None:
             self._window.done(batches, time.monotonic())
-        while self._waiting and self._admits(self._waiting[0]):
-            message = self._waiting.popleft()
-            self.queued_bytes -= message.size
-            self._leave(message)
+        self._go_on()
 
     def abandon(self) -> None:
         """The receiver has left: what waits for its credit is void."""
         self._waiting.clear()
-        self.queued_bytes = 0
+        self._head = None
 
-    def _pieces(self, batch: Batch) -> Iterator[Batch]:
-        most = batch.num_rows if self._window is None else self._window.piece
-        if batch.num_rows <= most:
-            return iter((batch,))
-        return (batch.slice(start, min(most, batch.num_rows - start)) for start in range(0, batch.num_rows, most))
+    def _go_on(self) -> None:
+        while self._head is not None or self._waiting:
+            head = self._head = self._head or self._next()
+            if not self._admits(head):
+                return
+            self._head = None
+            self._leave(head)
 
-    def _put(self, message: _Message) -> None:
-        if self._waiting or not self._admits(message):
-            self._waiting.append(message)
-            self.queued_bytes += message.size
-        else:
-            self._leave(message)
+    def _next(self) -> _Message:
+        """What is to leave next. A batch is cut only now, when it is known how fast the receiver is."""
+        element = self._waiting.popleft()
+        if type(element) is not Batch:
+            return _Message(0, 0, self._encoder.encode(element))
+        if self._window is not None and element.num_rows > (most := self._window.piece):
+            self._waiting.appendleft(element.slice(most, element.num_rows - most))
+            element = element.slice(0, most)
+        frames = self._encoder.encode(element)
+        return _Message(sum(map(len, frames)), element.num_rows, frames)
 
     def _admits(self, message: _Message) -> bool:
         if not message.size:

@@ -192,6 +192,22 @@ def test_paced_channel_cuts_a_batch_into_pieces_that_arrive_in_order_before_what
     assert (rows, received[0].num_rows) == (list(range(1_000)), FIRST // PIECES)
 
 
+def test_batch_is_cut_by_what_is_known_of_its_receiver_when_it_leaves(make):
+    up, down = make("up"), make("down", limits=ChannelLimits(credit_batches=1_000))
+    down.accept(7, "up")
+    up.connect(7, down.address, paced=True)
+    up.send(7, numbers(0, rows=100 * FIRST))
+    sizes, deadline = [], time.monotonic() + PATIENCE
+    while sum(sizes) < 100 * FIRST:
+        assert time.monotonic() < deadline, f"waited {PATIENCE} s in vain for all rows; {sum(sizes)} came"
+        for channel, element in down.poll(0.01):
+            down.consumed(channel, element)
+            sizes.append(element.num_rows)
+        up.poll(0)
+    assert sizes[:PIECES] == [FIRST // PIECES] * PIECES
+    assert sizes[PIECES] > FIRST, "the first grant shows that the receiver is fast"
+
+
 def test_paced_channel_holds_back_more_than_its_window(make):
     up, down = make("up"), make("down", limits=ChannelLimits(credit_batches=1_000))
     down.accept(7, "up")
