@@ -34,7 +34,7 @@ from ..engine.source import SourceReader
 from .share import Share
 from .split_position import PartlyRead, SplitPosition
 
-LEAST_DECODED = 65_536
+LEAST_DECODED = 131_072
 """Rows that are decoded at once at least: fewer take longer for each. A poll for fewer is given a slice."""
 
 
