@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 import ray
@@ -20,9 +21,12 @@ def endless(name, sink, **options):
     return flow.run(**options)
 
 
+def pid_of(actor):
+    return ray.get(ray.get_actor(actor, namespace=NAMESPACE).__ray_call__.remote(lambda _: os.getpid()))
+
+
 def kill(actor):
-    handle = ray.get_actor(actor, namespace=NAMESPACE)
-    os.kill(ray.get(handle.__ray_call__.remote(lambda _: os.getpid())), signal.SIGKILL)
+    os.kill(pid_of(actor), signal.SIGKILL)
 
 
 def test_a_finished_job_still_shows_its_status_and_metrics():
@@ -93,11 +97,12 @@ def test_a_killed_worker_fails_the_job_by_its_name(worker):
 
 def test_a_killed_coordinator_fails_the_job_and_a_later_job_sweeps_the_sockets_that_it_left(folder):
     job = endless("headless", ef.to_list([]))
+    processes = [Path(f"/proc/{pid_of(actor)}") for actor in actors()]
     kill("headless/coordinator")
     with pytest.raises(ef.JobError, match="job `headless`: its coordinator is gone"):
         job.wait("60s")
     assert job.status().state is JobState.FAILED
-    until(lambda: not actors(), "its workers are gone")
+    until(lambda: not any(process.exists() for process in processes), "its processes are gone, which still tidied up")
     left = socket_folders(folder)
     for path in [file for left_folder in left for file in left_folder.iterdir()] + left:
         os.utime(path, (0, 0))
