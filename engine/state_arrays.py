@@ -37,13 +37,13 @@ class StateArrays(ABC):
     def snapshot(self) -> Iterator[Batch]:
         """All states as they are now, in chunks that `install` takes."""
 
+    @abstractmethod
     def changes(self) -> Changes | None:
         """What has changed since the last call, or None if that is not known; from now on it is noted."""
-        return None
 
+    @abstractmethod
     def delta(self, changes: Changes) -> Iterator[Batch]:
         """What is among the changes, as it is now, in chunks that replace what was."""
-        raise NotImplementedError
 
     @abstractmethod
     def depart(self, move: Move) -> Departing:

@@ -16,7 +16,7 @@ from evenflow.testing.crashing import with_crashes, with_damage
 from evenflow.testing.moving import with_moves
 
 SEEDS = os.environ.get("EVENFLOW_SEEDS")
-FEW, MANY = 60, 720
+FEW, MANY = 120, 660
 BLOCK = 60
 """Seeds per test, so that a failure is found and shown early."""
 

@@ -24,18 +24,18 @@ from evenflow.testing import ACTIONS, Choice, check, simulate
 from evenflow.testing.actions import poll
 from evenflow.testing.moving import with_moves
 
-BLOCK = 25
+BLOCK = 50
 """Seeds per test, so that a failure is found and shown early."""
 
 SEEDS = {
-    flows.tumbling_windows: 50,
-    flows.sliding_windows: 50,
+    flows.tumbling_windows: 100,
+    flows.sliding_windows: 100,
     flows.windows_of_windows: 50,
-    flows.running_updates: 50,
+    flows.running_updates: 150,
     flows.running_finals: 50,
-    flows.stateful_map_in_order: 50,
-    flows.rows_in_order: 50,
-    flows.stateful_map_columns: 50,
+    flows.stateful_map_in_order: 150,
+    flows.rows_in_order: 150,
+    flows.stateful_map_columns: 150,
     flows.timers_of_a_key: 50,
     flows.states_that_expire: 50,
     flows.own_aggregates_and_sketches: 50,
@@ -44,7 +44,7 @@ SEEDS = {
     flows.many_widths: 50,
     flows.union_and_branches: 50,
 }
-"""A few: the many runs with moves are those of test_scaling.py, in which workers also join and leave."""
+"""Most for the flows that are quick to run. As many runs again, in which workers also join and leave, are in test_scaling.py."""
 
 BLOCKS = [
     pytest.param(make_flow, first, id=f"{make_flow.__name__}-{first}")
@@ -76,8 +76,8 @@ def test_moves_in_any_order_of_events_leave_the_rows_of_the_oracle(make_flow, fi
     check(make_flow, range(first, first + BLOCK), parallelism=(2, 3, 4), actions=(*with_moves(), watcher))
     runs = watcher.runs()
     assert len(runs) == BLOCK
-    assert sum(map(bool, runs)) > BLOCK / 3, "keys moved in many runs"
-    assert len({migration.strategy for run in runs for migration in run}) > len(LIVE) / 2, "by most of the strategies"
+    assert sum(map(bool, runs)) >= BLOCK / 2, "keys moved in at least half of the runs"
+    assert {migration.strategy for run in runs for migration in run} == set(LIVE)
 
 
 @pytest.mark.parametrize("strategy", LIVE)

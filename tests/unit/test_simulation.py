@@ -15,7 +15,7 @@ from flows import FLOWS
 import evenflow as ef
 from evenflow.testing import check, simulate
 
-SEEDS = int(os.environ.get("EVENFLOW_SEEDS", "20"))
+SEEDS = int(os.environ.get("EVENFLOW_SEEDS", "30"))
 BLOCK = 10
 """Seeds per test, so that a failure is found and shown early."""
 
