@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ...engine.errors import ConnectorError
 from .exchange import End, Exchange
-from .session import WriteSettings, finishes_within, problem_of
+from .session import WriteSettings, finishes_within, problem_of, wait_for_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,12 +64,14 @@ class Feed(ABC):
         self._thread.start()
 
     def stop(self) -> None:
-        """End it, if it hasn't, and wait up to `STOP_SECONDS` for that. Doesn't raise."""
+        """End it, if it hasn't, and wait up to `STOP_SECONDS` until nothing of it writes any more. Doesn't raise."""
         self._stopping = True
         deadline = time.monotonic() + STOP_SECONDS
         while self._thread.is_alive() and (left := deadline - time.monotonic()) > 0:
             finishes_within(left, self._interrupt)
             self._thread.join(RETRY_SECONDS)
+        left = max(deadline - time.monotonic(), RETRY_SECONDS)
+        finishes_within(left, lambda: wait_for_tasks(self._df.sparkSession, self._job_group, left))
 
     def failure(self) -> str | None:
         return self._failure
@@ -85,6 +87,11 @@ class Feed(ABC):
         if not self._stopping:
             latest = self._exchange.latest()
             self._exchange.finish(End(-1 if latest is None else latest, self._failure))
+
+    @property
+    @abstractmethod
+    def _job_group(self) -> str:
+        """The group of the Spark jobs that fill the folder."""
 
     @abstractmethod
     def _check(self) -> None:
@@ -122,6 +129,10 @@ class StreamFeed(Feed):
         super().__init__(df, exchange, max_rows_per_file, operator)
         self._trigger, self._checkpoint = trigger, checkpoint or str(exchange.own / "checkpoint")
         self._query: StreamingQuery | None = None
+
+    @property
+    def _job_group(self) -> str:
+        return "" if self._query is None else str(self._query.runId)
 
     def _check(self) -> None:
         if "://" in self._checkpoint:
@@ -171,7 +182,11 @@ class BatchFeed(Feed):
 
     def __init__(self, df: DataFrame, exchange: Exchange, max_rows_per_file: int, operator: str) -> None:
         super().__init__(df, exchange, max_rows_per_file, operator)
-        self._tag = f"evenflow-{uuid.uuid4().hex}"
+        self._group = f"evenflow-{uuid.uuid4().hex}"
+
+    @property
+    def _job_group(self) -> str:
+        return self._group
 
     def _check(self) -> None:
         if self._exchange.latest() is not None:
@@ -184,8 +199,8 @@ class BatchFeed(Feed):
 
     def _work(self) -> None:
         folder = self._exchange.folder / f"batch-{uuid.uuid4().hex[:12]}"
-        # The session's own tags (`addTag`, `interruptTag`) don't find a write; those of its context do.
-        self._df.sparkSession.sparkContext.addJobTag(self._tag)
+        # The session's own tags (`addTag`, `interruptTag`) don't find a write; a group of its context does.
+        self._df.sparkSession.sparkContext.setJobGroup(self._group, f"evenflow reads `{self._operator}`")
         try:
             self._df.write.option("maxRecordsPerFile", self._max_rows_per_file).parquet(f"file://{folder}")
             self._exchange.publish(0, sorted(folder.glob("*.parquet"), key=_part_order))
@@ -194,7 +209,7 @@ class BatchFeed(Feed):
             raise
 
     def _interrupt(self) -> None:
-        self._df.sparkSession.sparkContext.cancelJobsWithTag(self._tag)
+        self._df.sparkSession.sparkContext.cancelJobGroup(self._group)
 
 
 def _part_order(path: Path) -> tuple[int, ...]:

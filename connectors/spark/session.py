@@ -6,6 +6,7 @@ Settings are counted per session: the first who needs them puts them in place, t
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ WRITE_SETTINGS = {
     # A reader that goes on from a checkpoint needs the log as it was; its files are small.
     "spark.sql.streaming.fileSink.log.deletion": "false",
 }
+
+TASK_POLL_SECONDS = 0.02
 
 _lock = threading.Lock()
 _held: dict[int, tuple[int, dict[str, str | None]]] = {}
@@ -70,3 +73,20 @@ def finishes_within(seconds: float, call: Callable[[], object]) -> bool:
     thread.start()
     thread.join(seconds)
     return not thread.is_alive()
+
+
+def wait_for_tasks(spark: SparkSession, group: str, seconds: float) -> None:
+    """Return when no task of the job group runs any more, or after `seconds`.
+
+    Spark calls a job over when it has asked its tasks to end. Until they do they may still write files, and make the folders of these anew.
+    """
+    deadline = time.monotonic() + seconds
+    while _at_work(spark, group) and time.monotonic() < deadline:
+        time.sleep(TASK_POLL_SECONDS)
+
+
+def _at_work(spark: SparkSession, group: str) -> bool:
+    tracker = spark.sparkContext.statusTracker()
+    jobs = [job for id_ in tracker.getJobIdsForGroup(group) if (job := tracker.getJobInfo(id_)) is not None]
+    stages = [stage for job in jobs for id_ in job.stageIds if (stage := tracker.getStageInfo(id_)) is not None]
+    return any(job.status == "RUNNING" for job in jobs) or any(stage.numActiveTasks for stage in stages)

@@ -16,6 +16,7 @@ class Storage:
     def __init__(self) -> None:
         self._files: dict[str, list[Batch]] = {}
         self._manifests: dict[int, bytes] = {}
+        self._names: dict[int, frozenset[str]] = {}
         self._damaged: set[str] = set()
         self._unreadable: set[int] = set()
         self._void: set[int] = set()
@@ -34,11 +35,12 @@ class Storage:
     def complete(self, manifest: Manifest) -> None:
         """Write the manifest."""
         self._manifests[manifest.checkpoint] = manifest.to_bytes()
+        self._names[manifest.checkpoint] = frozenset(posixpath.basename(file.path) for file in manifest.files)
 
     def newest(self, below: int | None = None) -> Manifest | None:
         """The newest manifest (numbered below `below`) that can be read and is not void."""
-        there = [n for n in self._manifests if n not in self._unreadable | self._void and (below is None or n < below)]
-        return Manifest.from_bytes(self._manifests[max(there)]) if there else None
+        number = self._newest_readable(below)
+        return Manifest.from_bytes(self._manifests[number]) if number is not None else None
 
     @property
     def abandoned(self) -> int:
@@ -51,19 +53,22 @@ class Storage:
 
     def damage(self, random: Random) -> None:
         """Damage the newest checkpoint that can be read: its manifest, or the files that only it needs, if there are any."""
-        newest = self.newest()
+        newest = self._newest_readable(below=None)
         if newest is None:
             return
-        older = self.newest(newest.checkpoint)
-        shared = {posixpath.basename(file.path) for file in older.files} if older is not None else set()
-        own = {posixpath.basename(file.path) for file in newest.files} - shared
+        older = self._newest_readable(below=newest)
+        own = self._names[newest] - (self._names[older] if older is not None else frozenset())
         if own and random.random() < 0.7:
             self._damaged.add(random.choice(sorted(own)))
         else:
-            self._unreadable.add(newest.checkpoint)
+            self._unreadable.add(newest)
 
     @property
     def sound(self) -> int:
         """How many checkpoints there are that can be gone on from."""
-        whole = [Manifest.from_bytes(data) for n, data in self._manifests.items() if n not in self._unreadable | self._void]
-        return sum(not {posixpath.basename(file.path) for file in manifest.files} & self._damaged for manifest in whole)
+        lost = self._unreadable | self._void
+        return sum(number not in lost and names.isdisjoint(self._damaged) for number, names in self._names.items())
+
+    def _newest_readable(self, below: int | None) -> int | None:
+        lost = self._unreadable | self._void
+        return max((number for number in self._manifests if number not in lost and (below is None or number < below)), default=None)
