@@ -18,14 +18,19 @@ help: ## this list
 
 install: $(INSTALLED) ## the environment in .venv; PYTHON=... chooses the interpreter
 
-# The unit tests take one core, the tests on Ray and Spark wait more than they compute: both at once take little longer than one.
+# Tests on Ray and Spark wait often: the others take what these leave of the processors, the simulations with crashes beside all the rest.
+CRASHES := tests/unit/test_crashing.py
+IN_BACKGROUND = nice -n 10 $(BIN)/python -m pytest -p no:cacheprovider
+
 test: lint types java ## everything: style, types, docstrings, unit tests, tests on Ray and on Spark
 	@mkdir -p build
-	@$(BIN)/python -m pytest -p no:cacheprovider tests/docstrings tests/unit > build/unit-tests.log 2>&1 & unit=$$!; \
-	trap 'kill $$unit 2>/dev/null || true' EXIT; \
+	@$(IN_BACKGROUND) $(CRASHES) > build/crashes.log 2>&1 & crashes=$$!; \
+	$(IN_BACKGROUND) tests/docstrings tests/unit --ignore $(CRASHES) > build/unit-tests.log 2>&1 & unit=$$!; \
+	trap 'kill $$crashes $$unit 2>/dev/null || true' EXIT; \
 	failed=0; $(BIN)/python -m pytest tests/cluster tests/spark || failed=$$?; \
 	wait $$unit || failed=$$?; \
-	cat build/unit-tests.log; exit $$failed
+	wait $$crashes || failed=$$?; \
+	cat build/unit-tests.log build/crashes.log; exit $$failed
 
 lint: $(INSTALLED) ## style
 	$(BIN)/ruff check .

@@ -128,11 +128,11 @@ def obey(worker: Worker, world: World) -> list[Choice]:
     return [Choice(worker.name, "obey", _obey, (worker, world))] if worker.commands.under_way and not worker.dead else []
 
 
-def report(world: World) -> Iterator[Choice]:
+@OfWorker
+def report(worker: Worker, world: World) -> list[Choice]:
     """A report comes to the coordinator, perhaps before an earlier one, perhaps not for the last time."""
-    for name, worker in world.workers.items():
-        if worker.reports.under_way and not world.coordinator.writing:
-            yield Choice(name, "report", _report, (worker, world))
+    arrives = worker.reports.under_way and not world.coordinator.writing
+    return [Choice(worker.name, "report", _report, (worker, world))] if arrives else []
 
 
 def commit(world: World) -> Iterator[Choice]:

@@ -113,7 +113,7 @@ def saving(config: JobConfig, random: Random) -> JobConfig:
 class _Simulation:
     def __init__(self, plan: Plan, config: JobConfig, random: Random, actions: Sequence[Action]) -> None:
         self.trace: deque[tuple[str, str]] = deque(maxlen=TRACE)
-        self._of_worker = [action for action in actions if isinstance(action, OfWorker)]
+        self._of_worker = [action.choices_of for action in actions if isinstance(action, OfWorker)]
         self._of_others = [action for action in actions if not isinstance(action, OfWorker)]
         self._sources = [c.operator.source for stage in plan.stages for c in stage.chain if isinstance(c.operator, Read)]
         self._rows: dict[str, list[dict[str, Any]]] = {}
@@ -196,7 +196,7 @@ class _Simulation:
         world, choices = self.world, list[Choice]()
         for worker in self._workers.values():
             if worker.choices is None:
-                worker.choices = [choice for action in self._of_worker for choice in action.choices_of(worker, world)]
+                worker.choices = [choice for choices_of in self._of_worker for choice in choices_of(worker, world)]
             choices += worker.choices
         for action in self._of_others:
             choices += action(world)

@@ -5,8 +5,16 @@ from collections.abc import Iterator
 
 import pytest
 import ray
-from driving import start_spark
+from driving import QUICK_START, start_spark
 from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session", autouse=True)
+def java_starts_quickly() -> Iterator[None]:
+    """Also where a test starts a process with a Spark of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_TOOL_OPTIONS", QUICK_START)
+        yield
 
 
 @pytest.fixture(scope="session")

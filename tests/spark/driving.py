@@ -13,6 +13,9 @@ from pyspark.sql import SparkSession
 from evenflow.engine.batch import Batch
 from evenflow.engine.source import Source, SourceReader
 
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For the JVM: to make short programs the fastest costs more than they take."""
+
 
 def start_spark(folder: Path) -> SparkSession:
     """One session per process; nothing of it listens on more than this machine."""
