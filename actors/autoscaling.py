@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ..balancer.policies import POLICIES as BALANCERS
 from ..engine.errors import EvenflowError, FlowError
 from ..scheduler.config import OFF, JobConfig
-from ..scheduler.job import JobState
+from ..scheduler.job_effects import JobState
 from ..scheduler.migration import MigrationState
 from ..scheduler.scaling.controller import Controller, DecisionRecord, Mode
 from ..scheduler.scaling.decision import ScalingDecision

@@ -16,7 +16,7 @@ from ..engine.duration import seconds
 from ..engine.errors import EvenflowError, FlowError, JobError
 from ..engine.plan import Plan
 from ..scheduler.config import JobConfig
-from ..scheduler.job import JobState
+from ..scheduler.job_effects import JobState
 from ..scheduler.metrics import OperatorLoad, WorkerFigures
 from .coordinator import LEAVE_TIMEOUT, Coordinator
 from .process import NAMESPACE

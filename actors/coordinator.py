@@ -22,7 +22,7 @@ from ..engine.plan import Plan
 from ..engine.sink import Sink
 from ..engine.source import Source
 from ..scheduler.config import JobConfig
-from ..scheduler.job import JobState, Redeploy, Retire, Spawn
+from ..scheduler.job_effects import JobState, Redeploy, Retire, Spawn
 from ..scheduler.messages import Attach, Command, InOrder, Report
 from ..scheduler.metrics import OperatorLoad, WorkerFigures
 from .deployment import Deployment

@@ -18,7 +18,7 @@ from ..engine.errors import EvenflowError
 from ..engine.plan import Plan
 from ..engine.task_spec import TaskSpec
 from ..scheduler.config import JobConfig
-from ..scheduler.job import Redeploy, Retire, Spawn
+from ..scheduler.job_effects import Redeploy, Retire, Spawn
 from ..scheduler.messages import Attach, Command, Report
 from ..scheduler.metrics import OperatorLoad, WorkerFigures
 from ..scheduler.restore import RestoredTask

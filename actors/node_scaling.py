@@ -21,7 +21,7 @@ from ..engine.rescale import check_parallelism
 from ..scheduler.checkpoints import CheckpointState
 from ..scheduler.config import JobConfig
 from ..scheduler.emptying import emptying
-from ..scheduler.job import JobState
+from ..scheduler.job_effects import JobState
 from ..scheduler.placement import short
 from ..scheduler.scaling.observed import observed
 from ..scheduler.scaling.settings import PolicySettings

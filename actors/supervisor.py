@@ -27,7 +27,8 @@ from ..engine.source import Source
 from ..scheduler.balancing import Balancing
 from ..scheduler.checkpoints import CheckpointReport
 from ..scheduler.config import OFF, JobConfig, check_balancer
-from ..scheduler.job import Commit, Effect, JobCore, JobState, Redeploy, Retire, Save, Spawn, Tell
+from ..scheduler.job import JobCore
+from ..scheduler.job_effects import Commit, Effect, JobState, Redeploy, Retire, Save, Spawn, Tell
 from ..scheduler.load_snapshot import groups_per_step, hash_of, load_snapshot
 from ..scheduler.messages import Command, Failed, Report
 from ..scheduler.metrics import HISTORY, JobMetrics, OperatorLoad, WorkerFigures

@@ -22,7 +22,7 @@ from .engine.errors import ConnectorError, EvenflowError, JobError
 from .engine.sink import Sink
 from .engine.source import Source
 from .scheduler.checkpoints import CheckpointReport, CheckpointState
-from .scheduler.job import JobState
+from .scheduler.job_effects import JobState
 from .scheduler.metrics import HISTORY, OperatorLoad, WorkerFigures
 from .scheduler.migration import MigrationReport
 from .scheduler.scaling.controller import DecisionRecord, Mode

@@ -6,10 +6,8 @@ newest complete checkpoint as if nothing had happened after it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import Any
 
 from ..balancer.plan import BalancePlan
 from ..engine.effects import Finished, Prepared, Rewound, Switched
@@ -20,108 +18,21 @@ from ..engine.plan import Plan, Stage
 from ..engine.rescale import rescale
 from ..engine.routing import RoutingTable
 from .checkpoints import Checkpoints
+from .job_effects import Commit, Effect, Ended, JobState, Redeploy, Retire, Save, Spawn, Tell
 from .job_settings import JobSettings
 from .manifest import Manifest
 from .messages import (
-    Announce,
     Announced,
     Attached,
     BeginCheckpoint,
     CheckpointFailed,
-    Command,
-    Resume,
     Shutdown,
     SourcePaused,
     StopSource,
-    Switch,
 )
 from .migration import Migration, Migrations, MigrationState
 from .rescaling import Phase, RescaleState, Rescaling
 from .restarts import Restarts
-
-
-class JobState(StrEnum):
-    """Where a job is in its life; the last three are final. RESTARTING: it goes back to its last checkpoint."""
-
-    STARTING = "starting"
-    RUNNING = "running"
-    RESTARTING = "restarting"
-    STOPPING = "stopping"
-    FINISHED = "finished"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-    @property
-    def final(self) -> bool:
-        return self in (JobState.FINISHED, JobState.FAILED, JobState.CANCELLED)
-
-
-@dataclass(frozen=True, slots=True)
-class Tell:
-    """Send `command` to `worker`; commands to one worker are in order."""
-
-    worker: str
-    command: Command
-
-
-@dataclass(frozen=True, slots=True)
-class Save:
-    """Write the manifest, then say so to `JobCore.saved`."""
-
-    manifest: Manifest
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """Commit `checkpoint`: `committables` by sink operator. Commits must be carried out in the order in which they are given."""
-
-    checkpoint: int
-    committables: Mapping[str, list[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Redeploy:
-    """After `delay` seconds, end what is left of earlier attempts, and start all tasks of `plan` from `manifest` (None: from nothing).
-
-    What the manifest says is committed before that, again, since nobody knows whether it was carried out. `retracts`: later checkpoints may
-    have been committed, which the sinks are to take back first.
-    """
-
-    attempt: int
-    plan: Plan
-    manifest: Manifest | None
-    delay: float
-    retracts: bool = False
-
-    @property
-    def commit(self) -> Commit | None:
-        """What is to be committed first."""
-        return Commit(self.manifest.checkpoint, self.manifest.committables) if self.manifest is not None else None
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """The job has come to a final state."""
-
-    state: JobState
-
-
-@dataclass(frozen=True, slots=True)
-class Spawn:
-    """Start `workers`, whose tasks and channels are in `plan`, beside those that run."""
-
-    plan: Plan
-    workers: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Retire:
-    """These workers have left the job: end their processes."""
-
-    workers: tuple[str, ...]
-
-
-Effect = Tell | Save | Commit | Redeploy | Spawn | Retire | Ended
 
 
 @dataclass(slots=True)
@@ -183,7 +94,7 @@ class JobCore:
         self._next_at = None if interval is None else now + interval
         if self._restart is not None:
             self._restart.migration.done = len(self._restart.migration.steps)
-            self._end_migration(self._restart.migration, MigrationState.DONE, now)
+            self._restart.migration.end(MigrationState.DONE, now)
             self._restart = None
         if self._stop_wanted:
             self._stop_wanted = False
@@ -212,7 +123,7 @@ class JobCore:
             if self.rescaling is not None:
                 self.rescaling.note(worker, report)
         else:
-            self._note_migration(worker, report)
+            self.migrations.note(worker, report)
         return [*self._try_complete(now), *self._rescale(now), *self._migrate(now)]
 
     def saved(self, checkpoint: int, problem: str | None, now: float) -> list[Effect]:
@@ -448,7 +359,7 @@ class JobCore:
         self.checkpoints.give_up(now, problem)
         self._plan_next(now)
         if self._restart is not None and number >= self._restart.number:
-            self._end_migration(self._restart.migration, MigrationState.ENDED_EARLY, now)
+            self._restart.migration.end(MigrationState.ENDED_EARLY, now)
             self._restart = None
         if self.checkpoints.failures > self.settings.tolerable_failures:
             count = self.checkpoints.failures
@@ -472,9 +383,9 @@ class JobCore:
         newest, restart = self.checkpoints.newest, self._restart
         dropped = self._drop_rescale("the job went back to its last checkpoint")
         if (current := self.migrations.current) is not None and (restart is None or current is not restart.migration):
-            self._end_migration(current, MigrationState.ENDED_EARLY, self._now)
+            current.end(MigrationState.ENDED_EARLY, self._now)
         if restart is not None and (newest is None or newest.checkpoint < restart.number):
-            self._end_migration(restart.migration, MigrationState.ENDED_EARLY, self._now)
+            restart.migration.end(MigrationState.ENDED_EARLY, self._now)
             self._restart = restart = None
         tables = dict(newest.tables) if newest is not None else self.plan.tables
         tables |= {s.name: self.migrations.tables[s.name] for s in self.plan.stages if s.is_keyed and _too_many(tables[s.name], s)}
@@ -488,19 +399,6 @@ class JobCore:
         self._ready = set()
         retracts = self._committed > (newest.checkpoint if newest is not None else 0)
         return [*dropped, Redeploy(self.attempt, self.plan, newest, delay, retracts)]
-
-    def _note_migration(self, worker: str, report: Announced | Switched | Arrived) -> None:
-        current = self.migrations.current
-        if current is None:
-            return
-        if isinstance(report, Announced):
-            if report.number == current.number:
-                current.announced.add(worker)
-        elif current.in_step and report.version == current.step.version:
-            if isinstance(report, Switched):
-                current.switched.add(worker)
-            else:
-                current.note(int(worker.rpartition("-")[2]), report)
 
     def _migrate(self, now: float) -> list[Effect]:
         """Whatever the migrations' next moves are, as far as it goes without an answer."""
@@ -516,65 +414,40 @@ class JobCore:
         return effects
 
     def _advance(self, migration: Migration, now: float) -> list[Effect] | None:
-        """The next move of a migration, None while it waits for an answer."""
+        """The next move of a migration, None while it waits for an answer. A checkpoint that is due comes before the next step."""
         if migration.strategy == "restart":
             return self._advance_restart(migration, now)
-        if migration.state is MigrationState.WAITING:
-            migration.state, migration.begun = MigrationState.RUNNING, now
-            concerned = sorted((migration.feeders | migration.members) - self._finished)
-            return [Tell(w, Announce(migration.number, migration.stage, migration.steps)) for w in concerned]
-        feeding = migration.feeders - self._finished
-        if migration.in_step:
-            return self._advance_step(migration, feeding, now)
-        if migration.done == len(migration.steps):
-            return self._end_migration(migration, MigrationState.DONE, now)
-        if not feeding or self.state is not JobState.RUNNING or self._stop_wanted:
-            return self._end_migration(migration, MigrationState.ENDED_EARLY, now)
-        if self.checkpoints.pending is not None or not (migration.announced | self._finished).issuperset(
-            migration.feeders | migration.members
-        ):
-            return None
-        if self._due(now) and (begun := self._begin(now)):
+        if migration.may_step(self._finished) and self._due(now) and (begun := self._begin(now)):
             return begun
-        migration.in_step = True
-        migration.switched, migration.arrived = set(), set()
-        return [Tell(worker, Switch(migration.step.version)) for worker in sorted(feeding)]
+        running = self.state is JobState.RUNNING and not self._stop_wanted
+        free = self.checkpoints.pending is None
+        told = self.migrations.advance(finished=self._finished, running=running, free=free, now=now)
+        return None if told is None else [Tell(name, command) for name, command in told]
 
     def _advance_restart(self, migration: Migration, now: float) -> list[Effect] | None:
         if migration.state is MigrationState.WAITING:
             migration.state, migration.begun = MigrationState.RUNNING, now
         if not migration.steps:
-            return self._end_migration(migration, MigrationState.DONE, now)
+            migration.end(MigrationState.DONE, now)
+            return []
         if self.state is JobState.RESTARTING or self.checkpoints.pending is not None:
             return None
         if self.state is not JobState.RUNNING or not self.sources - self._finished:
             self._restart = None
-            return self._end_migration(migration, MigrationState.ENDED_EARLY, now)
+            migration.end(MigrationState.ENDED_EARLY, now)
+            return []
         if self._restart is None:
             moves = [move for step in migration.steps for move in step.moves]
             tables = {migration.stage: self.migrations.tables[migration.stage].after(moves)}
             self._restart = _Restart(migration, self.checkpoint(now), tables)
         return self._begin(now) if self._due(now) else None
 
-    def _advance_step(self, migration: Migration, feeding: frozenset[str], now: float) -> list[Effect] | None:
-        if not feeding and not migration.switched:
-            return self._end_migration(migration, MigrationState.ENDED_EARLY, now)
-        if not migration.complete or not (migration.switched | self._finished).issuperset(migration.feeders):
-            return None
-        step = migration.step
-        self.migrations.end_step(migration)
-        return [Tell(worker, Resume()) for worker in sorted(feeding)] if step.pause else []
-
-    def _end_migration(self, migration: Migration, state: MigrationState, now: float) -> list[Effect]:
-        migration.state, migration.ended, migration.in_step = state, now, False
-        return []
-
     def _finish(self, now: float) -> list[Effect]:
         dropped = self._drop_rescale()
         if (current := self.migrations.current) is not None:
             if current.in_step and current.complete:
                 self.migrations.end_step(current)
-            self._end_migration(current, MigrationState.DONE if current.done == len(current.steps) else MigrationState.ENDED_EARLY, now)
+            current.end(MigrationState.DONE if current.done == len(current.steps) else MigrationState.ENDED_EARLY, now)
         if not self.settings.save_state:
             self.checkpoints.last += 1
             return [*dropped, Commit(self.checkpoints.last, self.checkpoints.take_all()), *self._end(JobState.FINISHED)]
@@ -583,10 +456,10 @@ class JobCore:
 
     def _end(self, state: JobState) -> list[Effect]:
         if (current := self.migrations.current) is not None:
-            self._end_migration(current, MigrationState.ENDED_EARLY, max(current.begun or 0.0, self._now))
+            current.end(MigrationState.ENDED_EARLY, max(current.begun or 0.0, self._now))
         dropped = self._drop_rescale()
         self.state = state
-        return [*dropped, *_tell_all(self.workers, Shutdown()), Ended(state)]
+        return [*dropped, *(Tell(worker, Shutdown()) for worker in self.workers), Ended(state)]
 
     def _drop_rescale(self, problem: str | None = None) -> list[Effect]:
         """What becomes of a rescale that is under way when the job ends or goes back."""
@@ -601,7 +474,3 @@ class JobCore:
 def _too_many(table: RoutingTable, stage: Stage) -> bool:
     """Whether the table names workers that the stage no longer has."""
     return max(int(table.groups.max()), *table.keys.values(), 0) >= stage.parallelism
-
-
-def _tell_all(workers: Iterable[str], command: Command) -> list[Effect]:
-    return [Tell(worker, command) for worker in workers]

@@ -121,6 +121,9 @@ Rescaling = Attach | Detach | PauseSource | ExpectRewind | TakeSource | ResumeSo
 
 Command = BeginCheckpoint | StopSource | Shutdown | Announce | Switch | Resume | Rescaling
 
+Told = tuple[str, Command]
+"""A worker, and what it is told."""
+
 
 @dataclass(frozen=True, slots=True)
 class Attached:

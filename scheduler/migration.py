@@ -11,9 +11,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from ..balancer.plan import BalancePlan
+from ..engine.effects import Switched
 from ..engine.handover import Arrived
 from ..engine.handover_step import HandoverStep
 from ..engine.routing import RoutingTable
+from .messages import Announce, Announced, Resume, Switch, Told
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -102,6 +104,15 @@ class Migration:
         self.keys_moved += arrived.keys
         self.state_bytes += arrived.state_bytes
 
+    def may_step(self, finished: frozenset[str]) -> bool:
+        """Whether everybody knows the steps, and one that is not under way is left."""
+        told = (self.announced | finished).issuperset(self.feeders | self.members)
+        return self.state is MigrationState.RUNNING and not self.in_step and self.done < len(self.steps) and told
+
+    def end(self, state: MigrationState, now: float) -> None:
+        """It is over."""
+        self.state, self.ended, self.in_step = state, now, False
+
     @property
     def complete(self) -> bool:
         """Whether every move of the step has arrived."""
@@ -129,7 +140,7 @@ class Migration:
 
 
 class Migrations:
-    """The migrations of a job, one at a time, and the routing tables as they are. Effects are decided by `JobCore`."""
+    """The migrations of a job, one at a time, and the routing tables as they are."""
 
     def __init__(self, tables: dict[str, RoutingTable]) -> None:
         self.tables = tables
@@ -154,6 +165,57 @@ class Migrations:
         migration = Migration(len(self.history), stage, strategy, reason, tuple(numbered), feeders, members, plan)
         self.history.append(migration)
         return migration
+
+    def note(self, worker: str, report: Announced | Switched | Arrived) -> None:
+        """A worker has got on with the migration under way; what it says of another is too late."""
+        current = self.current
+        if current is None:
+            return
+        if isinstance(report, Announced):
+            if report.number == current.number:
+                current.announced.add(worker)
+        elif current.in_step and report.version == current.step.version:
+            if isinstance(report, Switched):
+                current.switched.add(worker)
+            else:
+                current.note(int(worker.rpartition("-")[2]), report)
+
+    def advance(self, *, finished: frozenset[str], running: bool, free: bool, now: float) -> list[Told] | None:
+        """What is to be told next for the migration under way, None while answers are missing.
+
+        `running`: the job runs and is not asked to stop; `free`: no checkpoint is under way.
+        """
+        current = self.current
+        if current is None:
+            return None
+        if current.state is MigrationState.WAITING:
+            current.state, current.begun = MigrationState.RUNNING, now
+            concerned = sorted((current.feeders | current.members) - finished)
+            return [(worker, Announce(current.number, current.stage, current.steps)) for worker in concerned]
+        feeding = current.feeders - finished
+        if current.in_step:
+            return self._advance_step(current, feeding, finished, now)
+        if current.done == len(current.steps):
+            current.end(MigrationState.DONE, now)
+        elif not feeding or not running:
+            current.end(MigrationState.ENDED_EARLY, now)
+        elif not free or not current.may_step(finished):
+            return None
+        else:
+            current.in_step = True
+            current.switched, current.arrived = set(), set()
+            return [(worker, Switch(current.step.version)) for worker in sorted(feeding)]
+        return []
+
+    def _advance_step(self, current: Migration, feeding: frozenset[str], finished: frozenset[str], now: float) -> list[Told] | None:
+        if not feeding and not current.switched:
+            current.end(MigrationState.ENDED_EARLY, now)
+            return []
+        if not current.complete or not (current.switched | finished).issuperset(current.feeders):
+            return None
+        step = current.step
+        self.end_step(current)
+        return [(worker, Resume()) for worker in sorted(feeding)] if step.pause else []
 
     def end_step(self, migration: Migration) -> None:
         """The step under way is over: from here on its table holds."""

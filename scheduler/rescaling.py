@@ -20,7 +20,7 @@ from ..engine.operators.read import Read
 from ..engine.plan import Plan
 from ..engine.rescale import Rescale
 from ..engine.source import Source
-from .messages import Attach, Attached, Command, Detach, ExpectRewind, PauseSource, ResumeSource, SourcePaused, TakeSource
+from .messages import Attach, Attached, Detach, ExpectRewind, PauseSource, ResumeSource, SourcePaused, TakeSource, Told
 
 
 class RescaleState(StrEnum):
@@ -57,9 +57,6 @@ class RescaleReport:
     state: RescaleState
     seconds: float | None
     problem: str | None = None
-
-
-Told = tuple[str, Command]
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from ..engine.errors import FlowError
 from ..engine.operators.aggregate_running import AggregateRunning
 from ..engine.sink import Sink
 from ..scheduler.config import JobConfig
-from ..scheduler.job import JobState
+from ..scheduler.job_effects import JobState
 from .actions import ACTIONS, Action
 from .network import SimulationError
 from .oracle import Row, key_of, oracle

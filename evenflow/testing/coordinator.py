@@ -10,7 +10,8 @@ from typing import Any
 from ..engine.errors import CorruptCheckpointError, EvenflowError, JobError
 from ..engine.plan import Plan
 from ..engine.sink import Sink
-from ..scheduler.job import Commit, Effect, JobCore, Redeploy, Retire, Save, Spawn, Tell
+from ..scheduler.job import JobCore
+from ..scheduler.job_effects import Commit, Effect, Redeploy, Retire, Save, Spawn, Tell
 from ..scheduler.job_settings import JobSettings
 from ..scheduler.manifest import Manifest
 from ..scheduler.messages import Failed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..scheduler.job import JobState
+from ..scheduler.job_effects import JobState
 from .actions import COORDINATOR, Action, Choice, World
 
 AT_FIRST, LATER = 0.03, 0.2

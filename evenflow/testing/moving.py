@@ -12,7 +12,7 @@ from ..engine.handover_step import HandoverStep
 from ..engine.plan import Stage
 from ..engine.routing import RoutingTable
 from ..scheduler.config import LIVE
-from ..scheduler.job import JobState
+from ..scheduler.job_effects import JobState
 from ..state.hashing import hash64
 from .actions import ACTIONS, COORDINATOR, Action, Choice, World, poll
 

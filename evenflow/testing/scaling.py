@@ -11,7 +11,7 @@ from ..engine.handover_step import HandoverStep
 from ..engine.plan import Stage
 from ..engine.routing import RoutingTable
 from ..scheduler.config import LIVE
-from ..scheduler.job import JobState
+from ..scheduler.job_effects import JobState
 from .actions import COORDINATOR, Action, Choice, World
 from .moving import with_moves
 

@@ -30,7 +30,7 @@ from ..engine.sink import Sink
 from ..engine.source import Source
 from ..engine.task_spec import TaskSpec
 from ..scheduler.config import JobConfig
-from ..scheduler.job import JobState, Redeploy, Retire, Spawn
+from ..scheduler.job_effects import JobState, Redeploy, Retire, Spawn
 from ..scheduler.restore import RestoredTask, restored_tasks
 from .actions import ACTIONS, TIME, Action, Choice, OfWorker, World
 from .coordinator import Coordinator
@@ -181,26 +181,28 @@ class _Simulation:
         for _ in range(max_steps):
             if world.coordinator.over:
                 return
-            choices = self._choices()
-            alone = alone + 1 if all(choice.who == TIME for choice in choices) else 0
+            acts, waits = self._choices()
+            alone = 0 if acts else alone + 1
             if alone > STUCK_AFTER:
                 raise SimulationError(self._standstill("is stuck: nothing but time passes"))
-            choice = self._schedule.pick(choices)
+            choice = self._schedule.pick(acts, waits)
             picked[choice.kind] += 1
             self.trace.append((choice.who, choice.kind))
             choice.run(*choice.arguments)
             self._forget_choices(choice.who)
         raise SimulationError(self._standstill(f"has not ended within {max_steps} steps"))
 
-    def _choices(self) -> list[Choice]:
-        world, choices = self.world, list[Choice]()
+    def _choices(self) -> tuple[list[Choice], list[Choice]]:
+        """What somebody may do next, and how time may pass."""
+        world, acts, waits = self.world, list[Choice](), list[Choice]()
         for worker in self._workers.values():
             if worker.choices is None:
                 worker.choices = [choice for choices_of in self._of_worker for choice in choices_of(worker, world)]
-            choices += worker.choices
+            acts += worker.choices
         for action in self._of_others:
-            choices += action(world)
-        return choices
+            for choice in action(world):
+                (waits if choice.who == TIME else acts).append(choice)
+        return acts, waits
 
     def _forget_choices(self, who: str) -> None:
         """After a step of `who`: whoever it touched may do other things now. What others than workers do may touch anybody."""
@@ -250,33 +252,40 @@ class _Schedule:
 
     def __init__(self, random: Random) -> None:
         self._random = random
-        self._pace: dict[str, float] = {}
+        self._weights = _Weights(random)
         self._time_share = random.choice((0.01, 0.1, 0.4))
         self._busy, self._left = "", 0
 
-    def pick(self, choices: Sequence[Choice]) -> Choice:
+    def pick(self, acts: Sequence[Choice], waits: Sequence[Choice]) -> Choice:
         """One of the choices; time passes in a fixed share of the steps, whatever else is possible."""
-        random = self._random
-        others = [choice for choice in choices if choice.who != TIME]
-        if not others or (len(others) < len(choices) and random.random() < self._time_share):
-            return random.choice([choice for choice in choices if choice.who == TIME])
+        random, weights = self._random, self._weights
+        if not acts or (waits and random.random() < self._time_share):
+            return random.choice(waits)
         if self._left:
             self._left -= 1
-            others = [choice for choice in others if choice.who == self._busy] or others
-        choice = random.choices(others, [self._of_kind(c.kind) * self._of_worker(c.who) for c in others])[0]
+            acts = [choice for choice in acts if choice.who == self._busy] or acts
+        choice = random.choices(acts, [weights[choice.kind, choice.who] for choice in acts])[0]
         if not self._left and random.random() < 0.02:
             self._busy, self._left = choice.who, random.randint(2, 30)
         return choice
 
-    def _of_kind(self, kind: str) -> float:
-        if kind not in self._pace:
-            self._pace[kind] = float(10 ** -self._random.uniform(0, 2))
-        return self._pace[kind]
 
-    def _of_worker(self, who: str) -> float:
-        if who not in self._pace:
-            self._pace[who] = 0.02 if self._random.random() < 0.2 else 1.0
-        return self._pace[who]
+class _Weights(dict[tuple[str, str], float]):
+    """By kind and by who does it: the product of the pace of either, drawn when it is first seen."""
+
+    def __init__(self, random: Random) -> None:
+        super().__init__()
+        self._random = random
+        self._of_kind: dict[str, float] = {}
+        self._of_worker: dict[str, float] = {}
+
+    def __missing__(self, key: tuple[str, str]) -> float:
+        kind, who = key
+        if kind not in self._of_kind:
+            self._of_kind[kind] = float(10 ** -self._random.uniform(0, 2))
+        if who not in self._of_worker:
+            self._of_worker[who] = 0.02 if self._random.random() < 0.2 else 1.0
+        return self.setdefault(key, self._of_kind[kind] * self._of_worker[who])
 
 
 def _with_sinks(task: TaskSpec, sinks: Mapping[str, Sink]) -> TaskSpec:

@@ -14,7 +14,7 @@ import pytest
 from watching import PATIENCE, actors, processes_of, socket_folders, until
 
 import evenflow as ef
-from evenflow.scheduler.job import JobState
+from evenflow.scheduler.job_effects import JobState
 
 START = """
 import sys

@@ -21,7 +21,7 @@ from watching import PATIENCE, actors, figures_of, socket_folders, until
 import evenflow as ef
 from evenflow.actors.cluster import NAMESPACE
 from evenflow.scheduler.checkpoints import CheckpointState
-from evenflow.scheduler.job import JobState
+from evenflow.scheduler.job_effects import JobState
 from evenflow.scheduler.migration import MigrationState
 
 RATE = 2_000

@@ -1,11 +1,12 @@
 """Workers and the coordinator are lost at random moments, also while keys move and while the job recovers; the rows are the oracle's.
 
-All flows together run with more than 5,000 seeds, those that take longer with fewer; `EVENFLOW_SEEDS=10000 pytest
-tests/unit/test_crashing.py` tries that many for each. A seed that once failed becomes a test with a name.
+All flows together run with more than 5,000 seeds, those that take longer with fewer; `EVENFLOW_SEEDS=100000 pytest
+tests/unit/test_crashing.py` tries that many, in the same proportion. A seed that once failed becomes a test with a name.
 """
 
 from __future__ import annotations
 
+import math
 import os
 
 import pytest
@@ -15,8 +16,7 @@ from evenflow.testing import check
 from evenflow.testing.crashing import with_crashes, with_damage
 from evenflow.testing.moving import with_moves
 
-SEEDS = os.environ.get("EVENFLOW_SEEDS")
-FEW, MANY = 120, 660
+FEW, MANY = 100, 640
 BLOCK = 60
 """Seeds per test, so that a failure is found and shown early."""
 
@@ -39,8 +39,10 @@ class Watcher:
 
 def blocks():
     """Flows, each with ranges of seeds."""
+    usual = MANY * len(SIMPLE) + FEW * (len(FLOWS) - len(SIMPLE))
+    wanted = int(os.environ.get("EVENFLOW_SEEDS", usual))
     for make_flow in FLOWS:
-        seeds = int(SEEDS) if SEEDS else MANY if make_flow in SIMPLE else FEW
+        seeds = math.ceil((MANY if make_flow in SIMPLE else FEW) * wanted / usual)
         for first in range(0, seeds, BLOCK):
             yield pytest.param(make_flow, range(first, min(first + BLOCK, seeds)), id=f"{make_flow.__name__}-{first}")
 

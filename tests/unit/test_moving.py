@@ -19,7 +19,7 @@ from evenflow.engine import handover
 from evenflow.engine.handover_step import HandoverStep
 from evenflow.engine.routing import RoutingTable
 from evenflow.scheduler.config import LIVE
-from evenflow.scheduler.job import JobState
+from evenflow.scheduler.job_effects import JobState
 from evenflow.testing import ACTIONS, Choice, check, simulate
 from evenflow.testing.actions import poll
 from evenflow.testing.moving import with_moves
@@ -76,7 +76,7 @@ def test_moves_in_any_order_of_events_leave_the_rows_of_the_oracle(make_flow, fi
     check(make_flow, range(first, first + BLOCK), parallelism=(2, 3, 4), actions=(*with_moves(), watcher))
     runs = watcher.runs()
     assert len(runs) == BLOCK
-    assert sum(map(bool, runs)) >= BLOCK / 2, "keys moved in at least half of the runs"
+    assert sum(map(bool, runs)) > BLOCK / 2, "keys moved in most of the runs"
     assert {migration.strategy for run in runs for migration in run} == set(LIVE)
 
 

@@ -12,7 +12,7 @@ from evenflow.actors.supervisor import Supervisor
 from evenflow.engine.effects import Finished, Rewound, Switched
 from evenflow.engine.errors import FlowError
 from evenflow.engine.handover import Arrived
-from evenflow.scheduler.job import Spawn
+from evenflow.scheduler.job_effects import Spawn
 from evenflow.scheduler.messages import (
     Announce,
     Announced,

@@ -11,7 +11,7 @@ from evenflow.actors.supervisor import Supervisor
 from evenflow.engine.effects import Finished, Rewound, Switched
 from evenflow.engine.errors import FlowError, JobError
 from evenflow.engine.handover import Arrived
-from evenflow.scheduler.job import Retire, Spawn
+from evenflow.scheduler.job_effects import Retire, Spawn
 from evenflow.scheduler.messages import (
     Announce,
     Announced,

@@ -19,7 +19,7 @@ from evenflow.engine.batch import Batch
 from evenflow.engine.event_time import EventTime
 from evenflow.engine.sink import Sink, SinkWriter
 from evenflow.engine.source import Source, SourceReader
-from evenflow.scheduler.job import JobState
+from evenflow.scheduler.job_effects import JobState
 
 SLEEP = time.sleep
 PATIENCE = 30.0

@@ -6,7 +6,7 @@ from rich.console import Console
 from evenflow.actors.supervisor import JobStatus
 from evenflow.engine.errors import JobError
 from evenflow.job_commands import metrics_table, status_table
-from evenflow.scheduler.job import JobState
+from evenflow.scheduler.job_effects import JobState
 from evenflow.scheduler.metrics import JobMetrics
 from evenflow.scheduler.placement import Place
 from evenflow.scheduler.window import WorkerWindow

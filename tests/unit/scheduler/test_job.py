@@ -7,7 +7,8 @@ import pytest
 import evenflow as ef
 from evenflow.engine.effects import Finished, Prepared
 from evenflow.engine.errors import JobError
-from evenflow.scheduler.job import Commit, Ended, JobCore, JobState, Tell
+from evenflow.scheduler.job import JobCore
+from evenflow.scheduler.job_effects import Commit, Ended, JobState, Tell
 from evenflow.scheduler.job_settings import JobSettings
 from evenflow.scheduler.messages import BeginCheckpoint, Shutdown, StopSource
 

@@ -12,7 +12,8 @@ from evenflow.engine.errors import JobError, RecordError
 from evenflow.engine.handover_step import HandoverStep
 from evenflow.engine.routing import RoutingTable
 from evenflow.scheduler.checkpoints import CheckpointState
-from evenflow.scheduler.job import Commit, Ended, JobCore, JobState, Redeploy, Save, Tell
+from evenflow.scheduler.job import JobCore
+from evenflow.scheduler.job_effects import Commit, Ended, JobState, Redeploy, Save, Tell
 from evenflow.scheduler.job_settings import JobSettings
 from evenflow.scheduler.messages import BeginCheckpoint, CheckpointFailed
 from evenflow.scheduler.migration import MigrationState

@@ -16,7 +16,8 @@ from evenflow.engine.handover import Arrived
 from evenflow.engine.handover_step import HandoverStep
 from evenflow.engine.routing import RoutingTable
 from evenflow.scheduler.config import LIVE
-from evenflow.scheduler.job import Commit, JobCore, JobState, Tell
+from evenflow.scheduler.job import JobCore
+from evenflow.scheduler.job_effects import Commit, JobState, Tell
 from evenflow.scheduler.job_settings import JobSettings
 from evenflow.scheduler.messages import Announce, Announced, BeginCheckpoint, Resume, Shutdown, StopSource, Switch
 from evenflow.scheduler.migration import MigrationState

@@ -6,7 +6,7 @@ import pytest
 
 import evenflow as ef
 from evenflow.engine.elements import End
-from evenflow.scheduler.job import JobState
+from evenflow.scheduler.job_effects import JobState
 from evenflow.testing import ACTIONS, Choice, SimulationError, simulate
 
 
