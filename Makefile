@@ -20,17 +20,17 @@ install: $(INSTALLED) ## the environment in .venv; PYTHON=... chooses the interp
 
 # Tests on Ray and Spark wait often: the others take what these leave of the processors, the simulations with crashes beside all the rest.
 CRASHES := tests/unit/test_crashing.py
-IN_BACKGROUND = nice -n 10 $(BIN)/python -m pytest -p no:cacheprovider
+PYTEST = $(BIN)/python -m pytest -p no:cacheprovider
 
-test: lint types java ## everything: style, types, docstrings, unit tests, tests on Ray and on Spark
+test: $(INSTALLED) java ## everything: style, types, docstrings, unit tests, tests on Ray and on Spark
 	@mkdir -p build
-	@$(IN_BACKGROUND) $(CRASHES) > build/crashes.log 2>&1 & crashes=$$!; \
-	$(IN_BACKGROUND) tests/docstrings tests/unit --ignore $(CRASHES) > build/unit-tests.log 2>&1 & unit=$$!; \
-	trap 'kill $$crashes $$unit 2>/dev/null || true' EXIT; \
-	failed=0; $(BIN)/python -m pytest tests/cluster tests/spark || failed=$$?; \
-	wait $$unit || failed=$$?; \
-	wait $$crashes || failed=$$?; \
-	cat build/unit-tests.log build/crashes.log; exit $$failed
+	@nice -n 10 $(MAKE) --no-print-directory lint types > build/style.log 2>&1 & style=$$!; \
+	nice -n 10 $(PYTEST) $(CRASHES) > build/crashes.log 2>&1 & crashes=$$!; \
+	nice -n 10 $(PYTEST) tests/docstrings tests/unit --ignore $(CRASHES) > build/unit-tests.log 2>&1 & unit=$$!; \
+	trap 'kill $$style $$crashes $$unit 2>/dev/null || true' EXIT; \
+	failed=0; $(PYTEST) tests/cluster tests/spark || failed=$$?; \
+	for each in $$style $$crashes $$unit; do wait $$each || failed=$$?; done; \
+	cat build/style.log build/crashes.log build/unit-tests.log; exit $$failed
 
 lint: $(INSTALLED) ## style
 	$(BIN)/ruff check .
