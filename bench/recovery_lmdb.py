@@ -6,6 +6,7 @@ doesn't count there, and which the kernel takes back as it likes; without a limi
 
 from __future__ import annotations
 
+import math
 import re
 import resource
 import shutil
@@ -60,7 +61,7 @@ class Larger:
 
 def larger_than_memory() -> Larger:
     """A job whose workers hold `FOLD` times the state that they are given memory for. Raises JobError if it fails."""
-    keys = FOLD * 2 * GIVEN // VALUE
+    keys = math.ceil(FOLD * 2 * GIVEN / VALUE)
     folder = tempfile.mkdtemp(prefix="evenflow-bench-lmdb-")
     log = Path(folder, "outputs")
     log.mkdir()

@@ -55,7 +55,7 @@ MOST_STARVATION = 0.2
 @dataclass(frozen=True, slots=True)
 class Change:
     """A decision: the workers `before` and `after`; when it was made, records/s that the sources read, that the slowest operator's
-    processing stands for (None: not known), and that were to be read.
+    processing stands for (None: not known), and that were to be read. `worse`: looks in a row after it at which it had made things worse.
     """
 
     before: Plan
@@ -63,6 +63,7 @@ class Change:
     read: float
     processed: float | None
     demand: float
+    worse: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +93,10 @@ class Ds2(Policy[Ds2Memory]):
     def decide(self, snapshot: DataflowSnapshot, memory: Ds2Memory) -> tuple[ScalingDecision, Ds2Memory]:
         settings, current = snapshot.settings, _plan(snapshot.parallelism, snapshot)
         if memory.change is not None and memory.change.after == current:
-            change, memory = memory.change, replace(memory, change=None, suggestions=())
-            if _got_worse(snapshot, change):
-                back, _ = within_bounds(snapshot, dict(change.before))
-                reason = (
-                    f"rolled back: {_numbers(change.after, change.before)} made it worse, sources read {total_read(snapshot):g} records/s"
-                )
-                return ScalingDecision(back, reason=reason), replace(memory, refused=change)
+            change = replace(memory.change, worse=memory.change.worse + 1) if _got_worse(snapshot, memory.change) else None
+            memory = replace(memory, change=None, suggestions=())
+            if change is not None:
+                return _judged(snapshot, change, memory)
         memory = _corrected(snapshot, memory)
         needed, unknown = needs(snapshot, memory.correction)
         hot = hot_operators(snapshot, needed)
@@ -123,6 +121,16 @@ class Ds2(Policy[Ds2Memory]):
                 turns=after_change(memory.turns, wanted, needed, snapshot),
             )
         return ScalingDecision(wanted, rebalance=tuple(hot), reason=_reason(snapshot, needed, wanted, hot, unknown, notes)), memory
+
+
+def _judged(snapshot: DataflowSnapshot, change: Change, memory: Ds2Memory) -> tuple[ScalingDecision, Ds2Memory]:
+    """Back to what was before, if things were worse for long enough: a single look may fall into a pause of sources that read in bursts."""
+    looks = snapshot.settings.rollback_looks
+    worse = f"{_numbers(change.after, change.before)} made it worse, sources read {total_read(snapshot):g} records/s"
+    if change.worse < looks:
+        return ScalingDecision(reason=f"{worse}; {change.worse} of {looks} looks that a rollback takes"), replace(memory, change=change)
+    back, _ = within_bounds(snapshot, dict(change.before))
+    return ScalingDecision(back, reason=f"rolled back: {worse}"), replace(memory, refused=change)
 
 
 def needs(snapshot: DataflowSnapshot, correction: float = 1.0) -> tuple[dict[str, float], tuple[str, ...]]:

@@ -15,8 +15,8 @@ from typing import Any
 from ...engine.errors import FlowError
 
 _COUNTS = {
-    "min_parallelism": 1, "max_parallelism": 1, "max_change": 1, "activation_window": 1, "min_change": 1, "processors": 1, "violations": 1,
-    "slowest": 1, "window_step": 1, "slots": 0, "add_nodes": 0, "remove_nodes": 0,
+    "min_parallelism": 1, "max_parallelism": 1, "max_change": 1, "activation_window": 1, "rollback_looks": 1, "min_change": 1,
+    "processors": 1, "violations": 1, "slowest": 1, "window_step": 1, "slots": 0, "add_nodes": 0, "remove_nodes": 0,
 }  # fmt: skip
 """Whole numbers, and the least of each."""
 
@@ -43,8 +43,9 @@ class PolicySettings:
 
     `ds2`: the median of `activation_window` suggestions is decided; sources that get `target_ratio` of their demand through are fine; a
     change of fewer than `min_change` workers everywhere is noise, and so is one that would undo an operator's last change although what it
-    needs has changed by less than `turn_change` (a part) since; a change after which `rollback_loss` of the rate is missing is taken
-    back; `skew_tolerance`: a worker with this multiple of the least possible load is a hot one, which a rebalance may help.
+    needs has changed by less than `turn_change` (a part) since; a change after which `rollback_loss` of the rate is missing at
+    `rollback_looks` looks in a row is taken back; `skew_tolerance`: a worker with this multiple of the least possible load is a hot one,
+    which a rebalance may help.
 
     `dhalion`: an idle operator goes to `scale_down_factor` of its workers; what didn't help is not tried again for `blacklist_s`.
 
@@ -77,6 +78,7 @@ class PolicySettings:
     target_ratio: float = 0.95
     min_change: int = 1
     rollback_loss: float = 0.1
+    rollback_looks: int = 2
     turn_change: float = 0.1
     skew_tolerance: float = 1.1
     scale_down_factor: float = 0.8

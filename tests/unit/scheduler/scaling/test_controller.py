@@ -167,6 +167,7 @@ class Recorded:
 def test_change_that_made_it_worse_is_rolled_back_and_not_tried_again_while_the_demand_stays():
     ds2 = Recorded("ds2")
     assert ds2.show(reading(2, 200)) == {"count": 3}
+    assert ds2.show(reading(3, 100)) == {}
     assert ds2.show(reading(3, 100)) == {"count": 2}
     assert ds2.show(reading(2, 200)) == {}
     assert ds2.show(reading(2, 200)) == {}

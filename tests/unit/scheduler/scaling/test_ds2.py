@@ -177,6 +177,9 @@ def test_a_change_that_made_it_worse_is_rolled_back_and_not_tried_again():
     decision, memory = decide(before)
     assert decision.parallelism == {"count": 3}
     worse = dataflow(300, working("count", 3, 100), observed_output_rate=120)
+    doubt, memory = decide(worse, memory)
+    assert doubt.parallelism == {}
+    assert doubt.reason == "count 2 -> 3 made it worse, sources read 120 records/s; 1 of 2 looks that a rollback takes"
     back, memory = decide(worse, memory)
     assert back.parallelism == {"count": 2}
     assert "rolled back: count 2 -> 3 made it worse" in back.reason
@@ -185,6 +188,14 @@ def test_a_change_that_made_it_worse_is_rolled_back_and_not_tried_again():
     assert "rolled back at this demand" in again.reason
     more, _ = decide(dataflow(600, working("count", 2, 100), observed_output_rate=200), memory)
     assert more.parallelism == {"count": 6}
+
+
+def test_a_pause_after_a_change_is_no_reason_to_roll_back_even_if_it_comes_again():
+    _, memory = decide(dataflow(300, working("count", 2, 100), observed_output_rate=200))
+    pause, fine = (dataflow(300, working("count", 3, 100), observed_output_rate=read) for read in (20, 300))
+    for seen in (pause, fine, pause, pause):
+        decision, memory = decide(seen, memory)
+        assert decision.parallelism == {}
 
 
 @pytest.mark.parametrize(("read_before", "read_after"), [(200, 0), (300, 0), (300, 220)])
