@@ -1,4 +1,4 @@
-"""Automatic scaling of a job: what its policy decides is carried out, one operator after the other.
+"""Automatic scaling of a job: what its policy decides is carried out, one operator after the other, or a node given back.
 
 Invariants: before a look the job has run, and nothing has moved, for the warm-up, in which what new workers do first would count as
 slowness, and then for an interval, so that all windows that the look is made from belong to one size of the dataflow; steps begin one at a
@@ -19,6 +19,7 @@ from ..engine.errors import EvenflowError, FlowError
 from ..scheduler.config import OFF, JobConfig
 from ..scheduler.job_effects import JobState
 from ..scheduler.migration import MigrationState
+from ..scheduler.placement import short
 from ..scheduler.scaling.controller import Controller, DecisionRecord, Mode
 from ..scheduler.scaling.decision import ScalingDecision
 from ..scheduler.scaling.observed import observed
@@ -36,17 +37,20 @@ KEPT = 1000
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Give `operator` so many workers; None: place its keys anew."""
+    """Give `operator` so many workers; None: place its keys anew. Or give the `node` back, with as many workers fewer as it has."""
 
     operator: str
     parallelism: int | None = None
+    node: str | None = None
 
     def __str__(self) -> str:
+        if self.node is not None:
+            return f"giving node {short(self.node)} back"
         return f"the rebalance of {self.operator}" if self.parallelism is None else f"{self.operator} to {self.parallelism} workers"
 
 
 def steps_of(decision: ScalingDecision, seen: DataflowSnapshot) -> tuple[Step, ...]:
-    """The steps in their order: growing operators from the sinks up, shrinking ones from the sources down, then rebalances.
+    """The steps in their order: a node, growing operators from the sinks up, shrinking ones from the sources down, then rebalances.
 
     >>> from ..scheduler.scaling.figures import OperatorFigures
     >>> from ..scheduler.scaling.snapshot import Edge
@@ -57,7 +61,8 @@ def steps_of(decision: ScalingDecision, seen: DataflowSnapshot) -> tuple[Step, .
     wanted, before = decision.parallelism, seen.parallelism
     growing = [name for name in reversed(seen.order) if wanted.get(name, 0) > before[name]]
     shrinking = [name for name in seen.order if wanted.get(name, before[name]) < before[name]]
-    return (*(Step(name, wanted[name]) for name in (*growing, *shrinking)), *(Step(name) for name in decision.rebalance))
+    nodes = [] if decision.remove_node is None else [Step("", node=decision.remove_node)]
+    return (*nodes, *(Step(name, wanted[name]) for name in (*growing, *shrinking)), *(Step(name) for name in decision.rebalance))
 
 
 class Autoscaling:
@@ -153,10 +158,8 @@ class Autoscaling:
             return
         if decision is not None:
             self._steps.extend(steps_of(decision, controller.history[-1].seen))
-            if not self._steps:
-                self._refuse(controller, "no operator changes, and nodes are not this job's to add or to give back")
-            else:
-                self._go_on(controller)
+            self._supervisor.nodes.welcome(decision.add_nodes)
+            self._go_on(controller)
 
     def _go_on(self, controller: Controller) -> None:
         """Nothing moves: what was begun is over."""
@@ -167,6 +170,7 @@ class Autoscaling:
                 return
             self._begun = None
         if not self._steps:
+            self._supervisor.nodes.welcome(0)
             controller.carried_out(self._now)
             return
         step = self._steps.popleft()
@@ -176,6 +180,8 @@ class Autoscaling:
             self._refuse(controller, f"{step}: {error}")
 
     def _begin(self, controller: Controller, step: Step) -> int:
+        if step.node is not None:
+            return self._supervisor.nodes.scale_in(step.node)
         if step.parallelism is None:
             balancer = next(iter(BALANCERS)) if self._config.balancer == OFF else self._config.balancer
             return self._supervisor.rebalance(step.operator, balancer, None)
@@ -183,6 +189,8 @@ class Autoscaling:
         return self._supervisor.elastic.scale(step.operator, step.parallelism, reason=reason)
 
     def _problem(self, step: Step, number: int) -> str | None:
+        if step.node is not None:
+            return self._supervisor.nodes.reports()[number].problem
         if step.parallelism is not None:
             return self._supervisor.elastic.reports()[number].problem
         done = self._supervisor.core.migrations.history[number].state is MigrationState.DONE
@@ -191,4 +199,5 @@ class Autoscaling:
     def _refuse(self, controller: Controller, why: str) -> None:
         self._steps.clear()
         self._begun = None
+        self._supervisor.nodes.welcome(0)
         controller.refused(self._now, why)

@@ -22,7 +22,7 @@ from ..scheduler.checkpoints import CheckpointState
 from ..scheduler.config import JobConfig
 from ..scheduler.emptying import emptying
 from ..scheduler.job_effects import JobState
-from ..scheduler.placement import short
+from ..scheduler.placement import Node, short
 from ..scheduler.scaling.observed import observed
 from ..scheduler.scaling.settings import PolicySettings
 from ..scheduler.scaling.snapshot import DataflowSnapshot
@@ -102,11 +102,9 @@ class NodeScaling:
         now, has no nodes, the cluster has not so many with room, or no operator is congested.
         """
         cluster = self._available(count)
-        used = {place.node for place in cluster.places().values()}
-        cpus = self._config.worker_cpus
-        free = sorted((n for n in cluster.nodes() if n.name not in used and n.free_slots(cpus)), key=lambda n: -n.free_slots(cpus))
+        cpus, free = self._config.worker_cpus, self._unused(cluster)
         if len(free) < count:
-            cluster.ask(count * max(1, len(cluster.places()) // max(1, len(used))))
+            self._ask(cluster, count)
             raise JobError(
                 f"job `{self._name}`: {len(free)} of {count} nodes that it has no workers on have room; "
                 "Ray's autoscaler, where there is one, was asked for more"
@@ -124,10 +122,24 @@ class NodeScaling:
         self._avoid(cluster, self._given_back.difference(names))
         return report.number
 
-    def scale_in(self) -> int:
-        """Begin to give one node back, that with the lowest sum of effective throughput percentages; the number of the order.
+    def welcome(self, count: int) -> None:
+        """Let workers that join from now on go to `count` nodes that the job isn't on, where there are such; others are asked for.
 
-        Raises JobError if the job can't be scaled now, is on one node only, or has a worker there that can't leave.
+        0: to any node again.
+        """
+        if self._cluster is None:
+            return
+        free = self._unused(self._cluster)[:count]
+        if len(free) < count:
+            self._ask(self._cluster, count - len(free))
+        names = tuple(node.name for node in free)
+        self._cluster.prefer(names)
+        self._avoid(self._cluster, self._given_back.difference(names))
+
+    def scale_in(self, node: str | None = None) -> int:
+        """Begin to give a node back, that with the lowest sum of effective throughput percentages if none is named; the order's number.
+
+        Raises JobError if the job can't be scaled now, has no workers on the node or none on others, or one there that can't leave.
         """
         cluster = self._available(1)
         places = self.of_workers()
@@ -137,14 +149,16 @@ class NodeScaling:
         plan = self._supervisor.core.plan
         workers = {stage.name: stage.parallelism for stage in plan.stages}
         scalable = {stage.name for stage in plan.stages if stage.can_be_scaled}
-        plans = [emptying(workers, scalable, places, node) for node in sums]
+        if node is not None and node not in sums:
+            raise JobError(f"job `{self._name}` can't give node {short(node)} back: it has no workers there")
+        plans = [emptying(workers, scalable, places, each) for each in (sums if node is None else [node])]
         possible = [one for one in plans if not one.replaced]
         chosen = plans[0] if self._saves else next(iter(possible), plans[0])
         if chosen.replaced:
             self._check_saved(
                 f"{', '.join(chosen.replaced)} on node {short(chosen.node)} can't leave, since one worker of each operator stays"
             )
-        ranking = ", ".join(f"{short(node)} {total:.2f}" for node, total in sums.items())
+        ranking = ", ".join(f"{short(each)} {total:.2f}" for each, total in sums.items())
         report = self._report(chosen.parallelism, removed=chosen.node, replaced=chosen.replaced, reason=f"sums of ETPs: {ranking}")
         self._begin(report, chosen.parallelism.items())
         self._avoid(cluster, self._given_back | {chosen.node})
@@ -219,6 +233,16 @@ class NodeScaling:
     def _left(self, order: _Order, cluster: Cluster) -> list[str]:
         """Workers on the node that is given back."""
         return [worker for worker, place in cluster.places().items() if place.node == order.report.removed]
+
+    def _unused(self, cluster: Cluster) -> list[Node]:
+        """Nodes with room that the job has no workers on, those with most room first."""
+        used, cpus = {place.node for place in cluster.places().values()}, self._config.worker_cpus
+        return sorted((n for n in cluster.nodes() if n.name not in used and n.free_slots(cpus)), key=lambda n: -n.free_slots(cpus))
+
+    def _ask(self, cluster: Cluster, count: int) -> None:
+        """Ask Ray's autoscaler for `count` nodes, each for as many workers as those have that the job is on."""
+        places = cluster.places().values()
+        cluster.ask(count * max(1, len(places) // max(1, len({place.node for place in places}))))
 
     def _avoid(self, cluster: Cluster, nodes: set[str]) -> None:
         self._given_back = nodes

@@ -54,14 +54,13 @@ class Cluster:
 class Job:
     """generate (1 worker) -> work (3) -> out (1), with the workers at `places`."""
 
-    def __init__(self, names, places, folder=None):
+    def __init__(self, names, places, folder=None, **settings):
         flow = ef.Dataflow("f")
         rows = flow.read(ef.generate(rate=1_000))
         work = rows.map(lambda row: row).named("work").parallelism(3)
         work.filter(lambda row: True).named("out").parallelism(1).write(ef.to_list([], name="to_list"))
-        config = ef.JobConfig(
-            worker_cpus=1.0, checkpoint_interval=None, checkpoint_dir=None if folder is None else str(folder), metrics_window="1s"
-        )
+        saves = None if folder is None else str(folder)
+        config = ef.JobConfig(worker_cpus=1.0, checkpoint_interval=None, checkpoint_dir=saves, metrics_window="1s", **settings)
         self.told, self.changes = [], []
         self.cluster = None if places is None else Cluster(names, places)
         plan = flow.plan(config=config)
@@ -74,13 +73,21 @@ class Job:
     def report(self):
         return self.supervisor.node_scalings()[-1]
 
-    def measure(self, **useful):
+    def look(self, **useful):
+        """Nothing moves for as long as it takes, everybody measures, and the policy looks; the newest decision."""
+        for now in (1_000.0, 1_010.0, 1_020.0):
+            self.supervisor.autoscaling.tick(now)
+            self.measure(now, **useful)
+        self.supervisor.autoscaling.tick(1_030.0)
+        return self.supervisor.decisions()[-1]
+
+    def measure(self, begun=0.0, **useful):
         """Windows of a second in which the workers of each operator processed 1,000 records together."""
         for worker in self.supervisor.core.workers:
             stage = worker.rpartition("-")[0]
             count = self.supervisor.core.plan.stage_of(stage).parallelism
             rows = 1_000 // count
-            window = WorkerWindow(worker, 0.0, 1.0, rows_in=rows, rows_out=rows, useful=useful.get(stage, 0.1))
+            window = WorkerWindow(worker, begun, 1.0, rows_in=rows, rows_out=rows, useful=useful.get(stage, 0.1))
             self.supervisor.report(worker, window)
 
     def go_on(self):
@@ -243,3 +250,40 @@ def test_a_job_that_ends_meanwhile_ends_it():
     job.supervisor.cancel()
     job.go_on()
     assert (job.report.state, job.report.problem) == (NodeScalingState.FAILED, "the job has ended")
+
+
+def test_a_node_that_the_policy_names_is_given_back_by_itself():
+    job = Job("abc", PLACES, autoscaler="stela", autoscaler_settings={"remove_nodes": 1}, autoscaler_interval=10.0)
+    assert job.look().decided.remove_node == "c"
+    job.go_on()
+    job.supervisor.autoscaling.tick(1_040.0)
+    assert job.supervisor.decisions()[-1].done.startswith("carried out in ")
+    assert (job.report.state, job.report.removed) == (NodeScalingState.DONE, "c")
+    assert "c" not in job.cluster.where.values()
+
+
+def test_a_node_that_can_not_be_given_back_is_no_end_of_the_policy():
+    places = {"generate-0": "c", "work-0": "a", "work-1": "b", "work-2": "b", "out-0": "a"}
+    job = Job("abc", places, autoscaler="stela", autoscaler_settings={"remove_nodes": 1}, autoscaler_interval=10.0)
+    decision = job.look()
+    assert decision.decided.remove_node == "c"
+    assert decision.done.startswith("refused: giving node c back: job `f`: generate-0 on node c can't leave")
+    assert job.supervisor.autoscaling.policy == "stela"
+
+
+def test_workers_that_a_policy_adds_with_a_node_go_to_one_that_the_job_is_not_on():
+    job = Job("abcd", PLACES, autoscaler="stela", autoscaler_settings={"add_nodes": 1}, autoscaler_interval=10.0)
+    decision = job.look(work=3.0)
+    assert decision.decided.add_nodes == 1
+    assert job.cluster.preferred == ("d",)
+    job.go_on()
+    job.supervisor.autoscaling.tick(1_040.0)
+    before, after = 3, decision.decided.parallelism["work"]
+    assert {job.cluster.where[f"work-{i}"] for i in range(before, after)} == {"d"}
+    assert job.cluster.preferred == ()
+
+
+def test_a_node_that_is_not_there_is_asked_for():
+    job = Job("abc", PLACES, autoscaler="stela", autoscaler_settings={"add_nodes": 1}, autoscaler_interval=10.0)
+    job.look(work=3.0)
+    assert job.cluster.asked == [1]
