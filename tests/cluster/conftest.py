@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import ray
-from watching import actors, processes_of, socket_folders, until
+from watching import actors, end, processes_of, socket_folders, until
 
 
 @pytest.fixture(scope="session")
@@ -40,5 +40,9 @@ def nothing_outlives_its_test(cluster: str, folder: Path) -> Iterator[None]:
     """A job that a wider fixture runs may stay."""
     before = set(actors())
     yield
-    until(lambda: before.issuperset(actors()), f"no actor but {before} is left")
+    try:
+        until(lambda: before.issuperset(actors()), f"no actor but {before} is left")
+    except AssertionError:
+        end(set(actors()) - before)  # the next tests shall have the cluster to themselves
+        raise
     assert before or not socket_folders(folder)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from comparing import assert_same
 from watching import until
 
 import evenflow as ef
@@ -57,20 +58,7 @@ def stop_and_check(job, results):
     operators = [operator for operator in results if operator != "rows"]
     flow, expected = build("again", ef.from_items(results["rows"], event_time="ts", max_delay="500ms"), operators)
     flow.run(runtime="local").wait("60s")
-    for operator in operators:
-        if operator == "updates":
-            assert newest(results[operator]) == newest(expected[operator])
-        else:
-            assert in_order(results[operator]) == in_order(expected[operator]), operator
-
-
-def in_order(rows):
-    return sorted(rows, key=lambda row: sorted(map(repr, row.items())))
-
-
-def newest(rows):
-    """Each key's last update; those from before and after a move come by two channels, so the count puts them in order."""
-    return {row["key"]: row for row in sorted(rows, key=lambda row: row["n"])}
+    assert_same(results, expected)
 
 
 def test_state_of_every_kind_moves_by_every_strategy_in_mid_stream_and_the_results_stay():

@@ -16,6 +16,7 @@ from contextlib import suppress
 import pyarrow.parquet as pq
 import pytest
 import ray
+from comparing import assert_same
 from watching import PATIENCE, actors, figures_of, socket_folders, until
 
 import evenflow as ef
@@ -98,19 +99,7 @@ def check(name, results, tmp_path, sources=2):
     flow.run(runtime="local").wait("60s")
     if "windows" in operators:
         results["windows"], expected["windows"] = pq.read_table(tmp_path / name).to_pylist(), pq.read_table(folder).to_pylist()
-    for operator in operators:
-        if operator == "updates":
-            assert newest(results[operator]) == newest(expected[operator])
-        else:
-            assert in_order(results[operator]) == in_order(expected[operator]), operator
-
-
-def in_order(rows):
-    return sorted(rows, key=lambda row: sorted(map(repr, row.items())))
-
-
-def newest(rows):
-    return {row["key"]: row for row in sorted(rows, key=lambda row: row["n"])}
+    assert_same(results, expected)
 
 
 def process_of(actor):

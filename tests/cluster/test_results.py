@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from comparing import in_order
 
 import evenflow as ef
 
@@ -62,7 +63,3 @@ def test_results_on_ray_equal_those_of_the_local_runtime(build, parallelism):
     assert sum(map(len, results["ray"])) > 0
     for ray_rows, local_rows in zip(results["ray"], results["local"], strict=True):
         assert in_order(ray_rows) == in_order(local_rows)
-
-
-def in_order(rows):
-    return sorted(rows, key=lambda row: sorted(map(repr, row.items())))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,13 @@ def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -
 def actors() -> list[str]:
     """The names of evenflow's actors on the cluster."""
     return sorted(actor["name"] for actor in ray.util.list_named_actors(all_namespaces=True) if actor["namespace"] == NAMESPACE)
+
+
+def end(names: Iterable[str]) -> None:
+    """End these actors, those that start others first."""
+    for name in sorted(names, key=lambda name: not name.endswith("/coordinator")):
+        with suppress(ValueError):  # gone meanwhile
+            ray.kill(ray.get_actor(name, namespace=NAMESPACE))
 
 
 def socket_folders(folder: Path) -> list[Path]:
