@@ -7,10 +7,10 @@ Invariants: at least 1 and at most what the job's settings say; without any wait
 
 >>> appetite = Appetite(most=131_072)
 >>> appetite.rows, appetite.read(1_024, held_back=0.0), appetite.rows
-(1024, None, 8192)
->>> appetite.read(8_192, held_back=10.0)
+(1024, None, 2048)
+>>> appetite.read(2_048, held_back=10.0)
 >>> appetite.rows
-204
+51
 """
 
 from __future__ import annotations
@@ -19,9 +19,6 @@ LEAVES = 0.25
 """Seconds in which what was read at once should have left."""
 
 FIRST = 1_024
-
-GROWTH = 8
-"""By how many times it grows at most from one read to the next: a job of half a second should not spend it growing."""
 
 
 class Appetite:
@@ -44,5 +41,4 @@ class Appetite:
         if held_back > LEAVES:
             self.rows = min(self._most, max(1, int(rows * LEAVES / held_back)))
         elif held_back < LEAVES / 2:
-            growth = min(GROWTH, LEAVES / 2 / held_back) if held_back else GROWTH
-            self.rows = min(self._most, max(self.rows, int(growth * rows)))
+            self.rows = min(self._most, 2 * self.rows)

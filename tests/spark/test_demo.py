@@ -60,10 +60,11 @@ def assert_nothing_runs(group: int) -> None:
 @pytest.mark.timeout(300)
 def test_the_demo_gives_what_spark_gives_and_leaves_its_results_only(folder):
     output = folder / "out"
-    with start_demo(output, 1, "--moves") as demo:
+    with start_demo(output, 1, "--moves", "--scales") as demo:
         printed, _ = demo.communicate(timeout=200)
     assert demo.returncode == 0, printed
     assert "State moved between the workers" in printed
+    assert "Operators got another number of workers 6 times meanwhile." in printed
     assert "Check: all 2,659 rows are equal to those of the same query in Spark." in printed
     assert "27,004 records" in printed
     assert (output / "delays.png").stat().st_size > 10_000

@@ -19,7 +19,7 @@ def test_what_is_read_at_once_leaves_in_time_whatever_the_rate(rate):
 
 def test_it_grows_to_the_most_where_nothing_is_held_back():
     appetite = Appetite(100_000)
-    for _ in range(3):
+    for _ in range(7):
         appetite.read(appetite.rows, 0.0)
     assert (appetite.rows, appetite.held) == (100_000, False)
 
