@@ -18,9 +18,10 @@ from ..engine.plan import Plan
 from ..scheduler.config import JobConfig
 from ..scheduler.job_effects import JobState
 from ..scheduler.metrics import OperatorLoad, WorkerFigures
+from .beginning import Savepoint
 from .coordinator import LEAVE_TIMEOUT, Coordinator
 from .process import NAMESPACE
-from .supervisor import JobStatus, Outcome, Progress, Savepoint
+from .supervisor import JobStatus, Outcome, Progress
 
 CALL_TIMEOUT = 30.0
 THREADS = 64

@@ -25,6 +25,7 @@ from ..scheduler.config import JobConfig
 from ..scheduler.job_effects import JobState, Redeploy, Retire, Spawn
 from ..scheduler.messages import Attach, Command, InOrder, Report
 from ..scheduler.metrics import OperatorLoad, WorkerFigures
+from .beginning import Savepoint
 from .deployment import Deployment
 from .pings import Pings
 from .placement import ROOM_PATIENCE
@@ -33,7 +34,7 @@ from .prometheus import MetricsServer
 from .security import Security
 from .socket_folder import SocketFolder
 from .staff import Staff
-from .supervisor import JobStatus, Outcome, Progress, Savepoint, Supervisor, plan_sinks, plan_sources
+from .supervisor import JobStatus, Outcome, Progress, Supervisor, plan_sinks, plan_sources
 
 TICK = 0.05
 LEAVE_TIMEOUT = 5.0

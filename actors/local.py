@@ -22,8 +22,9 @@ from ..scheduler.job_effects import Redeploy, Retire, Spawn
 from ..scheduler.messages import Attach, Command, Report
 from ..scheduler.metrics import OperatorLoad, WorkerFigures
 from ..scheduler.restore import RestoredTask
+from .beginning import Savepoint
 from .runner import Runner
-from .supervisor import JobStatus, Progress, Savepoint, Supervisor
+from .supervisor import JobStatus, Progress, Supervisor
 
 QUEUE_LIMIT = 16
 """Batches in the queue before a task at which the tasks that feed it wait."""

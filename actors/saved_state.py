@@ -13,11 +13,12 @@ from ..engine.errors import EvenflowError, FlowError, JobError
 from ..engine.plan import Plan
 from ..scheduler.manifest import Manifest
 from ..scheduler.restore import RestoredTask, restored_tasks, unmatched
+from ..scheduler.retention import Needs, retained
 from ..state.files import CorruptStateError
 from ..state.store import CheckpointStore
 
 SAVEPOINT = 0
-"""The number under which a store that is a savepoint keeps what it has."""
+"""The number under which a store that is a savepoint keeps what it has, or a checkpoint's folder that is used as one."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -40,8 +41,8 @@ class SavedState:
         self._kept, self._run = kept, run
         self._from: tuple[Manifest, str] | None = None
         self._savepoints: dict[int, Savepoint] = {}
-        self._needed: dict[int, tuple[str, ...]] = {}
-        """The files that each checkpoint needs that is kept."""
+        self._needed: dict[int, Needs | None] = {}
+        """The files that each checkpoint needs that is kept, perhaps another run's; None if its manifest is damaged."""
 
     @property
     def last(self) -> int:
@@ -141,14 +142,21 @@ class SavedState:
 
     def _sweep(self, store: CheckpointStore, newest: Manifest) -> None:
         """Remove what is no longer kept; it stays if it can't be told what that is."""
-        copying = [savepoint.number for savepoint in self._savepoints.values() if not savepoint.done]
-        self._needed[newest.checkpoint] = tuple(file.path for file in newest.files)
+        copying = {savepoint.number for savepoint in self._savepoints.values() if not savepoint.done}
+        self._needed[newest.checkpoint] = Needs.of(newest)
         try:
-            kept = {*store.completed()[-self._kept :], *copying}
-            self._needed = {number: self._needed.get(number) or _needed(store, number) for number in kept}
-            store.keep(self._needed, newest.checkpoint)
+            complete = store.completed()
+            needed = {number: self._needed[number] if number in self._needed else self._needs(number) for number in complete}
+            readable = {number: needs for number, needs in needed.items() if needs is not None}
+            kept = {*complete[-self._kept :], *retained(readable, self._kept), *copying}
+            self._needed = {number: needed.get(number) for number in kept}
+            store.keep({number: needs.files if needs is not None else () for number, needs in self._needed.items()}, newest.checkpoint)
         except OSError as error:
             _LOG.warning("job `%s`: checkpoints that are no longer kept could not be removed: %s", newest.job, error)
+
+    def _needs(self, number: int) -> Needs | None:
+        manifest = self._manifest(number)
+        return Needs.of(manifest) if manifest is not None else None
 
     def _copy(self, savepoint: Savepoint, manifest: Manifest) -> None:
         assert self._store is not None
@@ -159,11 +167,3 @@ class SavedState:
         except (OSError, CorruptStateError, EvenflowError) as error:
             savepoint.problem = f"{type(error).__name__}: {error}"
         savepoint.done = True
-
-
-def _needed(store: CheckpointStore, number: int) -> tuple[str, ...]:
-    """The files of a checkpoint; none if its manifest is damaged, so that nobody can go on from it."""
-    try:
-        return tuple(file.path for file in Manifest.from_bytes(store.manifest(number)).files)
-    except CorruptStateError:
-        return ()

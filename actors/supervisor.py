@@ -38,6 +38,7 @@ from ..scheduler.restore import fitting_tables, plan_at
 from ..scheduler.scaling.controller import DecisionRecord, Mode
 from ..scheduler.window import WorkerWindow
 from .autoscaling import Autoscaling
+from .beginning import Beginning, Savepoint
 from .cluster_view import Cluster
 from .elastic import Elasticity, ScalingReport
 from .node_scaling import NodeScaling, NodeScalingReport
@@ -65,14 +66,6 @@ class JobStatus:
     attempt: int = 0
     places: Mapping[str, Place] = field(default_factory=dict)
     spares: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Savepoint:
-    """What a job begins from. `allow_lost_state`: state of operators that the flow no longer has is left behind."""
-
-    path: str
-    allow_lost_state: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +108,12 @@ class Supervisor:
         `resume`: go on from the newest checkpoint of `run`. `cluster`: the nodes, None where there are none.
         """
         self.saved = SavedState(config.checkpoint_url(plan.name), config.checkpoints_kept, run if run is not None else secrets.token_hex(8))
+        self._beginning = Beginning(self.saved, savepoint)
         restored = self.saved.newest() if resume else None
         undelivered = restored.undelivered if restored is not None else ()
         if restored is not None:
             plan = plan_at(restored, plan)
-        elif savepoint is not None:
-            restored = self.saved.open_savepoint(savepoint.path, plan, allow_lost=savepoint.allow_lost_state)
+        elif (restored := self._beginning.manifest(plan)) is not None:
             plan = plan.with_tables(fitting_tables(restored, plan))
         self.core = JobCore(plan, config.job_settings(), restored, committed=self.saved.abandoned if resume else 0)
         if resume:
@@ -158,7 +151,10 @@ class Supervisor:
         """Commit what an attempt begins from, to be called before it is brought up; False if it can't be, and another attempt follows."""
         if wanted.retracts and not self._take_back(wanted.manifest.checkpoint if wanted.manifest is not None else 0):
             return False
-        return wanted.commit is None or self._commit(wanted.commit)
+        if wanted.commit is not None and not self._commit(wanted.commit):
+            return False
+        self._sweep()
+        return True
 
     def ready(self, worker: str, attempt: int) -> None:
         """A worker has started in this attempt."""
@@ -401,6 +397,8 @@ class Supervisor:
                 self._carry(effect)
             else:
                 self._ended = time.monotonic()
+                if effect.state is JobState.FINISHED:
+                    self._sweep()
 
     def _staff(self, change: Redeploy | Spawn | Retire) -> None:
         """Who there are figures of."""
@@ -417,9 +415,11 @@ class Supervisor:
     def _failed(self, error: EvenflowError) -> None:
         now = time.monotonic()
         if isinstance(error, CorruptCheckpointError):
-            older = self.saved.newest(below=error.checkpoint)
-            instead = f"checkpoint {older.checkpoint}" if older is not None else "nothing"
-            _LOG.warning("job `%s`: %s; it goes on from %s", self.core.name, error, instead)
+            try:
+                older = self._beginning.instead_of(error, self.core.plan)
+            except EvenflowError as unusable:
+                self.abort(unusable)
+                return
             self._carry_out(self.core.unreadable(error.checkpoint, error.problem, older, now))
         else:
             self._carry_out(self.core.failed(error, now))
@@ -453,6 +453,13 @@ class Supervisor:
                 return False
             self._deliveries.extend((name, payload) for payload in payloads)
         return True
+
+    def _sweep(self) -> None:
+        for name, sink in self._sinks.items():
+            try:
+                sink.sweep()
+            except Exception as error:  # noqa: BLE001 -- as in a commit; nothing depends on what is left
+                _LOG.warning("job `%s`: sink `%s` could not remove what nobody will commit: %s", self.core.name, name, error)
 
 
 def plan_sources(plan: Plan) -> dict[str, Source]:

@@ -94,6 +94,10 @@ class FileSink(Sink):
             sync_folder(self.folder)
         return []
 
+    def sweep(self) -> None:
+        for path in self.folder.glob(f".part-{self.run}-*.prepared"):
+            path.unlink(missing_ok=True)
+
     def later_than(self, checkpoint: int) -> list[Path]:
         """The files that this run has committed with checkpoints behind this one."""
         parts = [path for path in self.folder.glob(f"part-*-{self.run}-*{self.extension}") if path.name.split("-")[1].isdecimal()]

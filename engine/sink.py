@@ -57,6 +57,12 @@ class Sink(ABC):
         """
         return []
 
+    def sweep(self) -> None:
+        """Remove what writers of this run have prepared and nobody will commit: theirs is an attempt that is over.
+
+        Called on the coordinator when everything that counts is committed. What raises here is a warning.
+        """
+
     def deliver(self, payload: Any) -> None:
         """Called on the driver, in order, for each value that `commit` or `retract` returned; from a `retract` on perhaps once more."""
 

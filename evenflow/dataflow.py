@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from .actors.supervisor import Savepoint
+from .actors.beginning import Savepoint
 from .engine.errors import FlowError
 from .engine.graph import Graph, check_name
 from .engine.plan import Plan, plan

@@ -195,8 +195,8 @@ class Checkpoints:
             self._close(now, CheckpointState.FAILED, None, "the job went back to its last checkpoint")
         self._finished, self._committables, self._later = {}, {}, {}
 
-    def unreadable(self, problem: str, older: Manifest) -> None:
-        """The newest can't be read: `older` takes its place."""
+    def unreadable(self, problem: str, older: Manifest | None) -> None:
+        """The newest can't be read: `older` takes its place, or nothing."""
         assert self.newest is not None
         number, self.newest = self.newest.checkpoint, older
         self.history = [

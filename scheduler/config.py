@@ -57,11 +57,12 @@ class JobConfig:
     "spread" (where the fewest are) or "pack" (on as few as have slots for them).
 
     Recovery: with `checkpoint_dir` (a folder that all workers reach, or a URL that fsspec opens) checkpoints hold the whole state, and a
-    job that loses a worker goes back to its last one. `checkpoints_kept`: complete ones that stay. `checkpoint_pause`: least time between
-    two, `checkpoint_timeout`: after which one is given up, `tolerable_checkpoint_failures`: in a row, one more ends the job. `restart`:
-    exponential, fixed or none; it waits `restart_delay` (exponential: doubled each time), gives up after `restart_most` in a row, and
-    begins to count anew after `restart_quiet`. `heartbeat_timeout`: how long a worker's process may be silent. `allow_duplicates`: go on
-    from an older checkpoint than the newest, whose files are damaged, also if a sink can't take back what it has committed since.
+    job that loses a worker goes back to its last one. `checkpoints_kept`: complete ones that stay, beside those that a damaged file would
+    leave. `checkpoint_pause`: least time between two, `checkpoint_timeout`: after which one is given up,
+    `tolerable_checkpoint_failures`: in a row, one more ends the job. `restart`: exponential, fixed or none; it waits `restart_delay`
+    (exponential: doubled each time), gives up after `restart_most` in a row, and begins to count anew after `restart_quiet`.
+    `heartbeat_timeout`: how long a worker's process may be silent. `allow_duplicates`: go on from an older checkpoint than the newest,
+    whose files are damaged, also if a sink can't take back what it has committed since.
 
     State: `state_backend` says where the state of all keyed operators lies: "memory", "lmdb" (in files below `state_dir`, None for the
     system's temporary folder: larger than memory), or a server, "redis://127.0.0.1:6379/0".

@@ -33,6 +33,7 @@ from .messages import (
 from .migration import Migration, Migrations, MigrationState
 from .rescaling import Phase, RescaleState, Rescaling
 from .restarts import Restarts
+from .restore import fitting_tables
 
 
 @dataclass(slots=True)
@@ -218,14 +219,11 @@ class JobCore:
         return self.failed(JobError(f"job `{self.name}`: worker {worker} is gone: {why}"), now)
 
     def unreadable(self, checkpoint: int, problem: str, older: Manifest | None, now: float) -> list[Effect]:
-        """Checkpoint `checkpoint`, from which the job was to go on, can't be read: go on from an older one, if there is one."""
+        """Checkpoint `checkpoint`, from which the job was to go on, can't be read: go on from an older one, or begin anew without one."""
         self._now = now
         newest = self.checkpoints.newest
         if self.state.final or newest is None or newest.checkpoint != checkpoint:
             return []
-        if older is None:
-            self.error = JobError(f"job `{self.name}`: checkpoint {checkpoint} can't be read, and there is none before it: {problem}")
-            return self._end(JobState.FAILED)
         self.checkpoints.unreadable(problem, older)
         return self._go_back(self.plan, 0.0)
 
@@ -387,8 +385,7 @@ class JobCore:
         if restart is not None and (newest is None or newest.checkpoint < restart.number):
             restart.migration.end(MigrationState.ENDED_EARLY, self._now)
             self._restart = restart = None
-        tables = dict(newest.tables) if newest is not None else self.plan.tables
-        tables |= {s.name: self.migrations.tables[s.name] for s in self.plan.stages if s.is_keyed and _too_many(tables[s.name], s)}
+        tables = {**self.migrations.tables, **fitting_tables(newest, plan)} if newest is not None else self.plan.tables
         if restart is not None:
             tables.update(restart.tables)
         self.attempt += 1
@@ -469,8 +466,3 @@ class JobCore:
         rescaling.end(RescaleState.ENDED_EARLY, self._now, problem)
         outside = tuple(name for name in rescaling.rescale.joining if name not in self.workers)
         return [Retire(outside)] if outside else []
-
-
-def _too_many(table: RoutingTable, stage: Stage) -> bool:
-    """Whether the table names workers that the stage no longer has."""
-    return max(int(table.groups.max()), *table.keys.values(), 0) >= stage.parallelism

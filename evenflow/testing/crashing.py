@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..scheduler.job_effects import JobState
+from ..scheduler.manifest import Manifest
 from .actions import COORDINATOR, Action, Choice, World
 
 AT_FIRST, LATER = 0.03, 0.2
@@ -33,13 +34,13 @@ def with_crashes(actions: Sequence[Action], most: int = 4) -> tuple[Action, ...]
 def with_damage(actions: Sequence[Action], most: int = 2) -> tuple[Action, ...]:
     """`actions`, and at most `most` times the newest checkpoint is damaged and a worker or the coordinator is lost at the same moment.
 
-    There is always one left that can be gone on from. For a job that saves its state, with the actions that `with_crashes` gives.
+    Without another the job begins anew. For a job that saves its state, with the actions that `with_crashes` gives.
     """
 
     def damage(world: World) -> Iterator[Choice]:
-        coordinator = world.coordinator
-        if world.damages < most and coordinator.core.state is JobState.RUNNING and coordinator.storage.sound > 1:
-            yield Choice(COORDINATOR, "damage", _damage, (world,))
+        core = world.coordinator.core
+        if world.damages < most and core.state is JobState.RUNNING and core.checkpoints.newest is not None:
+            yield Choice(COORDINATOR, "damage", _damage, (world, core.checkpoints.newest))
 
     return *actions, damage
 
@@ -62,9 +63,9 @@ def _lose_coordinator(world: World) -> None:
     world.coordinator.lose(world.now)
 
 
-def _damage(world: World) -> None:
+def _damage(world: World, newest: Manifest) -> None:
     world.damages += 1
-    world.coordinator.storage.damage(world.random)
+    world.coordinator.storage.damage(newest, world.random)
     living = [name for name, worker in world.workers.items() if not worker.dead]
     if living and world.random.random() < 0.7:
         _crash(world, world.random.choice(living))

@@ -7,7 +7,10 @@ from random import Random
 
 from ..engine.batch import Batch
 from ..scheduler.manifest import Manifest
+from ..scheduler.retention import Needs, retained
 from ..state.files import CorruptStateError, StateFile
+
+KEPT = 2
 
 
 class Storage:
@@ -16,7 +19,7 @@ class Storage:
     def __init__(self) -> None:
         self._files: dict[str, list[Batch]] = {}
         self._manifests: dict[int, bytes] = {}
-        self._names: dict[int, frozenset[str]] = {}
+        self._needs: dict[int, Needs] = {}
         self._damaged: set[str] = set()
         self._unreadable: set[int] = set()
         self._void: set[int] = set()
@@ -27,48 +30,46 @@ class Storage:
         return StateFile(path, 0, "", sum(chunk.num_rows for chunk in chunks))
 
     def chunks(self, file: StateFile) -> list[Batch]:
-        """What was put. Raises CorruptStateError if it is damaged."""
-        if posixpath.basename(file.path) in self._damaged:
-            raise CorruptStateError(f"{file.path} was damaged")
-        return self._files[posixpath.basename(file.path)]
+        """What was put. Raises CorruptStateError if it is damaged or was removed."""
+        name = posixpath.basename(file.path)
+        if name in self._damaged or name not in self._files:
+            raise CorruptStateError(f"{file.path} was damaged or removed")
+        return self._files[name]
 
     def complete(self, manifest: Manifest) -> None:
-        """Write the manifest."""
+        """Write the manifest; remove what is no longer kept."""
         self._manifests[manifest.checkpoint] = manifest.to_bytes()
-        self._names[manifest.checkpoint] = frozenset(posixpath.basename(file.path) for file in manifest.files)
+        self._needs[manifest.checkpoint] = Needs.of(manifest)
+        kept = retained({number: needs for number, needs in self._needs.items() if number not in self._lost}, KEPT)
+        dropped = {number: self._needs.pop(number) for number in self._manifests.keys() - kept}
+        needed = {path for needs in self._needs.values() for path in needs.files}
+        for number, needs in dropped.items():
+            del self._manifests[number]
+            for path in needs.files - needed:
+                self._files.pop(posixpath.basename(path), None)
 
     def newest(self, below: int | None = None) -> Manifest | None:
         """The newest manifest (numbered below `below`) that can be read and is not void."""
-        number = self._newest_readable(below)
+        number = max((number for number in self._manifests if number not in self._lost and (below is None or number < below)), default=None)
         return Manifest.from_bytes(self._manifests[number]) if number is not None else None
 
     @property
     def abandoned(self) -> int:
         """The newest checkpoint that nobody can go on from; 0 if there is none."""
-        return max(self._unreadable | self._void, default=0)
+        return max(self._lost, default=0)
 
     def declare_void(self, after: int) -> None:
         """Nobody is to go on from a checkpoint behind `after` any more."""
         self._void |= {number for number in self._manifests if number > after}
 
-    def damage(self, random: Random) -> None:
-        """Damage the newest checkpoint that can be read: its manifest, or the files that only it needs, if there are any."""
-        newest = self._newest_readable(below=None)
-        if newest is None:
-            return
-        older = self._newest_readable(below=newest)
-        own = self._names[newest] - (self._names[older] if older is not None else frozenset())
-        if own and random.random() < 0.7:
-            self._damaged.add(random.choice(sorted(own)))
+    def damage(self, newest: Manifest, random: Random) -> None:
+        """Damage a checkpoint: its manifest, or one of the files that it needs, which others may need too."""
+        names = sorted(posixpath.basename(file.path) for file in newest.files)
+        if names and random.random() < 0.7:
+            self._damaged.add(random.choice(names))
         else:
-            self._unreadable.add(newest)
+            self._unreadable.add(newest.checkpoint)
 
     @property
-    def sound(self) -> int:
-        """How many checkpoints there are that can be gone on from."""
-        lost = self._unreadable | self._void
-        return sum(number not in lost and names.isdisjoint(self._damaged) for number, names in self._names.items())
-
-    def _newest_readable(self, below: int | None) -> int | None:
-        lost = self._unreadable | self._void
-        return max((number for number in self._manifests if number not in lost and (below is None or number < below)), default=None)
+    def _lost(self) -> set[int]:
+        return self._unreadable | self._void

@@ -193,3 +193,95 @@ def test_job_stops_where_a_sink_can_not_take_back_and_goes_on_if_duplicates_are_
     flow.run(runtime="local", config=config(folder, allow_duplicates=True)).wait("60s")
     assert len(rows) > len(expected)
     assert sorted(set(in_order(rows))) == expected
+
+
+class InVain(ListSink):
+    """The writer can't prepare, once, when another sink has prepared something for that checkpoint."""
+
+    folder: Path
+    failed: ClassVar[bool] = False
+
+    def writer(self, index, parallelism):
+        return Watching(super().writer(index, parallelism), self.folder)
+
+
+class Watching:
+    """Of a writer."""
+
+    def __init__(self, writer, folder):
+        self.write, self.close, self._prepare, self._folder = writer.write, writer.close, writer.prepare, folder
+
+    def prepare(self, checkpoint):
+        if not InVain.failed and list(self._folder.glob(".part-*.prepared")):
+            InVain.failed = True
+            raise OSError("not now")
+        return self._prepare(checkpoint)
+
+
+def test_nothing_stays_of_what_was_prepared_and_never_committed(tmp_path, expected):
+    rows = []
+    sink = InVain(rows, "to_list")
+    sink.folder = tmp_path / "out"
+    flow = numbered(rows, ef.write_parquet(tmp_path / "out"), rate=4_000)
+    (numbers,) = [node for node in flow.graph if node.name == "stateful_map"]
+    Stream(flow, numbers).write(sink)
+    flow.run(runtime="local", config=config(tmp_path)).wait("60s")
+    assert InVain.failed
+    assert in_order(rows) == in_order(pq.read_table(tmp_path / "out").to_pylist()) == expected
+    assert not list((tmp_path / "out").glob(".*"))
+
+
+class Wrecking(ListSink):
+    """All checkpoints there are, are damaged when there are three and the last is committed; the commit fails."""
+
+    folder: Path
+    wrecked = False
+
+    def commit(self, checkpoint, committables):
+        committed = super().commit(checkpoint, committables)
+        if len(list(self.folder.glob("checkpoint-*/manifest"))) >= 3 and not self.wrecked:
+            self.wrecked = True
+            for file in self.folder.glob("checkpoint-*/*.state"):
+                file.write_bytes(file.read_bytes()[:-1])
+            raise OSError("the sink has seen the checkpoints go")
+        return committed
+
+
+def test_job_of_which_no_checkpoint_is_left_begins_anew_and_takes_back_all_that_it_has_committed(tmp_path, expected, caplog):
+    rows = []
+    sink = Wrecking(rows, "to_list")
+    sink.folder = tmp_path / "f"
+    numbered(rows, sink, rate=4_000).run(runtime="local", config=config(tmp_path)).wait("60s")
+    assert sink.wrecked
+    assert in_order(rows) == expected
+    assert "it goes on from the beginning" in caplog.text
+
+
+def saved(folder, rows):
+    """A savepoint of a part of the rows, which are committed."""
+    job = numbered(rows, rate=2_000).run(runtime="local", config=config(folder / "checkpoints", checkpoint_interval=None))
+    for _ in range(3):
+        job.checkpoint()
+    job.savepoint(folder / "savepoint")
+    job.cancel()
+    job.wait("60s")
+    return folder / "savepoint"
+
+
+def test_job_of_which_no_checkpoint_is_left_begins_anew_from_its_savepoint(tmp_path, expected, caplog):
+    before, rows = [], []
+    savepoint = saved(tmp_path, before)
+    sink = Wrecking(rows, "to_list")
+    sink.folder = tmp_path / "f"
+    numbered(rows, sink, rate=4_000).run(runtime="local", config=config(tmp_path), from_savepoint=savepoint).wait("60s")
+    assert sink.wrecked
+    assert in_order(before + rows) == expected
+    assert f"it goes on from {savepoint}" in caplog.text
+
+
+def test_job_does_not_begin_from_a_damaged_savepoint(tmp_path):
+    savepoint = saved(tmp_path, [])
+    damaged = next(savepoint.glob("*.state"))
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    with pytest.raises(ef.JobError, match=rf"can't begin from {savepoint}: .*{damaged.name} has .* bytes, and .* were written"):
+        numbered([]).run(runtime="local", config=config(tmp_path / "other"), from_savepoint=savepoint).wait("60s")

@@ -103,11 +103,15 @@ def test_file_stays_as_long_as_a_checkpoint_that_is_kept_needs_it(url, tmp_path)
     assert [complete(checkpoint, whole=False) for checkpoint in (2, 3, 4)] == [[1, 2], [1, 2, 3], [1, 2, 3, 4]]
     assert store.completed() == [3, 4]
     assert complete(5, whole=True) == [1, 2, 3, 4, 5], "4 is still kept"
-    assert complete(6, whole=False) == [5, 6]
+    assert complete(6, whole=False) == complete(7, whole=False)[:-1] == [1, 2, 3, 4, 5, 6]
+    assert store.completed() == [4, 6, 7], "4 is the newest that would be left without the file of 5"
     again = SavedState(url, 2, "run")
-    chains[7] = [replace(f, path=seen_from_beside(f.path, 6)) for f in chains[6]]
-    assert again.complete(manifest(7, *chains[7])) is None, "who comes back reads in the manifests what is needed"
-    assert [len(list(store.chunks(7, file))) for file in chains[7]] == [1, 1]
+    chains[8] = [replace(f, path=seen_from_beside(f.path, 7)) for f in chains[7]]
+    assert again.complete(manifest(8, *chains[8])) is None, "who comes back reads in the manifests what is needed"
+    assert store.completed() == [4, 7, 8]
+    assert [len(list(store.chunks(8, file))) for file in chains[8]] == [1, 1, 1]
+    assert complete(9, whole=True) == [5, 6, 7, 9], "8 does without the file of 9"
+    assert complete(10, whole=True) == [9, 10]
 
 
 def test_manifest_that_can_not_be_written_is_a_problem_and_does_not_count(url, tmp_path):

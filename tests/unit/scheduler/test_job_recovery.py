@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from evenflow.scheduler.checkpoints import CheckpointState
 from evenflow.scheduler.job import JobCore
 from evenflow.scheduler.job_effects import Commit, Ended, JobState, Redeploy, Save, Tell
 from evenflow.scheduler.job_settings import JobSettings
+from evenflow.scheduler.manifest import TaskEntry
 from evenflow.scheduler.messages import BeginCheckpoint, CheckpointFailed
 from evenflow.scheduler.migration import MigrationState
 from evenflow.scheduler.restarts import RestartSettings
@@ -165,7 +168,7 @@ def test_job_that_does_not_save_its_state_does_not_start_again():
     assert job.lost("aggregate-0", "killed", 1.0)[-1] == Ended(JobState.FAILED)
 
 
-def test_unreadable_checkpoint_gives_way_to_the_one_before_or_ends_the_job():
+def test_unreadable_checkpoint_gives_way_to_the_one_before_or_the_beginning():
     job = running_job()
     older, _ = take_checkpoint(job, 10.0)
     take_checkpoint(job, 20.0)
@@ -174,8 +177,19 @@ def test_unreadable_checkpoint_gives_way_to_the_one_before_or_ends_the_job():
     assert (redeploy.manifest, redeploy.delay) == (older, 0.0)
     assert [report.state for report in job.checkpoints.reports(22.0)] == [CheckpointState.COMPLETE, CheckpointState.UNREADABLE]
     assert job.unreadable(2, "said once more", older, 22.0) == []
-    assert kinds(job.unreadable(1, "aggregate-1.state is gone", None, 23.0))[-1] is Ended
-    assert str(job.error) == "job `f`: checkpoint 1 can't be read, and there is none before it: aggregate-1.state is gone"
+    (redeploy,) = job.unreadable(1, "aggregate-1.state is gone", None, 23.0)
+    assert (redeploy.manifest, redeploy.retracts) == (None, True)
+
+
+@pytest.mark.parametrize("groups", [4, 16])
+def test_worker_lost_before_the_first_checkpoint_takes_a_job_back_to_its_savepoint_whose_tables_may_not_fit(groups):
+    manifest, _ = take_checkpoint(running_job())
+    tables = {"aggregate": RoutingTable(np.ones(groups, np.uint16)), "gone": RoutingTable(np.zeros(4, np.uint16))}
+    savepoint = replace(manifest, tasks={**manifest.tasks, "gone": (TaskEntry(),)}, tables=tables)
+    job = running_job(savepoint)
+    (redeploy,) = job.lost("aggregate-0", "killed", 1.0)
+    assert redeploy.manifest is savepoint
+    assert list(redeploy.plan.tables["aggregate"].groups) == ([1] * 4 if groups == 4 else [0, 0, 1, 1])
 
 
 def test_last_checkpoint_is_saved_before_the_job_has_finished():
