@@ -33,7 +33,7 @@ class Slots:
         self.fresh: Where = np.zeros(0, np.int64)
         """The slots that the last `find` gave to new keys."""
         self._found: npt.NDArray[np.bool_] | None = None
-        """By slot, whether it was found since `changes` was asked for; None if it never was."""
+        """By slot, whether it was found since `changes` was asked for; None if that isn't known."""
         self._removed: list[Any] = []
 
     def __len__(self) -> int:
@@ -83,9 +83,9 @@ class Slots:
         return live[selects(self._hashes[live])]
 
     def changes(self) -> tuple[Where, list[Any]] | None:
-        """The slots found since the last call, some of which may be free again, and the keys removed; None at the first call.
+        """The slots found since the last call, some of which may be free again, and the keys removed; None if that isn't known.
 
-        A key may be among both, if it came back.
+        It isn't at the first call, nor when more keys were removed than there are. A key may be among both, if it came back.
         """
         found, removed = self._found, self._removed
         self._found, self._removed = np.zeros(self.capacity, np.bool_), []
@@ -99,6 +99,8 @@ class Slots:
         """Forget the keys at these slots."""
         if self._found is not None:
             self._removed += self.keys(where)
+            if len(self._removed) > max(_FIRST, self.capacity):
+                self._found, self._removed = None, []
         for slot in where.tolist():
             del self._slots[self._keys[slot]]
             self._keys[slot] = None

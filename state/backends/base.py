@@ -12,6 +12,9 @@ from typing import Any
 SNAPSHOT_CHUNK = 2_048
 """Keys of a snapshot's chunk: it delays the batches behind it by 1 to 2 ms."""
 
+MOST_NOTED = 1 << 18
+"""Keys whose changes are noted for a delta, some 50 MB of names: state that lies elsewhere may be larger than memory."""
+
 Chunk = tuple[list[Any], list[bytes]]
 """Keys, and the packed value of each."""
 
@@ -94,9 +97,11 @@ class StateBackend(ABC):
         return noted
 
     def note(self, groups: Sequence[int], keys: Sequence[Any]) -> None:
-        """Called with keys of which something is written, deleted or taken over."""
+        """Called with keys of which something is written, deleted or taken over; with too many of them it is no longer known which."""
         if self._noted is not None:
             self._noted.update(zip(groups, keys, strict=True))
+            if len(self._noted) > MOST_NOTED:
+                self._noted = None
 
     @abstractmethod
     def delta(self, changes: set[Any]) -> Iterator[Found]:

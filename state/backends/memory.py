@@ -16,7 +16,7 @@ from typing import Any
 
 from ..members import GroupMembers
 from ..packing import pack_values
-from .base import SNAPSHOT_CHUNK, Chunk, Found, StateBackend
+from .base import MOST_NOTED, SNAPSHOT_CHUNK, Chunk, Found, StateBackend
 
 Pack = Callable[[Sequence[Any], Sequence[Any]], list[bytes]]
 """(keys, values) -> the packed values; the keys are for what an error says."""
@@ -67,6 +67,8 @@ class MemoryBackend(StateBackend):
         """The values of these keys are about to be changed, perhaps in place."""
         if self._noted is not None:
             self._noted.update(keys)
+            if len(self._noted) > max(MOST_NOTED, len(self.objects)):
+                self._noted = None  # keys that come and go; all there are would be fewer
         if self._frozen is not None:
             self._frozen.before(keys)
             if self._frozen.over:

@@ -21,6 +21,7 @@ from evenflow.engine.keys import key_hashes
 from evenflow.engine.routing import Move
 from evenflow.engine.saving import Chain, Snapshots
 from evenflow.engine.task import TaskCore
+from evenflow.state.backends import base, memory
 from evenflow.state.files import StateFile
 
 GROUPS = 4
@@ -199,12 +200,14 @@ def content(operator: Any) -> list[str]:
 
 @pytest.mark.parametrize("backend", ["memory", "lmdb"])
 @pytest.mark.parametrize("operator", OPERATORS)
-@given(steps=st.lists(STEPS, min_size=10, max_size=30), any_length=st.booleans())
+@given(steps=st.lists(STEPS, min_size=10, max_size=30), any_length=st.booleans(), most_noted=st.sampled_from((2, 100)))
 @settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
-def test_chain_adds_up_to_the_state_at_its_last_barrier(operator, backend, steps, any_length):
+def test_chain_adds_up_to_the_state_at_its_last_barrier(operator, backend, steps, any_length, most_noted):
     world = World(operator, backend)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pane, "_SMALLEST", 3)
+        for module in (base, memory):
+            patch.setattr(module, "MOST_NOTED", most_noted)
         if any_length:
             patch.setattr(Chain, "has_room", lambda chain, rows: True)
         try:

@@ -9,6 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
+from evenflow.state.backends import base, memory
+
 GROUPS = 16
 LONG = b"k" * 2_000
 
@@ -93,6 +95,19 @@ def test_count_and_bytes_follow_what_is_there(backend):
     put(backend, {b"%d" % i: b"x" * 100 for i in range(1_000)})
     assert backend.count() == 1_000
     assert backend.nbytes() >= 100_000
+
+
+def test_changes_of_too_many_keys_are_not_known_and_then_noted_anew(backend, monkeypatch):
+    for module in (base, memory):
+        monkeypatch.setattr(module, "MOST_NOTED", 3)
+    assert backend.changes() is None, "nobody had asked before"
+    put(backend, {b"a": b"1", b"b": b"2", b"c": b"3"})
+    assert len(backend.changes()) == 3
+    backend.delete_many(groups_of([b"a", b"b"]), [b"a", b"b"])
+    put(backend, {b"d": b"4", b"e": b"5"})
+    assert backend.changes() is None
+    put(backend, {b"f": b"6"})
+    assert len(backend.changes()) == 1
 
 
 def test_clear_forgets_everything(backend):

@@ -70,3 +70,16 @@ def test_unknown_keys_are_left_out():
     slots = Slots()
     find(slots, [1, 2])
     assert slots.known([2, 3]).tolist() == [1]
+
+
+def test_changes_are_not_known_once_more_was_removed_than_there_is():
+    slots = Slots()
+    assert slots.changes() is None
+    for key in range(2_000):
+        slots.remove(np.array(find(slots, [key])))
+        assert len(slots.changes()[1]) == 1
+    for key in range(2_000):
+        slots.remove(np.array(find(slots, [key])))
+    assert slots.changes() is None
+    slots.remove(np.array(find(slots, [1])))
+    assert slots.changes()[1] == [1]
