@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..state.slots import Where
+from ..state.key_index import Where
 
 
 class Changes(ABC):

@@ -7,17 +7,16 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ..state.frozen_rows import FrozenRows
-from ..state.slots import Slots, Where
+from ..state.key_index import Where
 from .aggregates.base import Parts
 from .batch import Batch
 from .chain import removed, replacing
 from .changes import Changes, SlotChanges
-from .integer_keys import IntegerKeys
-from .keys import KeyTypes, key_hashes, key_values
+from .key_slots import KeySlots
+from .keys import key_values
 from .operators.keyed import Departing
 from .routing import Move
 from .summary import Carry, Summariser, Summary
@@ -25,7 +24,7 @@ from .table import Table
 
 
 class KeyTable(Table):
-    """Rows are slots of growing arrays; a dict finds a key's slot (about 60 ns a key)."""
+    """Rows are slots of growing arrays."""
 
     def __init__(self, summariser: Summariser, key_groups: int) -> None:
         self._summariser, self._key_groups = summariser, key_groups
@@ -38,20 +37,11 @@ class KeyTable(Table):
         return parts + self._rows.nbytes + self._slots.nbytes
 
     def merge(self, summary: Summary) -> Summary:
-        self._types.learn(summary.keys)
-        first = np.zeros(0, np.int64)
-
-        def hashes(places: Where) -> npt.NDArray[np.uint64]:
-            nonlocal first
-            first = places
-            return self._hashes(summary.keys, places)
-
-        where = self._slots.find(key_values(summary.keys), hashes)
+        where = self._slots.of(summary.keys)
         self._before(where)
         self._grow()
         fresh = self._slots.fresh
         if len(fresh):
-            self._integers.put(fresh, summary.keys, first, self._slots.capacity)
             self._rows[fresh] = 0
             for accumulator, parts in zip(self._summariser.accumulators, self._parts, strict=True):
                 for column, value in zip(parts, accumulator.empty(len(fresh)), strict=True):
@@ -85,7 +75,7 @@ class KeyTable(Table):
         names, summariser, binding = self._summariser.keys, self._summariser, self._summariser.binding
         there = self._freeze(self._slots.in_use(changes.where), chunk)
         return chain(
-            removed(self._types, names, changes.removed, chunk),
+            removed(self._slots.types, names, changes.removed, chunk),
             (Batch(replacing(summariser.to_batch(summary, None, None, binding).rows, names)) for summary in there),
         )
 
@@ -124,19 +114,14 @@ class KeyTable(Table):
         return summary
 
     def _forget(self) -> None:
-        self._slots = Slots()
-        self._types = KeyTypes()
-        self._integers = IntegerKeys()
+        self._slots = KeySlots(self._summariser.operator)
         self._rows = np.zeros(0, np.int64)
         self._parts: tuple[Parts, ...] = ()
 
     def _at(self, where: Where) -> Summary:
-        keys = self._integers.columns(where) or self._types.columns(self._slots.keys(where))
-        return Summary(tuple(keys), self._rows[where], tuple(tuple(column[where] for column in parts) for parts in self._parts))
-
-    def _hashes(self, columns: Sequence[pa.Array], places: Where) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-        where = pa.array(places)
-        return key_hashes([column.take(where) for column in columns], self._summariser.operator)
+        return Summary(
+            tuple(self._slots.columns(where)), self._rows[where], tuple(tuple(column[where] for column in parts) for parts in self._parts)
+        )
 
     def _grow(self) -> None:
         more = self._slots.capacity - len(self._rows)

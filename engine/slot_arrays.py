@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..state.frozen_rows import FrozenRows
-from ..state.slots import Slots
 from .batch import Batch
 from .chain import removed, replacing
 from .changes import Changes, SlotChanges
 from .key_rows import Array
-from .keys import KeyTypes, key_hashes, key_values
+from .key_slots import KeySlots
+from .keys import key_values
 from .operators.base import Context
 from .operators.keyed import Departing
 from .routing import Move
@@ -31,8 +31,7 @@ class SlotArrays(StateArrays):
 
     def __init__(self, context: Context, keys: tuple[str, ...], state: Mapping[str, np.dtype[Any]]) -> None:
         self._context, self._keys = context, keys
-        self._slots = Slots()
-        self._types = KeyTypes()
+        self._slots = KeySlots(context.name)
         self._arrays = {name: np.zeros(0, dtype) for name, dtype in state.items()}
         self._where, self._fresh = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._frozen: FrozenRows[Batch] | None = None
@@ -66,7 +65,7 @@ class SlotArrays(StateArrays):
     def delta(self, changes: Changes) -> Iterator[Batch]:
         assert isinstance(changes, SlotChanges)
         there = self._freeze(self._slots.in_use(changes.where))
-        gone = removed(self._types, self._keys, changes.removed, CHUNK)
+        gone = removed(self._slots.types, self._keys, changes.removed, CHUNK)
         return chain(gone, (Batch(replacing(batch.rows, self._keys)) for batch in there))
 
     def depart(self, move: Move) -> Departing:
@@ -89,13 +88,7 @@ class SlotArrays(StateArrays):
 
     def _find(self, columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
         """The slots of the keys' states; new keys get new ones, zero."""
-        self._types.learn(columns)
-
-        def hashes(fresh: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-            places = pa.array(fresh)
-            return key_hashes([column.take(places) for column in columns], self._context.name)
-
-        where = self._slots.find(key_values(columns), hashes)
+        where = self._slots.of(columns)
         for name, array in self._arrays.items():
             if self._slots.capacity > len(array):
                 self._arrays[name] = np.concatenate([array, np.zeros(self._slots.capacity - len(array), array.dtype)])
@@ -115,8 +108,7 @@ class SlotArrays(StateArrays):
                 self._frozen = None
 
     def _at(self, where: npt.NDArray[np.int64]) -> Batch:
-        columns = self._types.columns(self._slots.keys(where))
-        return batch_of(self._keys, columns, {name: array[where] for name, array in self._arrays.items()})
+        return batch_of(self._keys, self._slots.columns(where), {name: array[where] for name, array in self._arrays.items()})
 
 
 class _DepartingSlots(Departing):

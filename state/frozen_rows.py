@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from .slots import Where
+from .key_index import Where
 
 Rows = TypeVar("Rows")
 

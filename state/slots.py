@@ -2,7 +2,8 @@
 
 Freed slots are used again. A slot's hash is kept, so that the keys of a move are found by one vectorised comparison.
 
->>> slots = Slots()
+>>> from evenflow.state.key_index import DictIndex
+>>> slots = Slots(DictIndex())
 >>> slots.find(["a", "b", "a"], lambda fresh: np.arange(len(fresh), dtype=np.uint64)).tolist()
 [0, 1, 0]
 """
@@ -15,18 +16,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Where = npt.NDArray[np.int64]
-"""Slots, shape (n,)."""
+from .key_index import KeyIndex, Where
 
 _FIRST = 1024
 
 
 class Slots:
-    """Keys are Python values. `capacity`: how many rows the columns must have."""
+    """Keys are what `index` takes. `capacity`: how many rows the columns must have."""
 
-    def __init__(self) -> None:
-        self._slots: dict[Any, int] = {}
-        self._keys: list[Any] = []
+    def __init__(self, index: KeyIndex) -> None:
+        self.index = index
+        self._used = 0
+        """Slots that were ever given."""
         self._free: list[int] = []
         self._hashes = np.zeros(0, np.uint64)
         self._live = np.zeros(0, np.bool_)
@@ -37,7 +38,7 @@ class Slots:
         self._removed: list[Any] = []
 
     def __len__(self) -> int:
-        return len(self._slots)
+        return self._used - len(self._free)
 
     @property
     def capacity(self) -> int:
@@ -45,33 +46,34 @@ class Slots:
 
     @property
     def nbytes(self) -> int:
-        """Estimate of its bytes, the keys' own not counted."""
-        return 9 * self.capacity + 100 * len(self._slots)
+        """Estimate of its bytes, the keys' own not counted if they are Python objects."""
+        return 9 * self.capacity + self.index.nbytes
 
-    def find(self, keys: list[Any], hashes: Callable[[Where], npt.NDArray[np.uint64]]) -> Where:
+    def find(self, keys: Any, hashes: Callable[[Where], npt.NDArray[np.uint64]]) -> Where:
         """The slots of `keys`; new keys get one, for which `hashes` is asked with the places of their first appearance in `keys`."""
-        slots = self._slots
-        get = slots.get
-        where = np.array([get(key, -1) for key in keys], np.int64)
+        where = self.index.find(keys)
         missing = np.flatnonzero(where < 0)
         if len(missing):
-            self._add(keys, missing, hashes)
-            where[missing] = [slots[keys[place]] for place in missing.tolist()]
+            places, which = self.index.first(keys, missing)
+            self.fresh = self._take(len(places))
+            self.index.add([keys[place] for place in places.tolist()] if isinstance(keys, list) else keys[places], self.fresh)
+            self._hashes[self.fresh] = hashes(places)
+            self._live[self.fresh] = True
+            where[missing] = self.fresh[which]
         else:
             self.fresh = missing
         if self._found is not None:
             self._found[where] = True
         return where
 
-    def known(self, keys: list[Any]) -> Where:
+    def known(self, keys: Any) -> Where:
         """The slots of those of `keys` that have one."""
-        slots = self._slots
-        return np.array([slots[key] for key in keys if key in slots], np.int64)
+        where = self.index.find(keys)
+        return where[where >= 0]
 
     def keys(self, where: Where) -> list[Any]:
         """The keys at these slots."""
-        keys = self._keys
-        return [keys[slot] for slot in where.tolist()]
+        return self.index.keys(where)
 
     def everything(self) -> Where:
         """All slots in use, rising."""
@@ -101,30 +103,20 @@ class Slots:
             self._removed += self.keys(where)
             if len(self._removed) > max(_FIRST, self.capacity):
                 self._found, self._removed = None, []
-        for slot in where.tolist():
-            del self._slots[self._keys[slot]]
-            self._keys[slot] = None
-            self._free.append(slot)
+        self.index.remove(where)
+        self._free += where.tolist()
         self._live[where] = False
 
-    def _add(self, keys: list[Any], missing: Where, hashes: Callable[[Where], npt.NDArray[np.uint64]]) -> None:
-        slots, fresh, places = self._slots, [], []
-        for place in missing.tolist():
-            key = keys[place]
-            if key not in slots:
-                slots[key] = slot = self._free.pop() if self._free else len(self._keys)
-                if slot == len(self._keys):
-                    self._keys.append(key)
-                else:
-                    self._keys[slot] = key
-                fresh.append(slot)
-                places.append(place)
-        self.fresh = np.array(fresh, np.int64)
-        more = max(_FIRST, self.capacity, len(self._keys) - self.capacity) if len(self._keys) > self.capacity else 0
+    def _take(self, count: int) -> Where:
+        """So many slots, freed ones first."""
+        again = self._free[max(0, len(self._free) - count) :]
+        del self._free[len(self._free) - len(again) :]
+        first, self._used = self._used, self._used + count - len(again)
+        taken = np.concatenate([np.array(again[::-1], np.int64), np.arange(first, self._used)])
+        more = max(_FIRST, self.capacity, self._used - self.capacity) if self._used > self.capacity else 0
         if more:
             self._hashes = np.concatenate([self._hashes, np.zeros(more, np.uint64)])
             self._live = np.concatenate([self._live, np.zeros(more, np.bool_)])
             if self._found is not None:
                 self._found = np.concatenate([self._found, np.zeros(more, np.bool_)])
-        self._hashes[self.fresh] = hashes(np.array(places, np.int64))
-        self._live[self.fresh] = True
+        return taken

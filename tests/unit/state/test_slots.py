@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenflow.state.key_index import DictIndex, IntegerIndex
 from evenflow.state.slots import Slots
 
-keys = st.lists(st.integers(0, 30), max_size=20)
+keys = st.lists(st.one_of(st.integers(0, 30), st.integers(-(2**63), 2**63 - 1)), max_size=20)
 
 
 def hash_of(key: int) -> int:
-    return key * 1_000_003
+    return key * 1_000_003 % 2**64
+
+
+@pytest.fixture(params=[DictIndex, IntegerIndex], scope="module")
+def index(request):
+    """The class of an index."""
+    return request.param
+
+
+def fitting(slots: Slots, batch: list[int]) -> Any:
+    """Keys as the index takes them."""
+    return np.array(batch, np.int64) if isinstance(slots.index, IntegerIndex) else batch
 
 
 def find(slots: Slots, batch: list[int]) -> list[int]:
-    return slots.find(batch, lambda places: np.array([hash_of(batch[place]) for place in places.tolist()], np.uint64)).tolist()
+    return slots.find(
+        fitting(slots, batch), lambda places: np.array([hash_of(batch[place]) for place in places.tolist()], np.uint64)
+    ).tolist()
 
 
 @given(st.lists(st.tuples(st.sampled_from(["find", "remove"]), keys), max_size=12))
-def test_slots_agree_with_a_dict_of_keys(changes):
-    slots, model = Slots(), {}
+def test_slots_agree_with_a_dict_of_keys(index, changes):
+    slots, model = Slots(index()), {}
     for change, batch in changes:
         if change == "find":
             known = dict(model)
@@ -31,7 +48,7 @@ def test_slots_agree_with_a_dict_of_keys(changes):
             assert {key: model[key] for key in known} == known, "a key keeps its slot"
             assert sorted(slots.fresh.tolist()) == sorted(model[key] for key in set(batch) - set(known))
         else:
-            where = slots.known(list(dict.fromkeys(batch)))
+            where = slots.known(fitting(slots, list(dict.fromkeys(batch))))
             slots.remove(where)
             model = {key: slot for key, slot in model.items() if key not in batch}
         assert len(slots) == len(model)
@@ -42,15 +59,15 @@ def test_slots_agree_with_a_dict_of_keys(changes):
 
 
 @given(keys, keys)
-def test_keys_of_a_move_are_found_by_their_hashes(batch, moving):
-    slots = Slots()
+def test_keys_of_a_move_are_found_by_their_hashes(index, batch, moving):
+    slots = Slots(index())
     find(slots, batch)
     wanted = np.array([hash_of(key) for key in moving], np.uint64)
     assert set(slots.keys(slots.where(lambda hashes: np.isin(hashes, wanted)))) == set(batch) & set(moving)
 
 
-def test_freed_slots_are_used_again():
-    slots = Slots()
+def test_freed_slots_are_used_again(index):
+    slots = Slots(index())
     find(slots, list(range(1000)))
     capacity = slots.capacity
     for first in range(1000, 50_000, 1000):
@@ -59,21 +76,30 @@ def test_freed_slots_are_used_again():
     assert slots.capacity == capacity
 
 
-def test_slots_grow_with_the_keys():
-    slots = Slots()
+def test_keys_that_are_looked_for_in_the_same_cell_are_told_apart(monkeypatch):
+    monkeypatch.setattr(IntegerIndex, "_home", lambda self, keys: np.full(len(keys), self._mask - 1))
+    slots = Slots(IntegerIndex())
+    assert find(slots, [5, 6, 5, 7]) == [0, 1, 0, 2]
+    slots.remove(np.array([1]))
+    assert find(slots, [7, 8, 5]) == [2, 1, 0]
+    assert slots.known(np.array([6, 8])).tolist() == [1]
+
+
+def test_slots_grow_with_the_keys(index):
+    slots = Slots(index())
     assert find(slots, list(range(5000))) == list(range(5000))
     assert slots.capacity >= 5000
     assert slots.nbytes > 5000
 
 
-def test_unknown_keys_are_left_out():
-    slots = Slots()
+def test_unknown_keys_are_left_out(index):
+    slots = Slots(index())
     find(slots, [1, 2])
-    assert slots.known([2, 3]).tolist() == [1]
+    assert slots.known(fitting(slots, [2, 3])).tolist() == [1]
 
 
-def test_changes_are_not_known_once_more_was_removed_than_there_is():
-    slots = Slots()
+def test_changes_are_not_known_once_more_was_removed_than_there_is(index):
+    slots = Slots(index())
     assert slots.changes() is None
     for key in range(2_000):
         slots.remove(np.array(find(slots, [key])))

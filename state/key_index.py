@@ -1,0 +1,182 @@
+"""Which slot a key has: a dict of Python values, or a hash table of integers that looks up a whole batch at once.
+
+>>> index = IntegerIndex()
+>>> index.add(np.array([70, -3]), np.array([0, 1]))
+>>> index.find(np.array([-3, 5, 70])).tolist()
+[1, -1, 0]
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Where = npt.NDArray[np.int64]
+"""Slots, shape (n,)."""
+
+_EMPTY, _GONE = -1, -2
+_FIRST_BITS = 10
+_ROOM = 4
+"""Cells for each key of a table that is made: most keys are found at the first look."""
+_FULL = 0.5
+_ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+
+
+class KeyIndex(ABC):
+    """Keys come as a list or an array, by what the index is for."""
+
+    @abstractmethod
+    def find(self, keys: Any) -> Where:
+        """The slot of each key, -1 for those that have none."""
+
+    @abstractmethod
+    def first(self, keys: Any, places: Where) -> tuple[Where, Where]:
+        """Of the keys at `places`: where in `keys` each different one is first, and which of these each is."""
+
+    @abstractmethod
+    def add(self, keys: Any, where: Where) -> None:
+        """New keys, each once, have got these slots."""
+
+    @abstractmethod
+    def remove(self, where: Where) -> None:
+        """The keys at these slots are forgotten."""
+
+    @abstractmethod
+    def keys(self, where: Where) -> list[Any]:
+        """The keys at these slots as Python values."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Estimate of its bytes, the keys' own not counted if they are Python objects."""
+
+
+class DictIndex(KeyIndex):
+    """For keys of any kind: about 60 ns a key, several times that where they are millions."""
+
+    def __init__(self) -> None:
+        self._slots: dict[Any, int] = {}
+        self._keys: list[Any] = []
+
+    def find(self, keys: list[Any]) -> Where:
+        get = self._slots.get
+        return np.array([get(key, -1) for key in keys], np.int64)
+
+    def first(self, keys: list[Any], places: Where) -> tuple[Where, Where]:
+        order: dict[Any, int] = {}
+        firsts, which = list[int](), list[int]()
+        for place in places.tolist():
+            number = order.setdefault(keys[place], len(order))
+            if number == len(firsts):
+                firsts.append(place)
+            which.append(number)
+        return np.array(firsts, np.int64), np.array(which, np.int64)
+
+    def add(self, keys: list[Any], where: Where) -> None:
+        self._keys += [None] * (int(where.max()) + 1 - len(self._keys))
+        for key, slot in zip(keys, where.tolist(), strict=True):
+            self._slots[key] = slot
+            self._keys[slot] = key
+
+    def remove(self, where: Where) -> None:
+        for slot in where.tolist():
+            del self._slots[self._keys[slot]]
+            self._keys[slot] = None
+
+    def keys(self, where: Where) -> list[Any]:
+        keys = self._keys
+        return [keys[slot] for slot in where.tolist()]
+
+    @property
+    def nbytes(self) -> int:
+        return 100 * len(self._slots)
+
+
+class IntegerIndex(KeyIndex):
+    """For arrays of int64: open addressing with linear probing, every step of which is made for all keys of a batch at once."""
+
+    def __init__(self) -> None:
+        self.values = np.zeros(0, np.int64)
+        """The keys by slot."""
+        self._count = 0
+        self._clear(_FIRST_BITS)
+
+    def find(self, keys: npt.NDArray[np.int64]) -> Where:
+        table, values = self._table, self.values
+        cells = self._home(keys)
+        where = table[cells].astype(np.int64)
+        hit = where >= 0
+        hit[hit] = values[where[hit]] == keys[hit]
+        left = np.flatnonzero(~hit & (where != _EMPTY))
+        where[~hit] = -1
+        cells = cells[left]
+        while len(left):
+            cells = (cells + 1) & self._mask
+            slots = table[cells]
+            hit = slots >= 0
+            hit[hit] = values[slots[hit]] == keys[left[hit]]
+            where[left[hit]] = slots[hit]
+            on = ~hit & (slots != _EMPTY)
+            left, cells = left[on], cells[on]
+        return where
+
+    def first(self, keys: npt.NDArray[np.int64], places: Where) -> tuple[Where, Where]:
+        _, firsts, which = np.unique(keys[places], return_index=True, return_inverse=True)
+        order = np.argsort(firsts)
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        return places[firsts[order]], rank[which]
+
+    def add(self, keys: npt.NDArray[np.int64], where: Where) -> None:
+        needed = int(where.max()) + 1
+        if needed > len(self.values):
+            self.values = np.concatenate([self.values, np.zeros(max(needed - len(self.values), len(self.values)), np.int64)])
+        self.values[where] = keys
+        self._count += len(where)
+        if self._filled + len(where) > _FULL * len(self._table):
+            there = self._table[self._table >= 0].astype(np.int64)
+            self._clear(max(_FIRST_BITS, int(_ROOM * self._count).bit_length()))
+            self._put(there)
+        self._put(where)
+
+    def remove(self, where: Where) -> None:
+        left, cells = where, self._home(self.values[where])
+        while len(left):
+            found = self._table[cells] == left
+            self._table[cells[found]] = _GONE
+            left, cells = left[~found], (cells[~found] + 1) & self._mask
+        self._count -= len(where)
+
+    def keys(self, where: Where) -> list[Any]:
+        keys: list[Any] = self.values[where].tolist()
+        return keys
+
+    @property
+    def nbytes(self) -> int:
+        return self.values.nbytes + self._table.nbytes
+
+    def _clear(self, bits: int) -> None:
+        self._table = np.full(1 << bits, _EMPTY, np.int32)
+        self._mask, self._shift = (1 << bits) - 1, np.uint64(64 - bits)
+        self._filled = 0
+        """Cells that are not empty, those of keys that are gone too."""
+
+    def _home(self, keys: npt.NDArray[np.int64]) -> Where:
+        """The cell in which a key is looked for first."""
+        mixed = keys.view(np.uint64) * _ODD[0]
+        mixed ^= mixed >> np.uint64(32)
+        mixed *= _ODD[1]
+        return (mixed >> self._shift).astype(np.int64)
+
+    def _put(self, left: Where) -> None:
+        """Give slots, whose keys are not in the table, a cell each."""
+        self._filled += len(left)
+        cells = self._home(self.values[left])
+        while len(left):
+            free = np.flatnonzero(self._table[cells] == _EMPTY)
+            self._table[cells[free]] = left[free]  # of those that want the same cell one gets it
+            on = self._table[cells] != left
+            left, cells = left[on], (cells[on] + 1) & self._mask
