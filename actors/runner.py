@@ -54,8 +54,12 @@ IDLE = 0.1
 SAVING = 0.001
 """Seconds that a worker sleeps at least while chunks of state wait to be written."""
 
-SAVE_SECONDS = 0.001
-"""Seconds for which a worker makes chunks of state at a time: they may be small, where a few rows were about to change."""
+SAVE_SECONDS = 0.003
+"""Seconds for which a worker makes chunks of state at a time: between two batches, which may take it far longer."""
+
+SAVE_SHARE = 0.15
+"""The part of its time that a worker spends at most on chunks of state for a checkpoint: whoever writes them needs a processor too, and the
+records that come meanwhile wait for it."""
 
 GIVING = 1 / 3
 """The part of its time that a worker spends at most on giving state away in the background: whoever takes it has work with it too, before
@@ -259,7 +263,7 @@ class Runner:
         while self.task.saving and not self._writer.busy and not self.over and now - begun < SAVE_SECONDS:
             self._work(self.task.save)
             now = time.monotonic()
-        self._save_at = now + (now - begun) * (1 / GIVING - 1)
+        self._save_at = now + (now - begun) * (1 / SAVE_SHARE - 1)
         return True
 
     def _report_saved(self, reports: Iterable[Prepared | CheckpointFailed]) -> None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import queue
 import threading
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
 
 from ..engine.batch import Batch
 from ..engine.effects import Prepared
 from ..engine.errors import JobError
 from ..scheduler.messages import CheckpointFailed
-from ..state.files import StateFileWriter
+from ..state.files import StateFileWriter, encoded
 from ..state.store import CheckpointStore
 
 MOST_WAITING = 16 << 20
@@ -24,13 +26,22 @@ MOST_WAITING = 16 << 20
 FLUSH_TIMEOUT = 300.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A chunk for the file of `checkpoint`, of `keys` keys."""
+
+    checkpoint: int
+    data: pa.Buffer
+    keys: int
+
+
 class StateWriter:
     """`name`: what files are called after. All methods but the thread's own are for the worker's thread."""
 
     def __init__(self, store: CheckpointStore, name: str) -> None:
         self._store, self._name = store, name
-        self._queue: queue.Queue[tuple[int, Batch] | Prepared | None] = queue.Queue()
-        self._done: queue.Queue[Prepared | CheckpointFailed] = queue.Queue()
+        self._queue: queue.SimpleQueue[_Piece | Prepared | None] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[Prepared | CheckpointFailed] = queue.SimpleQueue()
         self._waiting = 0
         self._given = self._taken = 0
         """Bytes of chunks: those that came are counted by the worker's thread, those that left the queue by the other."""
@@ -44,8 +55,9 @@ class StateWriter:
 
     def write(self, checkpoint: int, chunk: Batch) -> None:
         """Append a chunk to the file of `checkpoint`."""
-        self._given += chunk.rows.nbytes
-        self._queue.put((checkpoint, chunk))
+        data = encoded(chunk.rows)
+        self._given += data.size
+        self._queue.put(_Piece(checkpoint, data, chunk.num_rows))
 
     def finish(self, prepared: Prepared) -> None:
         """The chunks before it were all; `take` gives it back with its files, or as a failure."""
@@ -84,7 +96,7 @@ class StateWriter:
                 self._done.put(item)  # no state, no file
                 continue
             try:
-                prepared = self._write_file(*item)
+                prepared = self._write_file(item)
             except Exception as error:  # noqa: BLE001 -- a file system's library may raise anything, and the job must hear of it
                 failed = self._skip()
                 if failed is not None:
@@ -93,19 +105,20 @@ class StateWriter:
             if prepared is not None:
                 self._done.put(prepared)
 
-    def _take(self) -> tuple[int, Batch] | Prepared | None:
+    def _take(self) -> _Piece | Prepared | None:
         item = self._queue.get()
-        if isinstance(item, tuple):
-            self._taken += item[1].rows.nbytes
+        if isinstance(item, _Piece):
+            self._taken += item.data.size
         return item
 
-    def _write_file(self, checkpoint: int, chunk: Batch) -> Prepared | None:
+    def _write_file(self, item: _Piece | Prepared | None) -> Prepared | None:
         """Write chunks until the report comes that they were all; None when the writer is closed before."""
+        assert isinstance(item, _Piece)
         with ExitStack() as stack:
-            file: StateFileWriter = stack.enter_context(self._store.writing(checkpoint, self._name))
-            file.write(chunk.rows)
-            while isinstance(item := self._take(), tuple):
-                file.write(item[1].rows)
+            file: StateFileWriter = stack.enter_context(self._store.writing(item.checkpoint, self._name))
+            while isinstance(item, _Piece):
+                file.append(item.data, item.keys)
+                item = self._take()
         if item is None:
             self._queue.put(None)
             return None
@@ -113,7 +126,7 @@ class StateWriter:
 
     def _skip(self) -> Prepared | None:
         """Pass over the other chunks of a file that can't be written."""
-        while isinstance(item := self._take(), tuple):
+        while isinstance(item := self._take(), _Piece):
             pass
         if item is None:
             self._queue.put(None)

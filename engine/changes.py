@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..state.key_index import Where
+from ..state.slots import Mask
 
 
 class Changes(ABC):
@@ -42,14 +42,16 @@ class KeyChanges(Changes):
 
 @dataclass(frozen=True, slots=True)
 class SlotChanges(Changes):
-    """Slots whose rows were written, shape (n,), and the keys that were removed."""
+    """Slots whose rows were written, and the keys that were removed."""
 
-    where: Where
+    those: Mask
     removed: Sequence[Any]
 
     def __len__(self) -> int:
-        return len(self.where) + len(self.removed)
+        return int(np.count_nonzero(self.those)) + len(self.removed)
 
     def behind(self, earlier: SlotChanges) -> SlotChanges:
         """A slot that was freed and taken by another key since then is among the later ones."""
-        return SlotChanges(np.union1d(self.where, earlier.where), [*earlier.removed, *self.removed])
+        both = self.those.copy()
+        both[: len(earlier.those)] |= earlier.those
+        return SlotChanges(both, [*earlier.removed, *self.removed])

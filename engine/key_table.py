@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ..state.frozen_rows import FrozenRows
 from ..state.key_index import Where
+from ..state.slots import Mask
 from .aggregates.base import Parts
 from .batch import Batch
 from .chain import removed, replacing
@@ -64,7 +65,7 @@ class KeyTable(Table):
             yield self._at(self._slots.everything())
 
     def frozen(self, chunk: int) -> Iterator[Summary]:
-        return self._freeze(self._slots.everything(), chunk)
+        return self._freeze(self._slots.live, chunk)
 
     def changes(self) -> Changes | None:
         noted = self._slots.changes()
@@ -73,15 +74,15 @@ class KeyTable(Table):
     def delta(self, changes: Changes, chunk: int) -> Iterator[Batch]:
         assert isinstance(changes, SlotChanges)
         names, summariser, binding = self._summariser.keys, self._summariser, self._summariser.binding
-        there = self._freeze(self._slots.in_use(changes.where), chunk)
+        there = self._freeze(self._slots.in_use(changes.those), chunk)
         return chain(
             removed(self._slots.types, names, changes.removed, chunk),
             (Batch(replacing(summariser.to_batch(summary, None, None, binding).rows, names)) for summary in there),
         )
 
-    def _freeze(self, where: Where, chunk: int) -> Iterator[Summary]:
+    def _freeze(self, those: Mask, chunk: int) -> Iterator[Summary]:
         """The rows at these slots as they are now. It ends the one before it."""
-        self._frozen = FrozenRows(where, self._slots.capacity, self._at, chunk)
+        self._frozen = FrozenRows(those, self._at, chunk)
         return self._frozen
 
     def _before(self, where: Where) -> None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..state.frozen_rows import FrozenRows
+from ..state.slots import Mask
 from .batch import Batch
 from .chain import removed, replacing
 from .changes import Changes, SlotChanges
@@ -56,7 +57,7 @@ class SlotArrays(StateArrays):
             self._arrays[name][where] = values
 
     def snapshot(self) -> Iterator[Batch]:
-        return self._freeze(self._slots.everything())
+        return self._freeze(self._slots.live)
 
     def changes(self) -> Changes | None:
         noted = self._slots.changes()
@@ -64,7 +65,7 @@ class SlotArrays(StateArrays):
 
     def delta(self, changes: Changes) -> Iterator[Batch]:
         assert isinstance(changes, SlotChanges)
-        there = self._freeze(self._slots.in_use(changes.where))
+        there = self._freeze(self._slots.in_use(changes.those))
         gone = removed(self._slots.types, self._keys, changes.removed, CHUNK)
         return chain(gone, (Batch(replacing(batch.rows, self._keys)) for batch in there))
 
@@ -95,9 +96,9 @@ class SlotArrays(StateArrays):
             self._arrays[name][self._slots.fresh] = 0
         return where
 
-    def _freeze(self, where: npt.NDArray[np.int64]) -> Iterator[Batch]:
+    def _freeze(self, those: Mask) -> Iterator[Batch]:
         """The states in these slots as they are now. It ends the one before it."""
-        self._frozen = FrozenRows(where, self._slots.capacity, self._at, CHUNK)
+        self._frozen = FrozenRows(those, self._at, CHUNK)
         return self._frozen
 
     def _copy_frozen(self, where: npt.NDArray[np.int64]) -> None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 import xxhash
@@ -42,10 +42,33 @@ class StateFile:
     keys: int
 
 
+def encoded(chunk: pa.RecordBatch) -> pa.Buffer:
+    """A chunk as it is in a file."""
+    stream = pa.BufferOutputStream()
+    stream.write(_LENGTH.pack(_encode(chunk, pa.MockOutputStream())))
+    _encode(chunk, stream)
+    return stream.getvalue()
+
+
+def _encode(chunk: pa.RecordBatch, stream: pa.NativeFile) -> int:
+    """Write a chunk to a stream of Arrow's; how many bytes that were."""
+    begun = stream.tell()
+    with pa.ipc.new_stream(stream, chunk.schema) as writer:
+        writer.write_batch(chunk)
+    return int(stream.tell() - begun)
+
+
+class Writable(Protocol):
+    """What a state file is written into."""
+
+    def write(self, data: bytes | memoryview, /) -> object:
+        """Append bytes. Raises OSError where they can't be written."""
+
+
 class StateFileWriter:
     """Appends chunks to an open file, which stays the caller's to close."""
 
-    def __init__(self, file: BinaryIO, path: str) -> None:
+    def __init__(self, file: Writable, path: str) -> None:
         self._file, self._path = file, path
         self._hash = xxhash.xxh3_128()
         self._size = self._keys = 0
@@ -53,13 +76,12 @@ class StateFileWriter:
 
     def write(self, chunk: pa.RecordBatch) -> None:
         """Append a chunk. Raises OSError where it can't be written."""
-        buffer = pa.BufferOutputStream()
-        with pa.ipc.new_stream(buffer, chunk.schema) as stream:
-            stream.write_batch(chunk)
-        data = buffer.getvalue()
-        self._put(_LENGTH.pack(data.size))
-        self._put(memoryview(data))
-        self._keys += chunk.num_rows
+        self.append(encoded(chunk), chunk.num_rows)
+
+    def append(self, chunk: pa.Buffer, keys: int) -> None:
+        """Append a chunk of `keys` keys that is `encoded` already. Raises OSError where it can't be written."""
+        self._put(memoryview(chunk))
+        self._keys += keys
 
     def finish(self) -> StateFile:
         """The entry of what was written."""

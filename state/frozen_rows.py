@@ -4,7 +4,7 @@ Copy on write: a row is copied at the latest right before it is changed, so that
 rows there are. Invariant: every row is given out once, with what it held at the moment.
 
 >>> column = np.array([10, 20, 30, 40])
->>> frozen = FrozenRows(np.arange(4), len(column), lambda where: column[where].tolist(), chunk=2)
+>>> frozen = FrozenRows(np.ones(4, np.bool_), lambda where: column[where].tolist(), chunk=2)
 >>> frozen.before(np.array([3])); column[3] = 41
 >>> list(frozen)
 [[40], [10, 20], [30]]
@@ -18,18 +18,20 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from .key_index import Where
+from .slots import Mask
 
 Rows = TypeVar("Rows")
 
 
 class FrozenRows(Generic[Rows]):
-    """`where`: the slots, each once, of a table with room for `capacity`; `read` copies rows out of it, `chunk` at a time."""
+    """`those`: the slots whose rows are wanted. `read` copies rows out of the table, about `chunk` at a time."""
 
-    def __init__(self, where: Where, capacity: int, read: Callable[[Where], Rows], chunk: int) -> None:
-        self._where, self._read, self._chunk = where, read, chunk
-        self._waiting = np.zeros(capacity, np.bool_)
-        self._waiting[where] = True
+    def __init__(self, those: Mask, read: Callable[[Where], Rows], chunk: int) -> None:
+        self._waiting, self._read, self._chunk = those.copy(), read, chunk
+        self._span = max(1, chunk * len(those) // max(1, int(np.count_nonzero(those))))
+        """Slots in which there may be so many rows."""
         self._next = 0
+        self._found: list[Where] = []
         self._copied: list[Rows] = []
 
     def __iter__(self) -> Iterator[Rows]:
@@ -39,17 +41,20 @@ class FrozenRows(Generic[Rows]):
         while not self.over:
             if self._copied:
                 return self._copied.pop()
-            piece = self._where[self._next : self._next + self._chunk]
-            self._next += self._chunk
-            rows = self._take(piece)
-            if rows is not None:
-                return rows
+            if self._found:
+                rows = self._take(self._found.pop())
+                if rows is not None:
+                    return rows
+            else:
+                found = np.flatnonzero(self._waiting[self._next : self._next + self._span]) + self._next
+                self._found = [found[i : i + self._chunk] for i in reversed(range(0, len(found), self._chunk))]
+                self._next += self._span
         raise StopIteration
 
     @property
     def over(self) -> bool:
         """Whether everything has been given out."""
-        return not self._copied and self._next >= len(self._where)
+        return not self._copied and not self._found and self._next >= len(self._waiting)
 
     def before(self, where: Where) -> None:
         """The rows at these slots, each named once, are about to be changed, or their slots given up."""

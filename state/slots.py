@@ -18,6 +18,9 @@ import numpy.typing as npt
 
 from .key_index import KeyIndex, Where
 
+Mask = npt.NDArray[np.bool_]
+"""By slot."""
+
 _FIRST = 1024
 
 
@@ -30,10 +33,11 @@ class Slots:
         """Slots that were ever given."""
         self._free: list[int] = []
         self._hashes = np.zeros(0, np.uint64)
-        self._live = np.zeros(0, np.bool_)
+        self.live: Mask = np.zeros(0, np.bool_)
+        """Whether a key has the slot."""
         self.fresh: Where = np.zeros(0, np.int64)
         """The slots that the last `find` gave to new keys."""
-        self._found: npt.NDArray[np.bool_] | None = None
+        self._found: Mask | None = None
         """By slot, whether it was found since `changes` was asked for; None if that isn't known."""
         self._removed: list[Any] = []
 
@@ -42,7 +46,7 @@ class Slots:
 
     @property
     def capacity(self) -> int:
-        return len(self._live)
+        return len(self.live)
 
     @property
     def nbytes(self) -> int:
@@ -58,7 +62,7 @@ class Slots:
             self.fresh = self._take(len(places))
             self.index.add([keys[place] for place in places.tolist()] if isinstance(keys, list) else keys[places], self.fresh)
             self._hashes[self.fresh] = hashes(places)
-            self._live[self.fresh] = True
+            self.live[self.fresh] = True
             where[missing] = self.fresh[which]
         else:
             self.fresh = missing
@@ -77,25 +81,25 @@ class Slots:
 
     def everything(self) -> Where:
         """All slots in use, rising."""
-        return np.flatnonzero(self._live)
+        return np.flatnonzero(self.live)
 
-    def where(self, selects: Callable[[npt.NDArray[np.uint64]], npt.NDArray[np.bool_]]) -> Where:
+    def where(self, selects: Callable[[npt.NDArray[np.uint64]], Mask]) -> Where:
         """The slots in use whose key's hash is selected."""
         live = self.everything()
         return live[selects(self._hashes[live])]
 
-    def changes(self) -> tuple[Where, list[Any]] | None:
+    def changes(self) -> tuple[Mask, list[Any]] | None:
         """The slots found since the last call, some of which may be free again, and the keys removed; None if that isn't known.
 
         It isn't at the first call, nor when more keys were removed than there are. A key may be among both, if it came back.
         """
         found, removed = self._found, self._removed
         self._found, self._removed = np.zeros(self.capacity, np.bool_), []
-        return None if found is None else (np.flatnonzero(found), removed)
+        return None if found is None else (found, removed)
 
-    def in_use(self, where: Where) -> Where:
+    def in_use(self, those: Mask) -> Mask:
         """Those of the slots that a key has."""
-        return where[self._live[where]]
+        return those & self.live[: len(those)]
 
     def remove(self, where: Where) -> None:
         """Forget the keys at these slots."""
@@ -105,7 +109,7 @@ class Slots:
                 self._found, self._removed = None, []
         self.index.remove(where)
         self._free += where.tolist()
-        self._live[where] = False
+        self.live[where] = False
 
     def _take(self, count: int) -> Where:
         """So many slots, freed ones first."""
@@ -116,7 +120,7 @@ class Slots:
         more = max(_FIRST, self.capacity, self._used - self.capacity) if self._used > self.capacity else 0
         if more:
             self._hashes = np.concatenate([self._hashes, np.zeros(more, np.uint64)])
-            self._live = np.concatenate([self._live, np.zeros(more, np.bool_)])
+            self.live = np.concatenate([self.live, np.zeros(more, np.bool_)])
             if self._found is not None:
                 self._found = np.concatenate([self._found, np.zeros(more, np.bool_)])
         return taken

@@ -27,6 +27,7 @@ from typing import Any
 import fsspec
 import pyarrow as pa
 
+from .direct_file import DirectFile
 from .files import CorruptStateError, StateFile, StateFileWriter, read_chunks
 
 MANIFEST = "manifest"
@@ -63,9 +64,10 @@ class CheckpointStore:
         """A new state file of `checkpoint`. Raises OSError where it can't be written, FileExistsError never: names are made unique."""
         folder = self.folder(checkpoint)
         self._files.makedirs(folder, exist_ok=True)
-        path = f"{name}-{uuid.uuid4().hex[:8]}.state"
-        with self._files.open(posixpath.join(folder, path), "wb") as file:
-            yield StateFileWriter(file, path)
+        name = f"{name}-{uuid.uuid4().hex[:8]}.state"
+        path = posixpath.join(folder, name)
+        with DirectFile(path) if self._local else self._files.open(path, "wb") as file:
+            yield StateFileWriter(file, name)
 
     def chunks(self, checkpoint: int, entry: StateFile) -> Iterator[pa.RecordBatch]:
         """The chunks of a state file. Raises CorruptStateError if it is gone or not what was written, before the first chunk."""
