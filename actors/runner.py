@@ -5,6 +5,7 @@ Both drivers that use real time, Ray and local, run their tasks through it; they
 
 from __future__ import annotations
 
+import math
 import time
 import traceback
 from collections.abc import Callable, Iterable
@@ -57,9 +58,10 @@ SAVING = 0.001
 SAVE_SECONDS = 0.003
 """Seconds for which a worker makes chunks of state at a time: between two batches, which may take it far longer."""
 
-SAVE_SHARE = 0.15
-"""The part of its time that a worker spends at most on chunks of state for a checkpoint: whoever writes them needs a processor too, and the
-records that come meanwhile wait for it."""
+SAVE_SHARE, SAVE_SOON = 0.15, 3.0
+"""The part of its time that a worker spends at most on chunks of state for a checkpoint, for so many seconds: whoever writes them needs a
+processor too, and the records that come meanwhile wait for it. Then it is GIVING: what comes while a checkpoint is made comes again after a
+failure."""
 
 GIVING = 1 / 3
 """The part of its time that a worker spends at most on giving state away in the background: whoever takes it has work with it too, before
@@ -94,6 +96,7 @@ class Runner:
         self._latency_interval = latency_interval
         self._next_mark = 0.0
         self._give_at = self._save_at = 0.0
+        self._saving_since = math.inf
         self._paused = False
         self._reader: SourceReader | None = None
 
@@ -257,13 +260,17 @@ class Runner:
             return False
         self._report_saved(self._writer.take())
         begun = time.monotonic()
+        if not self.task.saving:
+            self._saving_since = math.inf
         if not self.task.saving or self._writer.busy or begun < self._save_at:
             return False
+        self._saving_since = min(self._saving_since, begun)
         now = begun
         while self.task.saving and not self._writer.busy and not self.over and now - begun < SAVE_SECONDS:
             self._work(self.task.save)
             now = time.monotonic()
-        self._save_at = now + (now - begun) * (1 / SAVE_SHARE - 1)
+        share = SAVE_SHARE if now < self._saving_since + SAVE_SOON else GIVING
+        self._save_at = now + (now - begun) * (1 / share - 1)
         return True
 
     def _report_saved(self, reports: Iterable[Prepared | CheckpointFailed]) -> None:

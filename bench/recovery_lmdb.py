@@ -71,6 +71,7 @@ def larger_than_memory() -> Larger:
         job = flow.run(config=ef.JobConfig(parallelism=2, checkpoint_interval=None, state_backend="lmdb", state_dir=folder))
         try:
             workers = until(lambda: _both(str(log)), "both workers have had a record")
+            until(lambda: _all_or_failed(job, keys // 20), "a twentieth of the keys is there", TIMEOUT)
             before = [private(pid) for pid in workers]
             for pid in workers:
                 limit = allocated(pid) + GIVEN

@@ -1,6 +1,6 @@
-"""A file that goes to the disk past the page cache, in which a checkpoint would take a second of processor time for each gigabyte.
+"""A file that goes to the disk past the page cache, where a gigabyte would cost a second of processor time and everybody's pages.
 
-Where the file system can't do that, it is written as any other. When it is closed, it is on the disk.
+Its beginning stays in the page cache, from which a job that has lost a worker soon reads it. When it is closed, all of it is on the disk.
 
 >>> import tempfile
 >>> path = Path(tempfile.mkdtemp(), "state")
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import mmap
 import os
 from pathlib import Path
@@ -21,6 +22,7 @@ from types import TracebackType
 from typing import Self
 
 _AT_ONCE = 1 << 20
+_CACHED = 64 << 20
 _BLOCK = 4096
 """Whole blocks are written, from memory that begins at one."""
 
@@ -29,15 +31,7 @@ class DirectFile:
     """Written once, from the start to the end, by one thread. Raises OSError where it can't be written, FileExistsError if it is there."""
 
     def __init__(self, path: str | Path) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
-        try:
-            self._file = os.open(path, flags | getattr(os, "O_DIRECT", 0), 0o644)
-        except OSError as error:
-            if error.errno != errno.EINVAL:
-                raise
-            with contextlib.suppress(FileNotFoundError):
-                Path(path).unlink()
-            self._file = os.open(path, flags, 0o644)
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o644)
         self._memory = memoryview(mmap.mmap(-1, _AT_ONCE))
         self._filled = self._written = 0
 
@@ -75,3 +69,6 @@ class DirectFile:
             done += count
         self._written += self._filled
         self._filled = 0
+        if self._written == _CACHED and hasattr(os, "O_DIRECT"):
+            with contextlib.suppress(OSError):  # the file system can't
+                fcntl.fcntl(self._file, fcntl.F_SETFL, fcntl.fcntl(self._file, fcntl.F_GETFL) | os.O_DIRECT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 
 import pytest
@@ -18,7 +19,8 @@ PIECES = st.lists(st.one_of(st.binary(max_size=50), st.integers(0, 40_000).map(o
 @given(pieces=PIECES)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_all_pieces_are_there_in_order(pieces, tmp_path, monkeypatch):
-    monkeypatch.setattr(direct_file, "_AT_ONCE", 16_384)
+    monkeypatch.setattr(direct_file, "_AT_ONCE", 8_192)
+    monkeypatch.setattr(direct_file, "_CACHED", 16_384)
     path = tmp_path / "state"
     path.unlink(missing_ok=True)
     with DirectFile(path) as file:
@@ -36,19 +38,14 @@ def test_file_that_is_there_is_not_touched(tmp_path):
 
 
 def test_file_system_that_can_not_pass_the_page_cache_is_written_as_any(tmp_path, monkeypatch):
-    real = os.open
+    def refuse(*_):
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
 
-    def without_direct(path, flags, *mode):
-        descriptor = real(path, flags & ~os.O_DIRECT, *mode)
-        if flags & os.O_DIRECT:
-            os.close(descriptor)  # some have made the file by then
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), str(path))
-        return descriptor
-
-    monkeypatch.setattr(os, "open", without_direct)
+    monkeypatch.setattr(direct_file, "_CACHED", direct_file._AT_ONCE)
+    monkeypatch.setattr(fcntl, "fcntl", refuse)
     with DirectFile(tmp_path / "state") as file:
-        file.write(b"all of it")
-    assert (tmp_path / "state").read_bytes() == b"all of it"
+        file.write(b"all of it" * 200_000)
+    assert (tmp_path / "state").read_bytes() == b"all of it" * 200_000
 
 
 def test_disk_that_takes_a_part_only_is_full(tmp_path, monkeypatch):
