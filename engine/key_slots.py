@@ -68,5 +68,5 @@ class KeySlots(Slots):
         """From now on keys may be of any kind; those there are keep their slots."""
         index, where = DictIndex(), self.everything()
         if len(where):
-            index.add(self.keys(where), where)
+            index.add(self.keys(where), np.arange(len(where)), where)
         self.index = index

@@ -1,7 +1,7 @@
 """Which slot a key has: a dict of Python values, or a hash table of integers that looks up a whole batch at once.
 
 >>> index = IntegerIndex()
->>> index.add(np.array([70, -3]), np.array([0, 1]))
+>>> index.add(np.array([70, -3, 5]), np.array([0, 1]), np.array([0, 1]))
 >>> index.find(np.array([-3, 5, 70])).tolist()
 [1, -1, 0]
 """
@@ -37,8 +37,8 @@ class KeyIndex(ABC):
         """Of the keys at `places`: where in `keys` each different one is first, and which of these each is."""
 
     @abstractmethod
-    def add(self, keys: Any, where: Where) -> None:
-        """New keys, each once, have got these slots."""
+    def add(self, keys: Any, places: Where, where: Where) -> None:
+        """The keys at `places`, all different and new, have got the slots `where`."""
 
     @abstractmethod
     def remove(self, where: Where) -> None:
@@ -75,11 +75,11 @@ class DictIndex(KeyIndex):
             which.append(number)
         return np.array(firsts, np.int64), np.array(which, np.int64)
 
-    def add(self, keys: list[Any], where: Where) -> None:
+    def add(self, keys: list[Any], places: Where, where: Where) -> None:
         self._keys += [None] * (int(where.max()) + 1 - len(self._keys))
-        for key, slot in zip(keys, where.tolist(), strict=True):
+        for place, slot in zip(places.tolist(), where.tolist(), strict=True):
+            self._keys[slot] = key = keys[place]
             self._slots[key] = slot
-            self._keys[slot] = key
 
     def remove(self, where: Where) -> None:
         for slot in where.tolist():
@@ -130,11 +130,11 @@ class IntegerIndex(KeyIndex):
         rank[order] = np.arange(len(order))
         return places[firsts[order]], rank[which]
 
-    def add(self, keys: npt.NDArray[np.int64], where: Where) -> None:
+    def add(self, keys: npt.NDArray[np.int64], places: Where, where: Where) -> None:
         needed = int(where.max()) + 1
         if needed > len(self.values):
             self.values = np.concatenate([self.values, np.zeros(max(needed - len(self.values), len(self.values)), np.int64)])
-        self.values[where] = keys
+        self.values[where] = keys[places]
         self._count += len(where)
         if self._filled + len(where) > _FULL * len(self._table):
             there = self._table[self._table >= 0].astype(np.int64)

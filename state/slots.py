@@ -60,7 +60,7 @@ class Slots:
         if len(missing):
             places, which = self.index.first(keys, missing)
             self.fresh = self._take(len(places))
-            self.index.add([keys[place] for place in places.tolist()] if isinstance(keys, list) else keys[places], self.fresh)
+            self.index.add(keys, places, self.fresh)
             self._hashes[self.fresh] = hashes(places)
             self.live[self.fresh] = True
             where[missing] = self.fresh[which]

@@ -41,6 +41,8 @@ SEEDS = {
     flows.own_aggregates_and_sketches: 50,
     flows.null_keys_made_by_a_map: 50,
     flows.types_that_come_late: 50,
+    flows.poison_without_state: 50,
+    flows.poison_with_states: 50,
     flows.many_widths: 50,
     flows.union_and_branches: 50,
 }

@@ -21,25 +21,28 @@ BLOCK = 50
 
 IN_ORDER = {
     flows.stateful_map_in_order, flows.rows_in_order, flows.stateful_map_columns, flows.timers_of_a_key, flows.states_that_expire,
+    flows.poison_with_states,
 }  # fmt: skip
 """Flows that rely on the order of a source's records: what a source worker hands on to another comes by another channel."""
 
 SEEDS = {
-    flows.tumbling_windows: 150,
-    flows.sliding_windows: 350,
-    flows.windows_of_windows: 100,
-    flows.running_updates: 300,
+    flows.tumbling_windows: 100,
+    flows.sliding_windows: 250,
+    flows.windows_of_windows: 50,
+    flows.running_updates: 250,
     flows.running_finals: 200,
-    flows.stateful_map_in_order: 400,
+    flows.stateful_map_in_order: 350,
     flows.rows_in_order: 100,
-    flows.stateful_map_columns: 150,
+    flows.stateful_map_columns: 100,
     flows.timers_of_a_key: 50,
-    flows.states_that_expire: 100,
+    flows.states_that_expire: 50,
     flows.union_and_branches: 50,
     flows.many_widths: 50,
-    flows.own_aggregates_and_sketches: 100,
+    flows.own_aggregates_and_sketches: 50,
     flows.null_keys_made_by_a_map: 50,
     flows.types_that_come_late: 50,
+    flows.poison_without_state: 50,
+    flows.poison_with_states: 50,
     flows.no_rows: 50,
 }
 """Most for the flows that are quick to run."""
