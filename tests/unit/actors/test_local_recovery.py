@@ -40,6 +40,19 @@ def numbered(rows, sink=None, **source):
     return flow
 
 
+def slow_until(happened):
+    """A source's clock: time passes at a hundredth of its speed until `happened`, so that a busy machine's job isn't over before that."""
+    passed, last = 0.0, time.monotonic()
+
+    def clock():
+        nonlocal passed, last
+        now = time.monotonic()
+        passed, last = passed + (now - last) * (1.0 if happened() else 0.01), now
+        return passed
+
+    return clock
+
+
 def config(folder, **options):
     settings = {"checkpoint_dir": str(folder), "checkpoint_interval": "5ms", "restart_delay": 0, "key_groups": 16, "source_rows": 64}
     return ef.JobConfig(**(settings | options))
@@ -73,14 +86,15 @@ class Flaky(ListSink):
 def test_sink_that_fails_now_and_then_gets_every_row_once(tmp_path, expected):
     rows = []
     sink = Flaky(rows, "to_list")
-    numbered(rows, sink, rate=4_000).run(runtime="local", config=config(tmp_path, restart_most=1000)).wait("60s")
+    flow = numbered(rows, sink, rate=4_000, clock=slow_until(lambda: sink.asked > 3))
+    flow.run(runtime="local", config=config(tmp_path, restart_most=1000)).wait("60s")
     assert sink.asked > 3
     assert in_order(rows) == expected
 
 
 def test_job_begins_from_a_checkpoints_folder_and_commits_what_may_not_have_been(tmp_path, expected):
     rows = []
-    job = numbered(rows, rate=2_000).run(runtime="local", config=config(tmp_path, checkpoint_interval=None))
+    job = numbered(rows, rate=200).run(runtime="local", config=config(tmp_path, checkpoint_interval=None))
     first = job.checkpoint()
     assert first.state is CheckpointState.COMPLETE
     second = job.checkpoint()
@@ -139,16 +153,17 @@ def test_disk_that_stays_full_ends_the_job(full_disk):
 
 
 class Damaging:
-    """Of a sink: the fourth checkpoint is damaged when it is committed, and the commit fails."""
+    """Of a sink: the fourth checkpoint, or the first with state after it, is damaged when it is committed, and the commit fails."""
 
     folder: Path
     damaged = None
 
     def commit(self, checkpoint, committables):
         committed = super().commit(checkpoint, committables)
-        if checkpoint >= 4 and self.damaged is None:
+        files = list((self.folder / "f" / f"checkpoint-{checkpoint:08d}").glob("*.state"))
+        if checkpoint >= 4 and files and self.damaged is None:
             self.damaged = checkpoint
-            for file in (self.folder / "f" / f"checkpoint-{checkpoint:08d}").glob("*.state"):
+            for file in files:
                 file.unlink()
             raise OSError("the sink has seen the checkpoint go")
         return committed
@@ -172,7 +187,8 @@ def damaging(kind, rows, folder):
 
 def test_what_was_committed_behind_the_checkpoint_that_is_gone_on_from_is_taken_back(tmp_path, expected):
     rows = []
-    flow = numbered(rows, sink := damaging(DamagingList, rows, tmp_path), rate=4_000)
+    sink = damaging(DamagingList, rows, tmp_path)
+    flow = numbered(rows, sink, rate=4_000, clock=slow_until(lambda: sink.damaged))
     (numbers,) = [node for node in flow.graph if node.name == "stateful_map"]
     Stream(flow, numbers).write(ef.write_parquet(tmp_path / "out"))
     job = flow.run(runtime="local", config=config(tmp_path))
@@ -184,13 +200,15 @@ def test_what_was_committed_behind_the_checkpoint_that_is_gone_on_from_is_taken_
 
 
 def test_job_stops_where_a_sink_can_not_take_back_and_goes_on_if_duplicates_are_allowed(tmp_path, expected):
-    rows = []
-    flow = numbered(rows, damaging(DamagingLog, rows, tmp_path), rate=4_000)
+    def run(folder, **options):
+        sink = damaging(DamagingLog, rows := [], folder)
+        flow = numbered(rows, sink, rate=4_000, clock=slow_until(lambda: sink.damaged))
+        flow.run(runtime="local", config=config(folder, **options)).wait("60s")
+        return rows
+
     with pytest.raises(ef.JobError, match=r"(?s)`to_list` can't take back.*Put the checkpoint's files back.*allow_duplicates=True"):
-        flow.run(runtime="local", config=config(tmp_path)).wait("60s")
-    rows, folder = [], tmp_path / "again"
-    flow = numbered(rows, damaging(DamagingLog, rows, folder), rate=4_000)
-    flow.run(runtime="local", config=config(folder, allow_duplicates=True)).wait("60s")
+        run(tmp_path)
+    rows = run(tmp_path / "again", allow_duplicates=True)
     assert len(rows) > len(expected)
     assert sorted(set(in_order(rows))) == expected
 
@@ -222,7 +240,7 @@ def test_nothing_stays_of_what_was_prepared_and_never_committed(tmp_path, expect
     rows = []
     sink = InVain(rows, "to_list")
     sink.folder = tmp_path / "out"
-    flow = numbered(rows, ef.write_parquet(tmp_path / "out"), rate=4_000)
+    flow = numbered(rows, ef.write_parquet(tmp_path / "out"), rate=4_000, clock=slow_until(lambda: InVain.failed))
     (numbers,) = [node for node in flow.graph if node.name == "stateful_map"]
     Stream(flow, numbers).write(sink)
     flow.run(runtime="local", config=config(tmp_path)).wait("60s")
@@ -232,14 +250,15 @@ def test_nothing_stays_of_what_was_prepared_and_never_committed(tmp_path, expect
 
 
 class Wrecking(ListSink):
-    """All checkpoints there are, are damaged when there are three and the last is committed; the commit fails."""
+    """All checkpoints there are, are damaged when there are three with state and the last is committed; the commit fails."""
 
     folder: Path
     wrecked = False
 
     def commit(self, checkpoint, committables):
         committed = super().commit(checkpoint, committables)
-        if len(list(self.folder.glob("checkpoint-*/manifest"))) >= 3 and not self.wrecked:
+        need_files = [b".state" in manifest.read_bytes() for manifest in self.folder.glob("checkpoint-*/manifest")]
+        if len(need_files) >= 3 and all(need_files) and not self.wrecked:
             self.wrecked = True
             for file in self.folder.glob("checkpoint-*/*.state"):
                 file.write_bytes(file.read_bytes()[:-1])
@@ -251,7 +270,8 @@ def test_job_of_which_no_checkpoint_is_left_begins_anew_and_takes_back_all_that_
     rows = []
     sink = Wrecking(rows, "to_list")
     sink.folder = tmp_path / "f"
-    numbered(rows, sink, rate=4_000).run(runtime="local", config=config(tmp_path)).wait("60s")
+    flow = numbered(rows, sink, rate=4_000, clock=slow_until(lambda: sink.wrecked))
+    flow.run(runtime="local", config=config(tmp_path)).wait("60s")
     assert sink.wrecked
     assert in_order(rows) == expected
     assert "it goes on from the beginning" in caplog.text
@@ -259,7 +279,7 @@ def test_job_of_which_no_checkpoint_is_left_begins_anew_and_takes_back_all_that_
 
 def saved(folder, rows):
     """A savepoint of a part of the rows, which are committed."""
-    job = numbered(rows, rate=2_000).run(runtime="local", config=config(folder / "checkpoints", checkpoint_interval=None))
+    job = numbered(rows, rate=200).run(runtime="local", config=config(folder / "checkpoints", checkpoint_interval=None))
     for _ in range(3):
         job.checkpoint()
     job.savepoint(folder / "savepoint")
@@ -273,7 +293,8 @@ def test_job_of_which_no_checkpoint_is_left_begins_anew_from_its_savepoint(tmp_p
     savepoint = saved(tmp_path, before)
     sink = Wrecking(rows, "to_list")
     sink.folder = tmp_path / "f"
-    numbered(rows, sink, rate=4_000).run(runtime="local", config=config(tmp_path), from_savepoint=savepoint).wait("60s")
+    flow = numbered(rows, sink, rate=4_000, clock=slow_until(lambda: sink.wrecked))
+    flow.run(runtime="local", config=config(tmp_path), from_savepoint=savepoint).wait("60s")
     assert sink.wrecked
     assert in_order(before + rows) == expected
     assert f"it goes on from {savepoint}" in caplog.text
