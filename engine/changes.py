@@ -29,15 +29,16 @@ class Changes(ABC):
 
 @dataclass(frozen=True, slots=True)
 class KeyChanges(Changes):
-    """Keys, as the operator's backend notes them."""
+    """Keys, as the operator's backend notes them, and panes that were forgotten: what is there of those now came later."""
 
     keys: set[Any]
+    forgotten: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self.keys) + len(self.forgotten)
 
     def behind(self, earlier: KeyChanges) -> KeyChanges:
-        return KeyChanges(self.keys | earlier.keys)
+        return KeyChanges(self.keys | earlier.keys, self.forgotten | earlier.forgotten)
 
 
 @dataclass(frozen=True, slots=True)

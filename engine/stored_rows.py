@@ -6,10 +6,12 @@ A row is found by its key columns, and of windows by its pane, which is then the
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..state.backends.base import SNAPSHOT_CHUNK, pane_group
 from ..state.backends.opening import open_backend
@@ -52,6 +54,8 @@ class StoredRows:
         self.backend = open_backend(context.state, context.name, context.index, context.key_groups)
         self._panes: dict[int, set[int]] = {}
         """The key groups of each pane in which there may be keys."""
+        self._forgotten: set[int] | None = None
+        """The panes that were dropped since changes are noted: one row of a delta each, however many keys they had."""
 
     @property
     def panes(self) -> Collection[int]:
@@ -91,6 +95,8 @@ class StoredRows:
         """Forget the rows of these panes."""
         for pane in panes:
             self.backend.delete_groups([pane_group(pane, group) for group in sorted(self._panes.pop(pane))])
+        if self._forgotten is not None:
+            self._forgotten.update(panes)
 
     def snapshot(self) -> Iterator[tuple[list[pa.Array], list[bytes]]]:
         """All rows as they are now."""
@@ -98,13 +104,16 @@ class StoredRows:
 
     def changes(self) -> Changes | None:
         """What has changed since the last call, or None if that is not known; from now on it is noted."""
-        noted = self.backend.changes()
-        return None if noted is None else KeyChanges(noted)
+        noted, forgotten = self.backend.changes(), self._forgotten
+        self._forgotten = set()
+        return None if noted is None or forgotten is None else KeyChanges(noted, frozenset(forgotten))
 
     def delta(self, changes: Changes, to_batch: Callable[[list[pa.Array], list[bytes]], Batch]) -> Iterator[Batch]:
         """The rows that are among the changes as they are now, and which are gone, in chunks that replace what was."""
         assert isinstance(changes, KeyChanges)
-        return (batch for keys, rows in self.backend.delta(changes.keys) for batch in self._replacing(keys, rows, to_batch))
+        found = self.backend.delta(changes.keys)
+        there = (batch for keys, rows in found for batch in self._replacing(keys, rows, changes.forgotten, to_batch))
+        return there if not changes.forgotten else chain([_without(changes.forgotten)], there)
 
     def depart(self, move: Move) -> DepartingKeys:
         """Let go of the rows of the keys that `move` selects."""
@@ -150,14 +159,21 @@ class StoredRows:
         return self.named(keys[:1])
 
     def _replacing(
-        self, keys: Sequence[bytes], rows: Sequence[bytes | None], to_batch: Callable[[list[pa.Array], list[bytes]], Batch]
+        self,
+        keys: Sequence[bytes],
+        rows: Sequence[bytes | None],
+        forgotten: Collection[int],
+        to_batch: Callable[[list[pa.Array], list[bytes]], Batch],
     ) -> Iterator[Batch]:
         there = {key: row for key, row in zip(keys, rows, strict=True) if row is not None}
         if there:
             yield Batch(replacing(to_batch(self._codec.columns(list(there)), list(there.values())).rows, self._names))
-        gone = [key for key, row in zip(keys, rows, strict=True) if row is None]
-        if gone:
-            yield Batch(replacing(pa.RecordBatch.from_arrays(self._codec.columns(gone), names=self._names), self._names))
+        columns = self._codec.columns([key for key, row in zip(keys, rows, strict=True) if row is None])
+        gone = pa.RecordBatch.from_arrays(columns, names=self._names)
+        if forgotten:
+            gone = gone.filter(pc.invert(pc.is_in(gone[PANE], pa.array(forgotten, pa.int64()))))
+        if gone.num_rows:
+            yield Batch(replacing(gone, self._names))
 
     def _by_key(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
         return list(columns[:-1] if self._paned else columns)
@@ -182,6 +198,11 @@ class StoredRows:
         if not self._paned:
             return list(key_groups)
         return [pane_group(pane, group) for pane in sorted(panes) for group in key_groups if group in self._panes[pane]]
+
+
+def _without(panes: Collection[int]) -> Batch:
+    """That what older files have of these panes is gone."""
+    return Batch(replacing(pa.record_batch({PANE: sorted(panes)}), [PANE]))
 
 
 def _together(kind: pa.DataType, other: pa.DataType) -> bool:

@@ -77,7 +77,7 @@ class StateBackend(ABC):
         return keys, values
 
     def delete_groups(self, groups: Sequence[int]) -> None:
-        """Called with the groups of a pane that no window needs any more."""
+        """Called with the groups of a pane that no window needs any more; that they are gone needn't be noted."""
         for group in groups:
             found = self.keys_of(group)
             self.delete_many([group] * len(found), found)

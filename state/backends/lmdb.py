@@ -93,10 +93,6 @@ class LmdbBackend(StateBackend):
 
     def delete_groups(self, groups: Sequence[int]) -> None:
         """In transactions of _GROUPS_AT_ONCE groups each: what is deleted costs memory until the end of its transaction."""
-        if self._noted is not None:
-            for group in groups:
-                found = self.keys_of(group)
-                self.note([group] * len(found), found)
         prefixes = list(map(_prefix, groups))
         while prefixes:
             some, prefixes = prefixes[:_GROUPS_AT_ONCE], prefixes[_GROUPS_AT_ONCE:]

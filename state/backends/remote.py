@@ -64,9 +64,8 @@ class RemoteBackend(StateBackend):
         self._client.run([("HDEL", self._name(group), *(keys[i] for i in where)) for group, where in _by_group(groups).items()])
 
     def delete_groups(self, groups: Sequence[int]) -> None:
-        if self._noted is not None or self._frozen is not None:
+        if self._frozen is not None:
             for group, found in zip(groups, self._client.run([("HKEYS", self._name(group)) for group in groups]), strict=True):
-                self.note([group] * len(found), found)
                 self._before([group] * len(found), found)
         self._unlink([self._name(group) for group in groups])
         self._groups.difference_update(groups)

@@ -253,3 +253,18 @@ def test_what_changed_at_a_failed_checkpoint_and_then_left_stays_away(operator, 
         assert world.kinds == {"whole": 2, "delta": 4}
     finally:
         world.close()
+
+
+@pytest.mark.parametrize("backend", ["memory", "lmdb"])
+def test_a_pane_that_was_forgotten_is_one_row_of_a_delta_however_many_keys_it_had(backend, monkeypatch):
+    monkeypatch.setattr(Chain, "has_room", lambda chain, rows: True)
+    world = World("tumbling windows", backend)
+    try:
+        world.rows([(key, 0, 2) for key in KEYS])
+        world.checkpoint(("complete", []))
+        world.time(3_000)
+        world.checkpoint(("complete", []))
+        assert world.kinds == {"whole": 2, "delta": 2}
+        assert [sum(chunk.num_rows for chunk in chain[-1]) for chain in world.saved[world.base][0]] == [1, 1]
+    finally:
+        world.close()
