@@ -25,15 +25,13 @@ from ..engine.errors import FlowError
 from ..engine.source import Source, SourceReader
 from .share import ENDLESS, Share, share_out
 
-BATCH_SECONDS = 0.001
-"""How many seconds' rows a paced reader gathers into a batch."""
-
 _KEY, _VALUE, _DELAY = 1, 2, 3
 
 
 def generate(
     *,
     rate: float | None = None,
+    every: Duration = "1ms",
     total: int | None = None,
     keys: int = 1000,
     zipf: float = 0.0,
@@ -49,7 +47,8 @@ def generate(
 ) -> GenerateSource:
     """Rows of `key` (int64, or string "key-17"), `ts` (int64 ms, the event time), `value` (float64), `seq` (int64, 0, 1, 2 ...).
 
-    `rate` rows a second in all, paced by `clock` (seconds), or as fast as they are taken; `total` rows, or without end. Key `k` of
+    `rate` rows a second in all, paced by `clock` (seconds) and given in batches of what is due within `every`, or as fast as they are
+    taken; `total` rows, or without end. Key `k` of
     `keys` comes with probability proportional to `1 / (k + 1) ** zipf`: 0 is uniform, and key 0 is the hottest. `value` is a multiple of
     1/8 in [0, 1000), so that sums are exact in any order. `ts` starts at `start_time` (ms) and passes 1 s per `event_rate` rows
     (default: `rate`, else 1000); each row is older by a random part of `max_delay`. `created` adds an int64 column: the wall clock in
@@ -67,7 +66,7 @@ def generate(
     if zipf < 0:
         raise FlowError(f"generate: zipf is {zipf}; it must be at least 0 (uniform)")
     rows = Rows(keys, zipf, string_keys, seed, start_time, event_rate or rate or 1000.0, microseconds(max_delay, "max_delay") // 1_000)
-    return GenerateSource(name, rows, rate, total, rows_per_batch, created, clock)
+    return GenerateSource(name, rows, rate, microseconds(every, "every") / 1e6, total, rows_per_batch, created, clock)
 
 
 @dataclass(frozen=True)
@@ -130,13 +129,21 @@ class GenerateSource(Source):
     guarantee = "exactly once (rows are a function of seed and seq; seeks to the checkpointed rows)"
 
     def __init__(
-        self, name: str, rows: Rows, rate: float | None, total: int | None, rows_per_batch: int, created: bool, clock: Callable[[], float]
+        self,
+        name: str,
+        rows: Rows,
+        rate: float | None,
+        every: float,
+        total: int | None,
+        rows_per_batch: int,
+        created: bool,
+        clock: Callable[[], float],
     ) -> None:
-        self.name, self.rate, self._rows, self._total = name, rate, rows, total
+        self.name, self.rate, self._rows, self._every, self._total = name, rate, rows, every, total
         self._rows_per_batch, self._created, self._clock = rows_per_batch, created, clock
 
     def reader(self, index: int, parallelism: int) -> GenerateReader:
-        pace = None if self.rate is None else Pace(self.rate / parallelism, self._clock)
+        pace = None if self.rate is None else Pace(self.rate / parallelism, self._every, self._clock)
         return GenerateReader(self._rows, Share.of(index, parallelism), self._end, pace, self._rows_per_batch, self._created)
 
     def share_out(self, positions: Sequence[Any], parallelism: int) -> list[Any]:
@@ -152,11 +159,11 @@ class GenerateSource(Source):
 
 
 class Pace:
-    """How many rows are due by now at `rate` rows a second; it starts at the first question."""
+    """How many rows are due by now at `rate` rows a second, in batches of `every` seconds; it starts at the first question."""
 
-    def __init__(self, rate: float, clock: Callable[[], float]) -> None:
+    def __init__(self, rate: float, every: float, clock: Callable[[], float]) -> None:
         self._rate, self._clock = rate, clock
-        self._batch = max(1, int(rate * BATCH_SECONDS))
+        self._batch = max(1, int(rate * every))
         self._begun: tuple[float, int] | None = None
 
     def due(self, given: int) -> int:

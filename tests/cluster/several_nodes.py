@@ -31,7 +31,7 @@ def build(name):
         return n, {"key": row["key"], "n": n}
 
     flow, rows, results = ef.Dataflow(name), [], []
-    source = flow.read(ef.generate(rate=1_000, keys=50, string_keys=True))
+    source = flow.read(ef.generate(rate=1_000, every="50ms", keys=50, string_keys=True))
     source.write(ef.to_list(rows, name="to_rows"))
     source.key_by("key").stateful_map(numbered).named("numbered").parallelism(2).write(ef.to_list(results, name="to_results"))
     return flow, rows, results
@@ -77,7 +77,7 @@ def packed(cluster):
         return row
 
     flow, rows = ef.Dataflow("packed"), []
-    flow.read(ef.generate(rate=3_000, keys=50)).map(slow).named("slow").parallelism(2).write(ef.to_list(rows))
+    flow.read(ef.generate(rate=3_000, every="50ms", keys=50)).map(slow).named("slow").parallelism(2).write(ef.to_list(rows))
     config = ef.JobConfig(placement="pack", worker_cpus=0.5, key_groups=16, metrics_window="200ms", checkpoint_interval="500ms")
     with running(flow, config) as job:
         seen = {"alone": nodes_of(job)}

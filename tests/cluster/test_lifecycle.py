@@ -17,7 +17,7 @@ from evenflow.scheduler.job_effects import JobState
 
 def endless(name, sink, **options):
     flow = ef.Dataflow(name)
-    flow.read(ef.generate(rate=1000, keys=10)).key_by("key").aggregate(n=ef.count()).write(sink)
+    flow.read(ef.generate(rate=1000, every="50ms", keys=10)).key_by("key").aggregate(n=ef.count()).write(sink)
     return flow.run(**options)
 
 

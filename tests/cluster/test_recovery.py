@@ -27,7 +27,7 @@ from evenflow.scheduler.migration import MigrationState
 
 RATE = 2_000
 JOBS = []
-SOURCE = {"keys": 100, "zipf": 1.0, "string_keys": True, "max_delay": "500ms", "event_rate": 1_000.0}
+SOURCE = {"every": "50ms", "keys": 100, "zipf": 1.0, "string_keys": True, "max_delay": "500ms", "event_rate": 1_000.0}
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ STRATEGIES = ("sudden", "lazy", "batched", "pause", "fluid")
 
 
 def rows(**options):
-    several = {"total": ROWS, "keys": 500, "zipf": 1.1, "string_keys": True, "event_rate": 20_000, "max_delay": "200ms"}
+    several = {"total": ROWS, "every": "10ms", "keys": 500, "zipf": 1.1, "string_keys": True, "event_rate": 20_000, "max_delay": "200ms"}
     return ef.generate(**several, start_time=10_000, **options)
 
 

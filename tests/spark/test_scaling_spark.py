@@ -14,7 +14,9 @@ RATE = 5_000
 
 
 def stream(flow):
-    source = ef.generate(rate=RATE, keys=500, zipf=1.1, string_keys=True, event_rate=2_000, max_delay="200ms", start_time=10_000)
+    source = ef.generate(
+        rate=RATE, every="50ms", keys=500, zipf=1.1, string_keys=True, event_rate=2_000, max_delay="200ms", start_time=10_000
+    )
     return flow.read(source).parallelism(1)
 
 
