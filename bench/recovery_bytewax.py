@@ -21,7 +21,7 @@ from .systems.bytewax import PROCESSES, free_ports
 SNAPSHOTS = 2
 """Snapshots of all keys that must have begun before the kill, so that the first is in the store."""
 
-PATIENCE = 120.0
+PATIENCE = 600.0
 """Seconds that are waited for new output; it has to read every key's state from its store, and then count in Python."""
 
 

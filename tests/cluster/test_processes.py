@@ -25,7 +25,7 @@ def announce(row):
         print("running", flush=True)
 
 flow = ef.Dataflow(sys.argv[1])
-numbers = flow.read(ef.generate(rate=1000, every="50ms", keys=5))
+numbers = flow.read(ef.generate(rate=1000, keys=5))
 numbers.key_by("key").aggregate(n=ef.count()).write(ef.to_callback(announce))
 job = flow.run()
 job.wait()
