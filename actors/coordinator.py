@@ -78,18 +78,20 @@ class Coordinator:
             threading.Thread(target=self._begin_again, name=f"{plan.name}/clock", daemon=True).start()
 
     def deploy(self, me: Any) -> None:
-        """Start the workers and the job; `me` is this actor's handle. Raises JobError naming the workers that didn't come up."""
+        """Start the workers and the job; `me` is this actor's handle. Raises JobError naming the workers that didn't come up.
+
+        A job that has ended meanwhile, by what its first workers met, has started: its outcome tells.
+        """
         self._staff.coordinator = me
         try:
             self._open_metrics()
             self._deploy(self._supervisor.first())
         except Exception as error:
             with self._lock:
-                self._supervisor.abort(
-                    error if isinstance(error, EvenflowError) else JobError(f"job `{self._plan.name}` did not start: {error}")
-                )
-            self._close()
-            raise
+                ends = self._supervisor.not_started(error)
+            if ends:
+                self._close()
+                raise
         threading.Thread(target=self._keep_time, name=f"{self._plan.name}/clock", daemon=True).start()
 
     def _begin_again(self) -> None:

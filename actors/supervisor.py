@@ -189,6 +189,13 @@ class Supervisor:
         """Something failed that starting again would not help: a source's query, the first deployment."""
         self._carry_out(self.core.abort(error))
 
+    def not_started(self, error: Exception) -> bool:
+        """The first deployment failed. Whether that ends the job: what its first workers met may have ended it before all had begun."""
+        if self.core.state.final:
+            return False
+        self.abort(error if isinstance(error, EvenflowError) else JobError(f"job `{self.core.name}` did not start: {error}"))
+        return True
+
     def tick(self) -> None:
         """Called a few times a second."""
         self._carry_out(self.core.tick(time.monotonic()))

@@ -8,13 +8,13 @@ import pytest
 import evenflow as ef
 from evenflow.actors.supervisor import Supervisor
 from evenflow.engine.effects import Switched
-from evenflow.engine.errors import FlowError, JobError
+from evenflow.engine.errors import FlowError, JobError, RecordError
 from evenflow.engine.handover import Arrived
 from evenflow.engine.rescale import rescale
 from evenflow.engine.routing import Move, RoutingTable
 from evenflow.scheduler.load_snapshot import hash_of
 from evenflow.scheduler.manifest import TaskEntry
-from evenflow.scheduler.messages import Announce, Announced, Switch
+from evenflow.scheduler.messages import Announce, Announced, Failed, Switch
 from evenflow.scheduler.migration import MigrationState
 from evenflow.scheduler.window import WorkerWindow
 
@@ -65,6 +65,17 @@ class Job:
 @pytest.fixture
 def job():
     return Job().start()
+
+
+def test_what_the_first_workers_met_ends_a_job_before_all_have_begun_and_not_that_the_others_did_not():
+    supervisor, refused = Job().supervisor, RecordError("double", "refused", record=1)
+    supervisor.ready("from_items-0", 0)
+    supervisor.report("double-0", Failed(refused))
+    assert not supervisor.not_started(refused)
+    assert supervisor.status().error is refused
+    supervisor = Job().supervisor
+    assert supervisor.not_started(OSError("no room"))
+    assert str(supervisor.status().error) == "job `f` did not start: no room"
 
 
 def test_groups_and_keys_move_to_a_worker(job):
