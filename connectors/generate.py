@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.batch import Batch
-from ..engine.duration import Duration, microseconds
+from ..engine.duration import Duration, microseconds, seconds
 from ..engine.elements import MAX_TIME
 from ..engine.errors import FlowError
 from ..engine.source import Source, SourceReader
@@ -47,12 +47,12 @@ def generate(
 ) -> GenerateSource:
     """Rows of `key` (int64, or string "key-17"), `ts` (int64 ms, the event time), `value` (float64), `seq` (int64, 0, 1, 2 ...).
 
-    `rate` rows a second in all, paced by `clock` (seconds) and given in batches of what is due within `every`, or as fast as they are
-    taken; `total` rows, or without end. Key `k` of
-    `keys` comes with probability proportional to `1 / (k + 1) ** zipf`: 0 is uniform, and key 0 is the hottest. `value` is a multiple of
-    1/8 in [0, 1000), so that sums are exact in any order. `ts` starts at `start_time` (ms) and passes 1 s per `event_rate` rows
-    (default: `rate`, else 1000); each row is older by a random part of `max_delay`. `created` adds an int64 column: the wall clock in
-    nanoseconds at which the row was due, from which an end-to-end latency can't hide a stall. Raises FlowError for an impossible argument.
+    `rate` rows a second in all, paced by `clock` (seconds), or as fast as they are taken; `total` rows, or without end. Paced rows come in
+    batches of what is due within `every`, `rows_per_batch` at most: longer ones take less processor time and add latency. Key `k` of `keys`
+    comes with probability proportional to `1 / (k + 1) ** zipf`: 0 is uniform, and key 0 is the hottest. `value` is a multiple of 1/8 in
+    [0, 1000), so that sums are exact in any order. `ts` starts at `start_time` (ms) and passes 1 s per `event_rate` rows (default: `rate`,
+    else 1000); each row is older by a random part of `max_delay`. `created` adds an int64 column: the wall clock in nanoseconds at which
+    the row was due, from which an end-to-end latency can't hide a stall. Raises FlowError for an impossible argument.
 
     >>> generate(total=5, keys=3, string_keys=True, start_time=1_000).reader(0, 1).poll(2).rows["ts"].to_pylist()
     [1000, 1001]
@@ -66,7 +66,7 @@ def generate(
     if zipf < 0:
         raise FlowError(f"generate: zipf is {zipf}; it must be at least 0 (uniform)")
     rows = Rows(keys, zipf, string_keys, seed, start_time, event_rate or rate or 1000.0, microseconds(max_delay, "max_delay") // 1_000)
-    return GenerateSource(name, rows, rate, microseconds(every, "every") / 1e6, total, rows_per_batch, created, clock)
+    return GenerateSource(name, rows, rate, seconds(every, "every"), total, rows_per_batch, created, clock)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from .changes import Changes
 from .operators.base import Context
 from .operators.keyed import Departing
 from .pane import Pane
-from .pane_changes import Left, PaneChanges, split
+from .pane_changes import Left, PaneChanges, panes_gone, split
 from .panes import Panes, distinct
 from .routing import Move
 from .summary import PANE, Carry, Summariser, Summary
@@ -101,7 +101,7 @@ class MemoryPanes(Panes):
 
     def _gone(self, changes: PaneChanges) -> Iterator[Batch]:
         if changes.forgotten:
-            yield Batch(replacing(pa.record_batch({PANE: sorted(changes.forgotten)}), [PANE]))
+            yield panes_gone(changes.forgotten)
         names = [*self._summariser.keys, PANE]
         for left in changes.left:
             panes = pa.array(np.full(len(left.keys[0]), left.start, np.int64))

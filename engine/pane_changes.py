@@ -6,17 +6,19 @@ left or was forgotten nothing is among what came before that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from .batch import Batch
+from .chain import replacing
 from .changes import Changes
 from .keys import key_hashes
 from .routing import Move
-from .summary import Summary
+from .summary import PANE, Summary
 
 Log = tuple[Summary, ...]
 
@@ -56,6 +58,11 @@ class PaneChanges(Changes):
 
     def _without(self, log: Log, move: Move) -> Log:
         return tuple(split(summary, move, self.key_groups, self.operator)[1] for summary in log)
+
+
+def panes_gone(panes: Collection[int]) -> Batch:
+    """That what older files have of these panes is gone: a row each."""
+    return Batch(replacing(pa.record_batch({PANE: sorted(panes)}), [PANE]))
 
 
 def split(summary: Summary, move: Move, key_groups: int, operator: str) -> tuple[Summary, Summary]:

@@ -24,6 +24,7 @@ from .key_codec import KeyCodec
 from .keys import KeyTypes, key_groups, key_hashes
 from .operators.base import Context
 from .operators.departing_keys import DepartingKeys
+from .pane_changes import panes_gone
 from .routing import Move
 from .summary import PANE
 
@@ -113,7 +114,7 @@ class StoredRows:
         assert isinstance(changes, KeyChanges)
         found = self.backend.delta(changes.keys)
         there = (batch for keys, rows in found for batch in self._replacing(keys, rows, changes.forgotten, to_batch))
-        return there if not changes.forgotten else chain([_without(changes.forgotten)], there)
+        return there if not changes.forgotten else chain([panes_gone(changes.forgotten)], there)
 
     def depart(self, move: Move) -> DepartingKeys:
         """Let go of the rows of the keys that `move` selects."""
@@ -198,11 +199,6 @@ class StoredRows:
         if not self._paned:
             return list(key_groups)
         return [pane_group(pane, group) for pane in sorted(panes) for group in key_groups if group in self._panes[pane]]
-
-
-def _without(panes: Collection[int]) -> Batch:
-    """That what older files have of these panes is gone."""
-    return Batch(replacing(pa.record_batch({PANE: sorted(panes)}), [PANE]))
 
 
 def _together(kind: pa.DataType, other: pa.DataType) -> bool:
