@@ -9,7 +9,6 @@ PYTHON ?=
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
-FOLDERS := engine state balancer scheduler connectors actors bench
 
 .PHONY: help install test lint format types doctest unit cluster spark demo chaos bench java clean
 
@@ -40,11 +39,7 @@ format: $(INSTALLED) ## put the style right
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# mypy doesn't follow the mapping of an editable install: it gets a tree of links in the shape of the installed package.
 types: $(INSTALLED) ## mypy --strict
-	@mkdir -p build/types/evenflow
-	@ln -sfn $(CURDIR)/evenflow/*.py $(CURDIR)/evenflow/testing $(CURDIR)/evenflow/py.typed $(FOLDERS:%=$(CURDIR)/%) build/types/evenflow/
-	@find build/types -xtype l -delete
 	$(BIN)/mypy
 
 doctest: $(INSTALLED) ## the examples in docstrings
@@ -71,7 +66,7 @@ bench: $(INSTALLED) java ## the benchmarks
 	$(BIN)/python -m evenflow.bench
 
 clean: ## build outputs and caches; the environment stays
-	rm -rf build dist evenflow.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build dist src/evenflow.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -path ./.venv -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
 
 # setuptools goes in first and build isolation stays off, so that the constraints hold for the build tool too.

@@ -5,15 +5,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-FOLDERS: dict[str, str] = PYPROJECT["tool"]["setuptools"]["package-dir"]
+LINKED = sorted(path.name for path in (ROOT / "evenflow").iterdir() if path.is_symlink())
+FOLDERS = {"evenflow": "evenflow", **{f"evenflow.{name}": name for name in LINKED}}
 
 
 def installed_files() -> set[str]:
@@ -25,15 +24,15 @@ def installed_files() -> set[str]:
     }
 
 
-def test_every_folder_with_code_is_a_listed_package():
-    with_code = {name.rpartition("/")[0].replace("/", ".") for name in installed_files()}
-    listed = set(PYPROJECT["tool"]["setuptools"]["packages"])
-    assert with_code == listed, "make [tool.setuptools] packages in pyproject.toml say the same as the folders"
+def test_every_folder_of_code_is_linked_below_the_import_root():
+    with_code = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"evenflow"}
+    assert with_code == set(LINKED), "add a link: ln -s ../FOLDER evenflow/FOLDER"
+    assert all((ROOT / "evenflow" / name).resolve() == ROOT / name for name in LINKED)
 
 
 def test_every_package_has_an_init_file():
-    for package in PYPROJECT["tool"]["setuptools"]["packages"]:
-        assert package.replace(".", "/") + "/__init__.py" in installed_files()
+    packages = {name.rpartition("/")[0] for name in installed_files()}
+    assert {f"{package}/__init__.py" for package in packages} <= installed_files()
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +41,8 @@ def wheel(tmp_path_factory) -> zipfile.ZipFile:
     copy = tmp_path_factory.mktemp("sources")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
-    for folder in FOLDERS.values():
-        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in ("src", *FOLDERS.values()):
+        shutil.copytree(ROOT / folder, copy / folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     build = "from setuptools.build_meta import build_wheel; build_wheel('dist')"
     finished = subprocess.run([sys.executable, "-c", build], cwd=copy, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
