@@ -158,7 +158,7 @@ class Runner:
             self._next_mark = now + self._latency_interval
             effects += self.task.mark(time.time_ns(), now)
         effects += self.task.polled(batch, reader.watermark(), now)
-        if batch is None and reader.finished:
+        if not (batch and batch.num_rows) and reader.finished:
             effects += self.task.exhausted(now)
         return effects
 
