@@ -1,7 +1,7 @@
 """Prints pip's settings as settings for uv: `eval "$(pip config list | python .ci/pip_settings.py)"`.
 
-uv does not read pip's configuration. If you reach packages through a mirror, a proxy or a certificate of your own, pip knows it, and you need not
-say it again. What you have set for uv itself stays.
+uv does not read pip's configuration. If you reach packages through a mirror, a proxy or a certificate of your own, pip knows it, and you
+need not say it again. What you have set for uv itself stays.
 """
 
 from __future__ import annotations
