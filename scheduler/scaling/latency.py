@@ -21,7 +21,7 @@ back by it shows its true rate, any other less, and gets too many.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ...engine.errors import FlowError
@@ -50,8 +50,8 @@ class Latency(Policy[LatencyMemory]):
     def start(self) -> LatencyMemory:
         return LatencyMemory()
 
-    def patience(self, settings: PolicySettings) -> int:
-        return settings.violations
+    def at_once(self, settings: PolicySettings) -> PolicySettings:
+        return replace(settings, violations=1)
 
     def decide(self, snapshot: DataflowSnapshot, memory: LatencyMemory) -> tuple[ScalingDecision, LatencyMemory]:
         settings, target = snapshot.settings, snapshot.settings.latency_target_ms
