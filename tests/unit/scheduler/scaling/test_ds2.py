@@ -286,7 +286,7 @@ def strained_dataflows(draw) -> DataflowSnapshot:
         parallelism, each = max(1, round(need) + draw(st.integers(0, 1))), demand / need
         shares = draw(st.lists(st.floats(1, 1.5), min_size=parallelism, max_size=parallelism)) if draw(st.booleans()) else []
         instances = tuple(InstanceFigures(each, each, demand * part * share / sum(shares)) for share in shares)
-        others = {"max_parallelism": draw(st.none() | st.integers(1, 30)), "keyed": draw(st.booleans()), "instances": instances}
+        others = {"max_parallelism": draw(st.none() | st.integers(parallelism, 30)), "keyed": draw(st.booleans()), "instances": instances}
         operators.append(working(f"o{index}", parallelism, each, observed_processing_rate=demand * part, **others))
     goals = PolicySettings(catch_up_s=draw(st.none() | st.floats(1, 100)))
     source = {"observed_output_rate": demand * part, "backpressure": draw(st.sampled_from([0.0, 0.7])), "queue_records": draw(st.floats(0, 1e3))}
