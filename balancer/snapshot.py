@@ -37,6 +37,7 @@ LEAST = 1e-18
 """What is less than this counts as 0, so that no ratio is beyond floating point."""
 
 _ROUNDING = 1e-6
+_SHOWN = 32
 
 
 class GroupLoad(NamedTuple):
@@ -121,6 +122,12 @@ class LoadSnapshot:
         loads -= np.bincount(home[away], self.key_loads[away], self.workers)
         loads += np.bincount(of_keys[away], self.key_loads[away], self.workers)
         return np.maximum(loads, 0.0)
+
+    def __str__(self) -> str:
+        what = f"{self.workers} workers, {len(self.key_groups)} key groups with load, {len(self.hot_keys)} hot keys"
+        loads = ", ".join(f"{load:.3g}" for load in self.worker_loads()[:_SHOWN])
+        more = f" and {self.workers - _SHOWN} more" if self.workers > _SHOWN else ""
+        return f"{what}: imbalance {self.imbalance:.2f}, floor {self.floor:.2f}; loads of the workers: {loads}{more}"
 
     @property
     def imbalance(self) -> float:

@@ -289,7 +289,11 @@ def strained_dataflows(draw) -> DataflowSnapshot:
         others = {"max_parallelism": draw(st.none() | st.integers(parallelism, 30)), "keyed": draw(st.booleans()), "instances": instances}
         operators.append(working(f"o{index}", parallelism, each, observed_processing_rate=demand * part, **others))
     goals = PolicySettings(catch_up_s=draw(st.none() | st.floats(1, 100)))
-    source = {"observed_output_rate": demand * part, "backpressure": draw(st.sampled_from([0.0, 0.7])), "queue_records": draw(st.floats(0, 1e3))}
+    source = {
+        "observed_output_rate": demand * part,
+        "backpressure": draw(st.sampled_from([0.0, 0.7])),
+        "queue_records": draw(st.floats(0, 1e3)),
+    }
     return dataflow(demand, *operators, settings=goals, **source)
 
 
