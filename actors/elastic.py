@@ -58,6 +58,12 @@ class ScalingReport:
     state_bytes: int
     problem: str | None = None
 
+    def __str__(self) -> str:
+        from ..scheduler.drawing import as_text
+        from .tables import scalings_table
+
+        return as_text(scalings_table([self]))
+
 
 @dataclass(slots=True)
 class _Order:

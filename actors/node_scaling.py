@@ -60,6 +60,11 @@ class NodeScalingReport:
     seconds: float | None
     problem: str | None = None
 
+    def __str__(self) -> str:
+        from .tables import node_scalings_text
+
+        return str(node_scalings_text([self]))
+
 
 @dataclass(slots=True)
 class _Order:

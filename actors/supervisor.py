@@ -67,6 +67,12 @@ class JobStatus:
     places: Mapping[str, Place] = field(default_factory=dict)
     spares: int = 0
 
+    def __str__(self) -> str:
+        from ..scheduler.drawing import as_text
+        from .tables import status_table
+
+        return as_text(status_table(self))
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:

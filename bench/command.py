@@ -8,10 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
 from ..scheduler.config import LIVE
+from ..scheduler.drawing import DataTable, console
 from . import latency, memory, migration, overhead, recovery, scaling, skew, throughput
 from .comparison import compare, other_conditions
 from .conditions import RESULTS, save
@@ -55,13 +53,13 @@ def make_data(arguments: argparse.Namespace) -> None:
     """Make what is not there yet."""
     begun = time.monotonic()
     for dataset in make(arguments.folder, arguments.rows):
-        Console().print(f"{dataset.folder}: {dataset.rows:,} rows in {len(dataset.files)} files")
-    Console().print(f"took {time.monotonic() - begun:.1f} s")
+        console().print(f"{dataset.folder}: {dataset.rows:,} rows in {len(dataset.files)} files")
+    console().print(f"took {time.monotonic() - begun:.1f} s")
 
 
 def run_benchmark(arguments: argparse.Namespace) -> Run:
     """The benchmark of that name with its arguments."""
-    say = Console(stderr=True, highlight=False).print
+    say = console(stderr=True).print
     if arguments.benchmark == "throughput":
         return throughput.run(
             tasks=arguments.tasks, systems=arguments.systems, repeat=arguments.repeat, rows=arguments.rows, cache=arguments.folder,
@@ -86,21 +84,19 @@ def run_benchmark(arguments: argparse.Namespace) -> Run:
 
 def show(finished: Run, path: Path) -> None:
     """Tables of a run on the terminal."""
-    console = Console()
-    _print(console, ("case", "median", "spread", "iterations"), [case_row(case) for case in finished.cases])
+    _print(("case", "median", "spread", "iterations"), [case_row(case) for case in finished.cases])
     if finished.verdicts:
-        _print(console, ("target", "asked for", "measured", ""), [verdict_row(verdict, finished) for verdict in finished.verdicts])
+        _print(("target", "asked for", "measured", ""), [verdict_row(verdict, finished) for verdict in finished.verdicts])
     for line in notes(finished):
-        console.print(line, highlight=False)
-    console.print(f"{path} (and .md)", highlight=False)
+        console().print(line)
+    console().print(f"{path} (and .md)")
 
 
 def show_comparison(a: Run, b: Run) -> None:
     """A comparison on the terminal, and what else differs between the runs."""
-    console = Console()
-    _print(console, ("case", a.commit, b.commit, "ratio", "verdict"), [difference_row(difference) for difference in compare(a, b)])
+    _print(("case", a.commit, b.commit, "ratio", "verdict"), [difference_row(difference) for difference in compare(a, b)])
     for line in other_conditions(a, b):
-        console.print(f"differs: {line}", highlight=False)
+        console().print(f"differs: {line}")
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
@@ -158,8 +154,8 @@ def _decimals(text: str) -> list[float]:
     return [float(word) for word in text.split(",")] if text else []
 
 
-def _print(console: Console, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    table = Table(*header)
+def _print(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    table = DataTable(*header)
     for row in rows:
-        table.add_row(*row)
-    console.print(table)
+        table.row(*row)
+    console().print(table)

@@ -61,7 +61,7 @@ class MigrationReport:
         return migration_table(self)
 
     def __str__(self) -> str:
-        from .tables import as_text
+        from .drawing import as_text
 
         return as_text(self)
 
