@@ -16,7 +16,7 @@ from ..engine.batch import Batch
 from ..engine.chain import resolved
 from ..engine.effects import Consumed, Effect, Finished, Latency, Prepared, Saved
 from ..engine.elements import Element
-from ..engine.errors import CorruptCheckpointError, EvenflowError, JobError, ProtocolError
+from ..engine.errors import CorruptCheckpointError, EvenflowError, JobError, ProtocolError, is_own, shown
 from ..engine.exchange import Sent
 from ..engine.operators.read import Read
 from ..engine.source import SourceReader
@@ -205,7 +205,7 @@ class Runner:
         """Also a task that has finished answers: others wait for it."""
         try:
             self._rescale(command, time.monotonic())
-        except Exception as error:  # noqa: BLE001 -- a source's share may be refused by whatever it reads
+        except BaseException as error:  # noqa: BLE001 -- a source's share may be refused by whatever it reads
             self.fail(error)
 
     def _rescale(self, command: Rescaling, now: float) -> None:
@@ -281,7 +281,7 @@ class Runner:
         self.task.announce(announcement.stage, announcement.steps)
         self._report(Announced(announcement.number))
 
-    def fail(self, error: Exception) -> None:
+    def fail(self, error: BaseException) -> None:
         """The worker can't go on, for a cause outside its task."""
         if not self.over:
             self.over = True
@@ -340,12 +340,12 @@ class Runner:
             return
         try:
             step()
-        except Exception as error:  # noqa: BLE001 -- whatever a user's function or source raises must reach the user
+        except BaseException as error:  # noqa: BLE001 -- whatever a user's function or source raises must reach the user
             self.fail(error)
 
 
-def _own(error: Exception, worker: str) -> EvenflowError:
-    if isinstance(error, EvenflowError):
+def _own(error: BaseException, worker: str) -> EvenflowError:
+    if isinstance(error, EvenflowError) and is_own(error):
         return error
     trace = "".join(traceback.format_exception(error))
-    return JobError(f"worker {worker} failed: {type(error).__name__}: {error}\n{trace}")
+    return JobError(f"worker {worker} failed: {shown(error)}\n{trace}")

@@ -185,7 +185,7 @@ class TaskRun:
                     self._turn()
                     if runner.meter.due():
                         self._measure()
-                except Exception as error:  # noqa: BLE001 -- whatever it is must reach the user
+                except BaseException as error:  # noqa: BLE001 -- whatever it is must reach the user
                     runner.fail(error)
             self._measure()
         finally:

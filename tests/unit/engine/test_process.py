@@ -352,7 +352,7 @@ class Failing(ef.KeyedFunction):
 @pytest.mark.parametrize(
     ("what", "times", "problem"),
     [
-        ("return", None, "on_row raised TypeError: it must yield rows, it returned"),
+        ("return", None, r"on_row returned \{'k': 'a'\}: yield rows, or return a list of them"),
         ("ttl", None, "the state `short` has a ttl, which needs event time: give the source event_time="),
         ("timer", None, "a timer needs event time: give the source event_time="),
         ("time", [1], "a timer's time is a datetime, or a whole number of microseconds since the epoch, got 1.5"),
