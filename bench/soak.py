@@ -6,8 +6,10 @@ the last three quarters is more than a bound: for memory in MiB per hour, for wh
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,18 +46,33 @@ def run(*, minutes: float, jobs: int, rate: float, backend: str, say: Callable[[
     verdicts: list[Verdict] = []
     checks: list[str] = []
     series: dict[str, Any] = {}
-    if minutes:
-        with tempfile.TemporaryDirectory(prefix="soak-bench-") as folder:
-            series["job"], found = measure_job(minutes, rate, backend, Path(folder), say)
-        checks += found
-        cases += cases_of(series["job"], "")
-        verdicts += job_verdicts(series["job"])
-    for kind, curves in (measure_jobs(jobs, say) if jobs else {}).items():
-        series[kind] = curves
-        cases += cases_of(curves, f"{kind}, ")
-        verdicts += jobs_verdicts(kind, curves)
+    with _own_temporary_folder() as folder:
+        if minutes:
+            series["job"], found = measure_job(minutes, rate, backend, folder / "job", say)
+            checks += found
+            cases += cases_of(series["job"], "")
+            verdicts += job_verdicts(series["job"])
+        for kind, curves in (measure_jobs(jobs, say) if jobs else {}).items():
+            series[kind] = curves
+            cases += cases_of(curves, f"{kind}, ")
+            verdicts += jobs_verdicts(kind, curves)
     arguments = {"minutes": minutes, "jobs": jobs, "rate": rate, "backend": backend}
     return record("soak", arguments, cases, verdicts, checks=checks, not_measured=NOT_MEASURED, series=series)
+
+
+@contextmanager
+def _own_temporary_folder() -> Iterator[Path]:
+    """The temporary folder of this process and of those that it starts, with a short path: sockets lie in it."""
+    before = os.environ.get("TMPDIR")
+    with tempfile.TemporaryDirectory(prefix="soak-") as folder:
+        os.environ["TMPDIR"], tempfile.tempdir = folder, None
+        try:
+            yield Path(folder)
+        finally:
+            tempfile.tempdir = None
+            del os.environ["TMPDIR"]
+            if before is not None:
+                os.environ["TMPDIR"] = before
 
 
 def cases_of(curves: Mapping[str, Curve], prefix: str) -> list[Case]:

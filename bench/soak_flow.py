@@ -85,7 +85,7 @@ class Visits(ef.KeyedFunction):
     lately = ef.list_state(ttl=LIFE)
 
     def on_row(self, key: Any, row: dict[str, Any], context: ef.KeyContext) -> None:
-        if not self.rows and not context.ended:
+        if not self.rows and context.time is not None and not context.ended:
             context.timer(context.time + 20_000_000)
         self.rows += 1
         self.lately = [*self.lately, row["value"]][-5:]

@@ -24,6 +24,9 @@ INTERVAL = 10.0
 MOVE_EVERY = 60.0
 """Seconds between two migrations."""
 
+RAY_KINDS = ("Ray gcs_server", "Ray raylet", "Ray others")
+"""Its own processes: what knows of all calls and actors, what starts processes, and the others, idle workers among them."""
+
 Curves = dict[str, list[tuple[float, float]]]
 
 
@@ -56,12 +59,17 @@ def measure_job(minutes: float, rate: float, backend: str, folder: Path, say: Ca
     ]
 
 
+def _ray_kind(command: str) -> str:
+    """Which of Ray's own processes it is, by the first word of its command line."""
+    return next((kind for kind in RAY_KINDS if command.endswith(kind.removeprefix("Ray "))), RAY_KINDS[-1])
+
+
 class _Watch:
     """Appends to `curves` whenever it looks."""
 
     def __init__(self, job: ef.Job, folder: Path) -> None:
         self._job, self._folder = job, folder
-        self._state = get_state_from_address(ray.get_runtime_context().gcs_address)
+        self._state = get_state_from_address(ray.get_runtime_context().gcs_address)  # type: ignore[no-untyped-call]
         self._pids: dict[str, int] = {}
         self.curves: Curves = {}
 
@@ -70,8 +78,9 @@ class _Watch:
         if any(not Path(f"/proc/{pid}").exists() for pid in self._pids.values()) or not self._pids:
             self._pids = self._processes()
         found = {name: Footprint.of(pid) for name, pid in self._pids.items()}
-        others = machine.descendants(os.getpid()).keys() - set(self._pids.values())
-        everyone = {"driver": own_footprint(), **found, "Ray": together(map(Footprint.of, others))}
+        others = {pid: name for pid, name in machine.descendants(os.getpid()).items() if pid not in self._pids.values()}
+        rays = {kind: [pid for pid, name in others.items() if _ray_kind(name) == kind] for kind in RAY_KINDS}
+        everyone = {"driver": own_footprint(), **found, **{kind: together(map(Footprint.of, pids)) for kind, pids in rays.items()}}
         for name, footprint in everyone.items():
             for what, value in asdict(footprint or Footprint()).items():
                 self._add(minute, f"{name} {what}", value)
@@ -82,8 +91,8 @@ class _Watch:
         self._add(minute, "state files", files_in(self._folder / "state")[0])
         temporary = Path(tempfile.gettempdir())
         self._add(minute, "temporary folders", len(list(temporary.glob("evenflow*"))))
-        self._add(minute, "sockets", sum(files_in(found)[0] for found in temporary.glob(f"evenflow-*-{self._job.name}")))
-        stats = get_memory_info_reply(self._state).store_stats
+        self._add(minute, "sockets", sum(files_in(folder)[0] for folder in temporary.glob("evenflow-*")))
+        stats = get_memory_info_reply(self._state).store_stats  # type: ignore[no-untyped-call]
         self._add(minute, "object store bytes", stats.object_store_bytes_used)
         self._add(minute, "object store objects", stats.num_local_objects)
         status = self._job.status()
@@ -99,7 +108,7 @@ class _Watch:
 
     def _processes(self) -> dict[str, int]:
         """The process ids of the coordinator and the workers."""
-        found = {}
+        found: dict[str, int] = {}
         for name in ("coordinator", *(place.process for place in self._job.status().places.values())):
             try:
                 actor = ray.get_actor(f"{self._job.name}/{name}", namespace=NAMESPACE)
