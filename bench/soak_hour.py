@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import ray
 from ray._private.internal_api import get_memory_info_reply, get_state_from_address
@@ -112,7 +113,8 @@ class _Watch:
         for name in ("coordinator", *(place.process for place in self._job.status().places.values())):
             try:
                 actor = ray.get_actor(f"{self._job.name}/{name}", namespace=NAMESPACE)
-                found[name] = ray.get(actor.__ray_call__.remote(lambda _: os.getpid()), timeout=60)
+                pid: Any = ray.get(actor.__ray_call__.remote(lambda _: os.getpid()), timeout=60)
+                found[name] = pid
             except (ValueError, RayError):  # it is being made anew
                 continue
         return found

@@ -47,7 +47,8 @@ def one_job(runtime: Runtime, end: str, folder: Path) -> None:
             raise ValueError("the job is to fail")
         return row
 
-    flow, rows = ef.Dataflow("bench-soak-short"), []
+    flow = ef.Dataflow("bench-soak-short")
+    rows: list[dict[str, Any]] = []
     total = None if end == "cancelled" else 2_000
     checked_rows = flow.read(ef.generate(total=total, rate=20_000, every="20ms", keys=500)).map(checked)
     checked_rows.key_by("key").stateful_map(numbered).write(ef.write_parquet(folder / "out"))
@@ -81,7 +82,8 @@ def left_behind() -> dict[str, float]:
     figures |= {"Python threads": len(ours), "job processes": sum(_serves(pid) for pid in workers), "Ray processes": len(others)}
     figures |= {"temporary folders": len(list(temporary.glob("evenflow*"))), "sockets": _sockets(temporary)}
     if ray.is_initialized():
-        references = ray._private.worker.global_worker.core_worker.get_all_reference_counts()  # noqa: SLF001 -- Ray has no public call for it
+        worker: Any = ray._private.worker.global_worker  # noqa: SLF001 -- Ray has no public call for what this process refers to
+        references = worker.core_worker.get_all_reference_counts()
         figures["references"] = len(references)
     return figures
 
