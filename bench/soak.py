@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import ray
+
 from .conditions import record
 from .record import Case, Run, Verdict
 from .soak_hour import measure_job
@@ -46,7 +48,7 @@ def run(*, minutes: float, jobs: int, rate: float, backend: str, say: Callable[[
     verdicts: list[Verdict] = []
     checks: list[str] = []
     series: dict[str, Any] = {}
-    with _own_temporary_folder() as folder:
+    with _own_surroundings() as folder:
         if minutes:
             series["job"], found = measure_job(minutes, rate, backend, folder / "job", say)
             checks += found
@@ -61,18 +63,22 @@ def run(*, minutes: float, jobs: int, rate: float, backend: str, say: Callable[[
 
 
 @contextmanager
-def _own_temporary_folder() -> Iterator[Path]:
-    """The temporary folder of this process and of those that it starts, with a short path: sockets lie in it."""
-    before = os.environ.get("TMPDIR")
+def _own_surroundings() -> Iterator[Path]:
+    """A temporary folder, and a Ray cluster, for this process and those that it starts alone. The path is short: sockets lie in it."""
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
-        os.environ["TMPDIR"], tempfile.tempdir = folder, None
+        own = {"TMPDIR": folder, "RAY_ADDRESS": "local"}
+        before = {name: os.environ.get(name) for name in own}
+        os.environ.update(own)
+        tempfile.tempdir = None
         try:
             yield Path(folder)
         finally:
+            ray.shutdown()
             tempfile.tempdir = None
-            del os.environ["TMPDIR"]
-            if before is not None:
-                os.environ["TMPDIR"] = before
+            for name, value in before.items():
+                os.environ.pop(name)
+                if value is not None:
+                    os.environ[name] = value
 
 
 def cases_of(curves: Mapping[str, Curve], prefix: str) -> list[Case]:
