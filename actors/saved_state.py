@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from ..engine.errors import EvenflowError, FlowError, JobError
 from ..engine.plan import Plan
 from ..scheduler.manifest import Manifest
+from ..scheduler.newest import KEPT
 from ..scheduler.restore import RestoredTask, restored_tasks, unmatched
 from ..scheduler.retention import Needs, retained
 from ..state.files import CorruptStateError
@@ -129,10 +130,15 @@ class SavedState:
             raise FlowError("a savepoint needs JobConfig(checkpoint_dir=...), through which it is taken")
         if CheckpointStore(path).occupied:
             raise JobError(f"{path} is not empty: give the savepoint a folder of its own")
+        over = [savepoint.number for savepoint in self._savepoints.values() if savepoint.done]
+        for old in over[: len(over) - KEPT + 1]:
+            del self._savepoints[old]
         self._savepoints[number] = Savepoint(number, path)
 
     def savepoint(self, number: int) -> Savepoint:
-        """What has become of one that was asked for."""
+        """What has become of one that was asked for. Raises JobError if so many came after it that it is forgotten."""
+        if number not in self._savepoints:
+            raise JobError(f"savepoint {number} is no longer among those that the job remembers")
         return replace(self._savepoints[number])
 
     def failed(self, number: int, problem: str) -> None:

@@ -300,7 +300,7 @@ class Supervisor:
         return self.elastic.scale(operator, parallelism, strategy)
 
     def scalings(self) -> list[ScalingReport]:
-        """All scalings of the job, oldest first."""
+        """The newest scalings of the job, oldest first."""
         return self.elastic.reports()
 
     def scale_out(self, nodes: int) -> int:
@@ -357,7 +357,7 @@ class Supervisor:
         return found.done, found.problem
 
     def migrations(self) -> list[MigrationReport]:
-        """All migrations of the job, oldest first."""
+        """The newest migrations of the job, oldest first."""
         return [self._with_latency(migration) for migration in self.core.migrations.history]
 
     def _migrate(self, stage: Stage, strategy: str | None, target: RoutingTable, reason: str, plan: BalancePlan | None) -> int:
@@ -367,7 +367,8 @@ class Supervisor:
         planned = plan_steps(chosen, table, target, groups_per_step(newest, table))
         steps = [HandoverStep(0, step.moves, step.lazy, step.pause) for step in planned]
         migration, effects = self.core.migrate(stage, chosen, steps, reason, time.monotonic(), plan)
-        self._spans[migration.number] = time.time()
+        first = self.core.migrations.history.first
+        self._spans = {number: begun for number, begun in self._spans.items() if number >= first} | {migration.number: time.time()}
         self._carry_out(effects)
         return migration.number
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..scheduler.config import LIVE
 from ..scheduler.drawing import DataTable, console
-from . import latency, memory, migration, overhead, recovery, scaling, skew, throughput
+from . import latency, memory, migration, overhead, recovery, scaling, skew, soak, soak_flow, throughput
 from .comparison import compare, other_conditions
 from .conditions import RESULTS, save
 from .data import default_cache, make
@@ -79,6 +79,8 @@ def run_benchmark(arguments: argparse.Namespace) -> Run:
         return scaling.run(parts=arguments.parts, policies=arguments.policies, say=say)
     if arguments.benchmark == "recovery":
         return recovery.run(parts=arguments.parts, repeat=arguments.repeat, rows=arguments.rows, cache=arguments.folder, say=say)
+    if arguments.benchmark == "soak":
+        return soak.run(minutes=arguments.minutes, jobs=arguments.jobs, rate=arguments.rate, backend=arguments.backend, say=say)
     return memory.run(minutes=arguments.minutes, slow_sink=arguments.slow_sink, say=say)
 
 
@@ -138,7 +140,12 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     elastic = benchmarks.add_parser("scaling", help="every scaling policy while demand doubles and halves, in a model and on Ray")
     elastic.add_argument("--parts", type=_names, default=list(scaling.PARTS), help=f"default: {','.join(scaling.PARTS)}")
     elastic.add_argument("--policies", type=_names, default=["ds2", "threshold"], help="on Ray; default: ds2,threshold")
-    for parser in (rates, delays, cost, leaks, failures, moves, skews, elastic):
+    long = benchmarks.add_parser("soak", help="a long job with keys that come and go, and many jobs in one driver: does anything grow?")
+    long.add_argument("--minutes", type=float, default=60.0, help="of the long job; 0 leaves it out (default: %(default)s)")
+    long.add_argument("--jobs", type=int, default=50, help="on either runtime; 0 leaves them out (default: %(default)s)")
+    long.add_argument("--rate", type=float, default=soak_flow.RATE, help="rows per second of the long job (default: %(default)s)")
+    long.add_argument("--backend", default="memory", help="where the long job's state lies (default: %(default)s)")
+    for parser in (rates, delays, cost, leaks, failures, moves, skews, elastic, long):
         parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the reports (default: %(default)s)")
 
 

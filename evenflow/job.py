@@ -34,6 +34,16 @@ T = TypeVar("T")
 POLL = 0.05
 
 
+class Reported(Protocol):
+    """A report of one of many."""
+
+    @property
+    def number(self) -> int: ...
+
+
+R = TypeVar("R", bound=Reported)
+
+
 class Runtime(Protocol):
     """What a driver offers for one job. `owned`: whether it ends with this process."""
 
@@ -137,7 +147,7 @@ class Job:
         return self._followed(self._runtime.ask("migrate", operator, tuple(groups), tuple(keys), to, strategy), timeout)
 
     def migrations(self) -> list[MigrationReport]:
-        """All migrations of the job, oldest first."""
+        """The newest 100 migrations of the job, oldest first."""
         return Listing[MigrationReport](self._runtime.ask("migrations"), migrations_table)
 
     def snapshot(self, operator: str) -> LoadSnapshot:
@@ -148,7 +158,7 @@ class Job:
     def _followed(self, number: int, timeout: Duration | None) -> MigrationReport:
         deadline = None if timeout is None else time.monotonic() + seconds(timeout, "timeout")
         while True:
-            report = self.migrations()[number]
+            report = _numbered(self.migrations(), number)
             if deadline is None or report.seconds is not None:
                 return report
             if time.monotonic() > deadline:
@@ -166,7 +176,7 @@ class Job:
         number = self._runtime.ask("scale", operator, parallelism, strategy)
 
         def ended() -> ScalingReport | None:
-            report = self.scalings()[number]
+            report = _numbered(self.scalings(), number)
             return report if timeout is None or report.seconds is not None else None
 
         found = self._awaited(ended, timeout, f"scaling {number} of `{operator}`")
@@ -193,12 +203,12 @@ class Job:
         return tuple(self._nodes_scaled(self._runtime.ask("scale_in"), timeout) for _ in range(rounds))
 
     def node_scalings(self) -> list[NodeScalingReport]:
-        """The nodes that came to the job and went by `scale_out` and `scale_in`, oldest first."""
+        """The nodes that came to the job and went by `scale_out` and `scale_in`, the newest 100 orders, oldest first."""
         return Listing[NodeScalingReport](self._runtime.ask("node_scalings"), node_scalings_text)
 
     def _nodes_scaled(self, number: int, timeout: Duration | None) -> NodeScalingReport:
         def ended() -> NodeScalingReport | None:
-            report = self.node_scalings()[number]
+            report = _numbered(self.node_scalings(), number)
             return report if timeout is None or report.seconds is not None else None
 
         found = self._awaited(ended, timeout, f"scaling {number} of the nodes")
@@ -207,7 +217,7 @@ class Job:
         return found
 
     def scalings(self) -> list[ScalingReport]:
-        """All scalings of the job, oldest first."""
+        """The newest 100 scalings of the job, oldest first."""
         return Listing[ScalingReport](self._runtime.ask("scalings"), scalings_table)
 
     def autoscaler(self, policy: str, *, mode: Mode = "act") -> None:
@@ -329,6 +339,14 @@ class Job:
 
     def __repr__(self) -> str:
         return f"<Job {self.name!r} {self.status().state.value}>"
+
+
+def _numbered(reports: Sequence[R], number: int) -> R:
+    """The report of that number. Raises JobError if so many came after it that it is gone."""
+    found = next((report for report in reports if report.number == number), None)
+    if found is None:
+        raise JobError(f"number {number} is no longer among the newest {len(reports)} that the job remembers")
+    return found
 
 
 def connect(name: str) -> Job:

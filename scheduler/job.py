@@ -31,6 +31,7 @@ from .messages import (
     StopSource,
 )
 from .migration import Migration, Migrations, MigrationState
+from .newest import Newest
 from .rescaling import Phase, RescaleState, Rescaling
 from .restarts import Restarts
 from .restore import fitting_tables
@@ -67,7 +68,7 @@ class JobCore:
         self._next_at: float | None = None
         self._whole = 0
         self._stop_wanted = False
-        self.rescales: list[Rescaling] = []
+        self.rescales = Newest[Rescaling]()
         self._restart: _Restart | None = None
         self._manifest: Manifest | None = None
         self._now = 0.0

@@ -16,6 +16,7 @@ from ..engine.handover import Arrived
 from ..engine.handover_step import HandoverStep
 from ..engine.routing import RoutingTable
 from .messages import Announce, Announced, Resume, Switch, Told
+from .newest import Newest
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -144,7 +145,7 @@ class Migrations:
 
     def __init__(self, tables: dict[str, RoutingTable]) -> None:
         self.tables = tables
-        self.history: list[Migration] = []
+        self.history = Newest[Migration]()
         self._versions = 0
 
     def add(

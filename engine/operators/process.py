@@ -7,7 +7,7 @@ from the records that arrive.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain, repeat
 from typing import Any
 
@@ -101,6 +101,7 @@ class Process(WithStates):
             for results in self._taken():
                 emit(results)
         self._expire(watermark)
+        self._forget_void()
         self.watermark = watermark
 
     def install(self, state: Batch) -> None:
@@ -182,6 +183,22 @@ class Process(WithStates):
                     record.expire(self._lives, watermark)
                     self._settle(states, key, record)
             self.states.written(0)
+
+    def _forget_void(self) -> None:
+        """Once what is noted of timers and expiries may be mostly of timers that were unset and keys that are gone, forget that."""
+        if self.timers.crowded:
+            standing = {key: frozenset(record.timers) for key, record in self._records(self.timers.keys())}
+            self.timers.retain(lambda at, key: at in standing.get(key, ()))
+        if self.expiries.crowded:
+            there = {key for key, record in self._records(self.expiries.keys()) if record.written}
+            self.expiries.retain(lambda _, key: key in there)
+            self._expiring = there
+
+    def _records(self, keys: list[Any]) -> Iterator[tuple[Any, KeyRecord]]:
+        """Those of the keys that have one, with it."""
+        for some in (keys[first : first + AT_ONCE] for first in range(0, len(keys), AT_ONCE)):
+            states = self.states.looked_up(some)
+            yield from ((key, states[key]) for key in some if key in states)
 
     def _keep(self, rows: Iterable[Any] | None, time: int | None, method: str) -> None:
         if rows is not None:

@@ -16,6 +16,7 @@ from evenflow.actors.saved_state import SavedState
 from evenflow.engine.errors import FlowError, JobError
 from evenflow.engine.routing import RoutingTable
 from evenflow.scheduler.manifest import Manifest, TaskEntry
+from evenflow.scheduler.newest import KEPT
 from evenflow.state.files import StateFile
 from evenflow.state.store import CheckpointStore, seen_from_beside
 
@@ -148,6 +149,16 @@ def test_savepoint_fails_with_its_checkpoint(url, tmp_path):
     saved.ask_savepoint(1, str(tmp_path / "savepoint"))
     saved.failed(1, "the disk is full")
     assert (saved.savepoint(1).done, saved.savepoint(1).problem) == (True, "the disk is full")
+
+
+def test_a_job_remembers_the_newest_of_its_savepoints(url, tmp_path):
+    saved = SavedState(url, 2, "run")
+    for number in range(1, KEPT + 12):
+        saved.ask_savepoint(number, str(tmp_path / f"savepoint-{number}"))
+        saved.failed(number, "the disk is full")
+    assert saved.savepoint(KEPT + 11).done
+    with pytest.raises(JobError, match="savepoint 5 is no longer among those that the job remembers"):
+        saved.savepoint(5)
 
 
 def test_state_that_fits_nowhere_is_refused_unless_it_may_be_lost(url):

@@ -16,6 +16,7 @@ from evenflow.scheduler.load_snapshot import hash_of
 from evenflow.scheduler.manifest import TaskEntry
 from evenflow.scheduler.messages import Announce, Announced, Failed, Switch
 from evenflow.scheduler.migration import MigrationState
+from evenflow.scheduler.newest import KEPT
 from evenflow.scheduler.window import WorkerWindow
 
 
@@ -201,3 +202,12 @@ def test_coordinator_that_comes_back_goes_on_with_the_workers_and_tables_of_the_
     assert redeploy.plan.stage_of("count").parallelism == 3
     assert redeploy.plan.tables["count"].groups.tolist() == groups
     assert redeploy.attempt == back.status().attempt > 7
+
+
+def test_a_job_remembers_the_newest_of_its_migrations_and_grows_by_no_more(job):
+    for number in range(KEPT + 30):
+        assert job.supervisor.migrate("count", [0], [], (number + 1) % 2, "sudden") == number
+        job.answer()
+    assert [report.number for report in job.supervisor.migrations()] == list(range(30, KEPT + 30))
+    assert all(report.state is MigrationState.DONE for report in job.supervisor.migrations())
+    assert len(job.supervisor._spans) == KEPT
