@@ -82,7 +82,7 @@ def migrations_table(reports: Sequence[MigrationReport]) -> RenderableType:
 
 
 def checkpoints_table(reports: Sequence[CheckpointReport]) -> RenderableType:
-    """A checkpoint per line, the oldest first, and why one failed."""
+    """A checkpoint per line, the oldest first, and why one failed, or what it waits for."""
     table = Table(title="checkpoints", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in ("no.", "state", "seconds", "keys", "bytes saved", "bytes of state"):
         table.add_column(column, justify="left" if column == "state" else "right")
@@ -90,7 +90,7 @@ def checkpoints_table(reports: Sequence[CheckpointReport]) -> RenderableType:
         taken = "-" if report.seconds is None else f"{report.seconds:.3f}"
         figures = f"{report.keys:,}", f"{report.saved_bytes:,}", f"{report.state_bytes:,}"
         table.add_row(str(report.number), report.state.value, taken, *figures)
-    return Group(table, *(f"{report.number}: {report.problem}" for report in reports if report.problem is not None))
+    return Group(table, *(str(report) for report in reports if report.problem is not None or report.waits_for))
 
 
 def migration_table(report: MigrationReport) -> Table:
