@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -40,7 +41,7 @@ class Disk:
 
     def bounded(self, step, does):
         def bounded(file, *args):
-            path = os.readlink(f"/proc/self/fd/{file}")
+            path = str(Path(f"/proc/self/fd/{file}").readlink())
             if self.room is not None and path.startswith(str(self.folder)):
                 needed = len(args[0]) if step == "write" else 0
                 if self.used + needed > self.room:
