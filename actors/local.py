@@ -232,7 +232,7 @@ class LocalJob:
 
     def _measure(self, name: str, runner: Runner) -> None:
         batches = [element.num_rows for _, element in self._queues[name] if type(element) is Batch]
-        self._supervisor.report(name, runner.meter.take(len(batches), sum(batches), 0, runner.backlog))
+        runner.measure(len(batches), sum(batches), 0)
 
     def _full(self, name: str) -> bool:
         return any(len(target) >= QUEUE_LIMIT for target in self._targets[name])

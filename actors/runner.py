@@ -44,6 +44,7 @@ from ..scheduler.messages import (
     TakeSource,
 )
 from ..scheduler.restore import RestoredTask
+from ..state.backends.base import StateBackendError
 from ..state.files import CorruptStateError
 from ..state.store import CheckpointStore
 from .meter import Meter
@@ -281,6 +282,15 @@ class Runner:
         self.task.announce(announcement.stage, announcement.steps)
         self._report(Announced(announcement.number))
 
+    def measure(self, queued: int, queued_rows: int, refused: int) -> None:
+        """Report the window's figures; state that can't be asked for its size fails the task, as any work on it does."""
+        try:
+            window = self.meter.take(queued, queued_rows, refused, self.backlog)
+        except StateBackendError as error:
+            self.fail(error)
+        else:
+            self._report(window)
+
     def fail(self, error: BaseException) -> None:
         """The worker can't go on, for a cause outside its task."""
         if not self.over:
@@ -347,5 +357,7 @@ class Runner:
 def _own(error: BaseException, worker: str) -> EvenflowError:
     if isinstance(error, EvenflowError) and is_own(error):
         return error
+    if isinstance(error, StateBackendError):
+        return JobError(f"worker {worker}: {error}")
     trace = "".join(traceback.format_exception(error))
     return JobError(f"worker {worker} failed: {shown(error)}\n{trace}")

@@ -28,7 +28,7 @@ from ..scheduler.balancing import Balancing
 from ..scheduler.checkpoints import CheckpointReport
 from ..scheduler.config import OFF, JobConfig, check_balancer
 from ..scheduler.job import JobCore
-from ..scheduler.job_effects import Commit, Effect, JobState, Redeploy, Retire, Save, Spawn, Tell
+from ..scheduler.job_effects import Commit, Discard, Effect, JobState, Redeploy, Retire, Save, Spawn, Tell
 from ..scheduler.load_snapshot import groups_per_step, hash_of, load_snapshot
 from ..scheduler.messages import Command, Failed, Report
 from ..scheduler.metrics import HISTORY, JobMetrics, OperatorLoad, WorkerFigures
@@ -123,6 +123,7 @@ class Supervisor:
             plan = plan.with_tables(fitting_tables(restored, plan))
         self.core = JobCore(plan, config.job_settings(), restored, committed=self.saved.abandoned if resume else 0)
         if resume:
+            self.saved.discard_unfinished()
             # The process that was lost knew how many attempts there were, and what it left behind must not be taken for that of a new one.
             self.core.attempt = int(time.time() * 1000)
         self.core.checkpoints.last = max(self.saved.last, restored.checkpoint if restored is not None else 0)
@@ -343,7 +344,7 @@ class Supervisor:
 
     def checkpoints(self) -> list[CheckpointReport]:
         """The job's checkpoints, oldest first."""
-        return self.core.checkpoints.reports(time.monotonic())
+        return self.core.checkpoints.reports(time.monotonic(), self.core.workers)
 
     def savepoint(self, path: str) -> int:
         """Begin a savepoint; its checkpoint's number. Raises FlowError without a folder for checkpoints, JobError if `path` is taken."""
@@ -406,6 +407,8 @@ class Supervisor:
                     return
             elif isinstance(effect, Save):
                 self._save(effect)
+            elif isinstance(effect, Discard):
+                self.saved.discard(effect.checkpoint, effect.problem)
             elif isinstance(effect, (Redeploy, Spawn, Retire)):
                 self._staff(effect)
                 self._carry(effect)
@@ -441,8 +444,6 @@ class Supervisor:
     def _save(self, save: Save) -> None:
         manifest = replace(save.manifest, undelivered=tuple(self._deliveries))
         problem = self.saved.complete(manifest)
-        if problem is not None:
-            self.saved.failed(manifest.checkpoint, problem)
         self._carry_out(self.core.saved(manifest.checkpoint, problem, time.monotonic()))
 
     def _take_back(self, after: int) -> bool:

@@ -162,14 +162,14 @@ def migrations_table(reports: Sequence[MigrationReport]) -> RenderableType:
 
 
 def checkpoints_table(reports: Sequence[CheckpointReport]) -> RenderableType:
-    """A checkpoint per line, the oldest first, and why one failed."""
+    """A checkpoint per line, the oldest first, and why one failed, or what it waits for."""
     numbers = ("seconds", "keys", "bytes saved", "bytes of state")
     table = DataTable("no.", "state", *numbers, right=("no.", *numbers), title="checkpoints")
     for report in reports:
         taken = "-" if report.seconds is None else f"{report.seconds:.3f}"
         figures = f"{report.keys:,}", f"{report.saved_bytes:,}", f"{report.state_bytes:,}"
         table.row(str(report.number), report.state.value, taken, *figures)
-    return Group(table, lines(f"{report.number}: {report.problem}" for report in reports if report.problem is not None))
+    return Group(table, lines(str(report) for report in reports if report.problem is not None or report.waits_for))
 
 
 def migration_table(report: MigrationReport) -> Table:

@@ -78,15 +78,7 @@ class CheckpointStore:
         """Write the manifest: from now on the checkpoint counts. Raises OSError where it can't be written."""
         path = posixpath.join(self.folder(checkpoint), MANIFEST)
         self._files.makedirs(self.folder(checkpoint), exist_ok=True)
-        if not self._local:
-            self._files.pipe_file(path, manifest)  # object stores show an object when all of it is there
-            return
-        hidden = Path(f"{path}.inprogress")
-        with hidden.open("wb") as file:
-            file.write(manifest)
-            file.flush()
-            os.fsync(file.fileno())
-        hidden.replace(path)
+        self._put(path, manifest)
 
     def withdraw(self, checkpoint: int) -> None:
         """Take back a manifest of which nobody knows whether it was written whole."""
@@ -102,11 +94,20 @@ class CheckpointStore:
         """The checkpoints that have a manifest and are not void, rising."""
         return sorted(number for number, names in self._listing().items() if MANIFEST in names and VOID not in names)
 
+    def begun(self, after: int) -> list[int]:
+        """The checkpoints behind `after` of which anything is there, complete or not."""
+        return sorted(number for number in self._listing() if number > after)
+
+    def discard(self, checkpoint: int) -> None:
+        """Remove all of a checkpoint that was never complete, so that nothing needs its files. What can't be removed stays."""
+        with suppress(OSError):
+            self._files.rm(self.folder(checkpoint), recursive=True)
+
     def declare_void(self, after: int, by: bytes) -> None:
         """All checkpoints behind `after` are void from now on: nobody may go on from one. `by` says who declares it. Raises OSError."""
         for number, names in self._listing().items():
             if number > after and MANIFEST in names and VOID not in names:
-                self._files.pipe_file(posixpath.join(self.folder(number), VOID), by)
+                self._put(posixpath.join(self.folder(number), VOID), by)
 
     def void(self) -> dict[int, bytes]:
         """The checkpoints that are void, and by whom."""
@@ -153,6 +154,18 @@ class CheckpointStore:
     def folder(self, checkpoint: int) -> str:
         """The folder of a checkpoint; checkpoint 0 is the store's own: that of a savepoint."""
         return posixpath.join(self._root, folder_name(checkpoint)) if checkpoint else str(self._root)
+
+    def _put(self, path: str, data: bytes) -> None:
+        """Write a file that appears whole or not at all, whatever room there is. Raises OSError where it can't be written."""
+        if not self._local:
+            self._files.pipe_file(path, data)  # object stores show an object when all of it is there
+            return
+        hidden = Path(f"{path}.inprogress")
+        with hidden.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        hidden.replace(path)
 
     @contextmanager
     def _reading(self, path: str) -> Iterator[Any]:

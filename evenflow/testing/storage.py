@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import posixpath
 from random import Random
 
@@ -9,14 +11,19 @@ from ..engine.batch import Batch
 from ..scheduler.manifest import Manifest
 from ..scheduler.retention import Needs, retained
 from ..state.files import CorruptStateError, StateFile
+from .network import SimulationError
 
 KEPT = 2
 
 
 class Storage:
-    """What survives every crash."""
+    """What survives every crash. While it is `full`, nothing can be written; while it is `slow`, workers' files take their time."""
 
     def __init__(self) -> None:
+        self.full = self.slow = False
+        self.refused = 0
+        """How often something could not be written."""
+        self._written: dict[int, set[str]] = {}
         self._files: dict[str, list[Batch]] = {}
         self._manifests: dict[int, bytes] = {}
         self._needs: dict[int, Needs] = {}
@@ -24,8 +31,10 @@ class Storage:
         self._unreadable: set[int] = set()
         self._void: set[int] = set()
 
-    def put(self, path: str, chunks: list[Batch]) -> StateFile:
-        """Keep the chunks of one worker."""
+    def put(self, checkpoint: int, path: str, chunks: list[Batch]) -> StateFile:
+        """Keep the chunks of one worker. Raises OSError while it is full, as all that writes does."""
+        self._require_room()
+        self._written.setdefault(checkpoint, set()).add(path)
         self._files[path] = chunks
         return StateFile(path, 0, "", sum(chunk.num_rows for chunk in chunks))
 
@@ -38,6 +47,7 @@ class Storage:
 
     def complete(self, manifest: Manifest) -> None:
         """Write the manifest; remove what is no longer kept."""
+        self._require_room()
         self._manifests[manifest.checkpoint] = manifest.to_bytes()
         self._needs[manifest.checkpoint] = Needs.of(manifest)
         kept = retained({number: needs for number, needs in self._needs.items() if number not in self._lost}, KEPT)
@@ -60,7 +70,26 @@ class Storage:
 
     def declare_void(self, after: int) -> None:
         """Nobody is to go on from a checkpoint behind `after` any more."""
+        self._require_room()
         self._void |= {number for number in self._manifests if number > after}
+
+    def discard(self, checkpoint: int) -> None:
+        """Remove the files of a checkpoint that came to nothing. Raises SimulationError if it was complete."""
+        if checkpoint in self._manifests:
+            raise SimulationError(f"checkpoint {checkpoint} is removed, and it was complete")
+        for path in self._written.pop(checkpoint, ()):
+            self._files.pop(path, None)
+
+    def discard_unfinished(self) -> None:
+        """The same, of all behind the newest manifest."""
+        newest = max(self._manifests, default=0)
+        for checkpoint in [number for number in self._written if number > newest]:
+            self.discard(checkpoint)
+
+    def _require_room(self) -> None:
+        if self.full:
+            self.refused += 1
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def damage(self, newest: Manifest, random: Random) -> None:
         """Damage a checkpoint: its manifest, or one of the files that it needs, which others may need too."""
