@@ -20,6 +20,7 @@ import pyarrow as pa
 from ..engine.batch import Batch
 from ..engine.errors import ConnectorError, FlowError
 from ..engine.sink import Sink, SinkWriter
+from ..state.durable import make_folder, sync_folder
 from .one_schema import fitted, settled
 
 
@@ -62,7 +63,7 @@ class FileSink(Sink):
     def start(self) -> None:
         self.run = uuid.uuid4().hex[:8]
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
             present = sorted(self.folder.iterdir())
         except OSError as error:
             raise ConnectorError(f"operator `{self.name}`: {self.folder} can't be used as a folder: {error}") from error
@@ -230,12 +231,3 @@ class _Part:
             self.encoder.finish()
         with contextlib.suppress(OSError):
             self._file.close()
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames in `folder` durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
