@@ -49,21 +49,10 @@ class SavedState:
         """The number of the newest checkpoint in the folder, perhaps of an earlier run; 0 if there is none."""
         return max([*self._store.completed(), *self._store.void()], default=0) if self._store is not None else 0
 
-    @property
-    def abandoned(self) -> int:
-        """The newest of this run's checkpoints that nobody can go on from, though it was complete once; 0 if there is none.
-
-        One whose manifest can't be read counts as this run's.
-        """
-        if self._store is None:
-            return 0
-        void = [number for number, run in self._store.void().items() if run == self._run.encode()]
-        return max([*void, *(number for number in self._store.completed() if self._manifest(number) is None)], default=0)
-
     def declare_void(self, after: int) -> None:
         """Nobody is to go on from a checkpoint behind `after` any more. Raises OSError."""
         if self._store is not None:
-            self._store.declare_void(after, self._run.encode())
+            self._store.declare_void(after)
 
     def open_savepoint(self, path: str, plan: Plan, *, allow_lost: bool) -> Manifest:
         """The manifest of a savepoint (or of a checkpoint's folder). Raises FlowError if it can't be read, or state of it fits nowhere."""
