@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..engine.errors import EvenflowError, FlowError, JobError
 from ..engine.plan import Plan
@@ -103,6 +104,16 @@ class SavedState:
                 if manifest is not None:
                     return manifest if manifest.run == self._run else None
         return None
+
+    def committables(self) -> list[Any] | None:
+        """What complete checkpoints here say is to be committed, of any run; None if one of them can't be read. Raises OSError."""
+        found: list[Any] = []
+        for number in self._store.completed() if self._store is not None else []:
+            manifest = self._manifest(number)
+            if manifest is None:
+                return None
+            found += [item for items in manifest.committables.values() for item in items]
+        return found
 
     def _manifest(self, number: int) -> Manifest | None:
         assert self._store is not None

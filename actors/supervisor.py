@@ -135,6 +135,7 @@ class Supervisor:
         self._sinks = plan_sinks(plan)
         self._tell = tell
         self._delivered = 0
+        self._taken_over = False
         self._begun = None if known.running_since is None else time.monotonic() - max(0.0, time.time() - known.running_since)
         self._ended: float | None = None
         self._config = config
@@ -160,6 +161,7 @@ class Supervisor:
         if wanted.commit is not None and not self._commit(wanted.commit):
             return False
         self._sweep()
+        self._take_over()
         return True
 
     def ready(self, worker: str, attempt: int) -> None:
@@ -473,11 +475,20 @@ class Supervisor:
         return True
 
     def _sweep(self) -> None:
+        self._tidy(lambda sink: sink.sweep(), "what nobody will commit")
+
+    def _take_over(self) -> None:
+        if not self._taken_over:
+            self._taken_over = True
+            job = f"{self.core.name} {self._config.checkpoint_url(self.core.name) or ''}"
+            self._tidy(lambda sink: sink.take_over(job, self.saved.committables), "what killed runs have left")
+
+    def _tidy(self, remove: Callable[[Sink], None], what: str) -> None:
         for name, sink in self._sinks.items():
             try:
-                sink.sweep()
+                remove(sink)
             except Exception as error:  # noqa: BLE001 -- as in a commit; nothing depends on what is left
-                _LOG.warning("job `%s`: sink `%s` could not remove what nobody will commit: %s", self.core.name, name, error)
+                _LOG.warning("job `%s`: sink `%s` could not remove %s: %s", self.core.name, name, what, error)
 
 
 def plan_sources(plan: Plan) -> dict[str, Source]:
