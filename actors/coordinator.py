@@ -26,6 +26,7 @@ from ..scheduler.job_effects import JobState, Redeploy, Retire, Spawn
 from ..scheduler.messages import Attach, Command, InOrder, Report
 from ..scheduler.metrics import OperatorLoad, WorkerFigures
 from .beginning import Savepoint
+from .cluster_memory import ClusterMemory
 from .deployment import Deployment
 from .pings import Pings
 from .placement import ROOM_PATIENCE
@@ -69,8 +70,9 @@ class Coordinator:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Ray's own, about a method that it calls itself
             again = ray.get_runtime_context().was_current_actor_reconstructed
+        self._memory = ClusterMemory(run)
         self._supervisor = Supervisor(
-            plan, config, self._tell, self._carry, savepoint=savepoint, run=run, resume=again, cluster=self._staff
+            plan, config, self._tell, self._carry, savepoint=savepoint, run=run, resume=again, memory=self._memory, cluster=self._staff
         )
         if again:
             self._staff.coordinator = ray.get_runtime_context().current_actor
@@ -271,6 +273,7 @@ class Coordinator:
         """Returns when all workers are gone; the job has ended or is cancelled by this."""
         self.cancel()
         self._closed.wait(LEAVE_TIMEOUT + 5)
+        self._memory.forget()
 
     def _tell(self, worker: str, command: Command) -> None:
         number = self._numbers.get(worker, 0)
@@ -305,6 +308,7 @@ class Coordinator:
         for connector in connectors:
             connector.stop()
         time.sleep(LINGER_SECONDS)
+        self._memory.forget()
         ray.kill(self._staff.coordinator)
 
     def _look_after_workers(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..engine.errors import FlowError, JobError
 from ..engine.plan import Plan
@@ -52,21 +53,10 @@ class SavedState:
         """The number of the newest checkpoint in the folder, perhaps of an earlier run; 0 if there is none."""
         return max([*self._store.completed(), *self._store.void()], default=0) if self._store is not None else 0
 
-    @property
-    def abandoned(self) -> int:
-        """The newest of this run's checkpoints that nobody can go on from, though it was complete once; 0 if there is none.
-
-        One whose manifest can't be read counts as this run's.
-        """
-        if self._store is None:
-            return 0
-        void = [number for number, run in self._store.void().items() if run == self._run.encode()]
-        return max([*void, *(number for number in self._store.completed() if self._manifest(number) is None)], default=0)
-
     def declare_void(self, after: int) -> None:
         """Nobody is to go on from a checkpoint behind `after` any more. Raises OSError."""
         if self._store is not None:
-            self._store.declare_void(after, self._run.encode())
+            self._store.declare_void(after)
 
     def open_savepoint(self, path: str, plan: Plan, *, allow_lost: bool) -> Manifest:
         """The manifest of a savepoint (or of a checkpoint's folder). Raises FlowError if it can't be read, or state of it fits nowhere."""
@@ -118,6 +108,16 @@ class SavedState:
                 if manifest is not None:
                     return manifest if manifest.run == self._run else None
         return None
+
+    def committables(self) -> list[Any] | None:
+        """What complete checkpoints here say is to be committed, of any run; None if one of them can't be read. Raises OSError."""
+        found: list[Any] = []
+        for number in self._store.completed() if self._store is not None else []:
+            manifest = self._manifest(number)
+            if manifest is None:
+                return None
+            found += [item for items in manifest.committables.values() for item in items]
+        return found
 
     def _manifest(self, number: int) -> Manifest | None:
         assert self._store is not None

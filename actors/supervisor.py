@@ -42,6 +42,7 @@ from .beginning import Beginning, Savepoint
 from .cluster_view import Cluster
 from .elastic import Elasticity, ScalingReport
 from .node_scaling import NodeScaling, NodeScalingReport
+from .run_memory import RunMemory
 from .saved_state import SavedState
 from .taking_back import take_back
 
@@ -107,12 +108,15 @@ class Supervisor:
         savepoint: Savepoint | None = None,
         run: str | None = None,
         resume: bool = False,
+        memory: RunMemory | None = None,
         cluster: Cluster | None = None,
     ) -> None:
         """`carry` must bring up the attempt or the workers that it is told of, or end workers, in its own time.
 
-        `resume`: go on from the newest checkpoint of `run`. `cluster`: the nodes, None where there are none.
+        `resume`: go on from the newest checkpoint of `run`, of which `memory` knows what the process before this one knew. `cluster`: the
+        nodes, None where there are none.
         """
+        self._memory = memory if memory is not None else RunMemory()
         self.saved = SavedState(config.checkpoint_url(plan.name), config.checkpoints_kept, run if run is not None else secrets.token_hex(8))
         self._beginning = Beginning(self.saved, savepoint)
         restored = self.saved.newest() if resume else None
@@ -121,12 +125,14 @@ class Supervisor:
             plan = plan_at(restored, plan)
         elif (restored := self._beginning.manifest(plan)) is not None:
             plan = plan.with_tables(fitting_tables(restored, plan))
-        self.core = JobCore(plan, config.job_settings(), restored, committed=self.saved.abandoned if resume else 0)
+        known = self._memory.record
+        self.core = JobCore(plan, config.job_settings(), restored, known.committed)
         if resume:
             self.saved.discard_unfinished()
             # The process that was lost knew how many attempts there were, and what it left behind must not be taken for that of a new one.
             self.core.attempt = int(time.time() * 1000)
-        self.core.checkpoints.last = max(self.saved.last, restored.checkpoint if restored is not None else 0)
+        self.core.checkpoints.last = max(self.saved.last, self.core.committed)
+        self.core.checkpoints.completed = known.completed
         self._carry = carry
         self._deliveries: list[tuple[str, Any]] = list(undelivered)
         self.metrics = JobMetrics({task.name: task.stage for task in plan.tasks})
@@ -136,7 +142,8 @@ class Supervisor:
         self._sinks = plan_sinks(plan)
         self._tell = tell
         self._delivered = 0
-        self._begun: float | None = None
+        self._taken_over = False
+        self._begun = None if known.running_since is None else time.monotonic() - max(0.0, time.time() - known.running_since)
         self._ended: float | None = None
         self._config = config
         self._spans: dict[int, float] = {}
@@ -161,15 +168,17 @@ class Supervisor:
         if wanted.commit is not None and not self._commit(wanted.commit):
             return False
         self._sweep()
+        self._take_over()
         return True
 
     def ready(self, worker: str, attempt: int) -> None:
         """A worker has started in this attempt."""
         if attempt != self.core.attempt:
             return
-        now, starting = time.monotonic(), self.core.state is JobState.STARTING
+        now, starting = time.monotonic(), self._begun is None and self.core.starting
         effects = self.core.ready(worker, now)
-        if starting and self.core.state is not JobState.STARTING:
+        if starting and not self.core.starting:
+            self._memory.keep(replace(self._memory.record, running_since=time.time()))
             self._begun = now
         self._carry_out(effects)
 
@@ -448,7 +457,8 @@ class Supervisor:
 
     def _take_back(self, after: int) -> bool:
         try:
-            self._deliveries += take_back(self.core.name, after, self._sinks, self.saved, allow_duplicates=self._config.allow_duplicates)
+            allowed, committed = self._config.allow_duplicates, self.core.committed
+            self._deliveries += take_back(self.core.name, after, committed, self._sinks, self.saved, allow_duplicates=allowed)
         except JobError as error:
             self.abort(error)
         except Exception as error:  # noqa: BLE001 -- as in a commit
@@ -458,23 +468,35 @@ class Supervisor:
         return False
 
     def _commit(self, commit: Commit) -> bool:
-        for name, sink in self._sinks.items():
-            try:
-                payloads = sink.commit(commit.checkpoint, commit.committables.get(name, []))
-            except Exception as error:  # noqa: BLE001 -- a sink is the user's or a library's: whatever it raises fails the job
-                problem = f"sink `{name}` could not commit checkpoint {commit.checkpoint}: {type(error).__name__}: {error}"
-                self.core.state = JobState.RUNNING
-                self._failed(error if isinstance(error, EvenflowError) else JobError(problem))
-                return False
-            self._deliveries.extend((name, payload) for payload in payloads)
+        who = f"job `{self.core.name}`"
+        try:
+            committed = max(self._memory.record.committed, commit.checkpoint)
+            self._memory.keep(replace(self._memory.record, committed=committed, completed=self.core.checkpoints.completed))
+            for name, sink in self._sinks.items():
+                who = f"sink `{name}`"
+                self._deliveries.extend((name, payload) for payload in sink.commit(commit.checkpoint, commit.committables.get(name, [])))
+        except Exception as error:  # noqa: BLE001 -- a sink is the user's or a library's: whatever it raises fails the job
+            problem = f"{who} could not commit checkpoint {commit.checkpoint}: {type(error).__name__}: {error}"
+            self.core.state = JobState.RUNNING
+            self._failed(error if isinstance(error, EvenflowError) else JobError(problem))
+            return False
         return True
 
     def _sweep(self) -> None:
+        self._tidy(lambda sink: sink.sweep(), "what nobody will commit")
+
+    def _take_over(self) -> None:
+        if not self._taken_over:
+            self._taken_over = True
+            job = f"{self.core.name} {self._config.checkpoint_url(self.core.name) or ''}"
+            self._tidy(lambda sink: sink.take_over(job, self.saved.committables), "what killed runs have left")
+
+    def _tidy(self, remove: Callable[[Sink], None], what: str) -> None:
         for name, sink in self._sinks.items():
             try:
-                sink.sweep()
+                remove(sink)
             except Exception as error:  # noqa: BLE001 -- as in a commit; nothing depends on what is left
-                _LOG.warning("job `%s`: sink `%s` could not remove what nobody will commit: %s", self.core.name, name, error)
+                _LOG.warning("job `%s`: sink `%s` could not remove %s: %s", self.core.name, name, what, error)
 
 
 def plan_sources(plan: Plan) -> dict[str, Source]:

@@ -17,20 +17,25 @@ from .saved_state import SavedState
 _LOG = logging.getLogger(__name__)
 
 
-def take_back(job: str, after: int, sinks: Mapping[str, Sink], saved: SavedState, *, allow_duplicates: bool) -> list[tuple[str, Any]]:
-    """Have the sinks (by operator) undo what was committed behind checkpoint `after`; what is to be delivered for it, by operator.
+def take_back(
+    job: str, after: int, committed: int, sinks: Mapping[str, Sink], saved: SavedState, *, allow_duplicates: bool
+) -> list[tuple[str, Any]]:
+    """Have the sinks (by operator) undo what was committed behind checkpoint `after`, up to `committed`, which is damaged or gone.
+
+    Returns what is to be delivered for it, by operator.
 
     Raises JobError naming a sink that can't, and what the choices are; and whatever a sink raises.
     """
+    begin = f"checkpoint {after}" if after else "the beginning"
     unable = [name for name, sink in sinks.items() if not sink.retractable]
     if unable and not allow_duplicates:
-        begin = f"checkpoint {after}" if after else "the beginning"
         raise JobError(
-            f"job `{job}`: its newest checkpoint is damaged and it would go on from {begin}, but sink `{unable[0]}` can't take back what "
-            "it has committed since, so rows would come twice. Put the checkpoint's files back and begin from its folder, "
-            "flow.run(from_savepoint=...); or remove those rows and begin from the older one's folder; or accept duplicates, "
+            f"job `{job}`: checkpoint {committed}, its newest, is damaged or gone, and it would go on from {begin}, but sink `{unable[0]}` "
+            "can't take back what it has committed since, so rows would come twice. Put the checkpoint's files back and begin from its "
+            "folder, flow.run(from_savepoint=...); or remove those rows and begin from the older one's folder; or accept duplicates, "
             "JobConfig(allow_duplicates=True)"
         )
+    _LOG.warning("job `%s`: checkpoint %d, its newest, is damaged or gone; it goes on from %s", job, committed, begin)
     for name in unable:
         _LOG.warning("job `%s`: rows that sink `%s` has committed behind checkpoint %d come again", job, name, after)
     saved.declare_void(after)

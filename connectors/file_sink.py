@@ -2,7 +2,7 @@
 
 A part is `.part-RUN-WRITER-N.inprogress` while it is written, `....prepared` once it is durable and some checkpoint may hold it, and
 `part-CHECKPOINT-RUN-WORKER-WRITER-N.EXTENSION` once that checkpoint is complete. Readers skip hidden names, so they never see
-a row that a recovery from its newest checkpoint could take back.
+a row that a recovery from its newest checkpoint could take back. `.part-RUN.owner` says whose run it is (`claim.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import contextlib
 import os
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,6 +20,8 @@ import pyarrow as pa
 from ..engine.batch import Batch
 from ..engine.errors import ConnectorError, FlowError
 from ..engine.sink import Sink, SinkWriter
+from ..state.durable import make_folder, sync_folder
+from .claim import Claim, dead_runs, owner_file
 from .one_schema import fitted, settled
 
 
@@ -50,6 +52,10 @@ class FileSink(Sink):
         self.name, self.folder = name, Path(path).absolute()
         self._overwrite, self._append = overwrite, append
         self.run = uuid.uuid4().hex[:8]
+        self._claim: Claim | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_claim": None}
 
     @abstractmethod
     def encoder(self, file: BinaryIO, schema: pa.Schema) -> Encoder:
@@ -62,7 +68,7 @@ class FileSink(Sink):
     def start(self) -> None:
         self.run = uuid.uuid4().hex[:8]
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
             present = sorted(self.folder.iterdir())
         except OSError as error:
             raise ConnectorError(f"operator `{self.name}`: {self.folder} can't be used as a folder: {error}") from error
@@ -98,6 +104,27 @@ class FileSink(Sink):
         for path in self.folder.glob(f".part-{self.run}-*.prepared"):
             path.unlink(missing_ok=True)
 
+    def take_over(self, job: str, needed: Callable[[], Sequence[Any] | None]) -> None:
+        """What is needed are prepared files that a job that begins from such a checkpoint would commit."""
+        self._claim = self._claim or Claim(self.folder, self.run, job)
+        for run in dead_runs(self.folder, job):
+            committables = needed()
+            names = None if committables is None else {part["prepared"] for part in committables if "prepared" in part}
+            self._sweep_run(run, names)
+
+    def _sweep_run(self, run: str, keep: Collection[str] | None) -> None:
+        """Remove the hidden files of a run that is over, but the prepared ones that are to be kept (None: all of them)."""
+        for path in self.folder.glob(f".part-{run}-*.inprogress"):
+            path.unlink(missing_ok=True)
+        left = False
+        for path in self.folder.glob(f".part-{run}-*.prepared"):
+            if keep is None or path.name in keep:
+                left = True
+            else:
+                path.unlink(missing_ok=True)
+        if not left:
+            owner_file(self.folder, run).unlink(missing_ok=True)
+
     def later_than(self, checkpoint: int) -> list[Path]:
         """The files that this run has committed with checkpoints behind this one."""
         parts = [path for path in self.folder.glob(f"part-*-{self.run}-*{self.extension}") if path.name.split("-")[1].isdecimal()]
@@ -105,9 +132,11 @@ class FileSink(Sink):
 
     def stop(self) -> None:
         """Sweep what killed workers of this run never prepared."""
+        if self._claim is not None:
+            self._claim.release()
+            self._claim = None
         with contextlib.suppress(OSError):
-            for path in self.folder.glob(f".part-{self.run}-*.inprogress"):
-                path.unlink(missing_ok=True)
+            self._sweep_run(self.run, keep=None)
 
     def _reveal(self, prepared: str, final: str) -> None:
         try:
@@ -230,12 +259,3 @@ class _Part:
             self.encoder.finish()
         with contextlib.suppress(OSError):
             self._file.close()
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames in `folder` durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -8,7 +8,7 @@ there is exactly-once; one that shows records as they come is at-least-once and 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .batch import Batch
@@ -61,6 +61,13 @@ class Sink(ABC):
         """Remove what writers of this run have prepared and nobody will commit: theirs is an attempt that is over.
 
         Called on the coordinator when everything that counts is committed. What raises here is a warning.
+        """
+
+    def take_over(self, job: str, needed: Callable[[], Sequence[Any] | None]) -> None:
+        """Say that this run of `job` is at work, and remove what runs of it that were killed have prepared in vain.
+
+        Called on the coordinator, also by one that comes back, when what the job goes on from is committed. `needed()`: the committables of
+        checkpoints that a job can still begin from, None if these can't be told. What raises here is a warning.
         """
 
     def deliver(self, payload: Any) -> None:

@@ -49,7 +49,7 @@ class _Restart:
 class JobCore:
     """Times are in seconds of any clock that doesn't go back. `restored`: a savepoint to begin from.
 
-    `committed`: the newest checkpoint that may have been committed by a process that is gone.
+    `committed`: the newest checkpoint that may have been committed, perhaps by a process that is gone.
     """
 
     def __init__(self, plan: Plan, settings: JobSettings | None = None, restored: Manifest | None = None, committed: int = 0) -> None:
@@ -61,7 +61,7 @@ class JobCore:
         self.attempt = 0
         self.checkpoints = Checkpoints()
         self.checkpoints.newest = restored
-        self._committed = max(committed, restored.checkpoint if restored is not None else 0)
+        self.committed = max(committed, restored.checkpoint if restored is not None else 0)
         self.restarts = Restarts(self.settings.restarts)
         self.migrations = Migrations(plan.tables)
         self._ready: set[str] = set()
@@ -72,6 +72,11 @@ class JobCore:
         self._restart: _Restart | None = None
         self._manifest: Manifest | None = None
         self._now = 0.0
+
+    @property
+    def starting(self) -> bool:
+        """Whether workers are being started, for the first time or again."""
+        return self.state in (JobState.STARTING, JobState.RESTARTING)
 
     @property
     def workers(self) -> tuple[str, ...]:
@@ -87,7 +92,7 @@ class JobCore:
         """The worker has started its task."""
         self._now = now
         self._ready.add(worker)
-        if self.state not in (JobState.STARTING, JobState.RESTARTING):
+        if not self.starting:
             return self._rescale(now)
         if not self._ready.issuperset(self.workers):
             return []
@@ -244,7 +249,7 @@ class JobCore:
     def stop(self) -> list[Effect]:
         """Let the sources end now, or once all workers have started; what they have read is processed and committed."""
         if self.state is not JobState.RUNNING:
-            self._stop_wanted = self.state in (JobState.STARTING, JobState.RESTARTING)
+            self._stop_wanted = self.starting
             return []
         if self._in_step or self._restart is not None:
             self._stop_wanted = True
@@ -350,7 +355,7 @@ class JobCore:
         assert self.checkpoints.pending is not None
         number, last = self.checkpoints.pending.number, self.checkpoints.pending.last
         committables = self.checkpoints.end(now, manifest)
-        self._committed = number
+        self.committed = number
         if last:
             return [Commit(number, committables), *self._end(JobState.FINISHED)]
         self._plan_next(now)
@@ -404,7 +409,7 @@ class JobCore:
         self.migrations.tables = self.plan.tables
         self.checkpoints.reset(self._now)
         self._ready = set()
-        retracts = self._committed > (newest.checkpoint if newest is not None else 0)
+        retracts = self.committed > (newest.checkpoint if newest is not None else 0)
         discarded = [Discard(pending.number, why)] if pending is not None else []
         return [*dropped, *discarded, Redeploy(self.attempt, self.plan, newest, delay, retracts)]
 

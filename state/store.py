@@ -16,7 +16,6 @@ file stays as long as a manifest that is kept names it.
 
 from __future__ import annotations
 
-import os
 import posixpath
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,11 +27,12 @@ import fsspec
 import pyarrow as pa
 
 from .direct_file import DirectFile
+from .durable import make_folder, write_durably
 from .files import CorruptStateError, StateFile, StateFileWriter, read_chunks
 
 MANIFEST = "manifest"
 VOID = "void"
-"""Beside the manifest of a checkpoint that was damaged, or behind a damaged one: the job has gone back behind it."""
+"""In place of the manifest of a checkpoint that was damaged, or behind a damaged one: the job has gone back behind it."""
 
 _PREFIX = "checkpoint-"
 
@@ -62,11 +62,8 @@ class CheckpointStore:
     @contextmanager
     def writing(self, checkpoint: int, name: str) -> Iterator[StateFileWriter]:
         """A new state file of `checkpoint`. Raises OSError where it can't be written, FileExistsError never: names are made unique."""
-        folder = self.folder(checkpoint)
-        self._files.makedirs(folder, exist_ok=True)
         name = f"{name}-{uuid.uuid4().hex[:8]}.state"
-        path = posixpath.join(folder, name)
-        with DirectFile(path) if self._local else self._files.open(path, "wb") as file:
+        with self._new(posixpath.join(self._made(checkpoint), name)) as file:
             yield StateFileWriter(file, name)
 
     def chunks(self, checkpoint: int, entry: StateFile) -> Iterator[pa.RecordBatch]:
@@ -76,9 +73,7 @@ class CheckpointStore:
 
     def complete(self, checkpoint: int, manifest: bytes) -> None:
         """Write the manifest: from now on the checkpoint counts. Raises OSError where it can't be written."""
-        path = posixpath.join(self.folder(checkpoint), MANIFEST)
-        self._files.makedirs(self.folder(checkpoint), exist_ok=True)
-        self._put(path, manifest)
+        self._put(posixpath.join(self._made(checkpoint), MANIFEST), manifest)
 
     def withdraw(self, checkpoint: int) -> None:
         """Take back a manifest of which nobody knows whether it was written whole."""
@@ -103,16 +98,16 @@ class CheckpointStore:
         with suppress(OSError):
             self._files.rm(self.folder(checkpoint), recursive=True)
 
-    def declare_void(self, after: int, by: bytes) -> None:
-        """All checkpoints behind `after` are void from now on: nobody may go on from one. `by` says who declares it. Raises OSError."""
+    def declare_void(self, after: int) -> None:
+        """All checkpoints behind `after` are void from now on: nobody can go on from one. Raises OSError."""
         for number, names in self._listing().items():
-            if number > after and MANIFEST in names and VOID not in names:
-                self._put(posixpath.join(self.folder(number), VOID), by)
+            if number > after and MANIFEST in names:
+                self._put(posixpath.join(self.folder(number), VOID), b"")
+                self._files.rm_file(posixpath.join(self.folder(number), MANIFEST))
 
-    def void(self) -> dict[int, bytes]:
-        """The checkpoints that are void, and by whom."""
-        numbers = [number for number, names in self._listing().items() if VOID in names]
-        return {number: self._files.cat_file(posixpath.join(self.folder(number), VOID)) for number in numbers}
+    def void(self) -> list[int]:
+        """The checkpoints that are void."""
+        return [number for number, names in self._listing().items() if VOID in names]
 
     @property
     def occupied(self) -> bool:
@@ -143,11 +138,11 @@ class CheckpointStore:
 
     def copy(self, checkpoint: int, entries: Iterable[StateFile], target: CheckpointStore, number: int) -> None:
         """Copy state files to checkpoint `number` of another store. Raises OSError, and CorruptStateError if one is gone."""
-        target._files.makedirs(target.folder(number), exist_ok=True)
+        folder = target._made(number)
         for entry in entries:
-            path = posixpath.join(target.folder(number), posixpath.basename(entry.path))
+            path = posixpath.join(folder, posixpath.basename(entry.path))
             source = posixpath.normpath(posixpath.join(self.folder(checkpoint), entry.path))
-            with self._reading(source) as file, target._files.open(path, "wb") as copy:
+            with self._reading(source) as file, target._new(path) as copy:
                 while piece := file.read(1 << 20):
                     copy.write(piece)
 
@@ -155,17 +150,25 @@ class CheckpointStore:
         """The folder of a checkpoint; checkpoint 0 is the store's own: that of a savepoint."""
         return posixpath.join(self._root, folder_name(checkpoint)) if checkpoint else str(self._root)
 
+    def _made(self, checkpoint: int) -> str:
+        """The folder of a checkpoint, which is there now."""
+        folder = self.folder(checkpoint)
+        if self._local:
+            make_folder(Path(folder))
+        else:
+            self._files.makedirs(folder, exist_ok=True)
+        return folder
+
     def _put(self, path: str, data: bytes) -> None:
-        """Write a file that appears whole or not at all, whatever room there is. Raises OSError where it can't be written."""
-        if not self._local:
+        """Write a file that appears whole or not at all."""
+        if self._local:
+            write_durably(Path(path), data)
+        else:
             self._files.pipe_file(path, data)  # object stores show an object when all of it is there
-            return
-        hidden = Path(f"{path}.inprogress")
-        with hidden.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        hidden.replace(path)
+
+    def _new(self, path: str) -> Any:
+        """A file to be written once."""
+        return DirectFile(path) if self._local else self._files.open(path, "wb")
 
     @contextmanager
     def _reading(self, path: str) -> Iterator[Any]:

@@ -6,11 +6,11 @@ can't slip in. Invariant: batches are handed over in order, and none again after
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...engine.errors import ConnectorError
+from ...state.durable import write_durably
 from .exchange import Exchange
 from .session import problem_of
 
@@ -66,9 +66,7 @@ class Delivery:
         return int(text)
 
     def _remember(self, batch: int) -> None:
-        temporary = self._mark.with_name(f".delivered.{uuid.uuid4().hex}")
-        temporary.write_text(str(batch), "utf-8")
-        temporary.replace(self._mark)
+        write_durably(self._mark, str(batch).encode())
 
 
 def append_to_table(df: DataFrame, table: str, operator: str) -> None:

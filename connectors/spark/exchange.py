@@ -19,12 +19,12 @@ Invariant: a file that no batch names is not there, for Spark's batch and stream
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...engine.errors import ConnectorError
+from ...state.durable import make_folder, sync_folder, write_durably
 from .log_file import LogFile, compact_interval, log_file, read_log, without_deleted, write_log
 
 LOG_FOLDER = "_spark_metadata"
@@ -54,8 +54,8 @@ class Exchange:
     def create(self) -> None:
         """Make the folder with an empty log: from now on Spark sees committed files only. Raises ConnectorError."""
         try:
-            self.log.mkdir(parents=True, exist_ok=True)
-            self.own.mkdir(exist_ok=True)
+            make_folder(self.log)
+            make_folder(self.own)
         except OSError as error:
             raise ConnectorError(f"{self.folder} can't be made an exchange folder: {error}") from error
 
@@ -131,6 +131,7 @@ class Exchange:
                 break
             for name in (str(batch), f"{batch}{_COMPACT}"):
                 (self.log / name).unlink(missing_ok=True)
+        sync_folder(self.log)
         self._committed = (-1, set())
 
     def end(self) -> End | None:
@@ -146,9 +147,7 @@ class Exchange:
 
     def finish(self, end: End) -> None:
         """Tell the readers, atomically, that the log is complete."""
-        temporary = self.own / f".end.{uuid.uuid4().hex}"
-        temporary.write_text(json.dumps({"last": end.last, "failure": end.failure}), "utf-8")
-        temporary.replace(self.own / "end.json")
+        write_durably(self.own / "end.json", json.dumps({"last": end.last, "failure": end.failure}).encode())
 
     def reopen(self) -> None:
         """Take the end marker of an earlier run away."""

@@ -13,8 +13,6 @@ v1
 from __future__ import annotations
 
 import json
-import os
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +20,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from ...engine.errors import ConnectorError
-from ..file_sink import sync_folder
+from ...state.durable import write_durably
 
 COMPACT_EVERY = 10
 """Spark's default of `spark.sql.streaming.fileSink.log.compactInterval`."""
@@ -67,21 +65,13 @@ def read_log(path: Path) -> list[tuple[str, LogFile]] | None:
 
 def write_log(path: Path, files: Sequence[LogFile]) -> None:
     """Write a log file that adds `files`, durably and in one step. Raises ConnectorError if it is there already."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    lines = "\n".join([_HEADER, *(_format(file) for file in files)])
     try:
-        with temporary.open("x", encoding="utf-8") as out:
-            out.write("\n".join([_HEADER, *(_format(file) for file in files)]))
-            out.flush()
-            os.fsync(out.fileno())
-        # A link, unlike a rename, fails where the name is taken: two writers can't both believe that they committed.
-        os.link(temporary, path)
-        sync_folder(path.parent)
+        write_durably(path, lines.encode(), exclusive=True)  # so that two writers can't both believe that they committed
     except FileExistsError as error:
         raise ConnectorError(f"{path} was just committed by another writer; let only one job write into one exchange folder") from error
     except OSError as error:
         raise ConnectorError(f"{path} can't be committed: {error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def compact_interval(compacted: Sequence[int]) -> int:

@@ -148,7 +148,7 @@ class SparkSink(FileSink):
         return SparkEncoder(file, schema, self.name)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_delivery": None}
+        return {**super().__getstate__(), "_delivery": None}
 
 
 class SparkWriter(FileWriter):

@@ -20,7 +20,10 @@ STEPS_IN_TIME = (0.0005, 0.004, 0.03, 0.5)
 
 @dataclass(slots=True)
 class World:
-    """Everything that a step may read or change; `now` in seconds of the virtual clock, `accidents` and damaged checkpoints so far."""
+    """Everything that a step may read or change; `now` in seconds of the virtual clock.
+
+    Counted so far: `accidents`, `damages` of checkpoints, and `deletions` of manifests.
+    """
 
     random: Random
     channels: Mapping[int, Channel]
@@ -29,6 +32,7 @@ class World:
     now: float = 0.0
     accidents: int = 0
     damages: int = 0
+    deletions: int = 0
 
 
 class Choice(NamedTuple):

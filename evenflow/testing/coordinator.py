@@ -59,6 +59,8 @@ class Coordinator:
         self._settings, self._sinks, self.storage, self._deploy = settings, sinks, storage, deploy
         self._written: Manifest | None = None
         self._committed = 0
+        self._remembered = 0
+        """The newest checkpoint that may have been committed: what the cluster knows of a coordinator that is lost."""
         self._workers = deploy(Redeploy(0, plan, None, 0.0))
 
     @property
@@ -96,6 +98,7 @@ class Coordinator:
         if commit.checkpoint < self._committed:
             raise SimulationError(f"checkpoint {commit.checkpoint} is committed behind checkpoint {self._committed}")
         self._committed = commit.checkpoint
+        self._remembered = max(self._remembered, commit.checkpoint)
         for name, sink in self._sinks.items():
             self.deliveries.extend((name, payload) for payload in sink.commit(commit.checkpoint, commit.committables.get(name, [])))
 
@@ -154,8 +157,7 @@ class Coordinator:
 
     def lose(self, now: float) -> None:
         """The coordinator's process is lost, with all that it knew, and made anew."""
-        state, last = self.core.state, self.core.checkpoints.last
-        if state.final:
+        if self.core.state.final:
             return
         self.commits.clear()
         self.saves.clear()
@@ -164,8 +166,10 @@ class Coordinator:
         newest = self.storage.newest()
         self.spawns.clear()
         plan = self._first if newest is None else plan_at(newest, self._first)
-        self.core = JobCore(plan, self._settings, newest, self.storage.abandoned)
-        self.core.checkpoints.last = last
+        attempt = self.core.attempt
+        self.core = JobCore(plan, self._settings, newest, self._remembered)
+        self.core.attempt = attempt
+        self.core.checkpoints.last = max(self.storage.last, self.core.committed)
         self.deliveries = deque(newest.undelivered if newest is not None else ())
         self.carry_out(self.core.redeploy())
 

@@ -45,6 +45,21 @@ def with_damage(actions: Sequence[Action], most: int = 2) -> tuple[Action, ...]:
     return *actions, damage
 
 
+def with_lost_manifests(actions: Sequence[Action], most: int = 2) -> tuple[Action, ...]:
+    """`actions`, and at most `most` times manifests are deleted: the newest, some or all.
+
+    Mostly the coordinator is lost at the same moment, else whenever it is. For a job that saves its state, with the actions that
+    `with_crashes` gives.
+    """
+
+    def lose(world: World) -> Iterator[Choice]:
+        coordinator = world.coordinator
+        if world.deletions < most and not coordinator.core.state.final and not coordinator.storage.empty:
+            yield Choice(COORDINATOR, "delete", _delete, (world,))
+
+    return *actions, lose
+
+
 def notice(world: World) -> Iterator[Choice]:
     """The coordinator learns that a worker is gone."""
     if world.coordinator.wanted is None and not world.coordinator.writing and not world.coordinator.core.state.final:
@@ -70,6 +85,13 @@ def _damage(world: World, newest: Manifest) -> None:
     if living and world.random.random() < 0.7:
         _crash(world, world.random.choice(living))
     else:
+        _lose_coordinator(world)
+
+
+def _delete(world: World) -> None:
+    world.deletions += 1
+    world.coordinator.storage.lose(world.random)
+    if world.random.random() < 0.7:
         _lose_coordinator(world)
 
 

@@ -64,9 +64,9 @@ class Storage:
         return Manifest.from_bytes(self._manifests[number]) if number is not None else None
 
     @property
-    def abandoned(self) -> int:
-        """The newest checkpoint that nobody can go on from; 0 if there is none."""
-        return max(self._lost, default=0)
+    def last(self) -> int:
+        """The number of the newest checkpoint that is there; 0 if there is none."""
+        return max([*self._manifests, *self._void], default=0)
 
     def declare_void(self, after: int) -> None:
         """Nobody is to go on from a checkpoint behind `after` any more."""
@@ -98,6 +98,17 @@ class Storage:
             self._damaged.add(random.choice(names))
         else:
             self._unreadable.add(newest.checkpoint)
+
+    def lose(self, random: Random) -> None:
+        """Manifests are gone, and nothing tells that they existed: that of the newest checkpoint, some, or all."""
+        there = sorted(self._manifests)
+        for number in random.choice((there[-1:], random.sample(there, random.randint(1, len(there))), there)):
+            del self._manifests[number], self._needs[number]
+
+    @property
+    def empty(self) -> bool:
+        """Whether no manifest is there."""
+        return not self._manifests
 
     @property
     def _lost(self) -> set[int]:

@@ -15,7 +15,7 @@ import pytest
 from flows import FLOWS, no_rows, rows_in_order, running_finals, running_updates, stateful_map_columns, stateful_map_in_order
 
 from evenflow.testing import check
-from evenflow.testing.crashing import with_crashes, with_damage
+from evenflow.testing.crashing import with_crashes, with_damage, with_lost_manifests
 from evenflow.testing.full_disk import with_full_disk
 from evenflow.testing.moving import with_moves
 
@@ -48,6 +48,19 @@ def blocks():
         seeds = math.ceil((MANY if make_flow in SIMPLE else FEW) * wanted / usual)
         for first in range(0, seeds, BLOCK):
             yield pytest.param(make_flow, range(first, min(first + BLOCK, seeds)), id=f"{make_flow.__name__}-{first}")
+
+
+LOSSES = math.ceil(int(os.environ.get("EVENFLOW_SEEDS", 5 * len(FLOWS))) / len(FLOWS))
+"""Seeds per flow for deleted manifests."""
+
+
+@pytest.mark.parametrize("make_flow", FLOWS)
+def test_rows_of_checkpoints_whose_manifests_are_gone_are_taken_back(make_flow):
+    watcher = Watcher()
+    actions = with_lost_manifests(with_damage(with_crashes(with_moves(5, STRATEGIES), most=2), most=1))
+    check(make_flow, range(LOSSES), parallelism=(1, 2, 3), save_state=True, actions=(*actions, watcher))
+    assert sum(world.deletions for world in watcher.worlds) > 0
+    assert sum(world.coordinator.retractions for world in watcher.worlds) > 0, "rows were taken back"
 
 
 @pytest.mark.parametrize(("make_flow", "seeds"), list(blocks()))

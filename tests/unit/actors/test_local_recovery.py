@@ -14,8 +14,10 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 import evenflow as ef
+from evenflow.actors.saved_state import SavedState
 from evenflow.connectors.list_sink import ListSink
 from evenflow.scheduler.checkpoints import CheckpointState
+from evenflow.scheduler.manifest import Manifest
 from evenflow.stream import Stream
 
 SLEEP = time.sleep
@@ -306,3 +308,23 @@ def test_job_does_not_begin_from_a_damaged_savepoint(tmp_path):
     damaged.write_bytes(damaged.read_bytes()[:-1])
     with pytest.raises(ef.JobError, match=rf"can't begin from {savepoint}: .*{damaged.name} has .* bytes, and .* were written"):
         numbered([]).run(runtime="local", config=config(tmp_path / "other"), from_savepoint=savepoint).wait("60s")
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_next_run_removes_what_a_killed_one_prepared_unless_a_checkpoint_may_need_it(tmp_path, expected, damaged):
+    out, url = tmp_path / "out", str(tmp_path / "f")
+    killed = ef.write_parquet(out)
+    killed.start()
+    killed.take_over(f"f {url}", list)
+    killed._claim.release()  # as the kernel does it
+    names = [f".part-{killed.run}-w-{name}" for name in ("0.inprogress", "1.prepared", "2.prepared")]
+    for name in names:
+        (out / name).touch()
+    committables = {"write_parquet": [{"prepared": names[2], "final": "part-00000001-it"}]}
+    SavedState(url, 3, "killed").complete(Manifest("f", 1, 0, 0.0, 16, {}, {}, {}, committables))
+    if damaged:
+        (tmp_path / "f" / "checkpoint-00000001" / "manifest").write_bytes(b"")
+    numbered([], ef.write_parquet(out, append=True)).run(runtime="local", config=config(tmp_path)).wait("60s")
+    assert in_order(pq.read_table(sorted(out.glob("part-*"))).to_pylist()) == expected
+    left = sorted(path.name for path in out.glob(".*"))
+    assert left == sorted([f".part-{killed.run}.owner", *names[1 if damaged else 2 :]])

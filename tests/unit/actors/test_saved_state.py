@@ -61,24 +61,24 @@ def test_manifest_that_can_not_be_read_is_passed_over_and_said(url, tmp_path, ca
 
 
 def test_nobody_goes_on_from_a_checkpoint_that_is_void_and_its_number_is_not_given_again(url):
-    saved, another = SavedState(url, 3, "run"), SavedState(url, 3, "another")
+    saved = SavedState(url, 3, "run")
     for checkpoint in (1, 2, 3):
         saved.complete(manifest(checkpoint))
-    assert (saved.newest().checkpoint, saved.abandoned) == (3, 0)
+    assert saved.newest().checkpoint == 3
     for _ in range(2):
         saved.declare_void(after=1)
         assert (saved.newest().checkpoint, saved.newest(below=3).checkpoint, saved.last) == (1, 1, 3)
-    assert (saved.abandoned, another.abandoned) == (3, 0), "what became void in another run was not committed in this one"
     saved.complete(manifest(4))
     assert (saved.newest().checkpoint, saved.newest(below=4).checkpoint, saved.last) == (4, 1, 4)
 
 
-def test_checkpoint_whose_manifest_is_damaged_may_have_been_committed(url, tmp_path):
+def test_void_checkpoint_stays_void_when_the_mark_is_deleted(url, tmp_path):
     saved = SavedState(url, 3, "run")
     for checkpoint in (1, 2):
         saved.complete(manifest(checkpoint))
-    (tmp_path / "checkpoints" / "checkpoint-00000002" / "manifest").write_bytes(b"")
-    assert (saved.newest().checkpoint, saved.abandoned) == (1, 2)
+    saved.declare_void(after=1)
+    (tmp_path / "checkpoints" / "checkpoint-00000002" / "void").unlink()
+    assert saved.newest().checkpoint == 1, "its rows were taken back, so who went on from it would lose them"
 
 
 def test_so_many_are_kept(url):
@@ -161,6 +161,8 @@ def test_a_job_remembers_the_newest_of_its_savepoints(url, tmp_path):
     assert saved.savepoint(KEPT + 11).done
     with pytest.raises(JobError, match="savepoint 5 is no longer among those that the job remembers"):
         saved.savepoint(5)
+
+
 def written(url, checkpoint):
     with CheckpointStore(url).writing(checkpoint, "count-0") as writer:
         pass
@@ -204,9 +206,9 @@ def test_nothing_is_void_by_half_where_there_is_no_room_for_the_word(url, monkey
         disk.setattr(os, "fsync", without_room)
         with pytest.raises(OSError, match="No space left"):
             saved.declare_void(after=1)
-    assert (saved.newest().checkpoint, saved.abandoned) == (2, 0)
+    assert (saved.newest().checkpoint, saved.last) == (2, 2)
     saved.declare_void(after=1)
-    assert (saved.newest().checkpoint, saved.abandoned) == (1, 2)
+    assert (saved.newest().checkpoint, saved.last) == (1, 2)
 
 
 def test_state_that_fits_nowhere_is_refused_unless_it_may_be_lost(url):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+import time
+
 import numpy as np
 import pytest
 
 import evenflow as ef
+from evenflow.actors.run_memory import RunMemory
 from evenflow.actors.supervisor import Supervisor
-from evenflow.engine.effects import Switched
+from evenflow.engine.effects import Prepared, Switched
 from evenflow.engine.errors import FlowError, JobError, RecordError
 from evenflow.engine.handover import Arrived
 from evenflow.engine.rescale import rescale
@@ -211,3 +215,126 @@ def test_a_job_remembers_the_newest_of_its_migrations_and_grows_by_no_more(job):
     assert [report.number for report in job.supervisor.migrations()] == list(range(30, KEPT + 30))
     assert all(report.state is MigrationState.DONE for report in job.supervisor.migrations())
     assert len(job.supervisor._spans) == KEPT
+
+
+class Counting(type(ef.to_list([]))):
+    """Of a sink: what it was asked to do; it can take back unless it is told that it can't."""
+
+    def __init__(self, *, retractable=True):
+        super().__init__([], "out")
+        self.asked, self._retractable = [], retractable
+
+    @property
+    def retractable(self):
+        return self._retractable
+
+    def commit(self, checkpoint, committables):
+        self.asked.append(("commit", checkpoint))
+        return super().commit(checkpoint, committables)
+
+    def retract(self, after):
+        self.asked.append(("retract", after))
+        return super().retract(after)
+
+
+class Run:
+    """Of a job whose coordinator is lost and comes back, in a folder of its own."""
+
+    def __init__(self, folder, **sink):
+        self.sink, self.memory, self.folder = Counting(**sink), RunMemory(), folder / "f"
+        flow = ef.Dataflow("f")
+        flow.read(ef.from_items([1])).write(self.sink)
+        self.config = ef.JobConfig(checkpoint_dir=str(folder), checkpoint_interval=None)
+        self.plan = flow.plan(config=self.config)
+        self.wanted = []
+        self.supervisor = self.coordinator(resume=False)
+
+    def coordinator(self, *, resume):
+        return Supervisor(
+            self.plan, self.config, lambda *_: None, self.wanted.append, run="run", resume=resume, memory=self.memory
+        )  # fmt: skip
+
+    def begin(self):
+        for task in self.plan.tasks:
+            self.supervisor.ready(task.name, self.supervisor.core.attempt)
+
+    def checkpoint(self):
+        number = self.supervisor.checkpoint()
+        self.supervisor.tick()
+        for task in self.plan.tasks:
+            self.supervisor.report(task.name, Prepared(number, {"out": []}, 0, [0, 0]))
+        return number
+
+    def lose_coordinator(self):
+        """The one that comes back has brought the job up where it can."""
+        self.supervisor = self.coordinator(resume=True)
+        self.supervisor.redeploy()
+        return self.supervisor.recommit(self.wanted[-1])
+
+    def delete(self, *checkpoints, what="checkpoint-{:08d}/manifest"):
+        for checkpoint in checkpoints:
+            path = self.folder / what.format(checkpoint)
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("deleted", "what", "goes_on_from"),
+    [
+        pytest.param((3,), "checkpoint-{:08d}/manifest", 2, id="the newest manifest"),
+        pytest.param((3,), "checkpoint-{:08d}", 2, id="its folder"),
+        pytest.param((2, 3), "checkpoint-{:08d}", 1, id="two"),
+        pytest.param((1, 2, 3), "checkpoint-{:08d}/manifest", 0, id="all manifests"),
+        pytest.param((0,), "", 0, id="the job's folder"),
+    ],
+)
+def test_coordinator_that_comes_back_knows_of_committed_checkpoints_that_it_does_not_find(tmp_path, deleted, what, goes_on_from, caplog):
+    run = Run(tmp_path)
+    run.begin()
+    assert [run.checkpoint() for _ in range(3)] == [1, 2, 3]
+    run.delete(*deleted, what=what)
+    run.sink.asked.clear()
+    assert run.lose_coordinator()
+    assert run.sink.asked == [("retract", goes_on_from), *([("commit", goes_on_from)] if goes_on_from else [])]
+    assert "checkpoint 3, its newest, is damaged or gone; it goes on from " in caplog.text
+    run.begin()
+    assert run.checkpoint() == 4, "no number comes twice"
+    assert run.lose_coordinator()
+    assert run.sink.asked[-2:] == [("commit", 4), ("commit", 4)], "what was taken back is not taken back again"
+
+
+def test_coordinator_that_comes_back_stops_if_rows_of_a_checkpoint_that_is_gone_can_not_be_taken_back(tmp_path):
+    run = Run(tmp_path, retractable=False)
+    run.begin()
+    for _ in range(2):
+        run.checkpoint()
+    run.delete(1, 2, what="checkpoint-{:08d}")
+    assert not run.lose_coordinator()
+    words = r"checkpoint 2, its newest, is damaged or gone, and it would go on from the beginning, but sink `out` can't take back"
+    with pytest.raises(JobError, match=words):
+        raise run.supervisor.status().error
+
+
+def test_coordinator_that_comes_back_before_anything_was_committed_takes_nothing_back(tmp_path):
+    run = Run(tmp_path, retractable=False)
+    assert run.lose_coordinator()
+    run.begin()
+    run.checkpoint()
+    assert run.sink.asked == [("commit", 1)]
+
+
+def test_seconds_and_checkpoints_are_counted_on_when_the_coordinator_comes_back(tmp_path, monkeypatch):
+    run, clock = Run(tmp_path), [time.time()]
+    monkeypatch.setattr(time, "time", lambda: clock[0])
+    run.begin()
+    run.checkpoint()
+    clock[0] += 1000.0
+    assert run.lose_coordinator()
+    assert run.supervisor.status().running_seconds >= 1000.0
+    run.begin()
+    run.checkpoint()
+    assert (run.supervisor.status().running_seconds >= 1000.0, run.supervisor.status().completed_checkpoints) == (True, 2)
+    early = Run(tmp_path / "another")
+    assert early.lose_coordinator()
+    assert early.supervisor.status().running_seconds == 0.0
+    early.begin()
+    assert early.memory.record.running_since == clock[0]

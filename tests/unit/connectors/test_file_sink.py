@@ -267,3 +267,92 @@ def commit_one(sink, checkpoint, n):
     writer = sink.writer(0, 1)
     writer.write(batch(n=[n]))
     sink.commit(checkpoint, writer.prepare(checkpoint))
+
+
+def hidden(folder):
+    return sorted(path.suffix for path in folder.iterdir() if path.name.startswith("."))
+
+
+def killed(write, folder, job="job"):
+    """A run whose processes are gone: it has committed one row, prepared another, and begun a third; what it prepared."""
+    sink = write(folder, append=True)
+    sink.start()
+    sink.take_over(job, list)
+    commit_one(sink, 1, n=1)
+    writer = sink.writer(0, 1)
+    writer.write(batch(n=[2]))
+    prepared = writer.prepare(2)
+    writer.write(batch(n=[3]))
+    writer._open.abandon()  # as the kernel does it
+    sink._claim.release()
+    return prepared
+
+
+@every_format
+def test_what_a_killed_run_of_the_job_left_is_removed_by_the_next(write, read, tmp_path):
+    killed(write, tmp_path)
+    assert hidden(tmp_path) == [".inprogress", ".owner", ".prepared"]
+    sink = write(tmp_path, append=True)
+    sink.start()
+    sink.take_over("job", list)
+    assert hidden(tmp_path) == [".owner"]
+    assert [row["n"] for row in rows(read, tmp_path)] == [1]
+    sink.stop()
+    assert hidden(tmp_path) == []
+
+
+@every_sink
+@pytest.mark.parametrize("needs", ["what was prepared", "nobody knows what"])
+def test_prepared_file_that_a_checkpoint_still_needs_stays_until_none_does(write, tmp_path, needs):
+    prepared = killed(write, tmp_path)
+    next_run = write(tmp_path, append=True)
+    next_run.start()
+    next_run.take_over("job", lambda: [*prepared, {"of": "another sink"}] if needs == "what was prepared" else None)
+    assert hidden(tmp_path) == [".owner", ".owner", ".prepared"]
+    next_run.commit(2, prepared)
+    next_run.stop()
+    assert hidden(tmp_path) == [".owner"]
+    last = write(tmp_path, append=True)
+    last.start()
+    last.take_over("job", list)
+    last.stop()
+    assert hidden(tmp_path) == []
+
+
+@every_sink
+@pytest.mark.parametrize("who", ["another job", "the same job, which is alive"])
+def test_files_of_others_in_the_same_folder_stay(write, tmp_path, who):
+    if who == "another job":
+        killed(write, tmp_path, job="another")
+    else:
+        alive = write(tmp_path, append=True)
+        alive.start()
+        alive.take_over("job", list)
+        writer = alive.writer(0, 1)
+        writer.write(batch(n=[1]))
+        prepared = writer.prepare(1)
+        writer.write(batch(n=[1]))
+    there = set(tmp_path.iterdir())
+    sink = write(tmp_path, append=True)
+    sink.start()
+    sink.take_over("job", list)
+    assert there < set(tmp_path.iterdir())
+    if who != "another job":
+        alive.commit(1, prepared)
+        assert len(visible(tmp_path)) == 1
+        writer.close()
+        alive.stop()
+    sink.stop()
+
+
+@every_sink
+def test_run_that_is_cancelled_leaves_what_its_newest_checkpoint_may_need_and_says_whose_it_is(write, tmp_path):
+    sink = write(tmp_path)
+    sink.start()
+    sink.take_over("job", list)
+    writer = sink.writer(0, 1)
+    writer.write(batch(n=[1]))
+    prepared = pickle.loads(pickle.dumps(sink)).writer(0, 1), writer.prepare(1)
+    assert prepared[1]
+    sink.stop()
+    assert hidden(tmp_path) == [".owner", ".prepared"]

@@ -1,0 +1,35 @@
+"""A run's memory in the cluster's own store, which is there as long as Ray can make a coordinator anew.
+
+It is the only store of Ray's that outlives an actor; Ray has no public call for it. A record is some 60 bytes, written once per checkpoint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import msgpack
+from ray.experimental import internal_kv
+
+from .run_memory import RunMemory, RunRecord
+
+STORE = "evenflow/runs"
+
+
+class ClusterMemory(RunMemory):
+    """Of run `run`. Every method may raise what Ray raises when its head node doesn't answer."""
+
+    def __init__(self, run: str) -> None:
+        super().__init__()
+        self._run = run
+        kept = internal_kv._internal_kv_get(run, namespace=STORE)  # noqa: SLF001 -- see above
+        if kept is not None:
+            self.record = RunRecord(**msgpack.unpackb(kept))
+
+    def keep(self, record: RunRecord) -> None:
+        if record != self.record:
+            internal_kv._internal_kv_put(self._run, msgpack.packb(asdict(record)), namespace=STORE)  # noqa: SLF001
+        super().keep(record)
+
+    def forget(self) -> None:
+        """The run is over, and nobody makes its coordinator anew."""
+        internal_kv._internal_kv_del(self._run, namespace=STORE)  # noqa: SLF001

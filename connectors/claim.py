@@ -1,0 +1,58 @@
+"""Which run of which job writes part files into a folder, and whether it is alive: a hidden file, locked by the process that commits.
+
+The kernel lets go of the lock when that process ends, however it does. A run counts as dead only if its file says of which job it was and
+nobody holds the lock; where a file system has no locks, nobody counts as dead.
+
+>>> import tempfile
+>>> folder = Path(tempfile.mkdtemp())
+>>> claim = Claim(folder, "4f6a", "counts")
+>>> dead_runs(folder, "counts")
+[]
+>>> claim.release()
+>>> dead_runs(folder, "counts"), dead_runs(folder, "another job")
+(['4f6a'], [])
+"""
+
+from __future__ import annotations
+
+import fcntl
+from contextlib import suppress
+from pathlib import Path
+
+_PREFIX, _SUFFIX = ".part-", ".owner"
+
+
+def owner_file(folder: Path, run: str) -> Path:
+    """The file of a run."""
+    return folder / f"{_PREFIX}{run}{_SUFFIX}"
+
+
+class Claim:
+    """`run` of `job` writes into `folder`, until `release` or the end of this process. Raises OSError where that can't be said."""
+
+    def __init__(self, folder: Path, run: str, job: str) -> None:
+        self._file = owner_file(folder, run).open("a+")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            if self._file.tell() == 0:  # locked before it says whose it is: an empty one is nobody's
+                self._file.write(job)
+                self._file.flush()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def release(self) -> None:
+        """Let go of it; the file stays."""
+        self._file.close()
+
+
+def dead_runs(folder: Path, job: str) -> list[str]:
+    """The runs of `job` that wrote into `folder` and are dead."""
+    return [path.name.removeprefix(_PREFIX).removesuffix(_SUFFIX) for path in folder.glob(f"{_PREFIX}*{_SUFFIX}") if _dead(path, job)]
+
+
+def _dead(path: Path, job: str) -> bool:
+    with suppress(OSError), path.open("r+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return file.read() == job
+    return False
