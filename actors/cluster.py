@@ -10,7 +10,7 @@ from typing import Any
 
 import ray
 from ray._private import services
-from ray.exceptions import ActorUnavailableError, GetTimeoutError, RayActorError, RayTaskError
+from ray.exceptions import ActorUnavailableError, GetTimeoutError, RayActorError, RayError, RayTaskError
 
 from ..engine.duration import seconds
 from ..engine.errors import EvenflowError, FlowError, JobError
@@ -21,6 +21,7 @@ from ..scheduler.metrics import OperatorLoad, WorkerFigures
 from .beginning import Savepoint
 from .coordinator import LEAVE_TIMEOUT, Coordinator
 from .process import NAMESPACE
+from .reach import check_reachable
 from .supervisor import JobStatus, Outcome, Progress
 
 CALL_TIMEOUT = 30.0
@@ -37,14 +38,22 @@ _COORDINATOR: Any = ray.remote(Coordinator)
 def start_cluster() -> None:
     """Connect to Ray: the cluster that this process or RAY_ADDRESS knows, else one on this machine, which ends with this process.
 
-    Workers of a cluster that we start run at the normal niceness, not at Ray's 15.
+    Workers of a cluster that we start run at the normal niceness, not at Ray's 15. Raises JobError if the cluster can't be joined.
     """
     if ray.is_initialized():
         return
     os.environ.setdefault("RAY_worker_niceness", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    _join(None)
+
+
+def _join(address: str | None) -> None:
     _silence_news()
-    ray.init(namespace=NAMESPACE, logging_level=logging.WARNING)
+    check_reachable(address)
+    try:
+        ray.init(address=address, namespace=NAMESPACE, logging_level=logging.WARNING)
+    except (ConnectionError, RuntimeError, ValueError, RayError) as error:
+        raise JobError(f"this process can't join the Ray cluster: {error}") from error
 
 
 def _silence_news() -> None:
@@ -121,11 +130,7 @@ def running_jobs() -> list[str]:
     """
     if not ray.is_initialized():
         _refuse_to_guess()
-        _silence_news()
-        try:
-            ray.init(address="auto", namespace=NAMESPACE, logging_level=logging.WARNING)
-        except ConnectionError as error:
-            raise JobError(f"there is no Ray cluster to find a job on: {error}") from error
+        _join("auto")
     actors = ray.util.list_named_actors(all_namespaces=True)
     names = [actor["name"] for actor in actors if actor["namespace"] == NAMESPACE]
     return sorted(name.removesuffix("/coordinator") for name in names if name.endswith("/coordinator"))

@@ -4,8 +4,8 @@
 >>> from ..scheduler.job_effects import JobState
 >>> from .supervisor import JobStatus
 >>> print(as_text(status_table(JobStatus("words", JobState.RUNNING, None, ("read-0", "count-0"), 3, 1.25))))
-         words
- ────────────────────────
+              words
+ ────────────────────
  state        running
  running      1.2 s
  checkpoints  3

@@ -11,43 +11,113 @@
 
 from __future__ import annotations
 
-from .actors.elastic import ScalingReport
-from .actors.node_scaling import NodeScalingReport
-from .actors.supervisor import JobStatus
-from .balancer.snapshot import LoadSnapshot
-from .connectors.callback_sink import to_callback
-from .connectors.csv import read_csv
-from .connectors.csv_sink import write_csv
-from .connectors.generate import generate
-from .connectors.items import from_items
-from .connectors.json import read_json
-from .connectors.json_sink import write_json
-from .connectors.list_sink import to_list
-from .connectors.parquet import read_parquet
-from .connectors.parquet_sink import write_parquet
-from .connectors.print_rows import print_rows as print  # noqa: A004 -- ef.print, beside ef.to_list
-from .connectors.spark.sink import to_spark
-from .connectors.spark.source import from_spark
-from .connectors.text import read_text
-from .dataflow import Dataflow
-from .engine.aggregates.custom import Aggregate
-from .engine.aggregates.functions import approx_distinct, approx_quantile, count, first, last, max, mean, min, sum  # noqa: A004 -- as in SQL
-from .engine.batch import Batch
-from .engine.errors import ConnectorError, EvenflowError, FlowError, JobError, ProtocolError, RecordError
-from .engine.key_states import list_state, map_state, value_state
-from .engine.keyed_function import KeyContext, KeyedFunction
-from .engine.sink import Sink, SinkWriter
-from .engine.source import Source, SourceReader
-from .engine.windows import sliding, tumbling
-from .job import Job, connect
-from .savepoint import SavedJob, read_savepoint
-from .scheduler.checkpoints import CheckpointReport, CheckpointState
-from .scheduler.config import JobConfig
-from .scheduler.job_effects import JobState
-from .scheduler.metrics import OperatorLoad, WorkerFigures
-from .scheduler.migration import MigrationReport
-from .scheduler.scaling.controller import DecisionRecord
-from .stream import KeyedStream, Stream, WindowedStream
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .actors.elastic import ScalingReport
+    from .actors.node_scaling import NodeScalingReport
+    from .actors.supervisor import JobStatus
+    from .balancer.snapshot import LoadSnapshot
+    from .connectors.callback_sink import to_callback
+    from .connectors.csv import read_csv
+    from .connectors.csv_sink import write_csv
+    from .connectors.generate import generate
+    from .connectors.items import from_items
+    from .connectors.json import read_json
+    from .connectors.json_sink import write_json
+    from .connectors.list_sink import to_list
+    from .connectors.parquet import read_parquet
+    from .connectors.parquet_sink import write_parquet
+    from .connectors.print_rows import print_rows as print  # noqa: A004 -- ef.print, beside ef.to_list
+    from .connectors.spark.sink import to_spark
+    from .connectors.spark.source import from_spark
+    from .connectors.text import read_text
+    from .dataflow import Dataflow
+    from .engine.aggregates.custom import Aggregate
+    from .engine.aggregates.functions import approx_distinct, approx_quantile, count, first, last, max, mean, min, sum  # noqa: A004 -- as in SQL
+    from .engine.batch import Batch
+    from .engine.errors import ConnectorError, EvenflowError, FlowError, JobError, ProtocolError, RecordError
+    from .engine.key_states import list_state, map_state, value_state
+    from .engine.keyed_function import KeyContext, KeyedFunction
+    from .engine.sink import Sink, SinkWriter
+    from .engine.source import Source, SourceReader
+    from .engine.windows import sliding, tumbling
+    from .job import Job, connect
+    from .savepoint import SavedJob, read_savepoint
+    from .scheduler.checkpoints import CheckpointReport, CheckpointState
+    from .scheduler.config import JobConfig
+    from .scheduler.job_effects import JobState
+    from .scheduler.metrics import OperatorLoad, WorkerFigures
+    from .scheduler.migration import MigrationReport
+    from .scheduler.scaling.controller import DecisionRecord
+    from .stream import KeyedStream, Stream, WindowedStream
+
+_HOMES = {
+    "Aggregate": "engine.aggregates.custom",
+    "Batch": "engine.batch",
+    "CheckpointReport": "scheduler.checkpoints",
+    "CheckpointState": "scheduler.checkpoints",
+    "ConnectorError": "engine.errors",
+    "Dataflow": "dataflow",
+    "DecisionRecord": "scheduler.scaling.controller",
+    "EvenflowError": "engine.errors",
+    "FlowError": "engine.errors",
+    "Job": "job",
+    "JobConfig": "scheduler.config",
+    "JobError": "engine.errors",
+    "JobState": "scheduler.job_effects",
+    "JobStatus": "actors.supervisor",
+    "KeyContext": "engine.keyed_function",
+    "KeyedFunction": "engine.keyed_function",
+    "KeyedStream": "stream",
+    "LoadSnapshot": "balancer.snapshot",
+    "MigrationReport": "scheduler.migration",
+    "NodeScalingReport": "actors.node_scaling",
+    "OperatorLoad": "scheduler.metrics",
+    "ProtocolError": "engine.errors",
+    "RecordError": "engine.errors",
+    "SavedJob": "savepoint",
+    "ScalingReport": "actors.elastic",
+    "Sink": "engine.sink",
+    "SinkWriter": "engine.sink",
+    "Source": "engine.source",
+    "SourceReader": "engine.source",
+    "Stream": "stream",
+    "WindowedStream": "stream",
+    "WorkerFigures": "scheduler.metrics",
+    "approx_distinct": "engine.aggregates.functions",
+    "approx_quantile": "engine.aggregates.functions",
+    "connect": "job",
+    "count": "engine.aggregates.functions",
+    "first": "engine.aggregates.functions",
+    "from_items": "connectors.items",
+    "from_spark": "connectors.spark.source",
+    "generate": "connectors.generate",
+    "last": "engine.aggregates.functions",
+    "list_state": "engine.key_states",
+    "map_state": "engine.key_states",
+    "max": "engine.aggregates.functions",
+    "mean": "engine.aggregates.functions",
+    "min": "engine.aggregates.functions",
+    "print": "connectors.print_rows:print_rows",
+    "read_csv": "connectors.csv",
+    "read_json": "connectors.json",
+    "read_parquet": "connectors.parquet",
+    "read_savepoint": "savepoint",
+    "read_text": "connectors.text",
+    "sliding": "engine.windows",
+    "sum": "engine.aggregates.functions",
+    "to_callback": "connectors.callback_sink",
+    "to_list": "connectors.list_sink",
+    "to_spark": "connectors.spark.sink",
+    "tumbling": "engine.windows",
+    "value_state": "engine.key_states",
+    "write_csv": "connectors.csv_sink",
+    "write_json": "connectors.json_sink",
+    "write_parquet": "connectors.parquet_sink",
+}
+"""Where each name is, to be imported when it is asked for: the command line's help shall not wait for NumPy, Arrow and Ray."""
 
 __all__ = [
     "Aggregate",
@@ -113,3 +183,16 @@ __all__ = [
     "write_json",
     "write_parquet",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, there = _HOMES[name].partition(":")
+    value = getattr(importlib.import_module(f"{__name__}.{module}"), there or name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from .scheduler.drawing import console
-from .scheduler.tables import checkpoints_table
-
 
 def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
     """It is about one job."""
@@ -16,6 +13,8 @@ def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Show the job's newest checkpoints. Raises JobError if no such job runs."""
     from . import connect
+    from .scheduler.drawing import console
+    from .scheduler.tables import checkpoints_table
 
     console().print(checkpoints_table(connect(arguments.job).checkpoints()))
     return 0

@@ -14,6 +14,8 @@ import importlib
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from .engine.errors import EvenflowError
 
@@ -53,9 +55,21 @@ COMMANDS = {
 }
 
 
+class _Version(argparse.Action):
+    """Looks the version up when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        try:
+            print(f"evenflow {version('evenflow')}")  # noqa: T201 -- argparse prints its help so, too
+        except PackageNotFoundError:
+            parser.exit(1, "this evenflow is not installed, and has no version: pip install it\n")
+        parser.exit()
+
+
 def parser_of(chosen: str | None) -> argparse.ArgumentParser:
     """The parser with all commands; only `chosen` has its arguments."""
     parser = argparse.ArgumentParser(prog="evenflow", description="Stream dataflows on Ray. RAY_ADDRESS names the cluster.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and end")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, command in COMMANDS.items():
         one = commands.add_parser(name, help=command.help, description=command.help)

@@ -1,13 +1,12 @@
-"""The commands about running jobs: jobs, status, metrics, stop, cancel."""
+"""The commands about running jobs: jobs, status, metrics, stop, cancel.
+
+What a command needs is imported when it runs, so that a wrong command line is told at once.
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-
-from .actors.tables import status_table
-from .scheduler.drawing import DataTable, console
-from .scheduler.tables import metrics_tables
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
@@ -30,6 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
 def show_jobs(_arguments: argparse.Namespace) -> None:
     """The names of the jobs that run."""
     from .actors.cluster import running_jobs
+    from .scheduler.drawing import DataTable, console
 
     table = DataTable("job", title="running jobs")
     for name in running_jobs():
@@ -40,6 +40,8 @@ def show_jobs(_arguments: argparse.Namespace) -> None:
 def show_status(arguments: argparse.Namespace) -> None:
     """A job's state."""
     from . import connect
+    from .actors.tables import status_table
+    from .scheduler.drawing import console
 
     console().print(status_table(connect(arguments.job).status()))
 
@@ -47,6 +49,8 @@ def show_status(arguments: argparse.Namespace) -> None:
 def show_metrics(arguments: argparse.Namespace) -> None:
     """A job's workers."""
     from . import connect
+    from .scheduler.drawing import console
+    from .scheduler.tables import metrics_tables
 
     console().print(metrics_tables(connect(arguments.job).metrics(), totals=arguments.totals))
 
@@ -54,6 +58,7 @@ def show_metrics(arguments: argparse.Namespace) -> None:
 def stop(arguments: argparse.Namespace) -> None:
     """Let a job's sources end."""
     from . import connect
+    from .scheduler.drawing import console
 
     connect(arguments.job).stop()
     console().print(f"{arguments.job} is stopping: what was read is processed and committed")
@@ -62,6 +67,7 @@ def stop(arguments: argparse.Namespace) -> None:
 def cancel(arguments: argparse.Namespace) -> None:
     """End a job at once."""
     from . import connect
+    from .scheduler.drawing import console
 
     connect(arguments.job).cancel()
     console().print(f"{arguments.job} is cancelled")

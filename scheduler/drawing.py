@@ -17,7 +17,7 @@ from io import StringIO
 from typing import Generic, TypeVar
 
 from rich.box import SIMPLE_HEAD, Box
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -56,9 +56,16 @@ class DataTable(Table):
     """
 
     def __init__(self, *columns: str, right: Sequence[str] = (), title: str | None = None, box: Box | None = SIMPLE_HEAD) -> None:
-        super().__init__(title=None if title is None else data(title), title_justify="left", box=box, padding=(0, 1, 0, 0), pad_edge=False)
+        super().__init__(box=box, padding=(0, 1, 0, 0), pad_edge=False)
+        self._heading = title
         for column in columns:
             self.add_column(data(column), justify="right" if column in right else "left", overflow="fold")
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The title, which may be wider than the table, above it."""
+        if self._heading is not None:
+            yield data(self._heading)
+        yield from super().__rich_console__(console, options)
 
     def row(self, *cells: str) -> None:
         """A line more."""

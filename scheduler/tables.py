@@ -68,7 +68,7 @@ def short_bytes(count: int) -> str:
     """Bytes in at most eight characters.
 
     >>> short_bytes(0), short_bytes(1500), short_bytes(5 * 2**30)
-    ('0 B', '1.5 KiB', '5 GiB')
+    ('0 B', '1.46 KiB', '5 GiB')
     """
     for suffix, factor in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if count >= factor:

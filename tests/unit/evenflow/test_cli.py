@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+import ast
 import importlib
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
+import evenflow
 from evenflow.cli import COMMANDS, main, parser_of
 
 
@@ -39,3 +45,38 @@ def test_lists_of_names_and_numbers_are_separated_by_commas():
     arguments = parser_of("bench").parse_args(["bench", "run", "throughput", "--tasks", "t1,t2", "--repeat", "5"])
     assert (arguments.tasks, arguments.repeat) == (["t1", "t2"], 5)
     assert parser_of("bench").parse_args(["bench", "run", "latency", "--rates", "1000,2000"]).rates == [1000, 2000]
+
+
+def test_the_version_is_that_of_the_package(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"evenflow {version('evenflow')}\n"
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], [], ["unknown"], ["status"], ["metrics"], ["stop"], ["checkpoints"]])
+def test_help_and_wrong_command_lines_wait_for_no_imports(words):
+    code = "import sys\nfrom evenflow.cli import main\ntry:\n  main(sys.argv[1:])\nfinally:\n  print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == (0 if words and words[0] in {"--help", "--version"} else 2)
+    assert not {"ray", "numpy", "pyarrow", "rich", "pyspark"} & set(done.stderr.split())
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "bench"])
+def test_no_command_imports_ray_before_its_command_line_is_read(name):
+    code = f"import sys\nfrom evenflow.cli import parser_of\nparser_of({name!r})\nprint(*sys.modules)"
+    assert "ray" not in subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_every_name_of_the_package_is_found_where_it_is_said_to_be():
+    assert {name: getattr(evenflow, name) for name in evenflow.__all__}.keys() == set(evenflow.__all__)
+    assert set(evenflow._HOMES) == set(evenflow.__all__) <= set(dir(evenflow))
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = evenflow.nothing
+
+
+def test_type_checkers_are_told_the_same_names_from_the_same_places():
+    tree = ast.parse(Path(evenflow.__file__).read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    told = {(alias.asname or alias.name): f"{one.module}:{alias.name}" for one in block.body for alias in one.names}
+    assert told == {name: home if ":" in home else f"{home}:{name}" for name, home in evenflow._HOMES.items()}
