@@ -70,7 +70,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, (list, tuple, set, frozenset)):
         yield from ((f"the item {place}", part) for place, part in enumerate(value))
     elif not inspect.isclass(value):
-        yield from ((_attribute(name, part), part) for name, part in getattr(value, "__dict__", {}).items())
+        yield from ((f"the attribute `{name}` of {type(value).__name__}", part) for name, part in getattr(value, "__dict__", {}).items())
         if type(value).__module__ == "__main__" or "<locals>" in type(value).__qualname__:
             yield from ((f"the method `{part.__qualname__}`", part) for part in vars(type(value)).values() if inspect.isfunction(part))
 
@@ -84,15 +84,9 @@ def _variables(function: Any) -> Iterator[tuple[str, Any]]:
     yield from ((f"the default of `{p.name}` {place}", p.default) for p in parameters if p.default is not p.empty)
 
 
-def _attribute(name: str, part: Any) -> str:
-    """An operator's own attribute that holds a function is not the user's word for it."""
-    return f"the function `{part.__qualname__}`" if inspect.isfunction(part) else f"the attribute `{name.lstrip('_')}`"
-
-
 def _path(way: list[str]) -> str:
-    """A variable names its function already."""
-    steps = [step for step in way[:-1] if not step.startswith("the function `")] + way[-1:]
-    return f"{', in it '.join(steps)} is " if steps else "it is "
+    """The first step is an attribute of the operator's, which is not the user's word for it."""
+    return f"{', in it '.join(way[1:])} is " if way[1:] else "it has "
 
 
 def _kind(value: Any) -> str:

@@ -89,7 +89,7 @@ class CsvSource(InferredSource):
     def _peek(self, path: str) -> pa.Schema:
         with self._reader(path, self._given) as reader:
             schema = reader.schema
-            names = [name for name in schema.names if pa.types.is_binary(schema.field(name).type)]
+            names = [field.name for field in schema if pa.types.is_binary(field.type)]
             undecoded = [name for name in names if name not in self._given.names]
             if undecoded:
                 self._refuse_bytes(path, undecoded[0], reader)

@@ -79,10 +79,8 @@ class EventTime:
         """The column (no nulls, a type that `check` allows, all in the years 1 to 9999) in microseconds since the epoch."""
         if pa.types.is_integer(column.type):
             values = column.to_numpy()
-            if self.unit == "ns":
-                return (values // 1_000).astype(np.int64, copy=False)
-            times: Times = values.astype(np.int64, copy=False) * _PER_UNIT[self.unit]
-            return times
+            times: Times = (values // 1_000 if self.unit == "ns" else values).astype(np.int64, copy=False)
+            return times if self.unit == "ns" else times * _PER_UNIT[self.unit]
         if pa.types.is_date(column.type):
             column = column.cast(pa.timestamp("s"))
         stamps: Times = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False).view(pa.int64()).to_numpy()
