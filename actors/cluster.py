@@ -10,7 +10,7 @@ from typing import Any
 
 import ray
 from ray._private import services
-from ray.exceptions import ActorUnavailableError, GetTimeoutError, RayActorError, RayError, RayTaskError
+from ray.exceptions import ActorAlreadyExistsError, ActorUnavailableError, GetTimeoutError, RayActorError, RayError, RayTaskError
 
 from ..engine.duration import seconds
 from ..engine.errors import EvenflowError, FlowError, JobError
@@ -20,9 +20,11 @@ from ..scheduler.job_effects import JobState
 from ..scheduler.metrics import OperatorLoad, WorkerFigures
 from .beginning import Savepoint
 from .coordinator import LEAVE_TIMEOUT, Coordinator
+from .ended import why_ended
 from .process import NAMESPACE
 from .reach import check_reachable
 from .supervisor import JobStatus, Outcome, Progress
+from .unpicklable import refusal
 
 CALL_TIMEOUT = 30.0
 THREADS = 64
@@ -82,7 +84,10 @@ def start_job(plan: Plan, config: JobConfig, savepoint: Savepoint | None = None,
 
 
 def _make_coordinator(plan: Plan, config: JobConfig, savepoint: Savepoint | None, *, detached: bool) -> Any:
-    """Raises JobError if a job of that name runs. One that has ended, and only tells how, makes room."""
+    """Raises JobError if a job of that name runs, FlowError for a flow that can't be sent.
+
+    A job that has ended, and only tells how, makes room.
+    """
     name = f"{plan.name}/coordinator"
     options = {
         "name": name, "namespace": NAMESPACE, "max_concurrency": THREADS, "num_cpus": 0,
@@ -92,7 +97,11 @@ def _make_coordinator(plan: Plan, config: JobConfig, savepoint: Savepoint | None
     while True:
         try:
             return _COORDINATOR.options(**options).remote(plan, config, secrets.token_hex(8), savepoint, detached)
-        except ValueError as error:
+        except Exception as error:
+            if not isinstance(error, ActorAlreadyExistsError) and (told := refusal(plan)) is not None:
+                raise told from None
+            if not isinstance(error, ValueError):
+                raise
             if time.monotonic() > deadline or not _made_room(name):
                 raise JobError(
                     f"a job `{plan.name}` is running: stop it with ef.connect({plan.name!r}).stop(), or give the flow another name"
@@ -209,7 +218,7 @@ class RayJob:
         try:
             self.call("close", timeout=LEAVE_TIMEOUT + CALL_TIMEOUT)
             self._last = self.call("outcome", 0.0)
-        except JobError as error:
+        except EvenflowError as error:
             self._last = Outcome(JobStatus(self._name, JobState.FAILED, error, (), 0, 0.0))
         ray.kill(self._coordinator)
 
@@ -233,7 +242,7 @@ class RayJob:
         except GetTimeoutError as error:
             raise JobError(f"job `{self._name}`: the coordinator did not answer `{method}` within {timeout:g} s") from error
         except RayActorError as error:
-            raise JobError(f"job `{self._name}`: its coordinator is gone: {error}") from error
+            raise JobError(f"job `{self._name}`: its coordinator is gone: {why_ended(error)}") from None
         except RayTaskError as error:
             if isinstance(error.cause, EvenflowError):
                 raise error.cause from None

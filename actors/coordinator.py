@@ -28,6 +28,7 @@ from ..scheduler.metrics import OperatorLoad, WorkerFigures
 from .beginning import Savepoint
 from .cluster_memory import ClusterMemory
 from .deployment import Deployment
+from .ended import why_ended
 from .pings import Pings
 from .placement import ROOM_PATIENCE
 from .process import WorkerProcess
@@ -71,23 +72,36 @@ class Coordinator:
             warnings.simplefilter("ignore")  # Ray's own, about a method that it calls itself
             again = ray.get_runtime_context().was_current_actor_reconstructed
         self._memory = ClusterMemory(run)
-        self._supervisor = Supervisor(
-            plan, config, self._tell, self._carry, savepoint=savepoint, run=run, resume=again, memory=self._memory, cluster=self._staff
-        )
+        self._made: Supervisor | EvenflowError
+        try:
+            self._made = Supervisor(
+                plan, config, self._tell, self._carry, savepoint=savepoint, run=run, resume=again, memory=self._memory, cluster=self._staff
+            )
+        except EvenflowError as error:
+            if again:
+                raise
+            self._made = error
         if again:
             self._staff.coordinator = ray.get_runtime_context().current_actor
             self._supervisor.redeploy()
             threading.Thread(target=self._begin_again, name=f"{plan.name}/clock", daemon=True).start()
+
+    @property
+    def _supervisor(self) -> Supervisor:
+        """Raises why the job can't begin, if it can't: what an actor's `__init__` raises would arrive as a text of Ray's."""
+        if isinstance(self._made, EvenflowError):
+            raise self._made
+        return self._made
 
     def deploy(self, me: Any) -> None:
         """Start the workers and the job; `me` is this actor's handle. Raises JobError naming the workers that didn't come up.
 
         A job that has ended meanwhile, by what its first workers met, has started: its outcome tells.
         """
-        self._staff.coordinator = me
+        self._staff.coordinator, first = me, self._supervisor.first()
         try:
             self._open_metrics()
-            self._deploy(self._supervisor.first())
+            self._deploy(first)
         except Exception as error:
             with self._lock:
                 ends = self._supervisor.not_started(error)
@@ -322,7 +336,7 @@ class Coordinator:
                     ray.get(ref, timeout=1)
                     lost[name] = "it left before the job ended"
                 except RayActorError as error:
-                    lost[name] = str(error)
+                    lost[name] = why_ended(error)
             watched = set(self._joins.values())  # one that starts is not silent yet
             lost |= self._pings.silent({name: process.handle for name, process in self._staff.processes.items() if name in watched})
             for name, why in lost.items():

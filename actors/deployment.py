@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import ray
-from ray.exceptions import RayError
+from ray.exceptions import RayActorError, RayError
 
 from ..engine.duration import seconds
 from ..engine.errors import EvenflowError, JobError
@@ -19,6 +19,7 @@ from ..scheduler.config import JobConfig
 from ..scheduler.placement import NoRoomError
 from ..scheduler.restore import RestoredTask
 from .address import Address
+from .ended import why_ended
 from .staff import Staff
 
 _PATIENCE = 0.2
@@ -30,6 +31,7 @@ class Deployment:
     def __init__(self, job: str, config: JobConfig, staff: Staff, check: Callable[[], None]) -> None:
         self._job, self._config, self._staff, self._check = job, config, staff, check
         self.addresses: dict[str, Address] = {}
+        self._operators: dict[str, str] = {}
         self._across_nodes = False
 
     def deadline(self) -> float:
@@ -67,6 +69,7 @@ class Deployment:
     def bring_up(self, attempt: int, plan: Plan, names: Sequence[str], restored: Mapping[str, RestoredTask], deadline: float) -> None:
         """A task and channels for each of these, which have processes. Raises JobError for those that don't start in time."""
         tasks = {task.name: task for task in plan.tasks}
+        self._operators |= {name: task.operators for name, task in tasks.items()}
         workers = self._handles(names)
         deployed = [
             workers[name].deploy.remote(attempt, tasks[name], self._config, restored.get(name), across_nodes=self._across_nodes)
@@ -109,7 +112,21 @@ class Deployment:
             cause = getattr(error, "cause", None)
             if isinstance(cause, EvenflowError):
                 raise cause from None
-            raise JobError(f"job `{self._job}`: a worker did not {what}: {error}") from error
+            why = why_ended(error) if isinstance(error, RayActorError) else str(error)
+            lost = [name for name, ref in zip(names, refs, strict=True) if _lost(ref)]
+            workers = " and ".join(f"{name}, which runs {self._operators.get(name, 'its operators')}," for name in lost) or "a worker"
+            raise JobError(f"job `{self._job}`: {workers} did not {what}: {why}") from None
+
+
+def _lost(ref: Any) -> bool:
+    """Whether the worker that was to answer is gone."""
+    try:
+        ray.get(ref, timeout=0)
+    except RayActorError:
+        return True
+    except (RayError, TimeoutError):
+        return False
+    return False
 
 
 def _nodes() -> list[str]:

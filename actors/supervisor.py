@@ -10,6 +10,7 @@ import secrets
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import Any
 
 from ..balancer.plan import BalancePlan
@@ -286,11 +287,13 @@ class Supervisor:
         """Begin to move key groups and single keys to worker `to`; the migration's number. Raises as `rebalance` does."""
         stage = self._keyed_stage(operator)
         table = self.core.migrations.tables[stage.name]
-        if not 0 <= to < stage.parallelism:
-            raise FlowError(f"operator `{operator}` has no worker {to}: its {stage.parallelism} workers are 0 to {stage.parallelism - 1}")
-        wrong = [group for group in groups if not 0 <= group < len(table)]
+        if not len(groups) and not len(keys):
+            raise FlowError(f"operator `{operator}`: nothing to move: give groups=[...] or keys=[...]")
+        if not isinstance(to, int) or isinstance(to, bool) or not 0 <= to < stage.parallelism:
+            raise FlowError(f"operator `{operator}` has no worker {to!r}: its {stage.parallelism} workers are 0 to {stage.parallelism - 1}")
+        wrong = [group for group in groups if not isinstance(group, Integral) or not 0 <= int(group) < len(table)]
         if wrong:
-            raise FlowError(f"operator `{operator}` has no key group {wrong[0]}: its groups are 0 to {len(table) - 1}")
+            raise FlowError(f"operator `{operator}` has no key group {wrong[0]!r}: its groups are 0 to {len(table) - 1}")
         target = table.groups.copy()
         target[list(groups)] = to
         routes = {**table.keys, **{hash_of(key): to for key in keys}}

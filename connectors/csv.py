@@ -11,18 +11,22 @@ r"""Source of CSV files with a header line, or with column names that the user g
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator, Sequence
+from typing import NoReturn
 
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from ..engine.duration import Duration, microseconds
-from ..engine.errors import ConnectorError
+from ..engine.errors import ConnectorError, FlowError
 from ..engine.event_time import EventTime
 from .file_source import FIRST_BYTES
 from .inferred import START, InferredSource, Types
 from .paths import COMPRESSED, Paths
 from .splits import Split
+
+ENCODING = 'say how it is encoded, for example encoding="latin-1", or give the column the type "binary" in `schema`'
 
 
 def read_csv(
@@ -35,21 +39,32 @@ def read_csv(
     column_names: Sequence[str] | None = None,
     schema: Types | None = None,
     null_values: Sequence[str] = ("",),
+    encoding: str = "utf-8",
     name: str = "read_csv",
 ) -> CsvSource:
     """Rows of CSV files: a file (also .gz, .bz2, .zst, .lz4), a folder (all `*.csv` below it), a glob, or a list of these.
 
     Each file begins with the same header line; with `column_names` none does. `schema` types some or all columns, the others' types
     are inferred from the first megabyte of each file. An unquoted value in `null_values` is null. A file is read by one worker, in
-    order. `event_time`, `unit` and `max_delay` are as in `read_parquet`. Raises ConnectorError naming the file, and after which row,
-    for a row with too few or too many values or one of a wrong type.
+    order. `encoding` is one of Python's, such as "latin-1" or "utf-16". `event_time`, `unit` and `max_delay` are as in `read_parquet`.
+    Raises ConnectorError naming the file, and after which row, for a row with too few or too many values or one of a wrong type, or for
+    text that is not of the encoding.
 
     Of up to 1,000 files the first rows are looked at beforehand: `max_delay` promises that no row of a file is further behind its first,
     so that a file that is yet to be read holds event time back only so far. Of more files nothing is known before they are read.
     """
     spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
     names = None if column_names is None else list(column_names)
-    return CsvSource(path, spec, schema, delimiter, names, list(null_values), name)
+    return CsvSource(path, spec, schema, delimiter, names, list(null_values), _encoding(encoding, name), name)
+
+
+def _encoding(encoding: str, operator: str) -> str:
+    """Python's name of the encoding; Arrow reads UTF-8 itself, by the name `utf8`."""
+    try:
+        found = codecs.lookup(encoding).name
+    except (LookupError, TypeError) as error:
+        raise FlowError(f'operator `{operator}`: encoding {encoding!r} is unknown: use one of Python\'s, for example "latin-1"') from error
+    return "utf8" if found == "utf-8" else found
 
 
 class CsvSource(InferredSource):
@@ -65,14 +80,33 @@ class CsvSource(InferredSource):
         delimiter: str,
         column_names: list[str] | None,
         null_values: list[str],
+        encoding: str,
         name: str,
     ) -> None:
         super().__init__(paths, event_time, types, name)
-        self._delimiter, self._column_names, self._null_values = delimiter, column_names, null_values
+        self._delimiter, self._column_names, self._null_values, self._encoding = delimiter, column_names, null_values, encoding
 
     def _peek(self, path: str) -> pa.Schema:
         with self._reader(path, self._given) as reader:
-            return reader.schema
+            schema = reader.schema
+            names = [field.name for field in schema if pa.types.is_binary(field.type)]
+            undecoded = [name for name in names if name not in self._given.names]
+            if undecoded:
+                self._refuse_bytes(path, undecoded[0], reader)
+            return schema
+
+    def _refuse_bytes(self, path: str, name: str, reader: arrow_csv.CSVStreamingReader) -> NoReturn:
+        """Raises ConnectorError for a column that Arrow has made binary, because the first block has other text than UTF-8."""
+        for place, value in enumerate(reader.read_next_batch().column(name).to_pylist()):
+            try:
+                (value or b"").decode()
+            except UnicodeDecodeError as error:
+                problem = f"column `{name}` is not {self._encoding} in row {place + 1}: {value!r:.200}"
+                raise ConnectorError(f"operator `{self.name}`: {path} can't be read: {problem}; {ENCODING}") from error
+        raise ConnectorError(f"operator `{self.name}`: {path} can't be read: column `{name}` is not {self._encoding}; {ENCODING}")
+
+    def _advice(self, problem: str) -> str:
+        return ENCODING if any(word in problem for word in ("UTF8", "UTF-", "codec can't decode")) else super()._advice(problem)
 
     def _stream(self, path: str) -> Iterator[pa.RecordBatch]:
         with self._reader(path, self._schema) as reader:
@@ -89,7 +123,9 @@ class CsvSource(InferredSource):
     def _reader(self, path: str, types: pa.Schema, block: int | None = None) -> arrow_csv.CSVStreamingReader:
         return arrow_csv.open_csv(
             path,
-            read_options=arrow_csv.ReadOptions(use_threads=False, block_size=block, column_names=self._column_names),
+            read_options=arrow_csv.ReadOptions(
+                use_threads=False, block_size=block, column_names=self._column_names, encoding=self._encoding
+            ),
             parse_options=arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=types, null_values=self._null_values, strings_can_be_null=True, quoted_strings_can_be_null=False

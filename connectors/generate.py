@@ -22,6 +22,7 @@ from ..engine.batch import Batch
 from ..engine.duration import Duration, microseconds, seconds
 from ..engine.elements import MAX_TIME
 from ..engine.errors import FlowError
+from ..engine.event_time import EARLIEST, LATEST
 from ..engine.source import Source, SourceReader
 from .share import ENDLESS, Share, share_out
 
@@ -58,15 +59,24 @@ def generate(
     [1000, 1001]
     """
     for what, number in (("rate", rate), ("event_rate", event_rate)):
-        if number is not None and not number > 0:
-            raise FlowError(f"generate: {what} is {number}; it must be above 0 rows per second")
+        if number is not None and not (_is_number(number) and number > 0):
+            raise FlowError(f"generate: {what} is {number!r}; it must be above 0 rows per second")
     for what, count, least in (("keys", keys, 1), ("rows_per_batch", rows_per_batch, 1), ("total", total, 0)):
-        if count is not None and count < least:
-            raise FlowError(f"generate: {what} is {count}; it must be at least {least}")
-    if zipf < 0:
-        raise FlowError(f"generate: zipf is {zipf}; it must be at least 0 (uniform)")
+        if count is not None and not (isinstance(count, int) and not isinstance(count, bool) and count >= least):
+            raise FlowError(f"generate: {what} is {count!r}; it must be a whole number of at least {least}")
+    if not _is_number(zipf) or zipf < 0:
+        raise FlowError(f"generate: zipf is {zipf!r}; it must be at least 0 (uniform)")
+    if not isinstance(start_time, int):
+        raise FlowError(f"generate: start_time is {start_time!r}; it must be a whole number of milliseconds since 1970")
+    last = start_time + (total or 0) * 1000 / (event_rate or rate or 1000.0)
+    if not EARLIEST / 1000 <= start_time <= last <= LATEST / 1000:
+        raise FlowError(f"generate: the rows' times go from {start_time} to {last:.0f} ms since 1970; they must be in the years 1 to 9999")
     rows = Rows(keys, zipf, string_keys, seed, start_time, event_rate or rate or 1000.0, microseconds(max_delay, "max_delay") // 1_000)
     return GenerateSource(name, rows, rate, seconds(every, "every"), total, rows_per_batch, created, clock)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)

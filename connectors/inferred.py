@@ -6,7 +6,7 @@ Workers then read with that schema, so that a value that doesn't fit it is an er
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
@@ -21,6 +21,8 @@ from .splits import Split
 Types: TypeAlias = "pa.Schema | Mapping[str, pa.DataType | str]"
 """Types of some or all columns: a schema, or a dict like `{"price": "float64", "at": pa.timestamp("us")}`."""
 
+
+ADVICE = "correct the file, or give the column's type in `schema`"
 
 START = 65_536
 """Bytes by which a file is found to be empty."""
@@ -38,7 +40,7 @@ class InferredSource(FileSource):
         filled = [path for path in files if self._has_rows(self._start_of(path))]
         merged: pa.Schema | None = None
         for path in filled:
-            with explained(self.name, path):
+            with explained(self.name, path, advise=self._advice):
                 found = self._peek(path)
                 refuse_duplicates(found, path, self.name)
                 merged = found if merged is None else self._merge(filled[0], merged, path, found)
@@ -51,7 +53,7 @@ class InferredSource(FileSource):
         given = 0
         stream = self._stream(split.path)
         while True:
-            with explained(self.name, split.path, f" after row {given}"):
+            with explained(self.name, split.path, f" after row {given}", self._advice):
                 rows = next(stream, None)
             if rows is None:
                 return
@@ -75,6 +77,10 @@ class InferredSource(FileSource):
     def _stream(self, path: str) -> Iterator[pa.RecordBatch]:
         """The file's rows in `self._schema`."""
 
+    def _advice(self, problem: str) -> str:
+        """What a user can do about Arrow's `problem` with a file."""
+        return ADVICE
+
     def _has_rows(self, start: bytes) -> bool:
         """Whether a file that begins with these bytes (all of it, if shorter than `START`) has more than a header; Arrow refuses others."""
         return bool(start.strip())
@@ -94,15 +100,13 @@ class InferredSource(FileSource):
 
 
 @contextmanager
-def explained(operator: str, path: str, place: str = "") -> Iterator[None]:
+def explained(operator: str, path: str, place: str = "", advise: Callable[[str], str] = lambda problem: ADVICE) -> Iterator[None]:
     """Turns Arrow's error about a file into a ConnectorError that names it and says what to do."""
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
-        raise ConnectorError(
-            f"operator `{operator}`: {path} can't be read{place}: {str(error).strip()}; "
-            "correct the file, or give the column's type in `schema`"
-        ) from error
+    except (pa.ArrowException, OSError, UnicodeError) as error:
+        problem = str(error).strip()
+        raise ConnectorError(f"operator `{operator}`: {path} can't be read{place}: {problem}; {advise(problem)}") from error
 
 
 def _schema_of(types: Types | None, operator: str) -> pa.Schema:
@@ -115,8 +119,8 @@ def _schema_of(types: Types | None, operator: str) -> pa.Schema:
 
 def _type(name: str, kind: pa.DataType | str, operator: str) -> pa.DataType:
     try:
-        return pa.type_for_alias(kind) if isinstance(kind, str) else kind
-    except ValueError as error:
+        return pa.type_for_alias(kind) if isinstance(kind, str) else pa.field(name, kind).type
+    except (ValueError, TypeError) as error:
         raise FlowError(
             f"operator `{operator}`: type {kind!r} of column `{name}` is unknown; use a pyarrow type or a name like 'int64'"
         ) from error

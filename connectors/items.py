@@ -20,7 +20,7 @@ import pyarrow as pa
 from ..engine.batch import ITEM, Batch
 from ..engine.duration import Duration, microseconds
 from ..engine.elements import MAX_TIME, MIN_TIME
-from ..engine.errors import RecordError
+from ..engine.errors import FlowError, RecordError
 from ..engine.event_time import EventTime
 from ..engine.source import Source, SourceReader
 from .share import Share, share_out
@@ -43,6 +43,8 @@ def from_items(
       record: {'n': 'two'}
     """
     spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
+    if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
+        raise FlowError(f"{name}({items!r:.200}): expected a list of dicts or of values")
     return ItemsSource(rows_of(list(items), name), spec, name)
 
 

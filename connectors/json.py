@@ -11,12 +11,16 @@ r"""Source of newline-delimited JSON files: one object per line, whose fields ar
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.json as arrow_json
 
 from ..engine.duration import Duration, microseconds
+from ..engine.errors import ConnectorError
 from ..engine.event_time import EventTime
 from .file_source import FIRST_BYTES
 from .inferred import InferredSource, Types
@@ -55,11 +59,50 @@ class JsonSource(InferredSource):
         return _reader(path, self._given, "infer").schema
 
     def _stream(self, path: str) -> Iterator[pa.RecordBatch]:
-        for rows in _reader(path, self._schema, "error"):
-            yield rows.select(self._schema.names)
+        given = 0
+        try:
+            for rows in _reader(path, self._schema, "error"):
+                rows.validate(full=True)  # Arrow takes any bytes for text
+                yield rows.select(self._schema.names)
+                given += rows.num_rows
+        except pa.ArrowInvalid as error:
+            if "unexpected field" not in str(error) or (found := new_field(path, self._schema, given)) is None:
+                raise
+            row, field = found
+            raise ConnectorError(
+                f"operator `{self.name}`: {path} has a field `{field}` in row {row} that none of the files has in its first megabyte; "
+                f"give it a type, so that rows without it have a null: schema={{{field.partition('.')[0]!r}: ...}}"
+            ) from error
+
+    def _advice(self, problem: str) -> str:
+        return "JSON is UTF-8: convert the file" if "UTF8" in problem else super()._advice(problem)
 
     def _first_rows(self, split: Split) -> pa.RecordBatch | None:
         return next(_reader(split.path, self._schema, "error", FIRST_BYTES), None)
+
+
+def new_field(path: str, schema: pa.Schema, after: int = 0) -> tuple[int, str] | None:
+    """The first row (from 1) behind row `after` with a field that the schema doesn't have, and the field's path; None if there is none."""
+    with pa.input_stream(path, compression="detect") as file:
+        for row, line in enumerate(filter(bytes.strip, io.BufferedReader(file)), 1):
+            if row > after and (field := _unknown(json.loads(line), pa.struct(schema))) is not None:
+                return row, field
+    return None
+
+
+def _unknown(value: Any, kind: pa.DataType) -> str | None:
+    """The path of the first field of the value that its type doesn't have."""
+    if isinstance(value, list) and pa.types.is_list(kind):
+        return next((found for item in value if (found := _unknown(item, kind.value_type)) is not None), None)
+    if not isinstance(value, dict) or not pa.types.is_struct(kind):
+        return None
+    for name, part in value.items():
+        place = kind.get_field_index(name)
+        if place < 0:
+            return str(name)
+        if (found := _unknown(part, kind.field(place).type)) is not None:
+            return f"{name}.{found}"
+    return None
 
 
 def _reader(path: str, types: pa.Schema, other_fields: str, block: int | None = None) -> arrow_json.JSONStreamingReader:

@@ -20,8 +20,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..engine.batch import Batch
-from ..engine.errors import ConnectorError, FlowError
+from ..engine.batch import Batch, NoPythonValueError
+from ..engine.errors import ConnectorError, FlowError, RecordError
 from ..engine.sink import Sink, SinkWriter
 
 
@@ -80,7 +80,10 @@ class ListSink(Sink):
         self._begins.append((checkpoint, len(self._target)))
         for stream in streams:
             for rows in pa.ipc.open_stream(stream):
-                self._target += Batch(rows).to_rows()
+                try:
+                    self._target += Batch(rows).to_rows()
+                except NoPythonValueError as error:
+                    raise RecordError(self.name, str(error)) from error
         self._delivered = checkpoint
 
     def _cut_off(self, after: int) -> None:

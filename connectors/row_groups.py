@@ -93,5 +93,7 @@ def _group_bounds(chunk: Any, column: Any, event_time: EventTime) -> tuple[int, 
         values = pa.array([statistics.min, statistics.max])
     else:
         return None
+    if not event_time.fits(values):  # the row is named when it is read
+        return None
     low, high = event_time.to_microseconds(values).tolist()
     return low, high

@@ -30,6 +30,10 @@ PIECE = 1024
 """Rows that are turned into dicts at a time. So few stay in the processor's cache; a loop over 65,536 takes 1.7 times as long."""
 
 
+class NoPythonValueError(ValueError):
+    """A column has a value that Python has none for: a time after the year 9999, text that is not UTF-8."""
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Rows (Arrow columns) and their event times (int64 microseconds, one per row), or None without event time."""
@@ -63,8 +67,11 @@ class Batch:
         return Batch(rows, self.times)
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Rows as dicts, as a user's function sees them."""
-        return row_builder(tuple(self.rows.schema.names))(*(column_values(c) for c in self.rows.columns))
+        """Rows as dicts, as a user's function sees them. Raises NoPythonValueError for a value that Python has none for."""
+        try:
+            return row_builder(tuple(self.rows.schema.names))(*(column_values(c) for c in self.rows.columns))
+        except (OverflowError, ValueError) as error:
+            raise _no_python_value(self.rows, error) from error
 
     def pieces(self) -> Iterator[Batch]:
         """The batch cut into pieces of at most `PIECE` rows, none copied."""
@@ -98,6 +105,18 @@ def _times(batch: Batch) -> Times:
     if batch.times is None:
         raise ValueError("a batch with event times met one without")
     return batch.times
+
+
+def _no_python_value(rows: pa.RecordBatch, error: Exception) -> Exception:
+    """Which value of which column has none."""
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        for place in range(len(column)):
+            try:
+                column[place].as_py()
+            except (OverflowError, ValueError) as problem:
+                problem_in = f"column `{name}` ({column.type}) holds in row {place} of {len(column)} what has no Python value: {problem}"
+                return NoPythonValueError(f"{problem_in}; filter it out by an expression, or convert it with map_batches")
+    return error
 
 
 def column_values(column: pa.Array) -> list[Any]:

@@ -16,6 +16,9 @@ Duration = str | int | float | timedelta
 """A duration: a number of seconds, a timedelta, or a text like "250us", "2ms", "10s", "5m", "1h", "7d"."""
 
 _UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+LONGEST = 10_000 * 366 * _UNITS["d"]
+"""Microseconds of the longest duration: no two event times are further apart, and sums of a few of them fit 64 bits."""
+
 _PATTERN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
 
 
@@ -33,6 +36,8 @@ def microseconds(duration: Duration, what: str = "duration") -> int:
         raise FlowError(_explain(duration, what))
     if value < 0:
         raise FlowError(_explain(duration, what))
+    if value > LONGEST:
+        raise FlowError(f"{what} {duration!r} is longer than 10,000 years")
     return value
 
 

@@ -9,8 +9,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,6 +21,12 @@ from .batch import Times
 from .errors import ConnectorError, FlowError
 
 _PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+EARLIEST, LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The first and the last event time, in microseconds: the years 1 to 9999, as Python's datetime and Spark's timestamps have them.
+
+So a window or a delay from any of them is far from the bounds of 64 bits.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +65,67 @@ class EventTime:
                 f"operator `{operator}`: event time column `{self.column}` is null in row {rows.slice(row, 1).to_pylist()[0]}; "
                 "filter such rows out before they are read, or choose another column"
             )
+        place = self._first_outside(column)
+        if place is not None:
+            row, value, unit = rows.slice(place, 1), _counted(column)[0][place], self._unit_of(column.type)
+            others = row.select([name for name in row.schema.names if name != self.column]).to_pylist()[0]
+            raise ConnectorError(
+                f"operator `{operator}`: event time column `{self.column}` is {value} {unit} since 1970 in the row with {others}, which is "
+                f"outside of the years 1 to 9999; {self._remedy(column.type)}"
+            )
         return self.to_microseconds(column)
 
     def to_microseconds(self, column: pa.Array) -> Times:
-        """The column (no nulls, a type that `check` allows) in microseconds since the epoch."""
+        """The column (no nulls, a type that `check` allows, all in the years 1 to 9999) in microseconds since the epoch."""
         if pa.types.is_integer(column.type):
-            values = column.to_numpy().astype(np.int64, copy=False)
-            times: Times = values // 1_000 if self.unit == "ns" else values * _PER_UNIT[self.unit]
-            return times
+            values = column.to_numpy()
+            times: Times = (values // 1_000 if self.unit == "ns" else values).astype(np.int64, copy=False)
+            return times if self.unit == "ns" else times * _PER_UNIT[self.unit]
         if pa.types.is_date(column.type):
             column = column.cast(pa.timestamp("s"))
         stamps: Times = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False).view(pa.int64()).to_numpy()
         return stamps
+
+    def fits(self, column: pa.Array) -> bool:
+        """Whether all of the column is in the years 1 to 9999."""
+        return self._first_outside(column) is None
+
+    def _first_outside(self, column: pa.Array) -> int | None:
+        """The place of the first value outside of the years 1 to 9999."""
+        if not len(column):
+            return None
+        values, per_second = _counted(column)
+        if per_second is None:
+            per_second = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[self.unit]
+        first, last = EARLIEST * per_second // 1_000_000, (LATEST + 1) * per_second // 1_000_000 - 1
+        if first <= int(values.min()) and int(values.max()) <= last:
+            return None
+        return next(place for place, value in enumerate(values.tolist()) if not first <= value <= last)
+
+    def _unit_of(self, kind: pa.DataType) -> str:
+        if pa.types.is_integer(kind):
+            return self.unit
+        return "s" if pa.types.is_date(kind) else str(kind.unit)
+
+    def _remedy(self, kind: pa.DataType) -> str:
+        other = f'; unit={self.unit!r} says what its integers count: "s", "ms", "us" or "ns"' if pa.types.is_integer(kind) else ""
+        return f"correct such rows, or filter them out before they are read{other}"
+
+
+def shown_time(time: int) -> str:
+    """An event time for a message."""
+    try:
+        return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time)).isoformat()
+    except OverflowError:
+        return f"{time} microseconds since 1970"
+
+
+def _counted(column: pa.Array) -> tuple[npt.NDArray[Any], int | None]:
+    """The column's integers, and how many of them are a second; None where the user says it."""
+    if pa.types.is_integer(column.type):
+        return column.to_numpy(), None
+    if pa.types.is_date32(column.type):
+        return column.view(pa.int32()).to_numpy().astype(np.int64) * 86_400, 1
+    if pa.types.is_date64(column.type):
+        return column.view(pa.int64()).to_numpy() // 1_000, 1
+    return column.view(pa.int64()).to_numpy(), {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[column.type.unit]

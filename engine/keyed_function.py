@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from .elements import MAX_TIME, MIN_TIME
+from .event_time import EARLIEST, LATEST
 from .key_record import KeyRecord
 from .key_states import KeyState
 from .timers import Timers
@@ -105,6 +106,8 @@ def _microseconds(at: int | datetime) -> int:
     """A point in event time; a datetime without a zone is UTC, as in a source's column."""
     if isinstance(at, datetime):
         return ((at if at.tzinfo is not None else at.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
-    if not isinstance(at, int) or isinstance(at, bool) or not MIN_TIME <= at <= MAX_TIME:
+    if not isinstance(at, int) or isinstance(at, bool):
         raise TypeError(f"a timer's time is a datetime, or a whole number of microseconds since the epoch, got {at!r}")
+    if not EARLIEST <= at <= LATEST:
+        raise ValueError(f"a timer's time, in microseconds since the epoch, must be in the years 1 to 9999, got {at}")
     return at

@@ -40,8 +40,8 @@ def rescale(plan: Plan, stage: Stage, parallelism: int, tables: Mapping[str, Rou
 
 def check_parallelism(plan: Plan, stage: Stage, parallelism: int) -> None:
     """Raises FlowError unless the stage can have so many workers."""
-    if parallelism < 1:
-        raise FlowError(f"operator `{stage.name}` can't have {parallelism} workers; the least is 1")
+    if not isinstance(parallelism, int) or isinstance(parallelism, bool) or parallelism < 1:
+        raise FlowError(f"operator `{stage.name}` can't have {parallelism!r} workers; the least is 1")
     if stage.is_keyed and parallelism > plan.key_groups:
         raise FlowError(f"operator `{stage.name}` can't have {parallelism} workers: it has {plan.key_groups} key groups")
     fixed = stage.fixed_parallelism

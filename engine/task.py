@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..state.files import StateFile
-from .batch import Batch
+from .batch import Batch, NoPythonValueError
 from .effects import Consumed, Effect, Finished, Latency, Prepared, Rewound, Saved, Switched
 from .elements import MAX_TIME, MIN_TIME, Barrier, Element, End, LatencyMark, Marker, Rewind, Watermark
-from .errors import ProtocolError
+from .errors import ProtocolError, RecordError
 from .exchange import Exchange, HashExchange, RebalanceExchange, Sent
 from .handover import Arrived, Handovers, Peer
 from .handover_step import HandoverStep
@@ -359,7 +359,10 @@ class TaskCore:
         return min([*going, *self._frozen.values()])
 
     def _process(self, position: int, batch: Batch) -> None:
-        self.operators[position].process(batch, self.emitters[position])
+        try:
+            self.operators[position].process(batch, self.emitters[position])
+        except NoPythonValueError as error:
+            raise RecordError(self.spec.chain[position].name, str(error)) from error
 
     def push(self, consumer: int | Exchange, batch: Batch) -> None:
         """Hand a batch to the next operator of the chain or to an exchange."""

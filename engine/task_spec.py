@@ -70,6 +70,11 @@ class TaskSpec:
         """The worker's name within its job, for example `aggregate-0`."""
         return f"{self.stage}-{self.index}"
 
+    @property
+    def operators(self) -> str:
+        """The names of its operators, for messages."""
+        return ", ".join(chained.name for chained in self.chain)
+
     def of_attempt(self, job: str, attempt: int) -> TaskSpec:
         """The same task with its state under the name of this attempt of the job, so that it never meets another attempt's."""
         state = replace(self.settings.state, job=job, attempt=attempt)

@@ -19,6 +19,10 @@ import numpy.typing as npt
 from .batch import Times
 from .duration import Duration, microseconds
 from .errors import FlowError
+from .event_time import EARLIEST, LATEST
+
+MOST_PANES = 100_000
+"""The most panes of a window: a record alone is in as many sliding windows, and each is a row of the results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,14 @@ class Windows:
         end = pane + self.pane
         return end + (self.offset + self.size - end) % self.slide
 
+    def outside(self, times: Times) -> int | None:
+        """The first of the times that is in a window which begins before the year 1 or ends after 9999; None if all windows are between."""
+        earliest, latest = int(times.min()), int(times.max())
+        first, last = self.pane_of(np.array([earliest, latest])).tolist()
+        if self.first_end(first) - self.size < EARLIEST:
+            return earliest
+        return latest if self.last_end(last) > LATEST else None
+
     def describe(self) -> str:
         kind = "tumbling" if self.size == self.slide else f"sliding every {self.slide / 1e6:g} s,"
         return f"{kind} {self.size / 1e6:g} s"
@@ -63,7 +75,10 @@ def tumbling(size: Duration, *, offset: Duration = 0) -> Windows:
 
 
 def sliding(size: Duration, every: Duration, *, offset: Duration = 0) -> Windows:
-    """Windows of `size` that begin `every` so often. Raises FlowError for zero, or gaps between windows (`every` > `size`).
+    """Windows of `size` that begin `every` so often.
+
+    A record is in `size / every` windows, and a window is kept in panes of their greatest common divisor. Raises FlowError for zero, for
+    gaps between windows (`every` > `size`), and for more than 100,000 panes in a window.
 
     >>> sliding("1h", every="15m").slide
     900000000
@@ -73,6 +88,11 @@ def sliding(size: Duration, every: Duration, *, offset: Duration = 0) -> Windows
         raise FlowError(f"window size {size!r} and slide {every!r} must be longer than zero")
     if windows.slide > windows.size:
         raise FlowError(f"windows of {size!r} every {every!r} would leave gaps between them: make them at least as long as the slide")
+    if (panes := windows.size // windows.pane) > MOST_PANES:
+        raise FlowError(
+            f"windows of {size!r} every {every!r} would have {panes:,} panes of {windows.pane:,} us each, and the most is {MOST_PANES:,}: "
+            "let them begin less often, or after a whole part of their size"
+        )
     return windows
 
 

@@ -116,19 +116,23 @@ class Stream:
 
     def select(self, *columns: str) -> Stream:
         """Only these columns, in this order."""
-        return self._then("select", Project(select=columns))
+        return self._then("select", Project(select=_names(columns, "select")))
 
     def drop(self, *columns: str) -> Stream:
         """Without these columns."""
-        return self._then("drop", Project(drop=frozenset(columns)))
+        return self._then("drop", Project(drop=frozenset(_names(columns, "drop"))))
 
     def rename(self, columns: Mapping[str, str] | None = None, **names: str) -> Stream:
         """Columns by other names: `rename(old="new")` or `rename({"old": "new"})`."""
-        return self._then("rename", Project(rename={**(columns or {}), **names}))
+        renamed = {**(columns or {}), **names}
+        _names((*renamed, *renamed.values()), "rename")
+        return self._then("rename", Project(rename=renamed))
 
     def union(self, *others: Stream) -> Stream:
         """This stream's rows and the others', as they come; their columns must be the same."""
         for other in others:
+            if not isinstance(other, Stream):
+                raise FlowError(f"union({other!r:.200}): expected streams, for example a.union(b, c)")
             if other.flow is not self.flow:
                 raise FlowError(f"union of streams of two flows, `{self.flow.name}` and `{other.flow.name}`: read both in one flow")
         inputs = tuple(Input(s.node.id, s.port) for s in (self, *others))
@@ -173,11 +177,21 @@ class Stream:
         """End the stream in a sink; returns this stream, so that it can also go elsewhere."""
         if not isinstance(sink, Sink):
             raise FlowError(f'.write({sink!r}): expected a sink, for example ef.write_parquet("out/")')
+        taken = next((node.name for node in self.flow.graph if node.operator is sink), None)
+        if taken is not None:
+            raise FlowError(f"sink `{taken}` is written twice: make another for this stream, or write the union of both streams")
         self.flow.graph.add(sink.name, sink, (Input(self.node.id, self.port),))
         return self
 
     def _then(self, name: str, operator: Operator) -> Stream:
         return Stream(self.flow, self.flow.graph.add(name, operator, (Input(self.node.id, self.port),)))
+
+
+def _names(columns: tuple[Any, ...], method: str) -> tuple[str, ...]:
+    """The columns. Raises FlowError unless there are some, and all are names."""
+    if not columns or not all(isinstance(name, str) for name in columns):
+        raise FlowError(f"{method}{columns!r:.200}: give the names of columns, at least one")
+    return columns
 
 
 class KeyedStream:
@@ -227,7 +241,9 @@ class KeyedStream:
         >>> out
         [{'key': 'a', 'mean': 1.0}, {'key': 'a', 'mean': 2.0}]
         """
-        wanted = None if columns is None else tuple(columns)
+        if isinstance(columns, str):
+            raise FlowError(f"stateful_map_columns(columns={columns!r}): expected a list of column names")
+        wanted = None if columns is None else _names(tuple(columns), "stateful_map_columns(columns=...)")
         dtypes, on_error = state_dtypes(state), check_on_error(on_error, "stateful_map_columns")
         check_function(function, "stateful_map_columns", "state", "rows")
         operator = StatefulMapColumns(self._keys, function, dtypes, wanted, on_error)

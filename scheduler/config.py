@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from os import PathLike
 from typing import Any
 
 from ..balancer.policies import POLICIES
@@ -161,6 +162,7 @@ class JobConfig:
             value = getattr(self, name)
             if value is not None and seconds(value, f"JobConfig: {name}") == 0 and name in _LONGER_THAN_ZERO:
                 raise FlowError(f"JobConfig: {name} must be longer than zero")
+        self._check_numbers()
         self._check_placement()
         _check_strategy(self.migration_strategy, self.checkpoint_dir)
         check_balancer(self.balancer)
@@ -207,6 +209,25 @@ class JobConfig:
             if name not in free:
                 raise FlowError(f"JobConfig: autoscaler_settings has no {name!r}; expected some of {', '.join(free)}")
         return PolicySettings(**own, **others)
+
+    def _check_numbers(self) -> None:
+        """Those with bounds of their own, and what is True or False."""
+        for name, most in {"restart_most": None, "tolerable_checkpoint_failures": None, "metrics_port": 65_535}.items():
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0 or (most is not None and value > most):
+                bounds = "of at least 0" if most is None else f"from 0 to {most}"
+                raise FlowError(f"JobConfig: {name} is {value!r}; expected a whole number {bounds}")
+        for name in ("balance_threshold", "balance_least_busy", "worker_cpus"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, float)) or isinstance(value, bool):
+                raise FlowError(f"JobConfig: {name} is {value!r}; expected a number")
+        if self.balance_max_bytes is not None and (not isinstance(self.balance_max_bytes, int) or isinstance(self.balance_max_bytes, bool)):
+            raise FlowError(f"JobConfig: balance_max_bytes is {self.balance_max_bytes!r}; expected 0 or more, or None for any number")
+        for name in ("combine", "metrics", "allow_duplicates"):
+            if not isinstance(getattr(self, name), bool):
+                raise FlowError(f"JobConfig: {name} is {getattr(self, name)!r}; expected True or False")
+        if self.checkpoint_dir is not None and (not isinstance(self.checkpoint_dir, (str, PathLike)) or not str(self.checkpoint_dir)):
+            raise FlowError(f"JobConfig: checkpoint_dir is {self.checkpoint_dir!r}; expected a folder or a URL, or None")
 
     def _check_placement(self) -> None:
         if not isinstance(self.warm_spares, int) or isinstance(self.warm_spares, bool) or self.warm_spares < 0:

@@ -223,7 +223,8 @@ class JobCore:
 
     def lost(self, worker: str, why: str, now: float | None = None) -> list[Effect]:
         """The worker's process is gone."""
-        return self.failed(JobError(f"job `{self.name}`: worker {worker} is gone: {why}"), now)
+        runs = next((f", which runs {task.operators}," for task in self.plan.tasks if task.name == worker), "")
+        return self.failed(JobError(f"job `{self.name}`: worker {worker}{runs} is gone: {why}"), now)
 
     def unreadable(self, checkpoint: int, problem: str, older: Manifest | None, now: float) -> list[Effect]:
         """Checkpoint `checkpoint`, from which the job was to go on, can't be read: go on from an older one, or begin anew without one."""

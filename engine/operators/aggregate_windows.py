@@ -145,10 +145,16 @@ class AggregateWindows(KeyedOperator):
 
     def _emit_window(self, end: int, emit: Emit) -> None:
         start = end - self.windows.size
-        there = self.panes.starts()
-        for summary in self.panes.window([pane for pane in range(start, end, self.windows.pane) if pane in there]):
+        for summary in self.panes.window(self._panes_between(start, end)):
             n = len(summary)
             bounds = [pa.array(np.full(n, t, np.int64)).cast(pa.timestamp("us")).cast(_TIMESTAMP) for t in (start, end)]
             columns = [*summary.keys, *bounds, *self.summariser.results(summary)]
             rows = pa.RecordBatch.from_arrays(columns, names=[*self.keys, "window_start", "window_end", *self.functions])
             emit(Batch(rows, np.full(n, end - 1, np.int64)))
+
+    def _panes_between(self, start: int, end: int) -> list[int]:
+        """The panes there are in [start, end), rising: looked for where there are fewer, among those of the window or those with keys."""
+        there, width = self.panes.starts(), self.windows.pane
+        if len(there) < (end - start) // width:
+            return sorted(pane for pane in there if start <= pane < end)
+        return [pane for pane in range(start, end, width) if pane in there]

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from ..aggregates.base import AggregateFunction
 from ..batch import Batch
-from ..errors import FlowError
+from ..errors import FlowError, RecordError
+from ..event_time import shown_time
 from ..keys import compact, encode_keys
 from ..summary import Carry, Summariser, Summary, nothing_kept
 from ..windows import Windows
@@ -45,6 +46,13 @@ class Summarise:
             return self.summariser.summarise(batch, keys.codes, keys.columns, keys.count), keys.codes, None
         if batch.times is None:
             raise FlowError(f"operator `{self.operator}` has windows, but its stream has no event time: give the source event_time=")
+        if (outside := self.windows.outside(batch.times)) is not None:
+            raise RecordError(
+                self.operator,
+                f"a record of {shown_time(outside)} is in a window that begins before the year 1 or ends after 9999, which no timestamp "
+                "of Python's can say: filter such records out before the window, or give them another time",
+                record=batch.slice(int(np.flatnonzero(batch.times == outside)[0]), 1).to_rows()[0],
+            )
         first, newest = self.windows.pane_of(np.array([batch.times.min(), batch.times.max()])).tolist()
         if first == newest:
             summary = self.summariser.summarise(batch, keys.codes, keys.columns, keys.count)

@@ -27,6 +27,8 @@ class Project(Operator):
                 raise RecordError(self.context.name, f"no column `{name}`; there are: {', '.join(schema.names)}")
         kept = [n for n in (self.select if self.select is not None else schema.names) if n not in self.drop]
         names = [(self.rename or {}).get(n, n) for n in kept]
+        if not names:
+            raise RecordError(self.context.name, f"no column is left of {', '.join(schema.names)}: keep at least one")
         if len(set(names)) < len(names):
             raise RecordError(self.context.name, f"two columns would have one name: {names}")
         emit(batch.with_rows(pa.record_batch([batch.rows.column(n) for n in kept], names=names)))

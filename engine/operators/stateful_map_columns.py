@@ -81,7 +81,7 @@ class StatefulMapColumns(Refusing, KeyedOperator):
             wrong = f"{returned[1]!r:.200} as columns: return a dict of arrays, or None for no rows"
         else:
             sizes = {name: np.shape(column) for name, column in returned[0].items()}
-            uneven = next((name for name, shape in sizes.items() if shape != (keys,)), None)
+            uneven = next((name for name, shape in sizes.items() if shape not in ((keys,), ())), None)
             if uneven is not None:
                 wrong = f"a state `{uneven}` of shape {sizes[uneven]} for {keys} keys: return an entry for each key"
         if wrong is not None:

@@ -20,7 +20,7 @@ def test_what_it_raises_names_the_row():
     def divide(row):
         return 1 / row["n"]
 
-    with pytest.raises(RecordError, match=r"operator `alert`: divide raised ZeroDivisionError: division by zero") as caught:
+    with pytest.raises(RecordError, match=r"operator `alert`: .*divide raised ZeroDivisionError: division by zero") as caught:
         to_callback(divide, name="alert").writer(0, 1).write(Batch(pa.record_batch({"n": [1, 0]})))
     assert caught.value.record == {"n": 0}
 

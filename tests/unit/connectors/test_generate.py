@@ -155,7 +155,7 @@ def test_the_source_can_be_sent_to_a_worker():
     [
         ({"rate": 0}, "rate is 0; it must be above 0"),
         ({"event_rate": -1}, "event_rate is -1"),
-        ({"keys": 0}, "keys is 0; it must be at least 1"),
+        ({"keys": 0}, "keys is 0; it must be a whole number of at least 1"),
         ({"rows_per_batch": 0}, "rows_per_batch is 0"),
         ({"total": -1}, "total is -1"),
         ({"zipf": -0.5}, "zipf is -0.5"),

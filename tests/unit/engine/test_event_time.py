@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from evenflow.engine.errors import ConnectorError, FlowError
-from evenflow.engine.event_time import EventTime
+from evenflow.engine.event_time import EARLIEST, LATEST, EventTime
 
 INSTANT = datetime(2013, 1, 1, 5, 0, tzinfo=UTC)
 MICROS = 1_357_016_400_000_000
@@ -55,3 +55,27 @@ def test_null_shows_its_row():
 def test_unknown_unit_is_refused():
     with pytest.raises(FlowError, match="unit 'h' is unknown"):
         EventTime("ts", "h")
+
+
+@pytest.mark.parametrize(
+    ("column", "unit", "fits"),
+    [
+        pytest.param(pa.array([253_402_300_799_999]), "ms", True, id="the last millisecond of 9999"),
+        pytest.param(pa.array([253_402_300_800_000]), "ms", False, id="the first of 10000"),
+        pytest.param(pa.array([-62_135_596_800]), "s", True, id="the first second of the year 1"),
+        pytest.param(pa.array([2**62]), "ms", False, id="beyond 64 bits in microseconds"),
+        pytest.param(pa.array([2**63 + 1], pa.uint64()), "ns", True, id="unsigned, beyond what is signed"),
+        pytest.param(pa.array([2**64 - 1], pa.uint64()), "us", False, id="unsigned, beyond 9999"),
+        pytest.param(pa.array([2**62]).view(pa.timestamp("s")), "ms", False, id="a timestamp of seconds"),
+        pytest.param(pa.array([2**63 - 1]).view(pa.timestamp("ns")), "ms", True, id="any timestamp of nanoseconds"),
+        pytest.param(pa.array([2**31 - 1], pa.int32()).view(pa.date32()), "ms", False, id="a date"),
+    ],
+)
+def test_time_is_followed_or_refused_and_never_another(column, unit, fits):
+    event_time, rows = EventTime("ts", unit), pa.record_batch({"ts": column})
+    assert event_time.fits(column) is fits
+    if fits:
+        assert EARLIEST <= event_time.extract(rows, "read")[0] <= LATEST
+    else:
+        with pytest.raises(ConnectorError, match=r"operator `read`: event time column `ts` is -?\d+ .* outside of the years 1 to 9999"):
+            event_time.extract(rows, "read")

@@ -1,0 +1,77 @@
+"""What an error advises to write is there: every option that a message names is one of a public function or of JobConfig."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import evenflow as ef
+from evenflow.stream import WindowedStream, WindowResults
+
+FOLDERS = ("actors", "balancer", "connectors", "engine", "evenflow", "scheduler", "state")
+ROOT = Path(ef.__file__).parents[1]
+OPTION = re.compile(r"(?<![\w.\"'`])([a-z_]+)=(?!=)")
+
+
+def messages() -> Iterator[tuple[str, str]]:
+    """The literal text of each message of an error, with its file and line; what is put in is left out."""
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if "testing" in path.parts or "scaling" in path.parts:
+                continue
+            tree = ast.parse(path.read_text())
+            alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+            for node in ast.walk(tree):
+                if id(node) in alone:
+                    continue
+                if isinstance(node, ast.JoinedStr):
+                    text = "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    text = node.value
+                else:
+                    continue
+                if " " in text and "\n" not in text:
+                    yield f"{path.relative_to(ROOT)}:{node.lineno}", text
+
+
+def options() -> set[str]:
+    """The parameters of everything that a user calls."""
+    called = [getattr(ef, name) for name in ef.__all__]
+    classes = [*(thing for thing in called if inspect.isclass(thing)), WindowedStream, WindowResults]
+    called += [method for each in classes for _, method in inspect.getmembers(each, inspect.isfunction)]
+    found: set[str] = {field.name for field in dataclasses.fields(ef.JobConfig)}
+    for each in called:
+        try:
+            found |= set(inspect.signature(each).parameters)
+        except ValueError:
+            continue
+    return found
+
+
+EXAMPLES = {"n", "name", "runtime_env", "address", "output_type"}
+"""Names of the user's choice in an example, options of Ray's, and attributes of an aggregate."""
+
+
+def test_every_option_that_a_message_names_is_there():
+    there = options() | EXAMPLES
+    missing = [f"{place}: {name}= in {text!r}" for place, text in messages() for name in OPTION.findall(text) if name not in there]
+    assert not missing, "\n".join(missing)
+
+
+def test_every_setting_that_a_message_names_is_there():
+    fields = {field.name for field in dataclasses.fields(ef.JobConfig)}
+    named = [(place, name) for place, text in messages() for name in re.findall(r"JobConfig\(([a-z_]+)=", text)]
+    assert len(named) > 5
+    assert not [each for each in named if each[1] not in fields]
+
+
+@pytest.mark.parametrize("operator", ["map", "flat_map", "stateful_map", "process"])
+def test_operators_whose_rows_are_typed_take_the_schema_that_their_errors_advise(operator):
+    owner = ef.Stream if hasattr(ef.Stream, operator) else ef.KeyedStream
+    assert "schema" in inspect.signature(getattr(owner, operator)).parameters
