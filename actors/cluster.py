@@ -30,8 +30,10 @@ THREADS = 64
 WATCH = 10.0
 """Seconds that such a call waits."""
 
-_COORDINATOR: Any = ray.remote(Coordinator)
-"""Made once: whatever Ray is given to run it keeps for good, here and in the cluster."""
+_COORDINATOR: Any = ray.remote(enable_task_events=False)(Coordinator)
+"""Made once: whatever Ray is given to run it keeps for good, here and in the cluster. And it keeps no record of every single call: a job
+makes dozens a second.
+"""
 
 
 def start_cluster() -> None:

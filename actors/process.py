@@ -19,8 +19,8 @@ from .worker import Worker
 
 NAMESPACE = "evenflow"
 
-_WORKER: Any = ray.remote(Worker)
-"""Made once: whatever Ray is given to run it keeps for good, here and in the cluster."""
+_WORKER: Any = ray.remote(enable_task_events=False)(Worker)
+"""Made once, and without a record of every single call, as the coordinator is."""
 
 
 @dataclass(slots=True, eq=False)
