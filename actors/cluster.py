@@ -30,10 +30,8 @@ THREADS = 64
 WATCH = 10.0
 """Seconds that such a call waits."""
 
-_COORDINATOR: Any = ray.remote(enable_task_events=False)(Coordinator)
-"""Made once: whatever Ray is given to run it keeps for good, here and in the cluster. And it keeps no record of every single call: a job
-makes dozens a second.
-"""
+_COORDINATOR: Any = ray.remote(Coordinator)
+"""Made once: whatever Ray is given to run it keeps for good, here and in the cluster."""
 
 
 def start_cluster() -> None:
@@ -79,6 +77,7 @@ def _make_coordinator(plan: Plan, config: JobConfig, savepoint: Savepoint | None
     name = f"{plan.name}/coordinator"
     options = {
         "name": name, "namespace": NAMESPACE, "max_concurrency": THREADS, "num_cpus": 0,
+        "enable_task_events": False,  # Ray would keep a record of every call, and a job makes dozens a second
         "max_restarts": -1 if config.checkpoint_dir is not None else 0, "lifetime": "detached" if detached else None,
     }  # fmt: skip
     deadline = time.monotonic() + CALL_TIMEOUT

@@ -19,8 +19,8 @@ from .worker import Worker
 
 NAMESPACE = "evenflow"
 
-_WORKER: Any = ray.remote(enable_task_events=False)(Worker)
-"""Made once, and without a record of every single call, as the coordinator is."""
+_WORKER: Any = ray.remote(Worker)
+"""Made once: whatever Ray is given to run it keeps for good, here and in the cluster."""
 
 
 @dataclass(slots=True, eq=False)
@@ -59,6 +59,7 @@ def start_process(job: str, label: str, coordinator: Any, security: Security, cp
         namespace=NAMESPACE,
         max_concurrency=4,
         num_cpus=cpus,
+        enable_task_events=False,
         scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=True),
     ).remote(job, coordinator, security)
     return WorkerProcess(label, handle, node, handle.where.remote(), handle.join.remote())
