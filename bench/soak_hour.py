@@ -34,6 +34,7 @@ Curves = dict[str, list[tuple[float, float]]]
 def measure_job(minutes: float, rate: float, backend: str, folder: Path, say: Callable[[str], None]) -> tuple[Curves, list[str]]:
     """Curves by what was measured, with minutes; and what the job says of itself at its end."""
     flow, counted = soak_flow(rate, KEYS, folder / "out")
+    (folder / "state").mkdir(parents=True)
     config = ef.JobConfig(
         checkpoint_interval="1s", checkpoint_dir=str(folder / "checkpoints"), state_backend=backend, state_dir=str(folder / "state")
     )

@@ -96,3 +96,15 @@ def test_server_that_loses_everything_in_mid_stream_costs_a_restart_and_no_row(t
         flow.run(runtime="local", config=config).wait(timeout=60)
     assert Counter((row["key"], row["n"]) for row in rows) == Counter((i % 7, i // 7 + 1) for i in range(2_000))
     assert len(calls) > 2_000, "some rows were processed again"
+
+
+@pytest.mark.parametrize("windows", [False, True])
+def test_job_whose_aggregates_have_no_place_for_their_state_fails_with_that_alone(windows, tmp_path):
+    flow = ef.Dataflow("homeless")
+    keyed = flow.read(ef.from_items([{"k": 1, "ts": 1}], event_time="ts", unit="s")).key_by("k")
+    (keyed.window(ef.tumbling("1s")) if windows else keyed).aggregate(n=ef.count()).write(ef.to_list([]))
+    job = flow.run(runtime="local", config=ef.JobConfig(state_backend="lmdb", state_dir=str(tmp_path / "missing")))
+    with pytest.raises(ef.JobError, match="operator `aggregate` can't keep its state in .*missing"):
+        job.wait(timeout=60)
+    assert not job._runtime._thread.is_alive()
+    assert job.status().state.value == "failed"
