@@ -91,6 +91,7 @@ def _make_coordinator(plan: Plan, config: JobConfig, savepoint: Savepoint | None
     name = f"{plan.name}/coordinator"
     options = {
         "name": name, "namespace": NAMESPACE, "max_concurrency": THREADS, "num_cpus": 0,
+        "enable_task_events": False,  # Ray would keep a record of every call, and a job makes dozens a second
         "max_restarts": -1 if config.checkpoint_dir is not None else 0, "lifetime": "detached" if detached else None,
     }  # fmt: skip
     deadline = time.monotonic() + CALL_TIMEOUT

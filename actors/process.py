@@ -59,6 +59,7 @@ def start_process(job: str, label: str, coordinator: Any, security: Security, cp
         namespace=NAMESPACE,
         max_concurrency=4,
         num_cpus=cpus,
+        enable_task_events=False,
         scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=True),
     ).remote(job, coordinator, security)
     return WorkerProcess(label, handle, node, handle.where.remote(), handle.join.remote())

@@ -33,7 +33,7 @@ from .base import ANY_STATE, Balancer, Limits
 from .pieces import Pieces
 from .placement import plan_to
 from .plan import BalancePlan
-from .snapshot import LoadSnapshot
+from .snapshot import LoadSnapshot, Workers
 
 LEAST_EFFECT = 0.1
 """A piece that takes less than this part of itself off the hotter worker only moves the hotspot."""
@@ -46,6 +46,9 @@ HOT_IN_GROUP = 0.5
 
 HOT_ON_WORKER = 0.25
 """...if it is this part of the mean load of a worker, too: routes of their own are for few keys."""
+
+COLD = 1e-3
+"""A routed key with no more than this part of the mean load of a worker is hot no longer."""
 
 _TINY = 1e-9
 
@@ -64,7 +67,9 @@ class Hotspot(Balancer):
         search = _Search(snapshot, limits)
         reached = search.run()
         obstacle = "" if reached else f"; {search.obstacle()}"
-        plan = plan_to(snapshot, search.pieces.group_workers(), search.pieces.key_workers(), f"{hot}, over {good}{obstacle}")
+        groups = search.pieces.group_workers()
+        keys = _cold_ones_home(snapshot, groups, search.pieces.key_workers(), limits)
+        plan = plan_to(snapshot, groups, keys, f"{hot}, over {good}{obstacle}")
         return plan if plan.imbalance_after < before else _stay(snapshot, plan.reason)
 
 
@@ -151,6 +156,17 @@ class _Search:
             if gain >= max(LEAST_EFFECT * need, self._least) and score > best_score and pieces.affordable(cost):
                 best, best_score = (given[mine][2], taken[theirs][2]), score
         return best
+
+
+def _cold_ones_home(snapshot: LoadSnapshot, group_workers: Workers, key_workers: Workers, limits: Limits) -> Workers:
+    """`key_workers`, but routed keys without load go back to their groups: where hot keys come and go, routes would pile up."""
+    homes = group_workers[snapshot.key_at]
+    routed = snapshot.key_workers != snapshot.group_workers[snapshot.key_at]
+    resting = np.array([key.key in limits.fixed_keys for key in snapshot.hot_keys], np.bool_)
+    cold = routed & (snapshot.key_loads <= COLD * snapshot.group_loads.sum() / snapshot.workers) & ~resting
+    if limits.max_bytes is not None:
+        cold &= snapshot.key_bytes == 0
+    return np.where(cold, homes, key_workers)
 
 
 def _by_load(entry: tuple[float, float, int]) -> tuple[float, int]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import ray
 
+from . import machine
 from .conditions import record
 from .record import Case, Run, Verdict
 from .soak_hour import measure_job
@@ -48,15 +49,16 @@ def run(*, minutes: float, jobs: int, rate: float, backend: str, say: Callable[[
     verdicts: list[Verdict] = []
     checks: list[str] = []
     series: dict[str, Any] = {}
+    busy = machine.busy_share()
     with _own_surroundings() as folder:
         if minutes:
             series["job"], found = measure_job(minutes, rate, backend, folder / "job", say)
             checks += found
-            cases += cases_of(series["job"], "")
+            cases += cases_of(series["job"], "", busy)
             verdicts += job_verdicts(series["job"])
         for kind, curves in (measure_jobs(jobs, say) if jobs else {}).items():
             series[kind] = curves
-            cases += cases_of(curves, f"{kind}, ")
+            cases += cases_of(curves, f"{kind}, ", busy)
             verdicts += jobs_verdicts(kind, curves)
     arguments = {"minutes": minutes, "jobs": jobs, "rate": rate, "backend": backend}
     return record("soak", arguments, cases, verdicts, checks=checks, not_measured=NOT_MEASURED, series=series)
@@ -81,12 +83,12 @@ def _own_surroundings() -> Iterator[Path]:
                     os.environ[name] = value
 
 
-def cases_of(curves: Mapping[str, Curve], prefix: str) -> list[Case]:
-    """What each curve has after the warm-up."""
+def cases_of(curves: Mapping[str, Curve], prefix: str, busy: float) -> list[Case]:
+    """What each curve has after the warm-up; `busy`: the share of the machine that others used before."""
+    details = ({"busy_before": busy},)
     return [
-        Case(f"{prefix}{name}", unit_of(name), "lower", tuple(y for _, y in after_warm_up(curve)))
+        Case(f"{prefix}{name}", unit_of(name), "lower", tuple(y for _, y in after_warm_up(curve)), details)
         for name, curve in curves.items()
-        if curve
     ]
 
 

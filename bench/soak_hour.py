@@ -34,10 +34,29 @@ Curves = dict[str, list[tuple[float, float]]]
 def measure_job(minutes: float, rate: float, backend: str, folder: Path, say: Callable[[str], None]) -> tuple[Curves, list[str]]:
     """Curves by what was measured, with minutes; and what the job says of itself at its end."""
     flow, counted = soak_flow(rate, KEYS, folder / "out")
+    (folder / "state").mkdir(parents=True)
     config = ef.JobConfig(
         checkpoint_interval="1s", checkpoint_dir=str(folder / "checkpoints"), state_backend=backend, state_dir=str(folder / "state")
     )
     job = flow.run(config=config)
+    try:
+        watch, moved = _watched(job, minutes, folder, say)
+        job.stop()
+        job.wait("10m")
+    finally:
+        job.cancel()  # if it has not ended
+    read = sum(figures.rows_in for figures in job.metrics() if figures.operator == "generate")
+    reports, status = job.checkpoints(), job.status()
+    failed = sum(report.problem is not None for report in reports)
+    made = f"{status.completed_checkpoints:,} checkpoints complete, {failed} of the last {len(reports)} failed, {status.attempt} restarts"
+    return watch.curves, [
+        f"{read:,} rows read in {minutes:g} minutes, {counted.rows:,} running aggregates committed, {moved} migrations",
+        made,
+    ]
+
+
+def _watched(job: ef.Job, minutes: float, folder: Path, say: Callable[[str], None]) -> tuple[_Watch, int]:
+    """Look at the job for so long, with a migration now and then; how many there were."""
     watch = _Watch(job, folder)
     begun, moved = time.monotonic(), 0
     while (elapsed := time.monotonic() - begun) < minutes * 60:
@@ -48,16 +67,7 @@ def measure_job(minutes: float, rate: float, backend: str, folder: Path, say: Ca
         if len(watch.curves["driver rss"]) % 6 == 1:
             say(watch.line())
         time.sleep(max(0.0, (int(elapsed / INTERVAL) + 1) * INTERVAL - (time.monotonic() - begun)))
-    job.stop()
-    job.wait("10m")
-    read = sum(figures.rows_in for figures in job.metrics() if figures.operator == "generate")
-    reports, status = job.checkpoints(), job.status()
-    failed = sum(report.problem is not None for report in reports)
-    made = f"{status.completed_checkpoints:,} checkpoints complete, {failed} of the last {len(reports)} failed, {status.attempt} restarts"
-    return watch.curves, [
-        f"{read:,} rows read in {minutes:g} minutes, {counted.rows:,} running aggregates committed, {moved} migrations",
-        made,
-    ]
+    return watch, moved
 
 
 def _ray_kind(command: str) -> str:

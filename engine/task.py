@@ -40,6 +40,8 @@ class TaskCore:
         self.load = KeyLoad(spec.settings.key_groups, spec.settings.track_load)
         self.operators = [copy.copy(chained.operator) for chained in spec.chain]
         self.exchanges = [_exchange(spec, e) for e in spec.exchanges]
+        self._opened: list[Operator] = []
+        """Those that can be asked: the state of one may have no place, and a job that ends by that is measured too."""
         self.emitters = [_Emitter(self, consumers) for consumers in _consumers(spec, self.operators, self.exchanges)]
         self.watermarks = dict.fromkeys(spec.inputs, MIN_TIME)
         self.watermark = MIN_TIME
@@ -67,6 +69,7 @@ class TaskCore:
         for chained, operator in zip(self.spec.chain, self.operators, strict=True):
             settings = self.spec.settings
             operator.open(Context(chained.name, self.spec.index, self.spec.parallelism, settings.key_groups, self.load, settings.state))
+            self._opened.append(operator)
 
     def close(self) -> None:
         """Let go of what sinks and keyed state hold; called once at the end, also after an error."""
@@ -247,17 +250,17 @@ class TaskCore:
     @property
     def late_records(self) -> int:
         """Records that came after their windows were emitted."""
-        return sum(o.late_records for o in self.operators if isinstance(o, AggregateWindows))
+        return sum(o.late_records for o in self._opened if isinstance(o, AggregateWindows))
 
     @property
     def skipped_records(self) -> int:
         """Records that a user's function refused, and that did not stop the job."""
-        return sum(operator.skipped_records for operator in self.operators)
+        return sum(operator.skipped_records for operator in self._opened)
 
     @property
     def state_bytes(self) -> int:
         """Estimate of the bytes of keyed state."""
-        return sum(o.state_bytes() for o in self.operators if isinstance(o, KeyedOperator))
+        return sum(o.state_bytes() for o in self._opened if isinstance(o, KeyedOperator))
 
     def _take(self) -> list[Effect]:
         self._collect()

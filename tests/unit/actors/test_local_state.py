@@ -150,3 +150,15 @@ def test_job_whose_server_is_gone_when_it_is_asked_how_large_its_state_is_ends_w
         server.close()
         with pytest.raises(ef.JobError, match=r"operator `counts`: the state server .* is gone"):
             job.wait(timeout=60)
+
+
+@pytest.mark.parametrize("windows", [False, True])
+def test_job_whose_aggregates_have_no_place_for_their_state_fails_with_that_alone(windows, tmp_path):
+    flow = ef.Dataflow("homeless")
+    keyed = flow.read(ef.from_items([{"k": 1, "ts": 1}], event_time="ts", unit="s")).key_by("k")
+    (keyed.window(ef.tumbling("1s")) if windows else keyed).aggregate(n=ef.count()).write(ef.to_list([]))
+    job = flow.run(runtime="local", config=ef.JobConfig(state_backend="lmdb", state_dir=str(tmp_path / "missing")))
+    with pytest.raises(ef.JobError, match=r"operator `aggregate` can't keep its state in .*missing"):
+        job.wait(timeout=60)
+    assert not job._runtime._thread.is_alive()
+    assert job.status().state.value == "failed"

@@ -222,3 +222,17 @@ def test_it_plans_for_a_thousand_workers():
 def test_limits_that_cannot_be_are_refused(field, value):
     with pytest.raises(FlowError, match=f"{field} is {value}"):
         Limits(**{field: value})
+
+
+def test_keys_whose_heat_is_gone_lose_their_routes_with_the_next_plan():
+    """Every round another key is hot, in the group that all of them are in; the others are silent."""
+    routes: dict[str, int] = {}
+    for turn in range(20):
+        hot = f"key-{turn}"
+        keys = [KeyLoad(key, 0, 0.0, 8, worker) for key, worker in routes.items()]
+        groups = [GroupLoad(0, 0, 3.0, 100), GroupLoad(1, 0, 1.0, 100), GroupLoad(2, 1, 1.0, 100)]
+        snapshot = LoadSnapshot(2, groups, [*keys, KeyLoad(hot, 0, 2.0, 8)])
+        plan = HOTSPOT.plan(snapshot)
+        assert plan.imbalance_after < plan.imbalance_before
+        routes = {key.key: key.worker for key in carried_out(snapshot, plan).hot_keys if key.worker not in (None, 0)}
+        assert len(routes) <= 1

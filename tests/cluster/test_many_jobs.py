@@ -1,0 +1,66 @@
+"""Many jobs in one driver: however they end, nothing of them stays in it. `evenflow bench run soak` is the same with fifty."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from watching import processes_of, socket_folders, until
+
+import evenflow as ef
+from evenflow.actors.cluster import RayJob
+from evenflow.actors.coordinator import Coordinator
+from evenflow.actors.supervisor import Supervisor
+
+
+def run(runtime, end, folder):
+    """A job with state, a checkpoint and two sinks, that ends so."""
+
+    def checked(row):
+        if end == "failed" and row["seq"] == 150:
+            raise ValueError("it is to fail")
+        return row
+
+    flow, rows = ef.Dataflow("one-of-many"), []
+    checked_rows = flow.read(ef.generate(total=None if end == "cancelled" else 200, rate=10_000, keys=10)).map(checked)
+    checked_rows.key_by("key").stateful_map(lambda state, row: ((state or 0) + 1, row)).write(ef.write_parquet(folder / "out", append=True))
+    checked_rows.key_by("key").aggregate(n=ef.count()).write(ef.to_list(rows))
+    job = flow.run(runtime=runtime, config=ef.JobConfig(checkpoint_interval="100ms", checkpoint_dir=str(folder / "checkpoints")))
+    if end == "cancelled":
+        job.checkpoint("60s")
+        job.cancel()
+    with suppress(ef.RecordError):
+        job.wait("60s")
+    assert job.status().state.value == end
+
+
+def left_in_the_driver(folder):
+    """What jobs have in this process and below it, by what it is."""
+    gc.collect()
+    return {
+        "threads": sorted(thread.name for thread in threading.enumerate() if not thread.name.startswith(("ray", "Dummy"))),
+        "jobs": sum(isinstance(found, (ef.Job, RayJob, Supervisor)) for found in gc.get_objects()),
+        "classes": len(Coordinator.__subclasses__()),
+        "sockets": socket_folders(folder),
+        "processes": [pid for pid, command in processes_of(folder).items() if command.startswith(("ray::Worker", "ray::Coordinator"))],
+    }
+
+
+def descriptors():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.mark.parametrize("runtime", ["local", "ray"])
+def test_jobs_leave_nothing_in_their_driver_however_they_end(runtime, folder, tmp_path):
+    run(runtime, "finished", tmp_path)  # Ray and Arrow make threads and open files as they are first used
+    before, open_before = left_in_the_driver(folder), descriptors()
+    ends = ("finished", "failed", "cancelled")
+    for end in ends:
+        run(runtime, end, tmp_path)
+    until(lambda: left_in_the_driver(folder) == before, f"there is what there was before: {before}")
+    # Ray opens one or two more with the second job, and keeps to them.
+    until(lambda: descriptors() < open_before + len(ends), f"process {os.getpid()} has not kept a descriptor of each job")
