@@ -64,7 +64,7 @@ class OfWorker:
 @OfWorker
 def start(worker: Worker, world: World) -> list[Choice]:
     """A worker starts its task."""
-    return [] if worker.started or worker.over else _once(worker, "start", _at_once, worker.open, world)
+    return [] if worker.started or worker.over else once(worker, "start", _at_once, worker.open, world)
 
 
 @OfWorker
@@ -86,13 +86,13 @@ def take_state(worker: Worker, world: World) -> list[Choice]:
 @OfWorker
 def give_state(worker: Worker, world: World) -> list[Choice]:
     """A worker gives a chunk of state away in the background."""
-    return _once(worker, "give state", _at_once, worker.give, world) if worker.may_give else []
+    return once(worker, "give state", _at_once, worker.give, world) if worker.may_give else []
 
 
 @OfWorker
 def save_state(worker: Worker, world: World) -> list[Choice]:
     """A worker makes a chunk of its state for a checkpoint."""
-    return _once(worker, "save state", _at_once, worker.save, world) if worker.may_save else []
+    return once(worker, "save state", _at_once, worker.save, world) if worker.may_save else []
 
 
 def complete(world: World) -> Iterable[Choice]:
@@ -117,26 +117,26 @@ def spawn(world: World) -> Iterable[Choice]:
 @OfWorker
 def poll(worker: Worker, world: World) -> list[Choice]:
     """A source worker polls its reader."""
-    return _once(worker, "poll", _poll, worker, world) if worker.may_poll else []
+    return once(worker, "poll", _poll, worker, world) if worker.may_poll else []
 
 
 @OfWorker
 def flush(worker: Worker, world: World) -> list[Choice]:
     """A worker lets its buffers go, as it does when it has nothing else to do."""
-    return _once(worker, "flush", _at_once, worker.flush, world) if worker.task.waits and worker.may_take else []
+    return once(worker, "flush", _at_once, worker.flush, world) if worker.task.waits and worker.may_take else []
 
 
 @OfWorker
 def obey(worker: Worker, world: World) -> list[Choice]:
     """A command comes to a worker, perhaps before an earlier one, perhaps not for the last time."""
-    return _once(worker, "obey", _obey, worker, world) if worker.commands.under_way and not worker.dead else []
+    return once(worker, "obey", _obey, worker, world) if worker.commands.under_way and not worker.dead else []
 
 
 @OfWorker
 def report(worker: Worker, world: World) -> list[Choice]:
     """A report comes to the coordinator, perhaps before an earlier one, perhaps not for the last time."""
     arrives = worker.reports.under_way and not world.coordinator.writing
-    return _once(worker, "report", _report, worker, world) if arrives else []
+    return once(worker, "report", _report, worker, world) if arrives else []
 
 
 def commit(world: World) -> Iterable[Choice]:
@@ -161,7 +161,7 @@ ACTIONS: tuple[Action, ...] = (
 """What happens in a job that meets no accident."""
 
 
-def _once(worker: Worker, kind: str, run: Callable[..., None], *arguments: Any) -> list[Choice]:
+def once(worker: Worker, kind: str, run: Callable[..., None], *arguments: Any) -> list[Choice]:
     """The worker's only choice of a kind: the same each time, so that it need not be made and weighed in every step."""
     known: list[Choice] | None = worker.known.get(kind)
     if known is None:
