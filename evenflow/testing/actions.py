@@ -5,10 +5,10 @@ An action is a function from the world to choices, so a test adds its own: `simu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 from .coordinator import Coordinator
 from .network import Channel, Mailbox
@@ -35,16 +35,21 @@ class World:
     deletions: int = 0
 
 
-class Choice(NamedTuple):
-    """`run(*arguments)` does it; `who` does it, so that the schedule can make somebody slow."""
+@dataclass(slots=True, eq=False)
+class Choice:
+    """`run(*arguments)` does it; `who` does it, so that the schedule can make somebody slow.
+
+    `weight`: what the schedule picks it by, 0.0 until it has drawn that.
+    """
 
     who: str
     kind: str
     run: Callable[..., None]
     arguments: tuple[Any, ...] = ()
+    weight: float = 0.0
 
 
-Action = Callable[[World], Iterator[Choice]]
+Action = Callable[[World], Iterable[Choice]]
 
 COORDINATOR = "the coordinator"
 TIME = "time"
@@ -63,7 +68,7 @@ class OfWorker:
 @OfWorker
 def start(worker: Worker, world: World) -> list[Choice]:
     """A worker starts its task."""
-    return [] if worker.started or worker.over else [Choice(worker.name, "start", _at_once, (worker.open, world))]
+    return [] if worker.started or worker.over else once(worker, "start", _at_once, worker.open, world)
 
 
 @OfWorker
@@ -71,8 +76,7 @@ def receive(worker: Worker, world: World) -> list[Choice]:
     """A worker takes the oldest element of one of its channels."""
     if not worker.may_take:
         return []
-    waiting = [channel for channel in worker.inputs.values() if channel.elements]
-    return [Choice(worker.name, "receive", _receive, (worker, channel, world)) for channel in waiting]
+    return _from_channels(worker, "receive", worker.inputs, world)
 
 
 @OfWorker
@@ -80,80 +84,78 @@ def take_state(worker: Worker, world: World) -> list[Choice]:
     """A worker takes state, or a request for state, from another worker of its operator, even if it waits for credit or has ended."""
     if not worker.started or worker.dead:
         return []
-    waiting = [channel for channel in worker.state_inputs.values() if channel.elements]
-    return [Choice(worker.name, "take state", _receive, (worker, channel, world)) for channel in waiting]
+    return _from_channels(worker, "take state", worker.state_inputs, world)
 
 
 @OfWorker
 def give_state(worker: Worker, world: World) -> list[Choice]:
     """A worker gives a chunk of state away in the background."""
-    return [Choice(worker.name, "give state", _at_once, (worker.give, world))] if worker.may_give else []
+    return once(worker, "give state", _at_once, worker.give, world) if worker.may_give else []
 
 
 @OfWorker
 def save_state(worker: Worker, world: World) -> list[Choice]:
     """A worker makes a chunk of its state for a checkpoint."""
-    return [Choice(worker.name, "save state", _at_once, (worker.save, world))] if worker.may_save else []
+    return once(worker, "save state", _at_once, worker.save, world) if worker.may_save else []
 
 
-def complete(world: World) -> Iterator[Choice]:
+def complete(world: World) -> Iterable[Choice]:
     """The coordinator writes a manifest, or hears that it is written."""
-    if world.coordinator.may_save:
-        yield Choice(COORDINATOR, "complete", world.coordinator.save, (world.now,))
+    return (Choice(COORDINATOR, "complete", world.coordinator.save, (world.now,)),) if world.coordinator.may_save else ()
 
 
-def redeploy(world: World) -> Iterator[Choice]:
+def redeploy(world: World) -> Iterable[Choice]:
     """A new attempt takes the place of the old one."""
-    if world.coordinator.wanted is not None and not world.coordinator.writing:
-        yield Choice(COORDINATOR, "redeploy", world.coordinator.redeploy, (world.now,))
+    return (
+        (Choice(COORDINATOR, "redeploy", world.coordinator.redeploy, (world.now,)),)
+        if world.coordinator.wanted is not None and not world.coordinator.writing
+        else ()
+    )
 
 
-def spawn(world: World) -> Iterator[Choice]:
+def spawn(world: World) -> Iterable[Choice]:
     """Workers that are to join are started."""
-    if world.coordinator.spawns and world.coordinator.wanted is None:
-        yield Choice(COORDINATOR, "spawn", world.coordinator.spawn)
+    return (Choice(COORDINATOR, "spawn", world.coordinator.spawn),) if world.coordinator.spawns and world.coordinator.wanted is None else ()
 
 
 @OfWorker
 def poll(worker: Worker, world: World) -> list[Choice]:
     """A source worker polls its reader."""
-    return [Choice(worker.name, "poll", _poll, (worker, world))] if worker.may_poll else []
+    return once(worker, "poll", _poll, worker, world) if worker.may_poll else []
 
 
 @OfWorker
 def flush(worker: Worker, world: World) -> list[Choice]:
     """A worker lets its buffers go, as it does when it has nothing else to do."""
-    return [Choice(worker.name, "flush", _at_once, (worker.flush, world))] if worker.task.waits and worker.may_take else []
+    return once(worker, "flush", _at_once, worker.flush, world) if worker.task.waits and worker.may_take else []
 
 
 @OfWorker
 def obey(worker: Worker, world: World) -> list[Choice]:
     """A command comes to a worker, perhaps before an earlier one, perhaps not for the last time."""
-    return [Choice(worker.name, "obey", _obey, (worker, world))] if worker.commands.under_way and not worker.dead else []
+    return once(worker, "obey", _obey, worker, world) if worker.commands.under_way and not worker.dead else []
 
 
 @OfWorker
 def report(worker: Worker, world: World) -> list[Choice]:
     """A report comes to the coordinator, perhaps before an earlier one, perhaps not for the last time."""
     arrives = worker.reports.under_way and not world.coordinator.writing
-    return [Choice(worker.name, "report", _report, (worker, world))] if arrives else []
+    return once(worker, "report", _report, worker, world) if arrives else []
 
 
-def commit(world: World) -> Iterator[Choice]:
+def commit(world: World) -> Iterable[Choice]:
     """The coordinator carries out the oldest commit."""
-    if world.coordinator.commits:
-        yield Choice(COORDINATOR, "commit", world.coordinator.commit)
+    return (Choice(COORDINATOR, "commit", world.coordinator.commit),) if world.coordinator.commits else ()
 
 
-def deliver(world: World) -> Iterator[Choice]:
+def deliver(world: World) -> Iterable[Choice]:
     """The driver hands the oldest payload to its sink."""
-    if world.coordinator.deliveries:
-        yield Choice(COORDINATOR, "deliver", world.coordinator.deliver)
+    return (Choice(COORDINATOR, "deliver", world.coordinator.deliver),) if world.coordinator.deliveries else ()
 
 
-def pass_time(world: World) -> Iterator[Choice]:
+def pass_time(world: World) -> Iterable[Choice]:
     """The clock moves on; a checkpoint may begin. Always possible."""
-    yield Choice(TIME, "pass time", _pass_time, (world,))
+    return (Choice(TIME, "pass time", _pass_time, (world,)),)
 
 
 ACTIONS: tuple[Action, ...] = (
@@ -161,6 +163,25 @@ ACTIONS: tuple[Action, ...] = (
     pass_time,
 )  # fmt: skip
 """What happens in a job that meets no accident."""
+
+
+def once(worker: Worker, kind: str, run: Callable[..., None], *arguments: Any) -> list[Choice]:
+    """The worker's only choice of a kind: the same each time, so that it need not be made and weighed in every step."""
+    known: list[Choice] | None = worker.known.get(kind)
+    if known is None:
+        known = worker.known[kind] = [Choice(worker.name, kind, run, arguments)]
+    return known
+
+
+def _from_channels(worker: Worker, kind: str, channels: Mapping[int, Channel], world: World) -> list[Choice]:
+    """A choice for each channel on which something waits."""
+    choices, known = list[Choice](), worker.known
+    for number, channel in channels.items():
+        if channel.elements:
+            if number not in known:
+                known[number] = Choice(worker.name, kind, _receive, (worker, channel, world))
+            choices.append(known[number])
+    return choices
 
 
 def _at_once(does: Callable[[float], None], world: World) -> None:

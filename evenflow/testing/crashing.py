@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ..scheduler.job_effects import JobState
 from ..scheduler.manifest import Manifest
-from .actions import COORDINATOR, Action, Choice, World
+from .actions import COORDINATOR, Action, Choice, World, once
 
 AT_FIRST, LATER = 0.03, 0.2
 """Shares of the moments at which something may be lost: before there is a checkpoint to go back to, and afterwards."""
@@ -24,7 +24,7 @@ def with_crashes(actions: Sequence[Action], most: int = 4) -> tuple[Action, ...]
         if world.accidents < most and not core.state.final and world.random.random() < share:
             for name, worker in world.workers.items():
                 if not worker.dead:
-                    yield Choice(name, "crash", _crash, (world, name))
+                    yield from once(worker, "crash", _crash, world, name)
             if core.state is not JobState.STARTING:
                 yield Choice(COORDINATOR, "crash", _lose_coordinator, (world,))
 

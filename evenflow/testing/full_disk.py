@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .actions import Action, Choice, OfWorker, World
+from .actions import Action, Choice, OfWorker, World, once
 from .storage import Storage
 from .workers import Worker
 
@@ -37,7 +37,7 @@ def with_full_disk(actions: Sequence[Action], most: int = 3) -> tuple[Action, ..
 @OfWorker
 def write_state(worker: Worker, _world: World) -> list[Choice]:
     """A worker's state for a checkpoint has been written, or can't be."""
-    return [Choice(worker.name, "write state", worker.write)] if worker.may_write else []
+    return once(worker, "write state", worker.write) if worker.may_write else []
 
 
 def _trouble(storage: Storage, trouble: str, times: dict[str, int]) -> None:

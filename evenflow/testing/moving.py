@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
 import pyarrow as pa
@@ -40,12 +40,11 @@ def with_moves(most: int = 5, strategies: Sequence[str] = LIVE) -> tuple[Action,
     return *(action for action in ACTIONS if action is not poll), poll_slowly, move_state
 
 
-def poll_slowly(world: World) -> Iterator[Choice]:
+def poll_slowly(world: World) -> Iterable[Choice]:
     """As `poll`, but sources are often not ready, and while state moves they seldom are."""
     migrations = world.coordinator.core.migrations
     readiness = READINESS if migrations.current is None else WHILE_MOVING[len(migrations.history) % len(WHILE_MOVING)]
-    if world.random.random() < readiness:
-        yield from poll(world)
+    return poll(world) if world.random.random() < readiness else ()
 
 
 def random_target(random: Random, table: RoutingTable, workers: int) -> RoutingTable:

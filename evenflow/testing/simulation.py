@@ -14,9 +14,11 @@ next, how large batches are, which worker is slow, and which message overtakes a
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from random import Random
 from typing import Any
 
@@ -262,16 +264,21 @@ class _Schedule:
 
     def pick(self, acts: Sequence[Choice], waits: Sequence[Choice]) -> Choice:
         """One of the choices; time passes in a fixed share of the steps, whatever else is possible."""
-        random, weights = self._random, self._weights
+        random = self._random
         if not acts or (waits and random.random() < self._time_share):
             return random.choice(waits)
         if self._left:
             self._left -= 1
             acts = [choice for choice in acts if choice.who == self._busy] or acts
-        choice = random.choices(acts, [weights[choice.kind, choice.who] for choice in acts])[0]
+        bounds = list(accumulate([choice.weight or self._weigh(choice) for choice in acts]))
+        choice = acts[bisect(bounds, random.random() * bounds[-1], 0, len(acts) - 1)]
         if not self._left and random.random() < 0.02:
             self._busy, self._left = choice.who, random.randint(2, 30)
         return choice
+
+    def _weigh(self, choice: Choice) -> float:
+        choice.weight = weight = self._weights[choice.kind, choice.who]
+        return weight
 
 
 class _Weights(dict[tuple[str, str], float]):

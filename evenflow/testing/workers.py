@@ -82,6 +82,8 @@ class Worker:
         self._unwritten: deque[tuple[Prepared, list[Batch]]] = deque()
         self.dead = False
         self.choices: list[Any] | None = None
+        self.known: dict[str | int, Any] = {}
+        """Choices that were made before, by kind, and by channel."""
         self._channels, self._touched = channels, touched
         self._paused = False
         self.task = TaskCore(spec)

@@ -12,18 +12,29 @@ import math
 import os
 
 import pytest
-from flows import FLOWS, no_rows, rows_in_order, running_finals, running_updates, stateful_map_columns, stateful_map_in_order
+from flows import (
+    FLOWS,
+    no_rows,
+    rows_in_order,
+    running_updates,
+    stateful_map_columns,
+    stateful_map_in_order,
+    states_that_expire,
+    timers_of_a_key,
+)
 
 from evenflow.testing import check
 from evenflow.testing.crashing import with_crashes, with_damage, with_lost_manifests
 from evenflow.testing.full_disk import with_full_disk
 from evenflow.testing.moving import with_moves
 
-FEW, MANY = 100, 640
+FEW, MANY = 100, 560
 BLOCK = 60
 """Seeds per test, so that a failure is found and shown early."""
 
-SIMPLE = {no_rows, rows_in_order, running_finals, running_updates, stateful_map_columns, stateful_map_in_order}
+QUICK = {
+    no_rows, rows_in_order, running_updates, stateful_map_columns, stateful_map_in_order, states_that_expire, timers_of_a_key,
+}  # fmt: skip
 
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
 
@@ -42,10 +53,10 @@ class Watcher:
 
 def blocks():
     """Flows, each with ranges of seeds."""
-    usual = MANY * len(SIMPLE) + FEW * (len(FLOWS) - len(SIMPLE))
+    usual = MANY * len(QUICK) + FEW * (len(FLOWS) - len(QUICK))
     wanted = int(os.environ.get("EVENFLOW_SEEDS", usual))
     for make_flow in FLOWS:
-        seeds = math.ceil((MANY if make_flow in SIMPLE else FEW) * wanted / usual)
+        seeds = math.ceil((MANY if make_flow in QUICK else FEW) * wanted / usual)
         for first in range(0, seeds, BLOCK):
             yield pytest.param(make_flow, range(first, min(first + BLOCK, seeds)), id=f"{make_flow.__name__}-{first}")
 
