@@ -80,7 +80,7 @@ def status_table(status: JobStatus) -> Table:
         table.add_row("warm spares", str(status.spares))
     table.add_row("metrics", status.metrics_url or "-")
     if status.error is not None:
-        table.add_row("error", str(status.error))
+        table.add_row("error", "\n".join([str(status.error), *getattr(status.error, "__notes__", ())]))
     return table
 
 
