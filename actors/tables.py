@@ -43,7 +43,7 @@ def status_table(status: JobStatus) -> Table:
         table.row("warm spares", str(status.spares))
     table.row("metrics", status.metrics_url or "-")
     if status.error is not None:
-        table.row("error", str(status.error))
+        table.row("error", "\n".join([str(status.error), *getattr(status.error, "__notes__", ())]))
     return table
 
 

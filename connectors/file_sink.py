@@ -82,7 +82,7 @@ class FileSink(Sink):
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> list[Any]:
         for part in committables:
-            self._reveal(part["prepared"], part["final"])
+            self._reveal(part["prepared"], part["final"], part.get("size"))
         if committables:
             sync_folder(self.folder)
         return []
@@ -138,15 +138,22 @@ class FileSink(Sink):
         with contextlib.suppress(OSError):
             self._sweep_run(self.run, keep=None)
 
-    def _reveal(self, prepared: str, final: str) -> None:
+    def _reveal(self, prepared: str, final: str, size: int | None) -> None:
+        """Raises ConnectorError if the file is gone, or was cut short. Checkpoints of before the size was noted don't have it."""
+        there = self.folder / prepared if (self.folder / prepared).exists() else self.folder / final
         try:
-            (self.folder / prepared).replace(self.folder / final)
+            found = there.stat().st_size
         except FileNotFoundError as error:
-            if not (self.folder / final).exists():
-                raise ConnectorError(
-                    f"operator `{self.name}`: {prepared} is gone from {self.folder}, so its rows can't be committed; "
-                    "don't remove hidden files of a job that may be resumed"
-                ) from error
+            raise ConnectorError(
+                f"operator `{self.name}`: {prepared} is gone from {self.folder}, so its rows can't be committed; "
+                "don't remove hidden files of a job that may be resumed"
+            ) from error
+        if size is not None and found != size:
+            raise ConnectorError(
+                f"operator `{self.name}`: {there} has {found:,} bytes, and {size:,} were written: its rows are lost unless you put it back"
+            )
+        if there.name == prepared:
+            there.replace(self.folder / final)
 
     def _empty(self, present: Sequence[Path]) -> None:
         foreign = [path.name for path in present if path.is_dir() or not path.name.startswith(("part-", ".part-"))]
@@ -215,12 +222,12 @@ class FileWriter(SinkWriter):
             self._closed.append(self._open.name)
             self._open = None
 
-    def _prepared(self, name: str, checkpoint: int) -> dict[str, str]:
+    def _prepared(self, name: str, checkpoint: int) -> dict[str, Any]:
         stem = name.removesuffix(".inprogress")
         number = stem.rpartition("-")[2]
-        (self._sink.folder / name).rename(self._sink.folder / f"{stem}.prepared")
+        prepared = (self._sink.folder / name).rename(self._sink.folder / f"{stem}.prepared")
         final = f"part-{checkpoint:08d}-{self._sink.run}-{self._index:05d}-{self._writer}-{number}{self._sink.extension}"
-        return {"prepared": f"{stem}.prepared", "final": final}
+        return {"prepared": prepared.name, "final": final, "size": prepared.stat().st_size}
 
     def _name(self) -> str:
         self._parts += 1

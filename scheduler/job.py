@@ -208,6 +208,8 @@ class JobCore:
             return self._go_back(self.plan, delay)
         first = self.restarts.first_cause
         self.error = first if isinstance(first, EvenflowError) else error
+        if error is not self.error:  # what was lost is one thing, why the job can't go on without it another
+            self.error.add_note(f"The last restart failed too: {error}")
         return self._end(JobState.FAILED)
 
     def abort(self, error: EvenflowError) -> list[Effect]:

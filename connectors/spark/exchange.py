@@ -166,7 +166,10 @@ class Exchange:
         return self._committed[1]
 
     def _batch_with(self, path: str, last: int) -> int:
-        return next(batch for batch in range(last, -1, -1) if path in {file.path for file in self.added(batch) or ()})
+        for batch in range(last, -1, -1):
+            if path in {file.path for file in self.added(batch) or ()}:
+                return batch
+        raise ConnectorError(f"{self.log}: the batch that committed {path} doesn't name it any more: a log file is damaged")
 
     def _expect_same(self, batch: int, paths: Sequence[str]) -> None:
         if {file.path for file in self.added(batch) or ()} != set(paths):

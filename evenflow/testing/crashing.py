@@ -46,7 +46,7 @@ def with_damage(actions: Sequence[Action], most: int = 2) -> tuple[Action, ...]:
 
 
 def with_lost_manifests(actions: Sequence[Action], most: int = 2) -> tuple[Action, ...]:
-    """`actions`, and at most `most` times manifests are deleted: the newest, some or all.
+    """`actions`, and at most `most` times manifests are deleted, the newest, some or all, or the whole folder, at any moment.
 
     Mostly the coordinator is lost at the same moment, else whenever it is. For a job that saves its state, with the actions that
     `with_crashes` gives.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import posixpath
+from collections.abc import Iterable
 from random import Random
 
 from ..engine.batch import Batch
@@ -50,7 +51,7 @@ class Storage:
         self._require_room()
         self._manifests[manifest.checkpoint] = manifest.to_bytes()
         self._needs[manifest.checkpoint] = Needs.of(manifest)
-        kept = retained({number: needs for number, needs in self._needs.items() if number not in self._lost}, KEPT)
+        kept = retained({number: needs for number, needs in self._needs.items() if number not in self._unreadable}, KEPT)
         dropped = {number: self._needs.pop(number) for number in self._manifests.keys() - kept}
         needed = {path for needs in self._needs.values() for path in needs.files}
         for number, needs in dropped.items():
@@ -59,9 +60,9 @@ class Storage:
                 self._files.pop(posixpath.basename(path), None)
 
     def newest(self, below: int | None = None) -> Manifest | None:
-        """The newest manifest (numbered below `below`) that can be read and is not void."""
-        number = max((number for number in self._manifests if number not in self._lost and (below is None or number < below)), default=None)
-        return Manifest.from_bytes(self._manifests[number]) if number is not None else None
+        """The newest manifest (numbered below `below`) that can be read."""
+        readable = [number for number in self._manifests.keys() - self._unreadable if below is None or number < below]
+        return Manifest.from_bytes(self._manifests[max(readable)]) if readable else None
 
     @property
     def last(self) -> int:
@@ -69,9 +70,10 @@ class Storage:
         return max([*self._manifests, *self._void], default=0)
 
     def declare_void(self, after: int) -> None:
-        """Nobody is to go on from a checkpoint behind `after` any more."""
+        """Nobody can go on from a checkpoint behind `after` any more."""
         self._require_room()
         self._void |= {number for number in self._manifests if number > after}
+        self._forget(self._void)
 
     def discard(self, checkpoint: int) -> None:
         """Remove the files of a checkpoint that came to nothing. Raises SimulationError if it was complete."""
@@ -100,16 +102,21 @@ class Storage:
             self._unreadable.add(newest.checkpoint)
 
     def lose(self, random: Random) -> None:
-        """Manifests are gone, and nothing tells that they existed: that of the newest checkpoint, some, or all."""
+        """Files are gone, and nothing tells that they existed: the manifest of the newest checkpoint, some, all, or the whole folder."""
         there = sorted(self._manifests)
-        for number in random.choice((there[-1:], random.sample(there, random.randint(1, len(there))), there)):
-            del self._manifests[number], self._needs[number]
+        which = random.choice((there[-1:], random.sample(there, random.randint(1, len(there))), there, None))
+        if which is None:
+            self._files.clear()
+        if random.random() < 0.5 or which is None:
+            self._void.clear()
+        self._forget(there if which is None else which)
+
+    def _forget(self, checkpoints: Iterable[int]) -> None:
+        for number in checkpoints:
+            self._manifests.pop(number, None)
+            self._needs.pop(number, None)
 
     @property
     def empty(self) -> bool:
         """Whether no manifest is there."""
         return not self._manifests
-
-    @property
-    def _lost(self) -> set[int]:
-        return self._unreadable | self._void

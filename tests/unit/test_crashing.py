@@ -71,7 +71,7 @@ def test_rows_of_checkpoints_whose_manifests_are_gone_are_taken_back(make_flow):
     actions = with_lost_manifests(with_damage(with_crashes(with_moves(5, STRATEGIES), most=2), most=1))
     check(make_flow, range(LOSSES), parallelism=(1, 2, 3), save_state=True, actions=(*actions, watcher))
     assert sum(world.deletions for world in watcher.worlds) > 0
-    assert sum(world.coordinator.retractions for world in watcher.worlds) > 0, "rows were taken back"
+    assert make_flow is no_rows or sum(world.coordinator.retractions for world in watcher.worlds) > 0, "rows were taken back"
 
 
 @pytest.mark.parametrize(("make_flow", "seeds"), list(blocks()))

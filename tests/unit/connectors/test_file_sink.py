@@ -144,6 +144,24 @@ def test_a_prepared_file_that_is_gone_is_named(write, tmp_path):
         sink.commit(1, committables)
 
 
+@every_sink
+@pytest.mark.parametrize("committed", [False, True])
+def test_file_that_was_cut_short_is_not_taken_for_what_was_written(write, committed, tmp_path):
+    sink = write(tmp_path)
+    sink.start()
+    writer = sink.writer(0, 1)
+    writer.write(batch(n=[1]))
+    committables = over_the_wire(writer.prepare(1))
+    if committed:
+        sink.commit(1, committables)
+    path = tmp_path / committables[0]["final" if committed else "prepared"]
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ConnectorError, match=rf"{path.name} has .* bytes, and .* were written: its rows are lost"):
+        sink.commit(1, committables)
+    del committables[0]["size"]
+    sink.commit(1, committables)  # prepared before sizes were noted
+
+
 @every_format
 def test_a_column_that_was_all_null_may_take_a_type(write, read, tmp_path):
     sink = write(tmp_path)

@@ -16,9 +16,11 @@ text_of = as_text
 
 
 def test_status_shows_state_workers_and_error():
-    status = JobStatus("delays", JobState.FAILED, JobError("disk full"), ("count-0", "count-1"), 3, 12.34)
+    error = JobError("disk full")
+    error.add_note("a file is gone too")
+    status = JobStatus("delays", JobState.FAILED, error, ("count-0", "count-1"), 3, 12.34)
     text = text_of(status_table(status))
-    assert all(part in text for part in ("delays", "failed", "12.3 s", "count-0", "count-1", "disk full"))
+    assert all(part in text for part in ("delays", "failed", "12.3 s", "count-0", "count-1", "disk full", "a file is gone too"))
 
 
 def test_status_shows_where_each_worker_is_and_by_what_name_if_by_another():

@@ -188,13 +188,14 @@ def test_job_without_a_checkpoint_begins_from_nothing():
     assert (redeploy.manifest, redeploy.commit) == (None, None)
 
 
-def test_restarts_are_given_up_with_the_first_cause():
-    job = running_job()
+def test_restarts_are_given_up_with_the_first_cause_and_a_note_of_what_the_last_met():
+    job, first = running_job(), JobError("worker aggregate-0 is gone")
     for _ in range(2):
-        assert kinds(job.failed(LOST, 1.0)) == [Redeploy]
+        assert kinds(job.failed(first, 1.0)) == [Redeploy]
         start(job, 1.0)
-    assert kinds(job.failed(JobError("another"), 2.0))[-1] is Ended
-    assert job.error is LOST
+    assert kinds(job.failed(JobError("a file is gone"), 2.0))[-1] is Ended
+    assert job.error is first
+    assert first.__notes__ == ["The last restart failed too: a file is gone"]
 
 
 def test_refused_record_ends_the_job_at_once():
