@@ -55,7 +55,7 @@ class Sockets:
     def dealer(self, address: Address) -> zmq.Socket[bytes]:
         """The socket to the transport at `address`, connected now if it wasn't."""
         if address.ipc not in self._dealers:
-            endpoint = address.tcp if self._prefer_tcp else address.endpoint(self.address.node)
+            endpoint = self._endpoint(address)
             socket = self._make(zmq.DEALER)
             socket.routing_id = self._routing_id
             if endpoint == address.tcp:
@@ -115,6 +115,12 @@ class Sockets:
         self._sweep()
         if not self._gatekeeper.join(_GATEKEEPER_END):
             raise JobError(f"transport `{self._name}`: its gatekeeper thread did not end within {_GATEKEEPER_END} s after its context")
+
+    def _endpoint(self, address: Address) -> str:
+        endpoint = address.endpoint(self.address.node)
+        # It listens by now, so a file that is not there won't come: somebody has cleaned up. ZeroMQ would try for ever.
+        gone = endpoint == address.ipc and not Path(endpoint.removeprefix("ipc://")).is_socket()
+        return address.tcp if self._prefer_tcp or gone else endpoint
 
     def _make(self, kind: int) -> zmq.Socket[bytes]:
         socket = self._context.socket(kind)

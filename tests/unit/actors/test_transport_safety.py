@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 import zmq
@@ -159,6 +161,25 @@ def test_a_flood_of_connections_that_are_turned_away_is_counted_and_leaves_a_few
         until(lambda _, number=number: down.refused == number, down)
     assert len(caplog.records) == 5
     assert "turned away a connection from this node, 16 so far" in caplog.messages[-1]
+
+
+@pytest.mark.parametrize("what", ["the folder", "a socket's file"])
+def test_what_somebody_removes_of_the_sockets_folder_keeps_nobody_apart(pair, make, security, what):
+    up, down = pair
+    if what == "the folder":
+        shutil.rmtree(SocketFolder(security.job).path)
+    else:
+        Path(down.address.ipc.removeprefix("ipc://")).unlink()
+    late = make("late")
+    down.accept(8, "late")
+    late.accept(9, "up")
+    late.connect(8, down.address)
+    up.connect(9, late.address)
+    up.send(7, Watermark(7))
+    late.send(8, Watermark(8))
+    up.send(9, Watermark(9))
+    assert sorted(receive(down, 2)) == [(7, Watermark(7)), (8, Watermark(8))]
+    assert receive(late, 1) == [(9, Watermark(9))]
 
 
 @pytest.mark.parametrize("who", ["without keys", "with fresh keys", "with another job's server key"])
