@@ -1,4 +1,4 @@
-"""The gatekeeper: answers ZeroMQ's question whether the holder of a CURVE key may connect (ZAP, https://rfc.zeromq.org/spec/27).
+"""The gatekeeper: answers ZeroMQ's question whether a peer may connect, by its CURVE key or password (ZAP, https://rfc.zeromq.org/spec/27).
 
 It is a thread of its own, because a connection must not wait until the worker has processed its batch, and it lives as long as its context:
 terminating the context ends it.
@@ -13,17 +13,22 @@ import threading
 import zmq
 from zmq.utils import z85
 
+from .security import Security
+
 DOMAIN = b"evenflow"
 """The authentication domain of every socket that asks the gatekeeper."""
+
+USER = b"job"
+"""Who has the password."""
 
 _LOG = logging.getLogger(__name__)
 
 
 class Gatekeeper:
-    """Lets those in who hold the secret half of `client_public` (Z85), on every CURVE server socket of `context`."""
+    """Lets those in who have the client's secret key, or the password, of `security`, on every server socket of `context`."""
 
-    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], client_public: bytes, name: str) -> None:
-        self._key = z85.decode(client_public)
+    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], security: Security, name: str) -> None:
+        self._keys = {b"CURVE": [z85.decode(security.client_public)], b"PLAIN": [USER, security.password]}
         self._name = name
         self.turned_away = 0
         """Connections refused so far."""
@@ -46,12 +51,20 @@ class Gatekeeper:
             self._socket.close()
 
     def _answer(self, request: list[bytes]) -> list[bytes]:
-        """The reply to: version, request id, domain, address, identity, mechanism, client key (32 bytes)."""
+        """The reply to: version, request id, domain, address, identity, mechanism, then a client key or a user and a password."""
         version, request_id = request[:2]
         _, domain, address, _, mechanism, *credentials = request[1:]
-        allowed = domain == DOMAIN and mechanism == b"CURVE" and len(credentials) == 1 and hmac.compare_digest(credentials[0], self._key)
-        if allowed:
+        expected = self._keys.get(mechanism)
+        if domain == DOMAIN and expected is not None and _equal(credentials, expected):
             return [version, request_id, b"200", b"", b"job", b""]
         self.turned_away += 1
-        _LOG.warning("transport `%s` turned away a connection from %s: not a key of this job", self._name, address.decode(errors="replace"))
+        if self.turned_away.bit_count() == 1:  # the first, the second, the fourth: a flood of them leaves a few lines
+            _LOG.warning(
+                "transport `%s` turned away a connection from %s, %d so far: not a key of this job",
+                self._name, "this node" if mechanism == b"PLAIN" else address.decode(errors="replace"), self.turned_away,
+            )  # fmt: skip
         return [version, request_id, b"400", b"not a key of this job", b"", b""]
+
+
+def _equal(given: list[bytes], expected: list[bytes]) -> bool:
+    return len(given) == len(expected) and all(map(hmac.compare_digest, given, expected))

@@ -17,7 +17,7 @@ _COUNTERS = {
     "rows_out": "Records that the worker sent",
     "late_records": "Records that came after their windows were emitted",
     "skipped_records": "Records that users' functions refused and on_error left out",
-    "refused_messages": "Malformed messages on the worker's sockets",
+    "refused_messages": "Malformed messages on the worker's sockets, and connections of strangers",
 }
 _GAUGES = {
     "rows_in_per_second": "Records taken per second in the last window",

@@ -1,7 +1,7 @@
 """The keys of a job: who holds them may connect to its workers, and nobody else.
 
 >>> security = Security.generate()
->>> security.server_secret.decode() in repr(security)
+>>> any(secret.decode() in repr(security) for secret in (security.server_secret, security.client_secret, security.password))
 False
 """
 
@@ -18,7 +18,8 @@ class Security:
     """A job's name on its machines and its CURVE key pairs (Z85 text, 40 bytes each), made once and handed to its workers over Ray.
 
     All workers share the pairs: the server pair proves to a sender that it reached its job, the client pair proves to a
-    receiver that the sender is of its job.
+    receiver that the sender is of its job. Within a node the `password` proves the latter; that a sender reached its job, the folder
+    of the sockets does.
     """
 
     job: str
@@ -26,8 +27,10 @@ class Security:
     server_secret: bytes = field(repr=False)
     client_public: bytes
     client_secret: bytes = field(repr=False)
+    password: bytes = field(repr=False)
 
     @classmethod
     def generate(cls, job: str | None = None) -> Security:
         """Fresh keys for the run `job`, by default one of a fresh random name."""
-        return cls(job if job is not None else secrets.token_hex(8), *zmq.curve_keypair(), *zmq.curve_keypair())
+        password = secrets.token_hex(32).encode()
+        return cls(job if job is not None else secrets.token_hex(8), *zmq.curve_keypair(), *zmq.curve_keypair(), password)

@@ -14,6 +14,9 @@ from pathlib import Path
 
 from ..engine.errors import JobError
 
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+"""Tells one running kernel from all others."""
+
 MAX_PATH_BYTES = 107
 """What fits into a Unix socket's address."""
 
@@ -52,9 +55,12 @@ class SocketFolder:
         return path
 
     def node(self) -> str:
-        """A name that two processes have in common only if they see the same folder (and not each its own container's)."""
+        """A name that two processes have in common only if they see the same folder at the same path (and not each its own container's).
+
+        Hosts may have the same name, and small file systems number their files alike.
+        """
         found = self.path.lstat()
-        return f"{os.uname().nodename}/{found.st_dev}/{found.st_ino}"
+        return f"{BOOT_ID.read_text().strip()}/{found.st_dev}/{found.st_ino}{self.path}"
 
     def close(self) -> None:
         """Remove the folder if no socket is left in it."""

@@ -15,7 +15,7 @@ import zmq
 from ..engine.errors import JobError
 from .address import Address
 from .frames import MAX_FRAME_BYTES
-from .gatekeeper import DOMAIN, Gatekeeper
+from .gatekeeper import DOMAIN, USER, Gatekeeper
 from .security import Security
 from .socket_folder import SocketFolder
 
@@ -24,6 +24,9 @@ RELEASE_LINGER = 1.0
 
 _BIND_ATTEMPTS = 5
 _GATEKEEPER_END = 5.0
+
+HANDSHAKE_SECONDS = 10.0
+"""How long a connection may take to say who it is; it costs this process a file descriptor until then."""
 
 
 class Sockets:
@@ -36,7 +39,7 @@ class Sockets:
         self._dealers: dict[str, zmq.Socket[bytes]] = {}  # by the path of who is there, which stays when it listens elsewhere too
         self._names: dict[zmq.Socket[bytes], bytes] = {}
         self._path: Path | None = None
-        self._gatekeeper = Gatekeeper(self._context, security.client_public, name)
+        self._gatekeeper = Gatekeeper(self._context, security, name)
         self.router = self._make(zmq.ROUTER)
         try:
             self.address = self._bind(host)
@@ -52,12 +55,14 @@ class Sockets:
     def dealer(self, address: Address) -> zmq.Socket[bytes]:
         """The socket to the transport at `address`, connected now if it wasn't."""
         if address.ipc not in self._dealers:
-            endpoint = address.tcp if self._prefer_tcp else address.endpoint(self.address.node)
+            endpoint = self._endpoint(address)
             socket = self._make(zmq.DEALER)
             socket.routing_id = self._routing_id
             if endpoint == address.tcp:
                 socket.curve_serverkey = address.public_key
                 socket.curve_publickey, socket.curve_secretkey = self._security.client_public, self._security.client_secret
+            else:
+                socket.plain_username, socket.plain_password = USER, self._security.password
             socket.connect(endpoint)
             self._dealers[address.ipc] = socket
             self._names[socket] = address.name.encode()
@@ -76,6 +81,11 @@ class Sockets:
         self.poller.unregister(dealer)
         self._dealer_poller.unregister(dealer)
         dealer.close(linger=round(RELEASE_LINGER * 1000))
+
+    @property
+    def turned_away(self) -> int:
+        """Connections refused so far, of those who don't belong to the job."""
+        return self._gatekeeper.turned_away
 
     @property
     def connected(self) -> int:
@@ -106,20 +116,28 @@ class Sockets:
         if not self._gatekeeper.join(_GATEKEEPER_END):
             raise JobError(f"transport `{self._name}`: its gatekeeper thread did not end within {_GATEKEEPER_END} s after its context")
 
+    def _endpoint(self, address: Address) -> str:
+        endpoint = address.endpoint(self.address.node)
+        # It listens by now, so a file that is not there won't come: somebody has cleaned up. ZeroMQ would try for ever.
+        gone = endpoint == address.ipc and not Path(endpoint.removeprefix("ipc://")).is_socket()
+        return address.tcp if self._prefer_tcp or gone else endpoint
+
     def _make(self, kind: int) -> zmq.Socket[bytes]:
         socket = self._context.socket(kind)
         # Credit bounds what is under way. ZeroMQ's own mark would make a send wait that must not, or drop a message to a slow peer.
         socket.sndhwm = socket.rcvhwm = 0
         socket.linger = 0
         socket.maxmsgsize = MAX_FRAME_BYTES
+        socket.handshake_ivl = round(HANDSHAKE_SECONDS * 1000)
         return socket
 
     def _bind(self, host: str) -> Address:
-        # The options hold for the binds that follow: the folder protects ipc, the keys protect TCP.
-        self._path, node = self._bind_ipc()
         self.router.router_handover = True  # a sender that connects again after a break is the same one
         self.router.zap_domain = DOMAIN
         self.router.zap_enforce_domain = True
+        # How to prove oneself holds for the binds that follow: the folder keeps others out of ipc, so a password does; TCP is encrypted.
+        self.router.plain_server = True
+        self._path, node = self._bind_ipc()
         self.router.curve_server = True
         self.router.curve_secretkey = self._security.server_secret
         return Address(self._name, node, f"ipc://{self._path}", self._bind_tcp(host), self._security.server_public)

@@ -61,8 +61,7 @@ class Transport:
         self, name: str, attempt: int, security: Security, limits: ChannelLimits, *, host: str = "127.0.0.1", prefer_tcp: bool = False
     ) -> None:
         self.name, self.attempt = name, attempt
-        self.refused = 0
-        """Messages refused: malformed ones, and those from unknown peers or on channels that they were not accepted for."""
+        self._refused = 0
         self.stale = 0
         """Messages of older attempts that were dropped."""
         self._limits = limits
@@ -84,6 +83,11 @@ class Transport:
     def address(self) -> Address:
         """Where peers connect to."""
         return self._sockets.address
+
+    @property
+    def refused(self) -> int:
+        """Messages refused, malformed ones and those on channels that their sender was not accepted for, and connections turned away."""
+        return self._refused + self._sockets.turned_away
 
     @property
     def blocked(self) -> bool:
@@ -319,7 +323,7 @@ class Transport:
         self._router.send(pack((channel, self.attempt, *inbox.credit.grant())))
 
     def _refuse(self, peer: bytes, problem: str) -> None:
-        self.refused += 1
+        self._refused += 1
         if peer not in self._logged and len(self._logged) < _MAX_LOGGED_PEERS:
             self._logged.add(peer)
             _LOG.warning("transport `%s` refused a message from %s: %s", self.name, _shown(peer), problem)

@@ -6,6 +6,7 @@ Ray calls arrive on Ray's threads; a run of the task has a thread of its own.
 from __future__ import annotations
 
 import gc
+import resource
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -42,6 +43,7 @@ class Worker:
         self._newest: int | None = None
         self._stuck = False
         sweep_stale_folders()
+        _raise_file_limit()
 
     def where(self) -> str:
         """The node that this process is on."""
@@ -118,3 +120,9 @@ class Worker:
         if attempt is not None and attempt != current.attempt:
             raise JobError(f"worker {current.spec.name}: attempt {attempt} is over, attempt {current.attempt} has begun")
         return current
+
+
+def _raise_file_limit() -> None:
+    """Let this process have as many files open as it may: every connection to it takes one, and ZeroMQ aborts a process without any."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+import resource
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from watching import socket_folders, until
 
 import evenflow as ef
 from evenflow.actors.cluster import NAMESPACE
+from evenflow.actors.gatekeeper import USER
 from evenflow.actors.headers import pack
 
 GARBAGE = [
@@ -26,6 +30,21 @@ GARBAGE = [
     [pack((99, -1, -1, -1))],
 ]
 
+FLOOD = """
+import resource, socket, sys
+path, port, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+held = []
+for number in range(count):
+    family, address = [(socket.AF_UNIX, path), (socket.AF_INET, ("127.0.0.1", port))][number % 2]
+    stranger = socket.socket(family)
+    stranger.connect(address)
+    stranger.send(bytes.fromhex("ff00000000000000007f")[: number % 11] or b"?")  # a ZMTP greeting that stops somewhere
+    held.append(stranger)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
 
 @pytest.fixture
 def job(cluster, tmp_path):
@@ -37,13 +56,15 @@ def job(cluster, tmp_path):
     job.wait("60s")
 
 
-def test_malformed_messages_are_refused_and_counted_and_the_job_goes_on(job, folder, tmp_path):
+def test_malformed_messages_of_a_peer_are_refused_and_counted_and_the_job_goes_on(job, folder, tmp_path):
     paths = list(socket_folders(folder)[0].iterdir())
     assert len(paths) == 2
+    password = on_worker("besieged/generate-0", lambda worker: worker._security.password)
     with zmq.Context() as context:
         for path in paths:
             with context.socket(zmq.DEALER) as stranger:
                 stranger.linger = 5000
+                stranger.plain_username, stranger.plain_password = USER, password
                 stranger.connect(f"ipc://{path}")
                 for frames in GARBAGE:
                     stranger.send_multipart(frames)
@@ -54,6 +75,17 @@ def test_malformed_messages_are_refused_and_counted_and_the_job_goes_on(job, fol
         babble(socket.AF_INET, ("127.0.0.1", port))
     goes_on_with_right_results(job, tmp_path)
     assert all(f.refused_messages >= len(GARBAGE) for f in job.metrics())
+
+
+def test_ten_thousand_connections_that_say_nothing_do_not_stop_the_job(job, tmp_path):
+    worker = "besieged/aggregate-0"
+    path = on_worker(worker, lambda worker: worker._run().address.ipc.removeprefix("ipc://"))
+    (port,) = ports_of(worker)
+    most = on_worker(worker, lambda _: resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    command = [sys.executable, "-c", FLOOD, path, str(port), str(min(10_000, most // 2))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as flood:
+        assert flood.stdout.readline() == "held\n"
+        goes_on_with_right_results(job, tmp_path)
 
 
 def babble(family, address):
@@ -87,6 +119,10 @@ def ports_of(actor):
         lines = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
         return [int(line[1].split(":")[1], 16) for line in lines if line[3] == "0A" and f"socket:[{line[9]}]" in inodes]
 
-    ports = ray.get(ray.get_actor(actor, namespace=NAMESPACE).__ray_call__.remote(look), timeout=10)
+    ports = on_worker(actor, look)
     assert len(ports) == 1
     return ports
+
+
+def on_worker(actor, ask):
+    return ray.get(ray.get_actor(actor, namespace=NAMESPACE).__ray_call__.remote(ask), timeout=30)

@@ -6,6 +6,7 @@ import pytest
 import zmq
 from transports import LIMITS
 
+from evenflow.actors.gatekeeper import USER
 from evenflow.actors.security import Security
 from evenflow.actors.socket_folder import SocketFolder
 from evenflow.actors.transport import Transport
@@ -44,14 +45,16 @@ def pair(make):
 
 @pytest.fixture
 def stranger():
-    """Makes bare sockets that are connected to an address, with any routing id, keys and messages."""
+    """Makes bare sockets that are connected to an address, with any routing id, keys or password, and messages."""
     context = zmq.Context()
     sockets = []
 
-    def connect(endpoint, routing_id=b"stranger", keys=None):
+    def connect(endpoint, routing_id=b"stranger", keys=None, password=None):
         socket = context.socket(zmq.DEALER)
         socket.linger = 0
         socket.routing_id = routing_id
+        if password is not None:
+            socket.plain_username, socket.plain_password = USER, password
         if keys is not None:
             socket.curve_serverkey, (socket.curve_publickey, socket.curve_secretkey) = keys
         socket.get_monitor_socket(REFUSALS)

@@ -6,6 +6,7 @@ import tempfile
 
 import pytest
 
+from evenflow.actors import socket_folder
 from evenflow.actors.socket_folder import SocketFolder
 from evenflow.engine.errors import JobError
 
@@ -90,3 +91,11 @@ def test_two_folders_are_two_nodes(folder, tmp_path, monkeypatch):
     other.open()
     assert folder.node() != other.node()
     assert folder.node() == folder.node()
+
+
+def test_two_hosts_of_one_name_with_folders_numbered_alike_are_two_nodes(folder, tmp_path, monkeypatch):
+    folder.open()
+    here = folder.node()
+    (tmp_path / "boot_id").write_text("another kernel\n")
+    monkeypatch.setattr(socket_folder, "BOOT_ID", tmp_path / "boot_id")
+    assert folder.node() != here

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
+import socket
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 import zmq
-from transports import PATIENCE, numbers, receive, until
+from transports import PATIENCE, TCP, numbers, receive, until
 
+from evenflow.actors import sockets
 from evenflow.actors.frames import ChannelEncoder
 from evenflow.actors.headers import pack
 from evenflow.actors.security import Security
@@ -16,9 +21,9 @@ from evenflow.engine.elements import Watermark
 from evenflow.engine.errors import ProtocolError
 
 
-def test_garbage_from_a_stranger_is_refused_and_counted_and_logged_once(pair, stranger, caplog):
+def test_garbage_from_a_peer_that_was_not_accepted_is_refused_and_counted_and_logged_once(pair, stranger, security, caplog):
     up, down = pair
-    socket = stranger(down.address.ipc)
+    socket = stranger(down.address.ipc, password=security.password)
     garbage = [
         [b""], [b"\xc1"], [os.urandom(50)], [pack((1, 2))], [pack((1, 7, 0, 0, 5))], [pack(("a", "b", "c", "d"))],
         [pack((1, -7, 0, 0))], [pack((1, 7, 1, 0, 5))], [pack((1, 99, 0, 0, 5))], [b"x"] * 100, [os.urandom(70_000)] * 3,
@@ -72,18 +77,18 @@ def test_a_newer_attempt_is_refused(make):
         pytest.param([b""] * 100, "1 to 4 frames", id="too many frames"),
     ],
 )
-def test_a_broken_message_from_an_accepted_peer_fails_the_poll(make, stranger, message, problem):
+def test_a_broken_message_from_an_accepted_peer_fails_the_poll(make, stranger, security, message, problem):
     down = make("down")
     down.accept(7, "up")
-    stranger(down.address.ipc, b"up#0").send_multipart(message)
+    stranger(down.address.ipc, b"up#0", password=security.password).send_multipart(message)
     with pytest.raises(ProtocolError, match=f"transport `down`, from `up#0`: .*{problem}"):
         until(lambda _: down.refused, down)
 
 
-def test_a_sender_that_ignores_its_credit_fails_the_poll(make, stranger):
+def test_a_sender_that_ignores_its_credit_fails_the_poll(make, stranger, security):
     down, encoder = make("down"), ChannelEncoder(7, 0, "up")
     down.accept(7, "up")
-    socket = stranger(down.address.ipc, b"up#0")
+    socket = stranger(down.address.ipc, b"up#0", password=security.password)
     for i in range(5):
         socket.send_multipart(encoder.encode(numbers(i)))
     with pytest.raises(ProtocolError, match="without credit"):
@@ -116,6 +121,67 @@ def test_wrong_credit_is_refused_and_the_channel_goes_on(pair, credit):
     until(lambda received: len(received) == 4, up, down)
 
 
+@pytest.mark.parametrize("password", [None, b"guessed"], ids=["none", "wrong"])
+def test_recorded_messages_of_a_sender_do_not_enter_a_second_time_without_the_password(pair, stranger, password):
+    up, down = pair
+    recorder = ChannelEncoder(7, 0, "up")
+    recorded = [recorder.encode(numbers(i)) for i in range(3)]
+    for i in range(3):
+        up.send(7, numbers(i))
+    assert receive(down, 3) == [(7, i) for i in range(3)]
+    intruder = stranger(down.address.ipc, b"up#0", password=password)
+    with suppress(zmq.Again):  # it was refused already
+        for message in recorded * 100:
+            intruder.send_multipart(message, zmq.NOBLOCK)
+    assert intruder.get_monitor_socket().poll(PATIENCE * 1000), "the connection was not refused"
+    up.send(7, numbers(3))
+    assert receive(down, 1) == [(7, 3)]
+    assert (down._refused, down.stale) == (0, 0), "no message came in"
+
+
+@TCP
+def test_a_connection_that_does_not_say_who_it_is_is_closed(make, monkeypatch, tcp):
+    monkeypatch.setattr(sockets, "HANDSHAKE_SECONDS", 0.05)
+    down = make("down")
+    family = socket.AF_INET if tcp else socket.AF_UNIX
+    address = ("127.0.0.1", int(down.address.tcp.rpartition(":")[2])) if tcp else down.address.ipc.removeprefix("ipc://")
+    for said in (b"", b"\xff\x00\x00"):
+        with socket.socket(family) as stranger:
+            stranger.settimeout(PATIENCE)
+            stranger.connect(address)
+            stranger.sendall(said)
+            while stranger.recv(100):
+                pass
+
+
+def test_a_flood_of_connections_that_are_turned_away_is_counted_and_leaves_a_few_lines(make, stranger, caplog):
+    down = make("down")
+    for number in range(1, 21):
+        stranger(down.address.ipc, password=b"guessed")
+        until(lambda _, number=number: down.refused == number, down)
+    assert len(caplog.records) == 5
+    assert "turned away a connection from this node, 16 so far" in caplog.messages[-1]
+
+
+@pytest.mark.parametrize("what", ["the folder", "a socket's file"])
+def test_what_somebody_removes_of_the_sockets_folder_keeps_nobody_apart(pair, make, security, what):
+    up, down = pair
+    if what == "the folder":
+        shutil.rmtree(SocketFolder(security.job).path)
+    else:
+        Path(down.address.ipc.removeprefix("ipc://")).unlink()
+    late = make("late")
+    down.accept(8, "late")
+    late.accept(9, "up")
+    late.connect(8, down.address)
+    up.connect(9, late.address)
+    up.send(7, Watermark(7))
+    late.send(8, Watermark(8))
+    up.send(9, Watermark(9))
+    assert sorted(receive(down, 2)) == [(7, Watermark(7)), (8, Watermark(8))]
+    assert receive(late, 1) == [(9, Watermark(9))]
+
+
 @pytest.mark.parametrize("who", ["without keys", "with fresh keys", "with another job's server key"])
 def test_curve_refuses_a_stranger(make, stranger, security, who):
     up, down = make("up", tcp=True), make("down", tcp=True)
@@ -131,7 +197,7 @@ def test_curve_refuses_a_stranger(make, stranger, security, who):
     assert intruder.get_monitor_socket().poll(PATIENCE * 1000), "the connection was not refused"
     up.send(7, Watermark(1))
     assert receive(down, 1) == [(7, Watermark(1))]
-    assert (down.refused, down.stale) == (0, 0)
+    assert (down._refused, down.stale) == (0, 0), "no message came in"
 
 
 def test_curve_refuses_a_peer_with_another_jobs_keys(make):
@@ -140,7 +206,7 @@ def test_curve_refuses_a_peer_with_another_jobs_keys(make):
     down.accept(7, "up")
     intruder.connect(7, down.address)
     intruder.send(7, Watermark(666))
-    until(lambda _: down._sockets._gatekeeper.turned_away > 0, down, intruder)
+    until(lambda _: down.refused > 0, down, intruder)
     up = make("up", tcp=True)
     up.connect(7, down.address)
     up.send(7, Watermark(1))
