@@ -5,13 +5,15 @@ Ray's threads call in, a thread of our own keeps time; one lock lets one of them
 
 from __future__ import annotations
 
+import logging
+import os
 import threading
 import time
 import uuid
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import ray
 from ray.exceptions import RayActorError
@@ -31,10 +33,13 @@ from .pings import Pings
 from .placement import ROOM_PATIENCE
 from .process import WorkerProcess
 from .prometheus import MetricsServer
+from .saved_state import SupersededError
 from .security import Security
 from .socket_folder import SocketFolder
 from .staff import Staff
 from .supervisor import JobStatus, Outcome, Progress, Supervisor, plan_sinks, plan_sources
+
+_LOG = logging.getLogger(__name__)
 
 TICK = 0.05
 LEAVE_TIMEOUT = 5.0
@@ -70,7 +75,7 @@ class Coordinator:
             warnings.simplefilter("ignore")  # Ray's own, about a method that it calls itself
             again = ray.get_runtime_context().was_current_actor_reconstructed
         self._supervisor = Supervisor(
-            plan, config, self._tell, self._carry, savepoint=savepoint, run=run, resume=again, cluster=self._staff
+            plan, config, self._tell, self._carry, savepoint=savepoint, run=run, resume=again, cluster=self._staff, leave=_leave_at_once
         )
         if again:
             self._staff.coordinator = ray.get_runtime_context().current_actor
@@ -291,6 +296,8 @@ class Coordinator:
             with self._lock:
                 self._supervisor.tick()
             time.sleep(TICK)
+        with self._lock:
+            self._supervisor.saved.stay_in_charge()
         self._close()
         if self._detached:
             self._leave()
@@ -339,3 +346,9 @@ class Coordinator:
             metrics.close()
         SocketFolder(self._security.job).remove()
         self._closed.set()
+
+
+def _leave_at_once(why: SupersededError) -> NoReturn:
+    """This process was taken for lost, and Ray made another coordinator: what is left here to be closed or removed is that one's now."""
+    _LOG.warning("%s", why)
+    os._exit(1)

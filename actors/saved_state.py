@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 from ..engine.errors import EvenflowError, FlowError, JobError
 from ..engine.plan import Plan
 from ..scheduler.manifest import Manifest
 from ..scheduler.restore import RestoredTask, restored_tasks, unmatched
 from ..scheduler.retention import Needs, retained
+from ..scheduler.terms import Terms
 from ..state.files import CorruptStateError
 from ..state.store import CheckpointStore
 
@@ -33,16 +36,29 @@ class Savepoint:
     problem: str | None = None
 
 
-class SavedState:
-    """`url`: where the job's checkpoints go; None for a job that doesn't save its state. `run`: whose they are, beside others'."""
+class SupersededError(JobError):
+    """Another coordinator of this run of the job has begun, so that this one must do nothing more."""
 
-    def __init__(self, url: str | None, kept: int, run: str) -> None:
+
+def stop_here(why: SupersededError) -> NoReturn:
+    """The usual end of a coordinator that is superseded: an error, wherever it was."""
+    raise why
+
+
+class SavedState:
+    """`url`: where the job's checkpoints go; None for a job that doesn't save its state. `run`: whose they are, beside others'.
+
+    `leave` is called when a later coordinator of this run is found to have begun, and must not return.
+    """
+
+    def __init__(self, url: str | None, kept: int, run: str, leave: Callable[[SupersededError], NoReturn] = stop_here) -> None:
+        self._leave, self._terms = leave, Terms()
         self._store = CheckpointStore(url) if url is not None else None
         self._kept, self._run = kept, run
         self._from: tuple[Manifest, str] | None = None
         self._savepoints: dict[int, Savepoint] = {}
         self._needed: dict[int, Needs | None] = {}
-        """The files that each checkpoint needs that is kept, perhaps another run's; None if its manifest is damaged."""
+        """The files that each checkpoint needs that is kept, perhaps another run's; None if nobody can go on from it."""
 
     @property
     def last(self) -> int:
@@ -59,6 +75,32 @@ class SavedState:
             return 0
         void = [number for number, run in self._store.void().items() if run == self._run.encode()]
         return max([*void, *(number for number in self._store.completed() if self._manifest(number) is None)], default=0)
+
+    @property
+    def term(self) -> int:
+        """The term of this coordinator: how many of this run were lost before it."""
+        return self._terms.term
+
+    def take_over(self) -> Manifest | None:
+        """Begin the next term of this run, in place of a coordinator that was lost; the checkpoint to go on from.
+
+        What earlier ones should still save behind that does not count. Raises OSError.
+        """
+        if self._store is None:
+            return None
+        term = self._store.claim(self._run)  # before the look: what is complete later was saved by one that is to find this claim
+        before = self._store.begin(self._run, term)
+        self._terms = Terms.from_bytes(before) if before is not None else Terms()
+        newest = self.newest()
+        self._terms = self._terms.followed_by(term, newest.checkpoint if newest is not None else 0)
+        self._store.note_begin(self._run, term, self._terms.to_bytes())
+        return newest
+
+    def stay_in_charge(self) -> None:
+        """Returns if no later coordinator of this run has begun: to be called before anything that the whole run sees. Raises OSError."""
+        if self._store is not None and self._store.claimed(self._run, self.term + 1):
+            why = f"{self._store.url}: this coordinator, of term {self.term}, was taken for lost, and another has begun"
+            self._leave(SupersededError(why))
 
     def declare_void(self, after: int) -> None:
         """Nobody is to go on from a checkpoint behind `after` any more. Raises OSError."""
@@ -89,12 +131,21 @@ class SavedState:
         return restored_tasks(manifest, plan, self._store.url if self._store is not None else "", manifest.checkpoint)
 
     def complete(self, manifest: Manifest) -> str | None:
-        """Write the manifest, then remove what is no longer kept; why it can't be written, or None."""
+        """Write the manifest, then remove what is no longer kept; why it can't be written, or None.
+
+        A coordinator that is superseded leaves, before it has written it or afterwards.
+        """
         if self._store is None:
             return "the job has no folder for checkpoints"
         manifest = replace(manifest, run=self._run)
         try:
+            self.stay_in_charge()
             self._store.complete(manifest.checkpoint, manifest.to_bytes())
+            self.stay_in_charge()  # else whoever has begun meanwhile may not have seen this one, and nothing of it may be committed
+        except SupersededError:
+            raise
+        except FileExistsError as error:  # a coordinator's that was taken for lost: it stays, since it is not known who needs it
+            return f"{type(error).__name__}: {error}"
         except Exception as error:  # noqa: BLE001 -- a file system's library may raise anything
             self._store.withdraw(manifest.checkpoint)
             return f"{type(error).__name__}: {error}"
@@ -111,8 +162,10 @@ class SavedState:
         for number in reversed(self._store.completed()):
             if below is None or number < below:
                 manifest = self._manifest(number)
-                if manifest is not None:
-                    return manifest if manifest.run == self._run else None
+                if manifest is not None and manifest.run != self._run:
+                    return None
+                if manifest is not None and self._terms.counts(number, manifest.attempt):
+                    return manifest
         return None
 
     def _manifest(self, number: int) -> Manifest | None:
@@ -156,7 +209,7 @@ class SavedState:
 
     def _needs(self, number: int) -> Needs | None:
         manifest = self._manifest(number)
-        return Needs.of(manifest) if manifest is not None else None
+        return Needs.of(manifest) if manifest is not None and self._terms.counts(number, manifest.attempt) else None
 
     def _copy(self, savepoint: Savepoint, manifest: Manifest) -> None:
         assert self._store is not None

@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NoReturn
 
 from ..balancer.plan import BalancePlan
 from ..balancer.policies import named
@@ -36,13 +36,14 @@ from ..scheduler.migration import Migration, MigrationReport
 from ..scheduler.placement import Place
 from ..scheduler.restore import fitting_tables, plan_at
 from ..scheduler.scaling.controller import DecisionRecord, Mode
+from ..scheduler.terms import first_attempt
 from ..scheduler.window import WorkerWindow
 from .autoscaling import Autoscaling
 from .beginning import Beginning, Savepoint
 from .cluster_view import Cluster
 from .elastic import Elasticity, ScalingReport
 from .node_scaling import NodeScaling, NodeScalingReport
-from .saved_state import SavedState
+from .saved_state import SavedState, SupersededError, stop_here
 from .taking_back import take_back
 
 _LOG = logging.getLogger(__name__)
@@ -102,23 +103,25 @@ class Supervisor:
         run: str | None = None,
         resume: bool = False,
         cluster: Cluster | None = None,
+        leave: Callable[[SupersededError], NoReturn] = stop_here,
     ) -> None:
         """`carry` must bring up the attempt or the workers that it is told of, or end workers, in its own time.
 
-        `resume`: go on from the newest checkpoint of `run`. `cluster`: the nodes, None where there are none.
+        `resume`: go on from the newest checkpoint of `run`, in place of a supervisor that was lost. `cluster`: the nodes, None where there
+        are none. `leave` is called once another has taken this one's place, and must not return.
         """
-        self.saved = SavedState(config.checkpoint_url(plan.name), config.checkpoints_kept, run if run is not None else secrets.token_hex(8))
+        url = config.checkpoint_url(plan.name)
+        self.saved = SavedState(url, config.checkpoints_kept, run if run is not None else secrets.token_hex(8), leave)
         self._beginning = Beginning(self.saved, savepoint)
-        restored = self.saved.newest() if resume else None
+        restored = self.saved.take_over() if resume else None
         undelivered = restored.undelivered if restored is not None else ()
         if restored is not None:
             plan = plan_at(restored, plan)
         elif (restored := self._beginning.manifest(plan)) is not None:
             plan = plan.with_tables(fitting_tables(restored, plan))
         self.core = JobCore(plan, config.job_settings(), restored, committed=self.saved.abandoned if resume else 0)
-        if resume:
-            # The process that was lost knew how many attempts there were, and what it left behind must not be taken for that of a new one.
-            self.core.attempt = int(time.time() * 1000)
+        # The process that was lost knew how many attempts there were, and what it left behind must not be taken for that of a new one.
+        self.core.attempt = first_attempt(self.saved.term)
         self.core.checkpoints.last = max(self.saved.last, restored.checkpoint if restored is not None else 0)
         self._carry = carry
         self._deliveries: list[tuple[str, Any]] = list(undelivered)
@@ -149,6 +152,7 @@ class Supervisor:
 
     def recommit(self, wanted: Redeploy) -> bool:
         """Commit what an attempt begins from, to be called before it is brought up; False if it can't be, and another attempt follows."""
+        self.saved.stay_in_charge()
         if wanted.retracts and not self._take_back(wanted.manifest.checkpoint if wanted.manifest is not None else 0):
             return False
         if wanted.commit is not None and not self._commit(wanted.commit):

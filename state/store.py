@@ -2,7 +2,8 @@
 
 `checkpoint-00000012/` holds state files and, once the checkpoint is complete, its `manifest`. A checkpoint without a manifest doesn't
 count, whatever files it has; manifests appear whole or not at all. A manifest may name files in the folders of earlier checkpoints, so a
-file stays as long as a manifest that is kept names it.
+file stays as long as a manifest that is kept names it. `terms/` has a file for each coordinator that took the place of a lost one
+(`scheduler/terms.py`).
 
 >>> import tempfile
 >>> store = CheckpointStore(tempfile.mkdtemp())
@@ -16,6 +17,7 @@ file stays as long as a manifest that is kept names it.
 
 from __future__ import annotations
 
+import errno
 import os
 import posixpath
 import uuid
@@ -35,6 +37,11 @@ VOID = "void"
 """Beside the manifest of a checkpoint that was damaged, or behind a damaged one: the job has gone back behind it."""
 
 _PREFIX = "checkpoint-"
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+"""What a file system without hard links says."""
+
+_TERMS, _BEGUN = "terms", ".begun"
+"""A file for each coordinator of a run but the first, and one beside it with what it noted of its begin."""
 
 
 def folder_name(checkpoint: int) -> str:
@@ -75,18 +82,24 @@ class CheckpointStore:
             yield from read_chunks(file, entry)
 
     def complete(self, checkpoint: int, manifest: bytes) -> None:
-        """Write the manifest: from now on the checkpoint counts. Raises OSError where it can't be written."""
-        path = posixpath.join(self.folder(checkpoint), MANIFEST)
-        self._files.makedirs(self.folder(checkpoint), exist_ok=True)
+        """Write the manifest: from now on the checkpoint counts. Raises FileExistsError if it has one, OSError if it can't be written."""
+        self._create(posixpath.join(self.folder(checkpoint), MANIFEST), manifest)
+
+    def _create(self, path: str, data: bytes) -> None:
+        """Make a file, which appears whole or not at all. Raises FileExistsError if it is there, whoever makes it at the same moment."""
+        self._files.makedirs(posixpath.dirname(path), exist_ok=True)
         if not self._local:
-            self._files.pipe_file(path, manifest)  # object stores show an object when all of it is there
+            self._files.pipe_file(path, data, mode="create")  # object stores show an object when all of it is there
             return
-        hidden = Path(f"{path}.inprogress")
-        with hidden.open("wb") as file:
-            file.write(manifest)
-            file.flush()
-            os.fsync(file.fileno())
-        hidden.replace(path)
+        hidden = Path(f"{path}.{uuid.uuid4().hex[:8]}.inprogress")
+        try:
+            with hidden.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            _link(hidden, Path(path))
+        finally:
+            hidden.unlink(missing_ok=True)
 
     def withdraw(self, checkpoint: int) -> None:
         """Take back a manifest of which nobody knows whether it was written whole."""
@@ -112,6 +125,37 @@ class CheckpointStore:
         """The checkpoints that are void, and by whom."""
         numbers = [number for number, names in self._listing().items() if VOID in names]
         return {number: self._files.cat_file(posixpath.join(self.folder(number), VOID)) for number in numbers}
+
+    def claim(self, run: str) -> int:
+        """Begin the next term of a run, which is nobody else's; its number, from 1. Raises OSError."""
+        term = 1
+        while True:
+            try:
+                self._create(self._term(run, term), b"")
+            except FileExistsError:
+                term += 1
+            else:
+                return term
+
+    def claimed(self, run: str, term: int) -> bool:
+        """Whether a term of a run has begun. Raises OSError."""
+        path = self._term(run, term)
+        self._files.invalidate_cache(posixpath.dirname(path))
+        return bool(self._files.exists(path))
+
+    def note_begin(self, run: str, term: int, note: bytes) -> None:
+        """Keep what the coordinator of a term, which claimed it, notes of its begin. Raises OSError."""
+        self._create(f"{self._term(run, term)}{_BEGUN}", note)
+
+    def begin(self, run: str, before: int) -> bytes | None:
+        """What the coordinator of the newest term of a run below `before` noted that noted anything. Raises OSError."""
+        for term in range(before - 1, 0, -1):
+            with suppress(FileNotFoundError):
+                return bytes(self._files.cat_file(f"{self._term(run, term)}{_BEGUN}"))
+        return None
+
+    def _term(self, run: str, term: int) -> str:
+        return posixpath.join(self._root, _TERMS, f"{run}-{term:08d}")
 
     @property
     def occupied(self) -> bool:
@@ -174,3 +218,15 @@ class CheckpointStore:
                 if name:
                     names.append(name)
         return found
+
+
+def _link(hidden: Path, path: Path) -> None:
+    """Give a file its name. Raises FileExistsError if that is taken, which a rename would not."""
+    try:
+        os.link(hidden, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if path.exists():
+            raise FileExistsError(f"{path} is there already") from error
+        hidden.replace(path)

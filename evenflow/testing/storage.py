@@ -8,6 +8,7 @@ from random import Random
 from ..engine.batch import Batch
 from ..scheduler.manifest import Manifest
 from ..scheduler.retention import Needs, retained
+from ..scheduler.terms import Terms
 from ..state.files import CorruptStateError, StateFile
 
 KEPT = 2
@@ -23,6 +24,29 @@ class Storage:
         self._damaged: set[str] = set()
         self._unreadable: set[int] = set()
         self._void: set[int] = set()
+        self._begun: dict[int, Terms] = {0: Terms()}
+        self._term = 0
+
+    def claim(self) -> int:
+        """Begin the next term."""
+        self._term += 1
+        return self._term
+
+    def claimed(self, term: int) -> bool:
+        """Whether it has begun."""
+        return self._term >= term
+
+    def take_over(self, term: int) -> tuple[Terms, Manifest | None]:
+        """What the coordinator that claimed `term` begins from, which is noted."""
+        before = self._begun[max(earlier for earlier in self._begun if earlier < term)]
+        newest = self.newest(before)
+        terms = self._begun[term] = before.followed_by(term, newest.checkpoint if newest is not None else 0)
+        return terms, newest
+
+    @property
+    def last(self) -> int:
+        """The newest checkpoint, whether it counts or not."""
+        return max(self._manifests, default=0)
 
     def put(self, path: str, chunks: list[Batch]) -> StateFile:
         """Keep the chunks of one worker."""
@@ -36,22 +60,32 @@ class Storage:
             raise CorruptStateError(f"{file.path} was damaged or removed")
         return self._files[name]
 
-    def complete(self, manifest: Manifest) -> None:
-        """Write the manifest; remove what is no longer kept."""
+    def complete(self, manifest: Manifest) -> bool:
+        """Write the manifest, unless the checkpoint has one; whether it was written."""
+        if manifest.checkpoint in self._manifests:
+            return False
         self._manifests[manifest.checkpoint] = manifest.to_bytes()
         self._needs[manifest.checkpoint] = Needs.of(manifest)
-        kept = retained({number: needs for number, needs in self._needs.items() if number not in self._lost}, KEPT)
-        dropped = {number: self._needs.pop(number) for number in self._manifests.keys() - kept}
+        return True
+
+    def sweep(self, terms: Terms) -> None:
+        """Remove what is no longer kept."""
+        kept = retained({number: needs for number, needs in self._needs.items() if self._counts(number, terms)}, KEPT)
+        above = max(kept, default=0)
+        dropped = {number: self._needs.pop(number) for number in [*self._manifests] if number not in kept and number < above}
         needed = {path for needs in self._needs.values() for path in needs.files}
         for number, needs in dropped.items():
             del self._manifests[number]
             for path in needs.files - needed:
                 self._files.pop(posixpath.basename(path), None)
 
-    def newest(self, below: int | None = None) -> Manifest | None:
-        """The newest manifest (numbered below `below`) that can be read and is not void."""
-        number = max((number for number in self._manifests if number not in self._lost and (below is None or number < below)), default=None)
+    def newest(self, terms: Terms, below: int | None = None) -> Manifest | None:
+        """The newest manifest (numbered below `below`) that can be read, is not void, and counts."""
+        number = max((n for n in self._manifests if (below is None or n < below) and self._counts(n, terms)), default=None)
         return Manifest.from_bytes(self._manifests[number]) if number is not None else None
+
+    def _counts(self, number: int, terms: Terms) -> bool:
+        return number not in self._lost and terms.counts(number, Manifest.from_bytes(self._manifests[number]).attempt)
 
     @property
     def abandoned(self) -> int:

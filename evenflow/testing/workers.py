@@ -76,7 +76,7 @@ class Worker:
         touched: set[str],
     ) -> None:
         self.spec, self.name = spec, spec.name
-        self._storage, self._attempt, self._restored = storage, attempt, restored
+        self._storage, self.attempt, self._restored = storage, attempt, restored
         self._chunks: list[Batch] = []
         self.dead = False
         self.choices: list[Any] | None = None
@@ -313,7 +313,7 @@ class Worker:
 
     def _files(self, checkpoint: int) -> tuple[StateFile, ...]:
         chunks, self._chunks = self._chunks, []
-        return (self._storage.put(f"{self.name} at {checkpoint} in {self._attempt}", chunks),) if chunks else ()
+        return (self._storage.put(f"{self.name} at {checkpoint} in {self.attempt}", chunks),) if chunks else ()
 
     def _position(self) -> Any:
         return self._reader.position() if self._reader is not None else None

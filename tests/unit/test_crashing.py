@@ -15,8 +15,10 @@ from flows import FLOWS, no_rows, rows_in_order, running_finals, running_updates
 from evenflow.testing import check
 from evenflow.testing.crashing import with_crashes, with_damage
 from evenflow.testing.moving import with_moves
+from evenflow.testing.zombies import with_zombies
 
 FEW, MANY = 100, 640
+WITH_ZOMBIES = 8
 BLOCK = 60
 """Seeds per test, so that a failure is found and shown early."""
 
@@ -37,12 +39,16 @@ class Watcher:
         return iter(())
 
 
+def usual():
+    """How many seeds all flows have together."""
+    return MANY * len(SIMPLE) + FEW * (len(FLOWS) - len(SIMPLE))
+
+
 def blocks():
     """Flows, each with ranges of seeds."""
-    usual = MANY * len(SIMPLE) + FEW * (len(FLOWS) - len(SIMPLE))
-    wanted = int(os.environ.get("EVENFLOW_SEEDS", usual))
+    wanted = int(os.environ.get("EVENFLOW_SEEDS", usual()))
     for make_flow in FLOWS:
-        seeds = math.ceil((MANY if make_flow in SIMPLE else FEW) * wanted / usual)
+        seeds = math.ceil((MANY if make_flow in SIMPLE else FEW) * wanted / usual())
         for first in range(0, seeds, BLOCK):
             yield pytest.param(make_flow, range(first, min(first + BLOCK, seeds)), id=f"{make_flow.__name__}-{first}")
 
@@ -58,3 +64,13 @@ def test_whatever_is_lost_and_when_the_rows_are_those_of_the_oracle(make_flow, s
     assert sum(coordinator.retractions for coordinator in coordinators) > 0, "rows were taken back"
     assert sum(coordinator.restarts for coordinator in coordinators) > len(seeds) / 2
     assert sum(coordinator.recoveries for coordinator in coordinators) > len(seeds) / 4, "there often was a checkpoint to go back to"
+
+
+@pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
+def test_whatever_zombies_say_save_and_commit_the_rows_are_those_of_the_oracle(make_flow):
+    watcher = Watcher()
+    seeds = range(int(os.environ.get("EVENFLOW_SEEDS", usual())) * WITH_ZOMBIES // usual())
+    actions = with_zombies(with_damage(with_crashes(with_moves(5, STRATEGIES), 2), 1))
+    check(make_flow, seeds, parallelism=(1, 2, 3), save_state=True, actions=(*actions, watcher))
+    assert sum(world.zombies_made for world in watcher.worlds) > len(seeds)
+    assert sum(world.superseded for world in watcher.worlds) > 0, "a coordinator found that another had begun"

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import evenflow as ef
+from evenflow.actors.saved_state import SupersededError
 from evenflow.actors.supervisor import Supervisor
+from evenflow.engine.batch import Batch
 from evenflow.engine.effects import Switched
 from evenflow.engine.errors import FlowError, JobError, RecordError
 from evenflow.engine.handover import Arrived
@@ -201,3 +205,27 @@ def test_coordinator_that_comes_back_goes_on_with_the_workers_and_tables_of_the_
     assert redeploy.plan.stage_of("count").parallelism == 3
     assert redeploy.plan.tables["count"].groups.tolist() == groups
     assert redeploy.attempt == back.status().attempt > 7
+
+
+def test_supervisor_that_was_taken_for_lost_leaves_what_the_next_one_has_prepared_alone(tmp_path):
+    job, wanted = Job(), []
+    sink = ef.write_parquet(tmp_path / "out")
+    flow = ef.Dataflow("f")
+    flow.read(ef.from_items([1])).write(sink)
+    config = ef.JobConfig(checkpoint_dir=str(tmp_path / "checkpoints"))
+    plan = flow.plan(config=config)
+    sink.start()
+    lost = Supervisor(plan, config, job.tell, wanted.append, run="run")
+    lost.redeploy()
+    back = Supervisor(plan, config, job.tell, wanted.append, run="run", resume=True)
+    back.redeploy()
+    before, after = wanted
+    assert after.attempt > before.attempt
+    writer = sink.writer(0, 1)
+    writer.write(Batch(pa.record_batch({"item": [1]})))
+    prepared = writer.prepare(1)
+    with pytest.raises(SupersededError):
+        lost.recommit(before)
+    sink.commit(1, prepared)
+    assert pq.read_table(tmp_path / "out").to_pylist() == [{"item": 1}]
+    assert back.recommit(after)
