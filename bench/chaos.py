@@ -53,7 +53,7 @@ THRESHOLD = 1.8
 MOST_WORKERS = 4
 """Of one operator: it is scaled from one to so many, and back."""
 
-PATIENCE = 20.0
+PATIENCE = 45.0
 QUERIES = 2
 LOOK_SECONDS = 0.1
 FAIL_SECONDS, FAIL_EVERY_SECONDS = 5.0, 0.01
@@ -147,6 +147,7 @@ def config_of(folder: Path) -> ef.JobConfig:
         restart="fixed", restart_delay="10ms", restart_most=1_000_000, heartbeat_timeout="5s",
         balancer="hotspot", balance_after="1s", balance_cooldown="1s", balance_rest="2s",
         autoscaler="ds2", autoscaler_interval="5s", max_parallelism=MOST_WORKERS,
+        start_timeout="3m",
     )  # fmt: skip
 
 
@@ -159,14 +160,16 @@ def run(
     patience: float = PATIENCE,
     seed: int = 0,
     others: Mapping[str, Killer] | None = None,
+    tend: Callable[[], None] = lambda: None,
     say: Callable[[str], object] = print,
 ) -> Outcome:
     """Let the job run for so long, kill something of it `every` so often, and compare what it leaves in the empty `folder` with Spark.
 
-    Ray runs already. `patience`: how long a change waits for the job to have gone on. `others`: what else happens, as in `Chaos`.
-    Raises the job's error if it gives up, TimeoutError if it doesn't catch up in the end.
+    Ray runs already. `patience`: how long a change waits for the job to have gone on. `others`: what else happens, as in `Chaos`; `tend`
+    is called all the time meanwhile. Raises the job's error if it gives up, TimeoutError if it doesn't catch up in the end.
     """
     chance = random.Random(seed)  # noqa: S311 -- what is killed is no secret
+    tend()
     with Feed(folder / "in") as feed:
         job = flow_of(spark, folder).run(runtime="ray", config=config_of(folder))
         try:
@@ -175,8 +178,8 @@ def run(
                 move=("counts", "means"), scale=("counts",), most_workers=MOST_WORKERS, patience=patience, seed=seed, say=say,
             )  # fmt: skip
             with chaos:
-                wait_until(job, lambda: False, seconds)
-                wait_until(job, lambda: chaos.kinds <= {kill.kind for kill in chaos.kills} and chaos.zombies > 0, END_SECONDS)
+                wait_until(job, lambda: False, seconds, tend)
+                wait_until(job, lambda: _all_happened(chaos), END_SECONDS, tend)
             wait_until(job, chaos.recovered, END_SECONDS)
             feed.stop()
             end_queries(spark, job)
@@ -188,10 +191,15 @@ def run(
     return compare(spark, folder, feed.rows, chaos)
 
 
-def wait_until(job: ef.Job, condition: Callable[[], bool], seconds: float) -> None:
-    """Until the condition holds, `seconds` have passed, or the job has ended, which is an error."""
+def _all_happened(chaos: Chaos) -> bool:
+    return chaos.kinds <= {kill.kind for kill in chaos.kills} and chaos.zombies > 0
+
+
+def wait_until(job: ef.Job, condition: Callable[[], bool], seconds: float, tend: Callable[[], None] = lambda: None) -> None:
+    """Until the condition holds, `seconds` have passed, or the job has ended, which is an error; `tend` is called all the time."""
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
+        tend()
         if has_ended(job):
             job.wait(END_SECONDS)
             raise ef.JobError(f"job `{job.name}` has ended before its stream did")
@@ -269,8 +277,11 @@ def main() -> int:
             cluster, spark = _start(folder)
             stack.callback(cluster.shutdown)
             stack.callback(_stop)
-            others = {"zombie coordinator": ZombieNode(cluster, NAME).lose}
-            outcome = run(spark, folder / "job", given.minutes * 60, every=given.every, seed=seed, others=others, say=say)
+            node = ZombieNode(cluster, NAME)
+            outcome = run(
+                spark, folder / "job", given.minutes * 60, every=given.every, seed=seed,
+                others={"zombie coordinator": node.lose}, tend=node.tend, say=say,
+            )  # fmt: skip
         except KeyboardInterrupt:
             say("Stopped.")
             return 130

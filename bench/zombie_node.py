@@ -37,19 +37,24 @@ TRIES = 8
 
 
 class ZombieNode:
-    """The second node of a cluster, which another replaces after each loss. This process must be connected to the first."""
+    """The second node of a cluster; after each loss `tend` adds another. This process must be connected to the first."""
 
     def __init__(self, cluster: Cluster, job: str) -> None:
         self._cluster, self._coordinator = cluster, f"{job}/coordinator"
         self._mine = f"{job}/"
-        self._node = cluster.add_node(**NODE)
+        self._node: Any = None
+
+    def tend(self) -> None:
+        """Add the node if there is none: to be called by the main thread, since Ray sets a signal handler for each."""
+        if self._node is None:
+            self._node = self._cluster.add_node(**NODE)
 
     def lose(self) -> str | None:
         """Let the job's coordinator, and what else of it is on the node, sleep until another coordinator is there; then they wake.
 
         Says who it was, and when the old coordinator left. None if Ray never put it there.
         """
-        if not self._has_coordinator():
+        if self._node is None or not self._has_coordinator():
             return None
         victims = self._processes()
         coordinator = victims.get(self._coordinator)
@@ -64,7 +69,7 @@ class ZombieNode:
         spoke = time.monotonic() - begun
         others = sum(_runs(process) for process in victims.values())
         self._cluster.remove_node(self._node, allow_graceful=False)
-        self._node = self._cluster.add_node(**NODE)
+        self._node = None
         end = f"it left after {spoke:.1f} s" if left else f"it was still there after {spoke:.0f} s"
         names = ", ".join(sorted(name.removeprefix(self._mine) for name in victims))
         return f"{names} slept for {slept:.0f} s and woke beside another coordinator; {end}, with {others} more processes awake"

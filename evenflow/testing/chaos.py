@@ -63,7 +63,8 @@ class Chaos:
     again. `others`: further kinds by name, functions that kill what belongs to the job outside Ray. `move`, `scale`: operators of which
     keys are moved, by each strategy in turn, or which get `most_workers` in place of one or the other way round, just before every second
     kill, which waits up to `patience` until the job has gone on after the last. `seed` decides all that is drawn. `say` gets a line for
-    each kill. Raises FlowError for a kind that is not known, JobError at the end of the context if no process could be killed any more.
+    each kill. Raises FlowError for a kind that is not known, JobError at the end of the context if no process could be killed any more, or
+    what one of `others` raised.
     """
 
     def __init__(
@@ -138,7 +139,7 @@ class Chaos:
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except EvenflowError as error:
+        except Exception as error:  # noqa: BLE001 -- `others` are the user's: whatever they raise, the end of the context must tell
             self._failure = self._failure or error
             self._ended.set()
 
