@@ -12,6 +12,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -42,6 +43,9 @@ from .supervisor import JobStatus, Outcome, Progress, Supervisor, plan_sinks, pl
 _LOG = logging.getLogger(__name__)
 
 TICK = 0.05
+TRY_AGAIN = 1.0
+"""Seconds that a coordinator waits before it has itself made anew once more."""
+
 LEAVE_TIMEOUT = 5.0
 """Seconds that workers have to leave after the end of the job; a user's function that takes longer is cut off."""
 
@@ -74,9 +78,15 @@ class Coordinator:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Ray's own, about a method that it calls itself
             again = ray.get_runtime_context().was_current_actor_reconstructed
-        self._supervisor = Supervisor(
-            plan, config, self._tell, self._carry, savepoint=savepoint, run=run, resume=again, cluster=self._staff, leave=_leave_at_once
-        )
+        try:
+            self._supervisor = Supervisor(
+                plan, config, self._tell, self._carry,
+                savepoint=savepoint, run=run, resume=again, cluster=self._staff, leave=_leave_at_once,
+            )  # fmt: skip
+        except OSError as error:
+            if again:
+                _try_again(error)
+            raise
         if again:
             self._staff.coordinator = ray.get_runtime_context().current_actor
             self._supervisor.redeploy()
@@ -304,7 +314,7 @@ class Coordinator:
             with self._lock:
                 self._supervisor.tick()
             time.sleep(TICK)
-        with self._lock:
+        with self._lock, suppress(OSError):  # where the folder is out of reach, nobody can have begun
             self._supervisor.saved.stay_in_charge()
         self._close()
         if self._detached:
@@ -359,4 +369,11 @@ class Coordinator:
 def _leave_at_once(why: SupersededError) -> NoReturn:
     """This process was taken for lost, and Ray made another coordinator: what is left here to be closed or removed is that one's now."""
     _LOG.warning("%s", why)
+    os._exit(1)
+
+
+def _try_again(why: OSError) -> NoReturn:
+    """The folder of the checkpoints is full or out of reach: Ray makes this actor anew as long as its process is lost, not if it raises."""
+    _LOG.warning("the coordinator can't go on where the one before it was lost, and tries again: %s", why)
+    time.sleep(TRY_AGAIN)
     os._exit(1)

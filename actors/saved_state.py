@@ -89,8 +89,12 @@ class SavedState:
         if self._store is None:
             return None
         term = self._store.claim(self._run)  # before the look: what is complete later was saved by one that is to find this claim
-        before = self._store.begin(self._run, term)
-        self._terms = Terms.from_bytes(before) if before is not None else Terms()
+        for note in self._store.begins(self._run, term):
+            try:
+                self._terms = Terms.from_bytes(note)
+                break
+            except ValueError as error:
+                _LOG.warning("%s: a note of a coordinator that began before is left out: %s", self._store.url, error)
         newest = self.newest()
         self._terms = self._terms.followed_by(term, newest.checkpoint if newest is not None else 0)
         self._store.note_begin(self._run, term, self._terms.to_bytes())

@@ -52,5 +52,8 @@ class Terms:
     @classmethod
     def from_bytes(cls, data: bytes) -> Terms:
         """What `to_bytes` wrote. Raises ValueError for anything else."""
-        term, began = msgpack.unpackb(data)
-        return cls(int(term), tuple((int(later), int(checkpoint)) for later, checkpoint in began))
+        try:
+            term, began = msgpack.unpackb(data)
+            return cls(int(term), tuple((int(later), int(checkpoint)) for later, checkpoint in began))
+        except (TypeError, msgpack.UnpackException) as error:
+            raise ValueError(f"terms can't be read: {error!r}") from error

@@ -147,12 +147,11 @@ class CheckpointStore:
         """Keep what the coordinator of a term, which claimed it, notes of its begin. Raises OSError."""
         self._create(f"{self._term(run, term)}{_BEGUN}", note)
 
-    def begin(self, run: str, before: int) -> bytes | None:
-        """What the coordinator of the newest term of a run below `before` noted that noted anything. Raises OSError."""
+    def begins(self, run: str, before: int) -> Iterator[bytes]:
+        """What the coordinators of the terms of a run below `before` noted that noted anything, the newest first. Raises OSError."""
         for term in range(before - 1, 0, -1):
             with suppress(FileNotFoundError):
-                return bytes(self._files.cat_file(f"{self._term(run, term)}{_BEGUN}"))
-        return None
+                yield bytes(self._files.cat_file(f"{self._term(run, term)}{_BEGUN}"))
 
     def _term(self, run: str, term: int) -> str:
         return posixpath.join(self._root, _TERMS, f"{run}-{term:08d}")

@@ -218,3 +218,14 @@ def test_coordinator_that_was_lost_before_it_noted_its_begin_bounds_nobody(url):
     assert (second.term, third.term) == (2, 3)
     with pytest.raises(SupersededError):
         first.stay_in_charge()
+
+
+def test_damaged_note_of_a_coordinator_is_left_out_and_said(url, tmp_path, caplog):
+    first, second, third = (SavedState(url, 3, "run") for _ in range(3))
+    assert first.complete(manifest(1)) is None
+    assert second.take_over().checkpoint == 1
+    (note,) = (tmp_path / "checkpoints" / "terms").glob("*.begun")
+    note.write_bytes(b"")
+    with caplog.at_level(logging.WARNING):
+        assert third.take_over().checkpoint == 1
+    assert "a note of a coordinator that began before is left out" in caplog.text

@@ -135,6 +135,6 @@ def test_each_term_of_a_run_is_claimed_once(store):
     assert [store.claim("run"), store.claim("another run"), store.claim("run")] == [1, 1, 2]
     assert [store.claimed("run", term) for term in (1, 2, 3)] == [True, True, False]
     store.note_begin("run", 1, b"from checkpoint 7")
-    assert [store.begin("run", below) for below in (1, 2, 3)] == [None, b"from checkpoint 7", b"from checkpoint 7"]
-    assert store.begin("another run", 2) is None
+    assert [list(store.begins("run", below)) for below in (1, 2, 3)] == [[], [b"from checkpoint 7"], [b"from checkpoint 7"]]
+    assert not list(store.begins("another run", 2))
     assert store.completed() == []
