@@ -30,6 +30,10 @@ CALL_TIMEOUT = 30.0
 THREADS = 64
 """Calls that a coordinator answers at a time; everyone who watches a job keeps one waiting."""
 
+FOLLOW_TIMEOUT = 300.0
+"""Seconds that a coordinator may say nothing to the process that follows its job: Ray takes up to a minute to see that a node is lost, and
+then the coordinator is made anew."""
+
 WATCH = 10.0
 """Seconds that such a call waits."""
 
@@ -173,7 +177,7 @@ class RayJob:
         self._last: Outcome | None = None
 
     def progress(self, seen: int, incarnation: str) -> Progress:
-        progress: Progress = self.call("progress", seen, incarnation)
+        progress: Progress = self.call("progress", seen, incarnation, timeout=FOLLOW_TIMEOUT)
         return progress
 
     def status(self) -> JobStatus:

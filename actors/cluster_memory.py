@@ -5,7 +5,7 @@ It is the only store of Ray's that outlives an actor; Ray has no public call for
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import msgpack
 from ray.experimental import internal_kv
@@ -21,14 +21,18 @@ class ClusterMemory(RunMemory):
     def __init__(self, run: str) -> None:
         super().__init__()
         self._run = run
-        kept = internal_kv._internal_kv_get(run, namespace=STORE)  # noqa: SLF001 -- see above
-        if kept is not None:
-            self.record = RunRecord(**msgpack.unpackb(kept))
+        self.record = self._kept()
 
     def keep(self, record: RunRecord) -> None:
         if record != self.record:
-            internal_kv._internal_kv_put(self._run, msgpack.packb(asdict(record)), namespace=STORE)  # noqa: SLF001
+            kept = self._kept()  # that of a later coordinator, if this one was taken for lost: what that may have committed stays noted
+            latest = replace(record, term=max(record.term, kept.term), committed=max(record.committed, kept.committed))
+            internal_kv._internal_kv_put(self._run, msgpack.packb(asdict(latest)), namespace=STORE)  # noqa: SLF001 -- see above
         super().keep(record)
+
+    def _kept(self) -> RunRecord:
+        kept = internal_kv._internal_kv_get(self._run, namespace=STORE)  # noqa: SLF001
+        return RunRecord() if kept is None else RunRecord(**msgpack.unpackb(kept))
 
     def forget(self) -> None:
         """The run is over, and nobody makes its coordinator anew."""

@@ -5,13 +5,16 @@ Ray's threads call in, a thread of our own keeps time; one lock lets one of them
 
 from __future__ import annotations
 
+import logging
+import os
 import threading
 import time
 import uuid
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import ray
 from ray.exceptions import RayActorError
@@ -33,12 +36,18 @@ from .pings import Pings
 from .placement import ROOM_PATIENCE
 from .process import WorkerProcess
 from .prometheus import MetricsServer
+from .saved_state import SupersededError
 from .security import Security
 from .socket_folder import SocketFolder
 from .staff import Staff
 from .supervisor import JobStatus, Outcome, Progress, Supervisor, plan_sinks, plan_sources
 
+_LOG = logging.getLogger(__name__)
+
 TICK = 0.05
+TRY_AGAIN = 1.0
+"""Seconds that a coordinator waits before it has itself made anew once more."""
+
 LEAVE_TIMEOUT = 5.0
 """Seconds that workers have to leave after the end of the job; a user's function that takes longer is cut off."""
 
@@ -75,12 +84,17 @@ class Coordinator:
         self._made: Supervisor | EvenflowError
         try:
             self._made = Supervisor(
-                plan, config, self._tell, self._carry, savepoint=savepoint, run=run, resume=again, memory=self._memory, cluster=self._staff
-            )
+                plan, config, self._tell, self._carry,
+                savepoint=savepoint, run=run, resume=again, memory=self._memory, cluster=self._staff, leave=_leave_at_once,
+            )  # fmt: skip
         except EvenflowError as error:
             if again:
                 raise
             self._made = error
+        except OSError as error:
+            if again:
+                _try_again(error)
+            raise
         if again:
             self._staff.coordinator = ray.get_runtime_context().current_actor
             self._supervisor.redeploy()
@@ -200,10 +214,18 @@ class Coordinator:
                     self._supervisor.ready(name, attempt)
 
     def _check_running(self) -> None:
-        """Raises JobError if the job has ended otherwise than by itself, which a short stream may before all know that they have begun."""
+        """Raises JobError if the job has ended otherwise than by itself, which a short stream may before all know that they have begun.
+
+        And if it recovers, and a worker whose process is up does not answer: it would be waited for as long as processes may take to start.
+        """
         core = self._supervisor.core
         if core.state.final and core.state is not JobState.FINISHED:
             raise core.error or JobError(f"job `{self._plan.name}` was cancelled while it started")
+        if core.state is JobState.RESTARTING:
+            with self._lock:
+                up = {name: process.handle for name, process in self._staff.processes.items() if process.look()}
+                for name, why in self._pings.silent(up).items():
+                    raise JobError(f"job `{self._plan.name}`: worker {name} is gone: {why}")
 
     def _retire(self, processes: Sequence[WorkerProcess], joins: list[Any]) -> None:
         """End workers that have left; they get a moment to close what they have."""
@@ -308,6 +330,8 @@ class Coordinator:
             with self._lock:
                 self._supervisor.tick()
             time.sleep(TICK)
+        with self._lock, suppress(OSError):  # where the folder is out of reach, nobody can have begun
+            self._supervisor.saved.stay_in_charge()
         self._close()
         if self._detached:
             self._leave()
@@ -357,3 +381,16 @@ class Coordinator:
             metrics.close()
         SocketFolder(self._security.job).remove()
         self._closed.set()
+
+
+def _leave_at_once(why: SupersededError) -> NoReturn:
+    """This process was taken for lost, and Ray made another coordinator: what is left here to be closed or removed is that one's now."""
+    _LOG.warning("%s", why)
+    os._exit(1)
+
+
+def _try_again(why: OSError) -> NoReturn:
+    """The folder of the checkpoints is full or out of reach: Ray makes this actor anew as long as its process is lost, not if it raises."""
+    _LOG.warning("the coordinator can't go on where the one before it was lost, and tries again: %s", why)
+    time.sleep(TRY_AGAIN)
+    os._exit(1)

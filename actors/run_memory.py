@@ -17,11 +17,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """`committed`: the newest checkpoint that sinks may have committed. `completed`: how many there were.
+    """`term`: that of the newest coordinator (`scheduler/terms.py`). `committed`: the newest checkpoint that sinks may have committed.
 
-    `running_since`: seconds since the epoch when all workers had started, None if they have not yet.
+    `completed`: how many there were. `running_since`: seconds since the epoch when all workers had started, None if they have not yet.
     """
 
+    term: int = 0
     committed: int = 0
     completed: int = 0
     running_since: float | None = None

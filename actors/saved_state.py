@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 from ..engine.errors import FlowError, JobError
 from ..engine.plan import Plan
@@ -16,6 +17,7 @@ from ..scheduler.manifest import Manifest
 from ..scheduler.newest import KEPT
 from ..scheduler.restore import RestoredTask, restored_tasks, unmatched
 from ..scheduler.retention import Needs, retained
+from ..scheduler.terms import Terms
 from ..state.files import CorruptStateError
 from ..state.store import CheckpointStore
 
@@ -35,10 +37,23 @@ class Savepoint:
     problem: str | None = None
 
 
-class SavedState:
-    """`url`: where the job's checkpoints go; None for a job that doesn't save its state. `run`: whose they are, beside others'."""
+class SupersededError(JobError):
+    """Another coordinator of this run of the job has begun, so that this one must do nothing more."""
 
-    def __init__(self, url: str | None, kept: int, run: str) -> None:
+
+def stop_here(why: SupersededError) -> NoReturn:
+    """The usual end of a coordinator that is superseded: an error, wherever it was."""
+    raise why
+
+
+class SavedState:
+    """`url`: where the job's checkpoints go; None for a job that doesn't save its state. `run`: whose they are, beside others'.
+
+    `leave` is called when a later coordinator of this run is found to have begun, and must not return.
+    """
+
+    def __init__(self, url: str | None, kept: int, run: str, leave: Callable[[SupersededError], NoReturn] = stop_here) -> None:
+        self._leave, self._terms = leave, Terms()
         self._store = CheckpointStore(url) if url is not None else None
         self._kept, self._run = kept, run
         self._from: tuple[Manifest, str] | None = None
@@ -46,12 +61,43 @@ class SavedState:
         self._vain: set[int] = set()
         """Checkpoints that came to nothing since the last that is complete; a worker that is lost may write a file of one late."""
         self._needed: dict[int, Needs | None] = {}
-        """The files that each checkpoint needs that is kept, perhaps another run's; None if its manifest is damaged."""
+        """The files that each checkpoint needs that is kept, perhaps another run's; None if nobody can go on from it."""
 
     @property
     def last(self) -> int:
         """The number of the newest checkpoint in the folder, perhaps of an earlier run; 0 if there is none."""
         return max([*self._store.completed(), *self._store.void()], default=0) if self._store is not None else 0
+
+    @property
+    def term(self) -> int:
+        """The term of this coordinator: how many of this run were lost before it."""
+        return self._terms.term
+
+    def take_over(self, after: int = 0) -> Manifest | None:
+        """Begin the next term of this run, which is above `after`, in place of a coordinator that was lost; the checkpoint to go on from.
+
+        What earlier ones should still save behind that does not count. Raises OSError.
+        """
+        if self._store is None:
+            self._terms = Terms(after + 1)
+            return None
+        term = self._store.claim(self._run, after)  # before the look: what is complete later was saved by one that is to find this claim
+        for note in self._store.begins(self._run, term):
+            try:
+                self._terms = Terms.from_bytes(note)
+                break
+            except ValueError as error:
+                _LOG.warning("%s: a note of a coordinator that began before is left out: %s", self._store.url, error)
+        newest = self.newest()
+        self._terms = self._terms.followed_by(term, newest.checkpoint if newest is not None else 0)
+        self._store.note_begin(self._run, term, self._terms.to_bytes())
+        return newest
+
+    def stay_in_charge(self) -> None:
+        """Returns if no later coordinator of this run has begun: to be called before anything that the whole run sees. Raises OSError."""
+        if self._store is not None and self._store.claimed(self._run, self.term + 1):
+            why = f"{self._store.url}: this coordinator, of term {self.term}, was taken for lost, and another has begun"
+            self._leave(SupersededError(why))
 
     def declare_void(self, after: int) -> None:
         """Nobody is to go on from a checkpoint behind `after` any more. Raises OSError."""
@@ -82,12 +128,21 @@ class SavedState:
         return restored_tasks(manifest, plan, self._store.url if self._store is not None else "", manifest.checkpoint)
 
     def complete(self, manifest: Manifest) -> str | None:
-        """Write the manifest, then remove what is no longer kept; why it can't be written, or None."""
+        """Write the manifest, then remove what is no longer kept; why it can't be written, or None.
+
+        A coordinator that is superseded leaves, before it has written it or afterwards.
+        """
         if self._store is None:
             return "the job has no folder for checkpoints"
         manifest = replace(manifest, run=self._run)
         try:
+            self.stay_in_charge()
             self._store.complete(manifest.checkpoint, manifest.to_bytes())
+            self.stay_in_charge()  # else whoever has begun meanwhile may not have seen this one, and nothing of it may be committed
+        except SupersededError:
+            raise
+        except FileExistsError as error:  # a coordinator's that was taken for lost: it stays, since it is not known who needs it
+            return f"{type(error).__name__}: {error}"
         except Exception as error:  # noqa: BLE001 -- a file system's library may raise anything
             self._store.withdraw(manifest.checkpoint)
             return f"{type(error).__name__}: {error}"
@@ -105,8 +160,10 @@ class SavedState:
         for number in reversed(self._store.completed()):
             if below is None or number < below:
                 manifest = self._manifest(number)
-                if manifest is not None:
-                    return manifest if manifest.run == self._run else None
+                if manifest is not None and manifest.run != self._run:
+                    return None
+                if manifest is not None and self._terms.counts(number, manifest.attempt):
+                    return manifest
         return None
 
     def committables(self) -> list[Any] | None:
@@ -179,7 +236,7 @@ class SavedState:
 
     def _needs(self, number: int) -> Needs | None:
         manifest = self._manifest(number)
-        return Needs.of(manifest) if manifest is not None else None
+        return Needs.of(manifest) if manifest is not None and self._terms.counts(number, manifest.attempt) else None
 
     def _copy(self, savepoint: Savepoint, manifest: Manifest) -> None:
         assert self._store is not None

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, NoReturn
 
 from ..balancer.plan import BalancePlan
 from ..balancer.policies import named
@@ -31,12 +31,14 @@ from ..scheduler.config import OFF, JobConfig, check_balancer
 from ..scheduler.job import JobCore
 from ..scheduler.job_effects import Commit, Discard, Effect, JobState, Redeploy, Retire, Save, Spawn, Tell
 from ..scheduler.load_snapshot import groups_per_step, hash_of, load_snapshot
+from ..scheduler.manifest import Manifest
 from ..scheduler.messages import Command, Failed, Report
 from ..scheduler.metrics import HISTORY, JobMetrics, OperatorLoad, WorkerFigures
 from ..scheduler.migration import Migration, MigrationReport
 from ..scheduler.placement import Place
 from ..scheduler.restore import fitting_tables, plan_at
 from ..scheduler.scaling.controller import DecisionRecord, Mode
+from ..scheduler.terms import first_attempt
 from ..scheduler.window import WorkerWindow
 from .autoscaling import Autoscaling
 from .beginning import Beginning, Savepoint
@@ -44,7 +46,7 @@ from .cluster_view import Cluster
 from .elastic import Elasticity, ScalingReport
 from .node_scaling import NodeScaling, NodeScalingReport
 from .run_memory import RunMemory
-from .saved_state import SavedState
+from .saved_state import SavedState, SupersededError, stop_here
 from .taking_back import take_back
 
 _LOG = logging.getLogger(__name__)
@@ -111,16 +113,18 @@ class Supervisor:
         resume: bool = False,
         memory: RunMemory | None = None,
         cluster: Cluster | None = None,
+        leave: Callable[[SupersededError], NoReturn] = stop_here,
     ) -> None:
         """`carry` must bring up the attempt or the workers that it is told of, or end workers, in its own time.
 
-        `resume`: go on from the newest checkpoint of `run`, of which `memory` knows what the process before this one knew. `cluster`: the
-        nodes, None where there are none.
+        `resume`: go on from the newest checkpoint of `run`, in place of a supervisor that was lost; `memory` knows what that knew.
+        `cluster`: the nodes, None where there are none. `leave` is called once another has taken this one's place, and must not return.
         """
         self._memory = memory if memory is not None else RunMemory()
-        self.saved = SavedState(config.checkpoint_url(plan.name), config.checkpoints_kept, run if run is not None else secrets.token_hex(8))
+        url = config.checkpoint_url(plan.name)
+        self.saved = SavedState(url, config.checkpoints_kept, run if run is not None else secrets.token_hex(8), leave)
         self._beginning = Beginning(self.saved, savepoint)
-        restored = self.saved.newest() if resume else None
+        restored = self._begin_term() if resume else None
         undelivered = restored.undelivered if restored is not None else ()
         if restored is not None:
             plan = plan_at(restored, plan)
@@ -130,8 +134,8 @@ class Supervisor:
         self.core = JobCore(plan, config.job_settings(), restored, known.committed)
         if resume:
             self.saved.discard_unfinished()
-            # The process that was lost knew how many attempts there were, and what it left behind must not be taken for that of a new one.
-            self.core.attempt = int(time.time() * 1000)
+        # The process that was lost knew how many attempts there were, and what it left behind must not be taken for that of a new one.
+        self.core.attempt = first_attempt(self.saved.term)
         self.core.checkpoints.last = max(self.saved.last, self.core.committed)
         self.core.checkpoints.completed = known.completed
         self._carry = carry
@@ -162,8 +166,15 @@ class Supervisor:
         """Begin where the newest checkpoint ends."""
         self._carry_out(self.core.redeploy())
 
+    def _begin_term(self) -> Manifest | None:
+        """Take the place of the supervisor that was lost; the checkpoint to go on from."""
+        restored = self.saved.take_over(self._memory.record.term)
+        self._memory.keep(replace(self._memory.record, term=self.saved.term))
+        return restored
+
     def recommit(self, wanted: Redeploy) -> bool:
         """Commit what an attempt begins from, to be called before it is brought up; False if it can't be, and another attempt follows."""
+        self.saved.stay_in_charge()
         if wanted.retracts and not self._take_back(wanted.manifest.checkpoint if wanted.manifest is not None else 0):
             return False
         if wanted.commit is not None and not self._commit(wanted.commit):

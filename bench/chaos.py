@@ -1,9 +1,10 @@
-"""T1 and T2 between Spark and Spark, while something of the job is killed every few seconds: what comes out must be what Spark makes of it.
+"""T1 and T2 between Spark and Spark, while the job loses something every few seconds: what comes out must be what Spark makes of it.
 
 Two streaming queries feed one job: counts and sums per key and window of a second (T1), and the rows far above the running mean of their
 key (T2), each from a source of its own. The balancer and the scaler are on, and the demand changes, so that they have something to do.
+The cluster has two nodes, one of which is cut off from time to time, with a coordinator that doesn't know that it was taken for lost.
 
-    make chaos MINUTES=10        or        python -m evenflow.bench.chaos --minutes 10
+    make chaos MINUTES=10        or        python -m evenflow.bench.chaos --minutes 10 --seed 7
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import io
 import logging
 import os
 import random
+import secrets
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -30,11 +32,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import evenflow as ef
-from evenflow.testing.chaos import Chaos
+from evenflow.testing.chaos import Chaos, Killer
 
 from ..connectors.generate import Rows
 from .data import spark_session
+from .zombie_node import HEALTH, NODE, ZombieNode
 
+NAME = "chaos"
 EVERY = 5.0
 DEMAND = (500, 1_500)
 """Rows per second, for `PHASE` seconds each."""
@@ -46,6 +50,10 @@ SERVICE_SECONDS = 0.0002
 THRESHOLD = 1.8
 """A row of T2 is kept if its value is above so many times the running mean of its key."""
 
+MOST_WORKERS = 4
+"""Of one operator: it is scaled from one to so many, and back."""
+
+PATIENCE = 45.0
 QUERIES = 2
 LOOK_SECONDS = 0.1
 FAIL_SECONDS, FAIL_EVERY_SECONDS = 5.0, 0.01
@@ -58,7 +66,10 @@ _SCHEMA = "key string, ts timestamp, value double, seq long"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a run: `rows` went in, `windows` and `alerts` came out; `wrong` rows of either differ from Spark's."""
+    """What came of a run: `rows` went in, `windows` and `alerts` came out; `wrong` rows of either differ from Spark's.
+
+    `kinds` of accidents; `zombies`: workers that went on after they were taken for lost.
+    """
 
     rows: int
     windows: int
@@ -66,6 +77,7 @@ class Outcome:
     wrong: int
     table: str
     kinds: frozenset[str]
+    zombies: int
 
 
 class Feed:
@@ -119,7 +131,7 @@ def flow_of(spark: Any, folder: Path) -> ef.Dataflow:
         kept = {"key": row["key"], "seq": row["seq"], "mean": mean} if row["value"] > THRESHOLD * mean else None
         return (count + 1, total + row["value"]), kept
 
-    flow = ef.Dataflow("chaos")
+    flow = ef.Dataflow(NAME)
     windows = flow.read(stream("rows_of_windows")).key_by("key").window(ef.tumbling("1s"))
     counts = windows.aggregate(n=ef.count(), total=ef.sum("value")).named("counts")
     counts.write(ef.to_spark(path=folder / "windows", name="to_windows"))
@@ -132,47 +144,74 @@ def config_of(folder: Path) -> ef.JobConfig:
     """Checkpoints every second, balancer and scaler on, and as many restarts as it takes."""
     return ef.JobConfig(
         parallelism=1, key_groups=64, checkpoint_interval="1s", checkpoint_dir=str(folder / "checkpoints"), metrics_window="200ms",
-        restart="fixed", restart_delay="10ms", restart_most=1_000_000, heartbeat_timeout="10s",
+        restart="fixed", restart_delay="10ms", restart_most=1_000_000, heartbeat_timeout="8s",
         balancer="hotspot", balance_after="1s", balance_cooldown="1s", balance_rest="2s",
-        autoscaler="ds2", autoscaler_interval="1s", max_parallelism=3,
+        autoscaler="ds2", autoscaler_interval="5s", max_parallelism=MOST_WORKERS,
+        start_timeout="3m",
     )  # fmt: skip
 
 
-def run(spark: Any, folder: Path, seconds: float, *, every: float = EVERY, seed: int = 0, say: Callable[[str], object] = print) -> Outcome:
+def run(
+    spark: Any,
+    folder: Path,
+    seconds: float,
+    *,
+    every: float = EVERY,
+    patience: float = PATIENCE,
+    seed: int = 0,
+    others: Mapping[str, Killer] | None = None,
+    tend: Callable[[], None] = lambda: None,
+    say: Callable[[str], object] = print,
+) -> Outcome:
     """Let the job run for so long, kill something of it `every` so often, and compare what it leaves in the empty `folder` with Spark.
 
-    Ray runs already. Raises the job's error if it gives up, TimeoutError if it doesn't catch up in the end.
+    Ray runs already. `patience`: how long a change waits for the job to have gone on. `others`: what else happens, as in `Chaos`; `tend`
+    is called all the time meanwhile. Raises the job's error if it gives up, TimeoutError if it doesn't catch up in the end.
     """
     chance = random.Random(seed)  # noqa: S311 -- what is killed is no secret
+    tend()
     with Feed(folder / "in") as feed:
         job = flow_of(spark, folder).run(runtime="ray", config=config_of(folder))
         try:
             chaos = Chaos(
-                job, every=every, others={"Spark query": lambda: fail_query(spark, chance)},
-                move=("counts", "means"), scale=("rows_of_windows", "counts", "means"), most_workers=3, seed=seed, say=say,
+                job, every=every, others={"Spark query": lambda: fail_query(spark, chance), **(others or {})},
+                move=("counts", "means"), scale=("counts",), most_workers=MOST_WORKERS, patience=patience, seed=seed, say=say,
             )  # fmt: skip
             with chaos:
-                wait_until(job, lambda: False, seconds)
-                wait_until(job, lambda: chaos.kinds <= {kill.kind for kill in chaos.kills}, END_SECONDS)
+                wait_until(job, lambda: False, seconds, tend)
+                wait_until(job, lambda: _all_happened(chaos), END_SECONDS, tend)
             wait_until(job, chaos.recovered, END_SECONDS)
             feed.stop()
             end_queries(spark, job)
             job.wait(END_SECONDS)
         finally:
-            job.cancel()
             with suppress(ef.EvenflowError):  # which `wait` has raised already
+                job.cancel()
                 job.wait(END_SECONDS)
     return compare(spark, folder, feed.rows, chaos)
 
 
-def wait_until(job: ef.Job, condition: Callable[[], bool], seconds: float) -> None:
-    """Until the condition holds, `seconds` have passed, or the job has ended, which is an error."""
+def _all_happened(chaos: Chaos) -> bool:
+    return chaos.kinds <= {kill.kind for kill in chaos.kills} and chaos.zombies > 0
+
+
+def wait_until(job: ef.Job, condition: Callable[[], bool], seconds: float, tend: Callable[[], None] = lambda: None) -> None:
+    """Until the condition holds, `seconds` have passed, or the job has ended, which is an error; `tend` is called all the time."""
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
-        if job.status().state.final:
+        tend()
+        if has_ended(job):
             job.wait(END_SECONDS)
             raise ef.JobError(f"job `{job.name}` has ended before its stream did")
         time.sleep(LOOK_SECONDS)
+
+
+def has_ended(job: ef.Job) -> bool:
+    """A job whose coordinator sleeps, or is being made anew, has not."""
+    try:
+        return job.status().state.final
+    except ef.JobError:
+        return False
 
 
 def end_queries(spark: Any, job: ef.Job) -> None:
@@ -213,7 +252,9 @@ def compare(spark: Any, folder: Path, rows: int, chaos: Chaos) -> Outcome:
         for found, expected in ((found_windows, windows), (found_alerts, alerts))
         for one, other in ((found, expected), (expected, found))
     )
-    return Outcome(rows, found_windows.count(), found_alerts.count(), wrong, chaos.table(), frozenset(kill.kind for kill in chaos.kills))
+    return Outcome(
+        rows, found_windows.count(), found_alerts.count(), wrong, chaos.table(), frozenset(kill.kind for kill in chaos.kills), chaos.zombies
+    )
 
 
 def main() -> int:
@@ -221,17 +262,26 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description="T1 and T2 between Spark and Spark while their processes are killed")
     arguments.add_argument("--minutes", type=float, default=10.0, help="default: %(default)s")
     arguments.add_argument("--every", type=float, default=EVERY, help="seconds from one kill to the next (default: %(default)s)")
-    arguments.add_argument("--seed", type=int, default=0, help="what is killed when (default: %(default)s)")
+    arguments.add_argument(
+        "--seed", type=int, default=None, help="what is killed and changed, in which order (default: drawn, and printed)"
+    )
     given = arguments.parse_args()
     say = partial(print, file=sys.stdout, flush=True)
+    seed = given.seed if given.seed is not None else secrets.randbelow(10_000)
+    say(f"seed {seed}: --seed {seed} gives the same accidents and changes, in the same order")
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(io.StringIO()))  # Ray prints a paragraph about each process that dies
         # The path of a Unix socket, which Ray has there, must be short.
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="chaos-", dir="/tmp", ignore_cleanup_errors=True)))
         try:
+            cluster, spark = _start(folder)
+            stack.callback(cluster.shutdown)
             stack.callback(_stop)
-            spark = _start(folder)
-            outcome = run(spark, folder / "job", given.minutes * 60, every=given.every, seed=given.seed, say=say)
+            node = ZombieNode(cluster, NAME)
+            outcome = run(
+                spark, folder / "job", given.minutes * 60, every=given.every, seed=seed,
+                others={"zombie coordinator": node.lose}, tend=node.tend, say=say,
+            )  # fmt: skip
         except KeyboardInterrupt:
             say("Stopped.")
             return 130
@@ -241,15 +291,20 @@ def main() -> int:
     return 1 if outcome.wrong else 0
 
 
-def _start(folder: Path) -> Any:
+def _start(folder: Path) -> tuple[Any, Any]:
+    """A cluster with its first node, and a Spark session."""
     import ray
+    from ray.cluster_utils import Cluster
 
     os.environ.setdefault("RAY_worker_niceness", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     (folder / "job").mkdir()
-    ray.init("local", num_cpus=2, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False, _temp_dir=str(folder / "ray"))
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    head = {**NODE, "include_dashboard": False, "temp_dir": str(folder / "ray"), "_system_config": HEALTH}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    ray.init(cluster.address, logging_level=logging.ERROR, log_to_driver=False)
     settings = {"spark.sql.shuffle.partitions": "2", "spark.local.dir": str(folder / "spark"), "spark.log.level": "OFF"}
-    return spark_session("evenflow-chaos", **settings, **{"spark.ui.showConsoleProgress": "false"})
+    return cluster, spark_session("evenflow-chaos", **settings, **{"spark.ui.showConsoleProgress": "false"})
 
 
 def _stop() -> None:

@@ -12,9 +12,13 @@ above it.
 
 from __future__ import annotations
 
+import errno
 import os
 import uuid
 from pathlib import Path
+
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+"""What a file system without hard links says."""
 
 
 def write_durably(path: Path, data: bytes, *, exclusive: bool = False) -> None:
@@ -29,7 +33,7 @@ def write_durably(path: Path, data: bytes, *, exclusive: bool = False) -> None:
             file.flush()
             os.fsync(file.fileno())
         if exclusive:
-            os.link(hidden, path)  # a link, unlike a rename, fails where the name is taken
+            _link(hidden, path)
         else:
             hidden.replace(path)
         sync_folder(path.parent)
@@ -53,3 +57,15 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _link(hidden: Path, path: Path) -> None:
+    """Give a file its name. Raises FileExistsError if that is taken, which a rename would not."""
+    try:
+        os.link(hidden, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if path.exists():
+            raise FileExistsError(f"{path} is there already") from error
+        hidden.replace(path)

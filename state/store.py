@@ -2,7 +2,8 @@
 
 `checkpoint-00000012/` holds state files and, once the checkpoint is complete, its `manifest`. A checkpoint without a manifest doesn't
 count, whatever files it has; manifests appear whole or not at all. A manifest may name files in the folders of earlier checkpoints, so a
-file stays as long as a manifest that is kept names it.
+file stays as long as a manifest that is kept names it. `terms/` has a file for each coordinator that took the place of a lost one
+(`scheduler/terms.py`).
 
 >>> import tempfile
 >>> store = CheckpointStore(tempfile.mkdtemp())
@@ -35,6 +36,8 @@ VOID = "void"
 """In place of the manifest of a checkpoint that was damaged, or behind a damaged one: the job has gone back behind it."""
 
 _PREFIX = "checkpoint-"
+_TERMS, _BEGUN = "terms", ".begun"
+"""A file for each coordinator of a run but the first, and one beside it with what it noted of its begin."""
 
 
 def folder_name(checkpoint: int) -> str:
@@ -72,8 +75,8 @@ class CheckpointStore:
             yield from read_chunks(file, entry)
 
     def complete(self, checkpoint: int, manifest: bytes) -> None:
-        """Write the manifest: from now on the checkpoint counts. Raises OSError where it can't be written."""
-        self._put(posixpath.join(self._made(checkpoint), MANIFEST), manifest)
+        """Write the manifest: from now on the checkpoint counts. Raises FileExistsError if it has one, OSError if it can't be written."""
+        self._put(posixpath.join(self._made(checkpoint), MANIFEST), manifest, exclusive=True)
 
     def withdraw(self, checkpoint: int) -> None:
         """Take back a manifest of which nobody knows whether it was written whole."""
@@ -94,9 +97,13 @@ class CheckpointStore:
         return sorted(number for number in self._listing() if number > after)
 
     def discard(self, checkpoint: int) -> None:
-        """Remove all of a checkpoint that was never complete, so that nothing needs its files. What can't be removed stays."""
+        """Remove all of a checkpoint that was never complete, so that nothing needs its files. What can't be removed stays.
+
+        One that has a manifest stays: it is that of a coordinator that was taken for lost, and it is not known who needs it.
+        """
         with suppress(OSError):
-            self._files.rm(self.folder(checkpoint), recursive=True)
+            if not self._files.exists(posixpath.join(self.folder(checkpoint), MANIFEST)):
+                self._files.rm(self.folder(checkpoint), recursive=True)
 
     def declare_void(self, after: int) -> None:
         """All checkpoints behind `after` are void from now on: nobody can go on from one. Raises OSError."""
@@ -108,6 +115,37 @@ class CheckpointStore:
     def void(self) -> list[int]:
         """The checkpoints that are void."""
         return [number for number, names in self._listing().items() if VOID in names]
+
+    def claim(self, run: str, after: int = 0) -> int:
+        """Begin the next term of a run, which is nobody else's; its number, above `after`. Raises OSError."""
+        self._make(posixpath.join(self._root, _TERMS))
+        term = after + 1
+        while True:
+            try:
+                self._put(self._term(run, term), b"", exclusive=True)
+            except FileExistsError:
+                term += 1
+            else:
+                return term
+
+    def claimed(self, run: str, term: int) -> bool:
+        """Whether a term of a run has begun. Raises OSError."""
+        path = self._term(run, term)
+        self._files.invalidate_cache(posixpath.dirname(path))
+        return bool(self._files.exists(path))
+
+    def note_begin(self, run: str, term: int, note: bytes) -> None:
+        """Keep what the coordinator of a term, which claimed it, notes of its begin. Raises OSError."""
+        self._put(f"{self._term(run, term)}{_BEGUN}", note, exclusive=True)
+
+    def begins(self, run: str, before: int) -> Iterator[bytes]:
+        """What the coordinators of the terms of a run below `before` noted that noted anything, the newest first. Raises OSError."""
+        for term in range(before - 1, 0, -1):
+            with suppress(FileNotFoundError):
+                yield bytes(self._files.cat_file(f"{self._term(run, term)}{_BEGUN}"))
+
+    def _term(self, run: str, term: int) -> str:
+        return posixpath.join(self._root, _TERMS, f"{run}-{term:08d}")
 
     @property
     def occupied(self) -> bool:
@@ -152,19 +190,21 @@ class CheckpointStore:
 
     def _made(self, checkpoint: int) -> str:
         """The folder of a checkpoint, which is there now."""
-        folder = self.folder(checkpoint)
+        return self._make(self.folder(checkpoint))
+
+    def _make(self, folder: str) -> str:
         if self._local:
             make_folder(Path(folder))
         else:
             self._files.makedirs(folder, exist_ok=True)
         return folder
 
-    def _put(self, path: str, data: bytes) -> None:
-        """Write a file that appears whole or not at all."""
+    def _put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
+        """Write a file that appears whole or not at all. Raises FileExistsError if it is there and has to be new (`exclusive`)."""
         if self._local:
-            write_durably(Path(path), data)
-        else:
-            self._files.pipe_file(path, data)  # object stores show an object when all of it is there
+            write_durably(Path(path), data, exclusive=exclusive)
+        else:  # object stores show an object when all of it is there
+            self._files.pipe_file(path, data, mode="create" if exclusive else "overwrite")
 
     def _new(self, path: str) -> Any:
         """A file to be written once."""

@@ -16,13 +16,17 @@ from ..scheduler.checkpoints import CheckpointState
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """`at`: seconds since the first look. `change`: what was under way. `recovery`: seconds until the job had gone on, None if not yet."""
+    """`at`: seconds since the first look. `change`: what was under way, `change_kind`: of which kind that is.
+
+    `recovery`: seconds until the job had gone on, None if not yet.
+    """
 
     number: int
     at: float
     kind: str
     victims: str
     change: str = ""
+    change_kind: str = ""
     recovery: float | None = None
 
     def __str__(self) -> str:
@@ -64,6 +68,8 @@ class Accidents:
         self._marks: dict[int, int] = {}
         self._attempts: set[int] = set()
         self._scalings, self._migrations = Tally(), Tally()
+        self.zombies = 0
+        """Workers that have gone on after they were taken for lost."""
 
     @property
     def kills(self) -> list[Kill]:
@@ -76,12 +82,17 @@ class Accidents:
         """Whether the job had gone on after all kills when it was looked at last."""
         return all(kill.recovery is not None for kill in self.kills)
 
-    def note(self, kind: str, victims: str, change: str) -> Kill:
+    def note(self, kind: str, victims: str, change: str, change_kind: str = "") -> Kill:
         """Something is dead now."""
-        kill = Kill(len(self._kills) + 1, time.monotonic() - self._begun, kind, victims, change)
+        kill = Kill(len(self._kills) + 1, time.monotonic() - self._begun, kind, victims, change, change_kind)
         with self._lock:
             self._kills.append(kill)
         return kill
+
+    def note_zombie(self, name: str) -> str:
+        """A worker that was taken for lost goes on; what to say of it."""
+        self.zombies += 1
+        return f"{time.monotonic() - self._begun:7.1f} s  zombie {self.zombies}: {name} was taken for lost, and wakes"
 
     def look(self) -> None:
         """Ask the job how far it is; while nobody answers, it has not gone on."""
@@ -106,7 +117,14 @@ class Accidents:
         kills = self.kills
         header = f"{'killed':<18}{'times':>7}{'went on after, median':>24}{'longest':>11}"
         rows = [_row(kind, [kill for kill in kills if kill.kind == kind]) for kind in sorted({kill.kind for kill in kills})]
-        other = (f"restarts: {max(0, len(self._attempts) - 1)}", f"scalings: {self._scalings}", f"migrations: {self._migrations}")
+        under_way = Counter(kill.change_kind for kill in kills if kill.change_kind)
+        other = (
+            f"zombies woken: {self.zombies}",
+            "killed while: " + (", ".join(f"{kind} {count}" for kind, count in sorted(under_way.items())) or "nothing was under way"),
+            f"restarts: {max(0, len(self._attempts) - 1)}",
+            f"scalings: {self._scalings}",
+            f"migrations: {self._migrations}",
+        )
         return "\n".join([header, *rows, _row("all", kills), *other])
 
 

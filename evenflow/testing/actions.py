@@ -6,7 +6,7 @@ An action is a function from the world to choices, so a test adds its own: `simu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -23,16 +23,23 @@ class World:
     """Everything that a step may read or change; `now` in seconds of the virtual clock.
 
     Counted so far: `accidents`, `damages` of checkpoints, and `deletions` of manifests.
+
+    `zombies`: processes that were taken for lost and go on, each with what it sees, for `steps_left`; `zombies_made` so far,
+    `superseded`: coordinators among them that have found that another had begun.
     """
 
     random: Random
     channels: Mapping[int, Channel]
-    workers: Mapping[str, Worker]
+    workers: dict[str, Worker]
     coordinator: Coordinator
     now: float = 0.0
     accidents: int = 0
     damages: int = 0
     deletions: int = 0
+    zombies: list[World] = field(default_factory=list)
+    zombies_made: int = 0
+    superseded: int = 0
+    steps_left: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -203,7 +210,7 @@ def _obey(worker: Worker, world: World) -> None:
 
 def _report(worker: Worker, world: World) -> None:
     reports: list[SimulatedReport] = _arrive(worker.reports, world.random)
-    world.coordinator.receive(worker.name, reports, world.now)
+    world.coordinator.receive(worker.name, worker.attempt, reports, world.now)
 
 
 def _arrive(mailbox: Mailbox[Any], random: Random) -> list[Any]:

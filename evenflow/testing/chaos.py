@@ -1,7 +1,7 @@
 """Kills processes of a running job on Ray, one accident after the other, and records what was killed and how soon the job went on.
 
-Nothing but processes of that job is killed, each by a SIGKILL that it sends itself, wherever in the cluster it is. The job needs
-`JobConfig(checkpoint_dir=...)`, a short `checkpoint_interval`, and a large `restart_most`.
+Nothing but processes of that job is killed, each by a SIGKILL that it sends itself, wherever in the cluster it is; or stopped, and woken
+once it was taken for lost. The job needs `JobConfig(checkpoint_dir=...)`, a short `checkpoint_interval`, and a large `restart_most`.
 
     with Chaos(job, every="5s", move=["counts"], scale=["counts"]) as chaos:
         time.sleep(60)
@@ -12,14 +12,13 @@ Nothing but processes of that job is killed, each by a SIGKILL that it sends its
 
 from __future__ import annotations
 
+import itertools
 import os
-import random
 import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -30,12 +29,14 @@ from ..actors.process import NAMESPACE
 from ..engine.duration import Duration, seconds
 from ..engine.errors import EvenflowError, FlowError, JobError
 from ..job import Job
-from ..scheduler.config import LIVE
 from .accidents import Accidents, Kill
+from .changes import Changes
+from .chaos_script import Script
+from .sleepers import ANSWER_SECONDS, Sleeper
 
-COORDINATOR = "coordinator"
-WORKER, WORKERS = "worker", "several workers"
-KINDS = (WORKER, WORKERS, COORDINATOR)
+COORDINATOR, COORDINATORS = "coordinator", "coordinator twice"
+WORKER, WORKERS, ZOMBIE = "worker", "several workers", "zombie worker"
+KINDS = (WORKER, WORKERS, COORDINATOR, COORDINATORS, ZOMBIE)
 
 Killer = Callable[[], str | None]
 """Kills something and says what it was, or None if it wasn't there."""
@@ -47,17 +48,23 @@ DEATH_SECONDS = 10.0
 CHANGE_SECONDS = 2.0
 """How long before a kill a change of the job (a move, a scaling) is tried to begin."""
 
-INTO_CHANGE_SECONDS = 0.7
+INTO_CHANGE_SECONDS = 2.0
 """It is this long under way at most when something is killed."""
+
+INTO_RECOVERY_SECONDS = 4.0
+"""A coordinator that has come back is killed so soon at the latest, if it is killed twice."""
 
 
 class Chaos:
     """While the context lasts, something of `job` is killed `every` so often.
 
-    `kinds`: "worker", "several workers" (at once), "coordinator"; each comes once before one comes again, in an order that `seed` gives.
-    `others`: further kinds by name, functions that kill what belongs to the job outside Ray. `move`, `scale`: operators of which keys are
-    moved, or which get another number of workers (1 to `most_workers`), just before every second kill. `say` gets a line for each kill.
-    Raises FlowError for a kind that is not known, JobError at the end of the context if no process of the job could be killed any more.
+    `kinds`: "worker", "several workers" (at once), "coordinator", "coordinator twice" (again while the job recovers), "zombie worker" (it
+    is stopped, and goes on once it was taken for lost: the job needs a `heartbeat_timeout` of seconds); each comes once before one comes
+    again. `others`: further kinds by name, functions that kill what belongs to the job outside Ray. `move`, `scale`: operators of which
+    keys are moved, by each strategy in turn, or which get `most_workers` in place of one or the other way round, just before every second
+    kill, which waits up to `patience` until the job has gone on after the last. `seed` decides all that is drawn. `say` gets a line for
+    each kill. Raises FlowError for a kind that is not known, JobError at the end of the context if no process could be killed any more, or
+    what one of `others` raised.
     """
 
     def __init__(
@@ -70,19 +77,23 @@ class Chaos:
         move: Sequence[str] = (),
         scale: Sequence[str] = (),
         most_workers: int = 4,
+        patience: Duration = "20s",
         seed: int = 0,
         say: Callable[[str], object] | None = None,
     ) -> None:
         unknown = [kind for kind in kinds if kind not in KINDS]
         if unknown:
             raise FlowError(f"Chaos: {unknown[0]!r} can't be killed; expected some of {', '.join(KINDS)}, or a function in `others`")
-        self._job, self._every, self._say = job, seconds(every, "Chaos: every"), say
+        self._job, self._every, self._say = job, seconds(every, "Chaos: every"), say if say is not None else lambda _: None
+        self._patience = seconds(patience, "Chaos: patience")
         self._killers: dict[str, Killer] = {kind: getattr(self, f"_kill_{kind.replace(' ', '_')}") for kind in kinds} | dict(others or {})
-        self._changes = [*(partial(self._move, name) for name in move), *(partial(self._scale, name) for name in scale)]
-        self._most_workers, self._random = most_workers, random.Random(seed)  # noqa: S311 -- what is killed is no secret
+        self._changes = Changes(job, move, scale, most_workers)
+        self._script = Script(seed, list(self._killers), self._changes.names)
+        self._chance = self._script.chance(0, "step")
         self._ended = threading.Event()
         self._failure: BaseException | None = None
         self._accidents = Accidents(job)
+        self._sleepers: list[Sleeper] = []
         self._threads = [
             threading.Thread(target=self._guarded, args=(work,), name="chaos", daemon=True) for work in (self._run, self._watch)
         ]
@@ -96,6 +107,8 @@ class Chaos:
         self._ended.set()
         for thread in self._threads:
             thread.join()
+        for sleeper in self._sleepers:
+            sleeper.wake()
         if error is None and self._failure is not None:
             raise self._failure
 
@@ -109,8 +122,13 @@ class Chaos:
         """What was killed, oldest first."""
         return self._accidents.kills
 
+    @property
+    def zombies(self) -> int:
+        """Workers that have gone on after they were taken for lost."""
+        return self._accidents.zombies
+
     def table(self) -> str:
-        """Kills by kind with the times until the job went on; restarts, scalings and migrations, whatever became of them."""
+        """Kills by kind with the times until the job went on; what was under way; restarts, scalings, migrations, and their ends."""
         return self._accidents.table()
 
     def recovered(self) -> bool:
@@ -121,32 +139,31 @@ class Chaos:
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except EvenflowError as error:
+        except Exception as error:  # noqa: BLE001 -- `others` are the user's: whatever they raise, the end of the context must tell
             self._failure = self._failure or error
             self._ended.set()
 
     def _run(self) -> None:
-        deck: list[str] = []
         due = time.monotonic()
-        while True:
+        for step in itertools.count():
             due = max(due + self._every, time.monotonic())
-            change = self._change_before(due) if self._changes and len(self.kills) % 2 else ""
-            if self._ended.wait(self._random.uniform(0, INTO_CHANGE_SECONDS) if change else max(0.0, due - time.monotonic())):
+            self._chance = self._script.chance(step, "step")
+            name = self._script.change(step)
+            change = self._change_before(due, step, name) if name is not None else ""
+            if self._ended.wait(self._chance.uniform(0, INTO_CHANGE_SECONDS) if change else max(0.0, due - time.monotonic())):
                 return
-            deck = deck or self._random.sample(list(self._killers), len(self._killers))
-            kind = deck.pop()
+            kind = self._script.kind(step)
             victims = self._killers[kind]()
             if victims is not None:
-                kill = self._accidents.note(kind, victims, change)
-                if self._say is not None:
-                    self._say(str(kill))
+                self._say(str(self._accidents.note(kind, victims, change, (name or "") if change else "")))
 
-    def _change_before(self, due: float) -> str:
-        """Begin a change in the time before a kill that is due, once the job has gone on after the last; empty if it has not."""
+    def _change_before(self, due: float, step: int, name: str) -> str:
+        """Begin a change in the time before a kill that is due, or once the job has gone on after the last; empty if it has not."""
         self._ended.wait(max(0.0, due - CHANGE_SECONDS - time.monotonic()))
-        while time.monotonic() < due:
-            if self._accidents.gone_on and (change := self._begin_change()):
-                return change
+        while time.monotonic() < due + self._patience:
+            if self._accidents.gone_on:
+                with suppress(EvenflowError, TimeoutError):  # it can't be begun now, because the job recovers or moves something
+                    return self._changes.begin(name, self._script.chance(step, "change"))
             if self._ended.wait(LOOK_SECONDS):
                 break
         return ""
@@ -154,49 +171,59 @@ class Chaos:
     def _watch(self) -> None:
         while not self._ended.wait(LOOK_SECONDS):
             self._accidents.look()
-
-    def _begin_change(self) -> str:
-        """Whatever can't be begun now, because the job recovers or moves something, is not."""
-        with suppress(EvenflowError):
-            return self._random.choice(self._changes)()
-        return ""
-
-    def _move(self, operator: str) -> str:
-        strategy = self._random.choice(LIVE)
-        workers = sum(name.startswith(f"{operator}-") for name in self._job.status().workers)
-        groups = [group.group for group in self._job.snapshot(operator).key_groups]
-        moved = self._random.sample(groups, len(groups) // 2)
-        self._job.migrate(operator, groups=moved, to=self._random.randrange(workers), strategy=strategy, timeout=None)
-        return f"half of the keys of {operator} move ({strategy})"
-
-    def _scale(self, operator: str) -> str:
-        now = sum(name.startswith(f"{operator}-") for name in self._job.status().workers)
-        wanted = self._random.choice([n for n in range(1, self._most_workers + 1) if n != now])
-        self._job.scale(operator, wanted, timeout=None)
-        return f"{operator} goes from {now} to {wanted} workers"
+            for sleeper in [sleeper for sleeper in self._sleepers if sleeper.lost]:
+                self._sleepers.remove(sleeper)
+                sleeper.wake()
+                self._say(self._accidents.note_zombie(_short(sleeper.name)))
 
     def _kill_worker(self) -> str | None:
         return self._kill(1)
 
     def _kill_several_workers(self) -> str | None:
-        return self._kill(self._random.randint(2, max(2, len(self._workers()))))
+        return self._kill(self._chance.randint(2, max(2, len(self._workers()))))
 
     def _kill_coordinator(self) -> str | None:
-        return _kill_actors([f"{self._job.name}/{COORDINATOR}"])
+        return _kill_actors([self._coordinator])
+
+    def _kill_coordinator_twice(self) -> str | None:
+        """Again at any moment of the recovery."""
+        killed = _kill_actors([self._coordinator])
+        if killed is None or not _answers(self._coordinator):
+            return killed
+        later = self._chance.uniform(0, INTO_RECOVERY_SECONDS)
+        self._ended.wait(later)
+        again = _kill_actors([self._coordinator])
+        return killed if again is None else f"{killed}, and again {later:.1f} s after it was back"
+
+    def _kill_zombie_worker(self) -> str | None:
+        workers = self._workers()
+        if not workers:
+            return None
+        try:
+            sleeper = Sleeper(self._chance.choice(workers))
+        except (ValueError, RayError):  # it has ended meanwhile
+            return None
+        self._sleepers.append(sleeper)
+        return f"{_short(sleeper.name)} sleeps"
+
+    @property
+    def _coordinator(self) -> str:
+        return f"{self._job.name}/{COORDINATOR}"
 
     def _kill(self, count: int) -> str | None:
         workers = self._workers()
-        return _kill_actors(self._random.sample(workers, min(count, len(workers))))
+        return _kill_actors(self._chance.sample(workers, min(count, len(workers))))
 
     def _workers(self) -> list[str]:
-        """All of the job's worker processes, also those that join or leave."""
+        """All of the job's worker processes that are awake, also those that join or leave."""
         try:
             actors = ray.util.list_named_actors(all_namespaces=True)
         except RayError as error:
             raise JobError(f"the cluster of job `{self._job.name}` doesn't answer: {error}") from error
         mine = f"{self._job.name}/"
         names = [actor["name"] for actor in actors if actor["namespace"] == NAMESPACE and actor["name"].startswith(mine)]
-        return sorted(name for name in names if name != f"{mine}{COORDINATOR}")
+        asleep = {sleeper.name for sleeper in self._sleepers}
+        return sorted(name for name in names if name != self._coordinator and name not in asleep)
 
 
 def _kill_actors(names: Sequence[str]) -> str | None:
@@ -207,7 +234,22 @@ def _kill_actors(names: Sequence[str]) -> str | None:
             dying[name] = ray.get_actor(name, namespace=NAMESPACE).__ray_call__.remote(_die)
     if dying:
         ray.wait(list(dying.values()), num_returns=len(dying), timeout=DEATH_SECONDS)
-    return ", ".join(name.partition("/")[2] for name in dying) or None
+    return ", ".join(_short(name) for name in dying) or None
+
+
+def _answers(name: str) -> bool:
+    """Wait until the actor is there (again); whether it is."""
+    deadline = time.monotonic() + ANSWER_SECONDS
+    while time.monotonic() < deadline:
+        with suppress(ValueError, RayError):
+            ray.get(ray.get_actor(name, namespace=NAMESPACE).__ray_call__.remote(lambda _: None), timeout=ANSWER_SECONDS)
+            return True
+        time.sleep(LOOK_SECONDS)
+    return False
+
+
+def _short(name: str) -> str:
+    return name.partition("/")[2]
 
 
 def _die(_: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -16,6 +17,8 @@ from ..scheduler.job_settings import JobSettings
 from ..scheduler.manifest import Manifest
 from ..scheduler.messages import Failed
 from ..scheduler.restore import plan_at
+from ..scheduler.terms import Terms, first_attempt
+from .ledger import Ledger
 from .network import SimulationError
 from .storage import Storage
 from .workers import Ready, SimulatedReport, Worker
@@ -40,11 +43,12 @@ class Coordinator:
         settings: JobSettings,
         sinks: Mapping[str, Sink],
         storage: Storage,
+        ledger: Ledger,
         deploy: Callable[[Redeploy], Mapping[str, Worker]],
         spawn: Callable[[Spawn], None],
         retire: Callable[[Retire], None],
     ) -> None:
-        self._first, self._spawn, self._retire = plan, spawn, retire
+        self._first, self._ledger, self._spawn, self._retire = plan, ledger, spawn, retire
         self.spawns: deque[Spawn] = deque()
         self.core = JobCore(plan, settings)
         self.commits: deque[Commit | Retract] = deque()
@@ -57,6 +61,10 @@ class Coordinator:
         self.retractions = 0
         """Restarts that went back behind a checkpoint that may have been committed."""
         self._settings, self._sinks, self.storage, self._deploy = settings, sinks, storage, deploy
+        self._terms = Terms()
+        self.superseded = False
+        """Whether it has found that another coordinator has begun: it is gone then."""
+        self._may_write = False
         self._written: Manifest | None = None
         self._committed = 0
         self._remembered = 0
@@ -68,15 +76,15 @@ class Coordinator:
         """Whether the job has ended and everything that it committed is delivered."""
         return self.core.state.final and not self.commits and not self.deliveries
 
-    def receive(self, worker: str, reports: Iterable[SimulatedReport], now: float) -> None:
+    def receive(self, worker: str, attempt: int, reports: Iterable[SimulatedReport], now: float) -> None:
         """Reports of a worker, in the order in which it sent them; those of an attempt that is over are dropped."""
         for report in reports:
-            if self.wanted is not None:
+            if self.wanted is not None or attempt != self.core.attempt:
                 return
             if isinstance(report, Ready):
                 self.carry_out(self.core.ready(worker, now))
             elif isinstance(report, Failed) and isinstance(report.error, CorruptCheckpointError):
-                number, older = report.error.checkpoint, self.storage.newest(report.error.checkpoint)
+                number, older = report.error.checkpoint, self.storage.newest(self._terms, report.error.checkpoint)
                 self.carry_out(self.core.unreadable(number, report.error.problem, older, now))
             elif isinstance(report, Failed):
                 error = report.error
@@ -93,12 +101,14 @@ class Coordinator:
         commit = self.commits.popleft()
         if isinstance(commit, Retract):
             self._committed = commit.after
+            self._ledger.take_back(commit.after)
             self.deliveries.extend((name, payload) for name, sink in self._sinks.items() for payload in sink.retract(commit.after))
             return
         if commit.checkpoint < self._committed:
             raise SimulationError(f"checkpoint {commit.checkpoint} is committed behind checkpoint {self._committed}")
         self._committed = commit.checkpoint
         self._remembered = max(self._remembered, commit.checkpoint)
+        self._ledger.commit(commit.checkpoint, commit.committables)
         for name, sink in self._sinks.items():
             self.deliveries.extend((name, payload) for payload in sink.commit(commit.checkpoint, commit.committables.get(name, [])))
 
@@ -115,11 +125,22 @@ class Coordinator:
     @property
     def writing(self) -> bool:
         """Whether it is busy with a manifest: it does nothing else until that is written, but may be lost."""
-        return self._written is not None
+        return self._may_write or self._written is not None
 
     def save(self, now: float) -> None:
-        """Write the manifest; that it is written is known only a step later, between which the coordinator may be lost."""
-        if self._written is None:
+        """Write the manifest: a step is to see that no other coordinator has begun, the next to write it, the last to see that again.
+
+        Between two of them the coordinator may be lost, or another may begin.
+        """
+        if self._written is not None:
+            checkpoint, self._written = self.saves.popleft().manifest.checkpoint, None
+            if self._in_charge():
+                self.storage.sweep(self._terms)
+                self.carry_out(self.core.saved(checkpoint, None, now))
+        elif not self._may_write:
+            self._may_write = self._in_charge()
+        else:
+            self._may_write = False
             manifest = replace(self.saves[0].manifest, undelivered=tuple(self.deliveries))
             try:
                 self.storage.complete(manifest)
@@ -128,9 +149,10 @@ class Coordinator:
                 self.carry_out(self.core.saved(manifest.checkpoint, str(error), now))
             else:
                 self._written = manifest
-        else:
-            checkpoint, self._written = self.saves.popleft().manifest.checkpoint, None
-            self.carry_out(self.core.saved(checkpoint, None, now))
+
+    def _in_charge(self) -> bool:
+        self.superseded = self.superseded or self.storage.claimed(self._terms.term + 1)
+        return not self.superseded
 
     def spawn(self) -> None:
         """Start the workers that are to join."""
@@ -139,7 +161,7 @@ class Coordinator:
     def redeploy(self, now: float) -> None:
         """Bring up the newest attempt."""
         wanted, self.wanted = self.wanted, None
-        if wanted is not None:
+        if wanted is not None and self._in_charge():
             self.restarts += 1
             if wanted.retracts:
                 self.retractions += 1
@@ -161,17 +183,33 @@ class Coordinator:
             return
         self.commits.clear()
         self.saves.clear()
-        self._written = None
+        self._written, self._may_write = None, False
+        self._terms, newest = self.storage.take_over(self.storage.claim())
         self.storage.discard_unfinished()
-        newest = self.storage.newest()
         self.spawns.clear()
         plan = self._first if newest is None else plan_at(newest, self._first)
-        attempt = self.core.attempt
         self.core = JobCore(plan, self._settings, newest, self._remembered)
-        self.core.attempt = attempt
+        self.core.attempt = first_attempt(self._terms.term)
         self.core.checkpoints.last = max(self.storage.last, self.core.committed)
         self.deliveries = deque(newest.undelivered if newest is not None else ())
         self.carry_out(self.core.redeploy())
+
+    def left_behind(self, workers: dict[str, Worker]) -> Coordinator:
+        """The same as it is now, with these workers, for one that is taken for lost and goes on: nobody brings up anything for it."""
+        left = copy.copy(self)
+        left.commits, left.saves, left.spawns, left.deliveries = deque(self.commits), deque(self.saves), deque(self.spawns), deque()
+        left.bring_up(workers, lambda _: {}, lambda _: None, lambda _: None)
+        return left
+
+    def bring_up(
+        self,
+        workers: Mapping[str, Worker],
+        deploy: Callable[[Redeploy], Mapping[str, Worker]],
+        spawn: Callable[[Spawn], None],
+        retire: Callable[[Retire], None],
+    ) -> None:
+        """Have these workers, and these ways to others."""
+        self._workers, self._deploy, self._spawn, self._retire = workers, deploy, spawn, retire
 
     def carry_out(self, effects: Iterable[Effect]) -> None:
         """Send what the job's state machine wants to be sent, and note its commits."""
@@ -193,5 +231,5 @@ class Coordinator:
             elif isinstance(effect, Redeploy):
                 self.spawns.clear()
                 self.saves.clear()
-                self._written = None
+                self._written, self._may_write = None, False
                 self.wanted = effect

@@ -36,6 +36,7 @@ from ..scheduler.job_effects import JobState, Redeploy, Retire, Spawn
 from ..scheduler.restore import RestoredTask, restored_tasks
 from .actions import ACTIONS, TIME, Action, Choice, OfWorker, World
 from .coordinator import Coordinator
+from .ledger import Ledger
 from .network import Channel, SimulationError
 from .storage import Storage
 from .workers import Worker
@@ -124,11 +125,11 @@ class _Simulation:
         self._sources = [c.operator.source for stage in plan.stages for c in stage.chain if isinstance(c.operator, Read)]
         self._rows: dict[str, list[dict[str, Any]]] = {}
         sinks = self._list_sinks(plan)
-        self._storage, self._credit, self._sinks = Storage(), config.credit_batches, sinks
+        self._storage, self._ledger, self._credit, self._sinks = Storage(), Ledger(), config.credit_batches, sinks
         self._channels: dict[int, Channel] = {}
         self._workers: dict[str, Worker] = {}
         self._touched: set[str] = set()
-        coordinator = Coordinator(plan, config.job_settings(), sinks, self._storage, self._deploy, self._spawn, self._retire)
+        coordinator = Coordinator(plan, config.job_settings(), sinks, self._storage, self._ledger, self._deploy, self._spawn, self._retire)
         self.world = World(random, self._channels, self._workers, coordinator)
         self._schedule = _Schedule(random)
 
@@ -172,8 +173,9 @@ class _Simulation:
             self._run(picked, max_steps)
             if world.coordinator.core.state is JobState.FINISHED:
                 self._check_leftovers()
+                self._check_visible()
         finally:
-            for worker in world.workers.values():
+            for worker in (worker for each in (world, *world.zombies) for worker in each.workers.values()):
                 worker.close()
             for connector in connectors:
                 connector.stop()
@@ -234,6 +236,11 @@ class _Simulation:
         left += [f"{name} has state of keys that belong to another worker" for name, worker, table in placed if worker.misplaced(table)]
         if left:
             raise SimulationError("\n  ".join(["the job has finished, but:", *left]))
+
+    def _check_visible(self) -> None:
+        wrong = [name for name, rows in self._rows.items() if self._ledger.rows(name) != rows]
+        if wrong:
+            raise SimulationError(f"the job has finished, and others than its own rows are visible of {', '.join(wrong)}")
 
     def _late_records(self) -> dict[str, int]:
         late: Counter[str] = Counter()

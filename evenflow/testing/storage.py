@@ -11,8 +11,8 @@ from random import Random
 from ..engine.batch import Batch
 from ..scheduler.manifest import Manifest
 from ..scheduler.retention import Needs, retained
+from ..scheduler.terms import Terms
 from ..state.files import CorruptStateError, StateFile
-from .network import SimulationError
 
 KEPT = 2
 
@@ -31,6 +31,24 @@ class Storage:
         self._damaged: set[str] = set()
         self._unreadable: set[int] = set()
         self._void: set[int] = set()
+        self._begun: dict[int, Terms] = {0: Terms()}
+        self._term = 0
+
+    def claim(self) -> int:
+        """Begin the next term."""
+        self._term += 1
+        return self._term
+
+    def claimed(self, term: int) -> bool:
+        """Whether it has begun."""
+        return self._term >= term
+
+    def take_over(self, term: int) -> tuple[Terms, Manifest | None]:
+        """What the coordinator that claimed `term` begins from, which is noted."""
+        before = self._begun[max(earlier for earlier in self._begun if earlier < term)]
+        newest = self.newest(before)
+        terms = self._begun[term] = before.followed_by(term, newest.checkpoint if newest is not None else 0)
+        return terms, newest
 
     def put(self, checkpoint: int, path: str, chunks: list[Batch]) -> StateFile:
         """Keep the chunks of one worker. Raises OSError while it is full, as all that writes does."""
@@ -47,22 +65,31 @@ class Storage:
         return self._files[name]
 
     def complete(self, manifest: Manifest) -> None:
-        """Write the manifest; remove what is no longer kept."""
+        """Write the manifest. Raises FileExistsError if the checkpoint has one."""
         self._require_room()
+        if manifest.checkpoint in self._manifests:
+            raise FileExistsError(f"checkpoint {manifest.checkpoint} has a manifest")
         self._manifests[manifest.checkpoint] = manifest.to_bytes()
         self._needs[manifest.checkpoint] = Needs.of(manifest)
-        kept = retained({number: needs for number, needs in self._needs.items() if number not in self._unreadable}, KEPT)
-        dropped = {number: self._needs.pop(number) for number in self._manifests.keys() - kept}
+
+    def sweep(self, terms: Terms) -> None:
+        """Remove what is no longer kept."""
+        kept = retained({number: needs for number, needs in self._needs.items() if self._counts(number, terms)}, KEPT)
+        above = max(kept, default=0)
+        dropped = {number: self._needs.pop(number) for number in [*self._manifests] if number not in kept and number < above}
         needed = {path for needs in self._needs.values() for path in needs.files}
         for number, needs in dropped.items():
             del self._manifests[number]
             for path in needs.files - needed:
                 self._files.pop(posixpath.basename(path), None)
 
-    def newest(self, below: int | None = None) -> Manifest | None:
-        """The newest manifest (numbered below `below`) that can be read."""
-        readable = [number for number in self._manifests.keys() - self._unreadable if below is None or number < below]
-        return Manifest.from_bytes(self._manifests[max(readable)]) if readable else None
+    def newest(self, terms: Terms, below: int | None = None) -> Manifest | None:
+        """The newest manifest (numbered below `below`) that can be read, is not void, and counts."""
+        number = max((n for n in self._manifests if (below is None or n < below) and self._counts(n, terms)), default=None)
+        return Manifest.from_bytes(self._manifests[number]) if number is not None else None
+
+    def _counts(self, number: int, terms: Terms) -> bool:
+        return number not in self._unreadable and terms.counts(number, Manifest.from_bytes(self._manifests[number]).attempt)
 
     @property
     def last(self) -> int:
@@ -76,9 +103,9 @@ class Storage:
         self._forget(self._void)
 
     def discard(self, checkpoint: int) -> None:
-        """Remove the files of a checkpoint that came to nothing. Raises SimulationError if it was complete."""
+        """Remove the files of a checkpoint that came to nothing, unless it has a manifest: a zombie's."""
         if checkpoint in self._manifests:
-            raise SimulationError(f"checkpoint {checkpoint} is removed, and it was complete")
+            return
         for path in self._written.pop(checkpoint, ()):
             self._files.pop(path, None)
 
@@ -107,6 +134,7 @@ class Storage:
         which = random.choice((there[-1:], random.sample(there, random.randint(1, len(there))), there, None))
         if which is None:
             self._files.clear()
+            self._begun = {0: Terms()}
         if random.random() < 0.5 or which is None:
             self._void.clear()
         self._forget(there if which is None else which)

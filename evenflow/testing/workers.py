@@ -77,7 +77,7 @@ class Worker:
         touched: set[str],
     ) -> None:
         self.spec, self.name = spec, spec.name
-        self._storage, self._attempt, self._restored = storage, attempt, restored
+        self._storage, self.attempt, self._restored = storage, attempt, restored
         self._chunks: list[Batch] = []
         self._unwritten: deque[tuple[Prepared, list[Batch]]] = deque()
         self.dead = False
@@ -334,7 +334,7 @@ class Worker:
                 self.reports.post(effect)
 
     def _files(self, checkpoint: int, chunks: list[Batch]) -> tuple[StateFile, ...]:
-        return (self._storage.put(checkpoint, f"{self.name} at {checkpoint} in {self._attempt}", chunks),) if chunks else ()
+        return (self._storage.put(checkpoint, f"{self.name} at {checkpoint} in {self.attempt}", chunks),) if chunks else ()
 
     def _position(self) -> Any:
         return self._reader.position() if self._reader is not None else None

@@ -27,8 +27,12 @@ from evenflow.testing import check
 from evenflow.testing.crashing import with_crashes, with_damage, with_lost_manifests
 from evenflow.testing.full_disk import with_full_disk
 from evenflow.testing.moving import with_moves
+from evenflow.testing.zombies import with_zombies
 
 FEW, MANY = 100, 560
+WITH_ZOMBIES, FLOWS_WITH_ZOMBIES = 8, 6
+"""Seeds for each flow, and flows per test."""
+
 BLOCK = 60
 """Seeds per test, so that a failure is found and shown early."""
 
@@ -51,12 +55,16 @@ class Watcher:
         return iter(())
 
 
+def usual():
+    """How many seeds all flows have together."""
+    return MANY * len(QUICK) + FEW * (len(FLOWS) - len(QUICK))
+
+
 def blocks():
     """Flows, each with ranges of seeds."""
-    usual = MANY * len(QUICK) + FEW * (len(FLOWS) - len(QUICK))
-    wanted = int(os.environ.get("EVENFLOW_SEEDS", usual))
+    wanted = int(os.environ.get("EVENFLOW_SEEDS", usual()))
     for make_flow in FLOWS:
-        seeds = math.ceil((MANY if make_flow in QUICK else FEW) * wanted / usual)
+        seeds = math.ceil((MANY if make_flow in QUICK else FEW) * wanted / usual())
         for first in range(0, seeds, BLOCK):
             yield pytest.param(make_flow, range(first, min(first + BLOCK, seeds)), id=f"{make_flow.__name__}-{first}")
 
@@ -90,3 +98,14 @@ def test_whatever_is_lost_and_when_the_rows_are_those_of_the_oracle(make_flow, s
     assert (refused > len(seeds) / 4) == disk_is_full, "something could not be written in many a run"
     assert sum(coordinator.restarts for coordinator in coordinators) > len(seeds) / 2
     assert sum(coordinator.recoveries for coordinator in coordinators) > len(seeds) / 4, "there often was a checkpoint to go back to"
+
+
+@pytest.mark.parametrize("first", range(0, len(FLOWS), FLOWS_WITH_ZOMBIES))
+def test_whatever_zombies_say_save_and_commit_the_rows_are_those_of_the_oracle(first):
+    watcher = Watcher()
+    seeds = range(math.ceil(int(os.environ.get("EVENFLOW_SEEDS", usual())) * WITH_ZOMBIES / usual()))
+    actions = with_zombies(with_damage(with_crashes(with_moves(5, STRATEGIES), 2), 1))
+    for make_flow in FLOWS[first : first + FLOWS_WITH_ZOMBIES]:
+        check(make_flow, seeds, parallelism=(1, 2, 3), save_state=True, actions=(*actions, watcher))
+    assert sum(world.zombies_made for world in watcher.worlds) > len(watcher.worlds)
+    assert sum(world.superseded for world in watcher.worlds) > 0, "coordinators found that another had begun"

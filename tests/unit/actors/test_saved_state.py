@@ -14,11 +14,12 @@ import pyarrow as pa
 import pytest
 
 import evenflow as ef
-from evenflow.actors.saved_state import SavedState
+from evenflow.actors.saved_state import SavedState, SupersededError
 from evenflow.engine.errors import FlowError, JobError
 from evenflow.engine.routing import RoutingTable
 from evenflow.scheduler.manifest import Manifest, TaskEntry
 from evenflow.scheduler.newest import KEPT
+from evenflow.scheduler.terms import first_attempt
 from evenflow.state.files import StateFile
 from evenflow.state.store import CheckpointStore, seen_from_beside
 
@@ -227,3 +228,65 @@ def wait(condition):
     while not condition():
         assert time.monotonic() < deadline, f"nothing came within {PATIENCE} s"
         pause.wait(0.01)
+
+
+def of_term(term, checkpoint):
+    return replace(manifest(checkpoint), attempt=first_attempt(term))
+
+
+def test_coordinator_that_was_taken_for_lost_saves_nothing_more(url):
+    first, second = SavedState(url, 3, "run"), SavedState(url, 3, "run")
+    assert first.complete(manifest(1)) is None
+    assert second.take_over().checkpoint == 1
+    with pytest.raises(SupersededError, match="of term 0, was taken for lost, and another has begun"):
+        first.complete(manifest(2))
+    with pytest.raises(SupersededError):
+        first.stay_in_charge()
+    second.stay_in_charge()
+    assert second.newest().checkpoint == 1
+    assert second.complete(of_term(1, 2)) is None
+    third = SavedState(url, 3, "run")
+    assert (third.take_over().attempt, third.term) == (first_attempt(1), 2)
+
+
+def test_what_a_coordinator_saves_while_another_begins_counts_for_nothing_and_is_not_written_over(url, monkeypatch):
+    first, second, third = (SavedState(url, 3, "run") for _ in range(3))
+    assert first.complete(manifest(1)) is None
+    write = CheckpointStore.complete
+
+    def slowly(store, checkpoint, data):
+        monkeypatch.undo()
+        assert second.take_over().checkpoint == 1
+        write(store, checkpoint, data)
+
+    monkeypatch.setattr(CheckpointStore, "complete", slowly)
+    with pytest.raises(SupersededError):
+        first.complete(manifest(2))
+    assert (second.newest().checkpoint, second.last) == (1, 2)
+    assert "FileExistsError" in second.complete(of_term(1, 2)), "its number is taken, and who needs it is not known"
+    assert third.take_over().checkpoint == 1
+    assert third.complete(of_term(2, 3)) is None
+    assert [third.newest(below).checkpoint for below in (None, 3, 2)] == [3, 1, 1]
+
+
+def test_coordinator_that_was_lost_before_it_noted_its_begin_bounds_nobody(url):
+    first, second, third = (SavedState(url, 3, "run") for _ in range(3))
+    assert CheckpointStore(url).claim("run") == 1
+    assert SavedState(url, 3, "another run").take_over() is None
+    assert second.take_over() is None
+    assert second.complete(of_term(2, 1)) is None
+    assert third.take_over().checkpoint == 1
+    assert (second.term, third.term) == (2, 3)
+    with pytest.raises(SupersededError):
+        first.stay_in_charge()
+
+
+def test_damaged_note_of_a_coordinator_is_left_out_and_said(url, tmp_path, caplog):
+    first, second, third = (SavedState(url, 3, "run") for _ in range(3))
+    assert first.complete(manifest(1)) is None
+    assert second.take_over().checkpoint == 1
+    (note,) = (tmp_path / "checkpoints" / "terms").glob("*.begun")
+    note.write_bytes(b"")
+    with caplog.at_level(logging.WARNING):
+        assert third.take_over().checkpoint == 1
+    assert "a note of a coordinator that began before is left out" in caplog.text

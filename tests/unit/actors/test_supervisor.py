@@ -6,11 +6,15 @@ import shutil
 import time
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import evenflow as ef
 from evenflow.actors.run_memory import RunMemory
+from evenflow.actors.saved_state import SupersededError
 from evenflow.actors.supervisor import Supervisor
+from evenflow.engine.batch import Batch
 from evenflow.engine.effects import Prepared, Switched
 from evenflow.engine.errors import FlowError, JobError, RecordError
 from evenflow.engine.handover import Arrived
@@ -338,3 +342,28 @@ def test_seconds_and_checkpoints_are_counted_on_when_the_coordinator_comes_back(
     assert early.supervisor.status().running_seconds == 0.0
     early.begin()
     assert early.memory.record.running_since == clock[0]
+
+
+def test_supervisor_that_was_taken_for_lost_leaves_what_the_next_one_has_prepared_alone(tmp_path):
+    job, wanted = Job(), []
+    sink = ef.write_parquet(tmp_path / "out")
+    flow = ef.Dataflow("f")
+    flow.read(ef.from_items([1])).write(sink)
+    config = ef.JobConfig(checkpoint_dir=str(tmp_path / "checkpoints"))
+    plan = flow.plan(config=config)
+    sink.start()
+    lost = Supervisor(plan, config, job.tell, wanted.append, run="run")
+    lost.redeploy()
+    back = Supervisor(plan, config, job.tell, wanted.append, run="run", resume=True)
+    back.redeploy()
+    before, after = wanted
+    assert after.attempt > before.attempt
+    writer = sink.writer(0, 1)
+    writer.write(Batch(pa.record_batch({"item": [1]})))
+    prepared = writer.prepare(1)
+    with pytest.raises(SupersededError):
+        lost.recommit(before)
+    sink.commit(1, prepared)
+    sink.stop()
+    assert pq.read_table(tmp_path / "out").to_pylist() == [{"item": 1}]
+    assert back.recommit(after)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import uuid
 
 import pyarrow as pa
@@ -105,3 +107,34 @@ def test_folder_that_can_not_be_written_raises(tmp_path):
 def test_unknown_protocol_is_refused():
     with pytest.raises(ValueError, match="flying"):
         CheckpointStore("flying://saucer")
+
+
+def test_manifest_is_never_written_over(store):
+    store.complete(3, b"the first")
+    with pytest.raises(FileExistsError):
+        store.complete(3, b"the second")
+    assert store.manifest(3) == b"the first"
+    store.keep({}, above=2)
+    assert store.completed() == [3]
+
+
+def test_manifest_is_not_written_over_where_there_are_no_hard_links(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    store = CheckpointStore(str(tmp_path))
+    store.complete(3, b"the first")
+    with pytest.raises(FileExistsError):
+        store.complete(3, b"the second")
+    assert store.manifest(3) == b"the first"
+    assert [path.name for path in (tmp_path / "checkpoint-00000003").iterdir()] == ["manifest"]
+
+
+def test_each_term_of_a_run_is_claimed_once(store):
+    assert [store.claim("run"), store.claim("another run"), store.claim("run")] == [1, 1, 2]
+    assert [store.claimed("run", term) for term in (1, 2, 3)] == [True, True, False]
+    store.note_begin("run", 1, b"from checkpoint 7")
+    assert [list(store.begins("run", below)) for below in (1, 2, 3)] == [[], [b"from checkpoint 7"], [b"from checkpoint 7"]]
+    assert not list(store.begins("another run", 2))
+    assert store.completed() == []
