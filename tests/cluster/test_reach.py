@@ -8,7 +8,9 @@ import subprocess
 import sys
 
 import pytest
-from watching import PATIENCE
+from watching import PATIENCE, until
+
+import evenflow as ef
 
 
 @pytest.fixture
@@ -69,3 +71,22 @@ def test_a_flow_is_not_started_on_a_cluster_that_refuses_it(cluster):
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("evenflow.engine.errors.JobError: the Ray cluster at")
+
+
+def test_a_command_about_a_running_job_says_what_it_is_asked_and_nothing_else(cluster):
+    flow = ef.Dataflow("watched")
+    flow.read(ef.generate(rate=500, keys=5)).key_by("key").aggregate(n=ef.count()).write(ef.to_callback(lambda row: None))
+    job = flow.run()
+    until(lambda: any(figures.rows_in for figures in job.metrics()), "the job has begun")
+    environment = {**os.environ, "RAY_ADDRESS": cluster, "COLUMNS": "80"}
+    for words in (["metrics", "watched", "--totals"], ["status", "watched"], ["scalings", "watched"], ["status", "nothing[/b]"]):
+        command = [sys.executable, "-m", "evenflow", *words]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        if words[1] == "watched":
+            assert (done.returncode, done.stderr) == (0, "")
+            assert max(map(len, done.stdout.splitlines())) <= 80
+        else:
+            assert (done.returncode, done.stdout) == (1, "")
+            assert done.stderr == "error: no job `nothing[/b]` runs on this cluster; running: watched\n"
+    job.cancel()
+    job.wait()
