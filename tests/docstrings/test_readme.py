@@ -27,7 +27,7 @@ def test_the_first_dataflow_runs(tmp_path, monkeypatch, capsys):
     exec(block.replace("flow.run()", 'flow.run(runtime="local")'), {})
     results = pq.read_table("delays").sort_by("dest").select(["dest", "n", "delay"])
     assert results.to_pylist() == [{"dest": "ATL", "n": 2, "delay": 3.5}, {"dest": "ORD", "n": 1, "delay": 7.0}]
-    assert "aggregate-0" in capsys.readouterr().out
+    assert "aggregate: 1 worker" in capsys.readouterr().out
 
 
 def test_pictures_and_pages_that_it_links_are_there():
