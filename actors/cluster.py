@@ -1,17 +1,12 @@
-"""Starting jobs on Ray, and finding running ones: the driver's side of the coordinator.
-
-What only a job's own processes need is imported when one is started: `evenflow jobs` waits for Ray, and for nothing else.
-"""
+"""Starting jobs on Ray, and finding running ones: the driver's side of the coordinator."""
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
 import secrets
-import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ray
 from ray._private import services
@@ -19,15 +14,15 @@ from ray.exceptions import ActorUnavailableError, GetTimeoutError, RayActorError
 
 from ..engine.duration import seconds
 from ..engine.errors import EvenflowError, FlowError, JobError
-from .namespace import NAMESPACE
+from ..engine.plan import Plan
+from ..scheduler.config import JobConfig
+from ..scheduler.job_effects import JobState
+from ..scheduler.metrics import OperatorLoad, WorkerFigures
+from .beginning import Savepoint
+from .coordinator import LEAVE_TIMEOUT, Coordinator
+from .process import NAMESPACE
 from .reach import check_reachable
-
-if TYPE_CHECKING:
-    from ..engine.plan import Plan
-    from ..scheduler.config import JobConfig
-    from ..scheduler.metrics import OperatorLoad, WorkerFigures
-    from .beginning import Savepoint
-    from .supervisor import JobStatus, Outcome, Progress
+from .supervisor import JobStatus, Outcome, Progress
 
 CALL_TIMEOUT = 30.0
 THREADS = 64
@@ -35,9 +30,6 @@ THREADS = 64
 
 WATCH = 10.0
 """Seconds that such a call waits."""
-
-LETS_GO = 0.2
-"""Seconds after which who waits for an answer looks whether this process ends."""
 
 
 def start_cluster() -> None:
@@ -88,8 +80,6 @@ def start_job(plan: Plan, config: JobConfig, savepoint: Savepoint | None = None,
 
 def _make_coordinator(plan: Plan, config: JobConfig, savepoint: Savepoint | None, *, detached: bool) -> Any:
     """Raises JobError if a job of that name runs. One that has ended, and only tells how, makes room."""
-    from .coordinator import Coordinator
-
     name = f"{plan.name}/coordinator"
     options = {
         "name": name, "namespace": NAMESPACE, "max_concurrency": THREADS, "num_cpus": 0,
@@ -211,10 +201,6 @@ class RayJob:
 
     def close(self) -> None:
         """End the job's actors; its last status, figures and loads stay."""
-        from ..scheduler.job_effects import JobState
-        from .coordinator import LEAVE_TIMEOUT
-        from .supervisor import JobStatus, Outcome
-
         if self._last is not None:
             return
         try:
@@ -238,7 +224,7 @@ class RayJob:
 
     def _ask(self, method: str, args: tuple[Any, ...], timeout: float) -> Any:
         try:
-            return self._answer(getattr(self._coordinator, method).remote(*args), timeout)
+            return ray.get(getattr(self._coordinator, method).remote(*args), timeout=timeout)
         except ActorUnavailableError:
             raise
         except GetTimeoutError as error:
@@ -250,28 +236,14 @@ class RayJob:
                 raise error.cause from None
             raise
 
-    def _answer(self, question: Any, timeout: float) -> Any:
-        return ray.get(question, timeout=timeout)
-
 
 class WatchedJob(RayJob):
-    """A job that another process started, and that goes on whatever becomes of this handle: it sees and steers, but takes nothing away.
-
-    When this process ends, whoever waits for an answer is let go before Ray is shut down: Ray ends a process at once, with an exit code of
-    its own, if a thread is still in it then.
-    """
+    """A job that another process started, and that goes on whatever becomes of this handle: it sees and steers, but takes nothing away."""
 
     owned = False
 
-    def __init__(self, name: str, coordinator: Any) -> None:
-        super().__init__(name, coordinator)
-        self._leaving, self._left = threading.Event(), threading.Event()
-        atexit.register(self._leave)
-
     def progress(self, seen: int, incarnation: str) -> Progress:
         """Waits a while for the job's end. Raises JobError if the job's processes are gone without one."""
-        from .supervisor import Progress
-
         outcome: Outcome = self.call("outcome", WATCH, timeout=WATCH + CALL_TIMEOUT)
         if outcome.status.state.final:
             self._last = outcome
@@ -281,17 +253,4 @@ class WatchedJob(RayJob):
         """What goes wrong here is no concern of the job's."""
 
     def close(self) -> None:
-        """The job's owner ends it; nobody follows it here any more."""
-        self._left.set()
-        atexit.unregister(self._leave)
-
-    def _answer(self, question: Any, timeout: float) -> Any:
-        deadline = time.monotonic() + timeout
-        while not ray.wait([question], timeout=LETS_GO)[0] and time.monotonic() < deadline:
-            if self._leaving.is_set():
-                raise JobError(f"job `{self._name}` is no longer watched: this process ends")
-        return ray.get(question, timeout=LETS_GO)
-
-    def _leave(self) -> None:
-        self._leaving.set()
-        self._left.wait(10 * LETS_GO)
+        """The job's owner ends it."""

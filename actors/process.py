@@ -14,9 +14,10 @@ import ray
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from .namespace import NAMESPACE
 from .security import Security
 from .worker import Worker
+
+NAMESPACE = "evenflow"
 
 
 @dataclass(slots=True, eq=False)

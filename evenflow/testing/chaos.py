@@ -26,7 +26,7 @@ from typing import Any, Self
 import ray
 from ray.exceptions import RayError
 
-from ..actors.namespace import NAMESPACE
+from ..actors.process import NAMESPACE
 from ..engine.duration import Duration, seconds
 from ..engine.errors import EvenflowError, FlowError, JobError
 from ..job import Job

@@ -8,9 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from watching import PATIENCE, until
-
-import evenflow as ef
+from watching import PATIENCE
 
 
 @pytest.fixture
@@ -22,7 +20,7 @@ def guarded(cluster):
 def said(*words: str, **environment: str) -> tuple[int, str]:
     """The exit code of a command in a shell of its own, and what it said in the end."""
     command = [sys.executable, "-m", "evenflow", *words]
-    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=90, check=False)
     return done.returncode, "".join(done.stderr.splitlines()[-1:])
 
 
@@ -51,11 +49,11 @@ def test_an_address_where_nobody_listens_is_told(cluster):
 
 def test_a_head_that_hangs_is_told():
     with socket.socket() as hung:
-        hung.bind(("127.0.0.1", 0))
+        hung.bind(("127.0.0.2", 0))  # Ray takes 127.0.0.1 for the address of the machine's network
         hung.listen()
-        code, error = said("metrics", "shop", RAY_ADDRESS=f"127.0.0.1:{hung.getsockname()[1]}")
+        code, error = said("metrics", "shop", RAY_ADDRESS=f"127.0.0.2:{hung.getsockname()[1]}")
     assert code == 1
-    assert "has not answered within 15 s" in error or "no Ray cluster answers at" in error
+    assert "has not answered within 15 s" in error
 
 
 @pytest.mark.parametrize("address", ["nonsense", "127.0.0.1:port"])
@@ -68,25 +66,8 @@ def test_an_address_that_is_none_is_told(address):
 def test_a_flow_is_not_started_on_a_cluster_that_refuses_it(cluster):
     code = "import evenflow as ef\nf = ef.Dataflow('f')\nf.read(ef.from_items([1])).write(ef.to_list([]))\nf.run()"
     environment = {**os.environ, "RAY_ADDRESS": cluster, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "wrong" * 13}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=1.5 * PATIENCE, check=False
+    )
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("evenflow.engine.errors.JobError: the Ray cluster at")
-
-
-def test_a_command_about_a_running_job_says_what_it_is_asked_and_nothing_else(cluster):
-    flow = ef.Dataflow("watched")
-    flow.read(ef.generate(rate=500, keys=5)).key_by("key").aggregate(n=ef.count()).write(ef.to_callback(lambda row: None))
-    job = flow.run()
-    until(lambda: any(figures.rows_in for figures in job.metrics()), "the job has begun")
-    environment = {**os.environ, "RAY_ADDRESS": cluster, "COLUMNS": "80"}
-    for words in (["metrics", "watched", "--totals"], ["status", "watched"], ["scalings", "watched"], ["status", "nothing[/b]"]):
-        command = [sys.executable, "-m", "evenflow", *words]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
-        if words[1] == "watched":
-            assert (done.returncode, done.stderr) == (0, "")
-            assert max(map(len, done.stdout.splitlines())) <= 80
-        else:
-            assert (done.returncode, done.stdout) == (1, "")
-            assert done.stderr == "error: no job `nothing[/b]` runs on this cluster; running: watched\n"
-    job.cancel()
-    job.wait()
