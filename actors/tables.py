@@ -4,14 +4,14 @@
 >>> from ..scheduler.job_effects import JobState
 >>> from .supervisor import JobStatus
 >>> print(as_text(status_table(JobStatus("words", JobState.RUNNING, None, ("read-0", "count-0"), 3, 1.25))))
-              words
- ────────────────────
- state        running
- running      1.2 s
- checkpoints  3
- workers      read-0
-              count-0
- metrics      -
+             words
+────────────────────
+state        running
+running      1.2 s
+checkpoints  3
+workers      read-0
+             count-0
+metrics      -
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def node_scalings_text(reports: Sequence[NodeScalingReport]) -> Text:
             f"node {nodes} {'added' if report.removed is None else 'given back'}{took}: {'; '.join(changes)}",
             f"{report.number}: {report.reason}" + (f"; {report.problem}" if report.problem is not None else ""),
         ]
-    return lines(found)
+    return lines(found or ["no node has come or gone"])
 
 
 def _place(worker: str, status: JobStatus) -> str:

@@ -14,7 +14,9 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     if name != "jobs":
         parser.add_argument("job", metavar="JOB", help="the job's name, which is its dataflow's")
     if name == "metrics":
-        parser.add_argument("--totals", action="store_true", help="also what each worker has done so far, and its event time")
+        parser.add_argument(
+            "--totals", action="store_true", help="also what each worker has done so far, and how far its event time is behind"
+        )
 
 
 def run(arguments: argparse.Namespace) -> int:

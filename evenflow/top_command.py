@@ -22,12 +22,13 @@ from .job import Job
 from .scheduler.drawing import DataTable, console
 from .scheduler.metrics import OperatorLoad, WorkerFigures
 from .scheduler.migration import MigrationReport
-from .scheduler.tables import bar, keys_of, migrations_table, short_bytes, short_number
+from .scheduler.tables import bar, keys_of, lag, latency, migrations_table, newest_time, short_bytes, short_number
 
 WINDOWS = 5
 """Newest windows that the loads are of."""
 
 MOST_MIGRATIONS = 5
+BAR = 4
 
 
 def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
@@ -81,14 +82,12 @@ def workers_table(figures: list[WorkerFigures]) -> Table:
     """A worker per line, with how busy it is as a bar; `waits` is its backpressure, lag how far its event
     time is behind the sources'.
     """
-    newest = max((f.watermark for f in figures if f.watermark is not None), default=None)
-    numbers = ("in/s", "out/s", "useful", "waits", "queued", "lag", "state", "p50/p99 ms")
+    newest = newest_time(figures)
+    numbers = ("in/s", "out/s", "useful", "waits", "lag", "state", "p50/p99 ms")
     table = DataTable("worker", *numbers[:3], "", *numbers[3:], right=numbers)
     for f in figures:
-        lag = "-" if f.watermark is None or newest is None else f"{(newest - f.watermark) / 1e6:.1f} s"
-        latency = "-" if f.latency_ms is None else f"{f.latency_ms[0]:.1f}/{f.latency_ms[1]:.1f}"
-        rates = (short_number(f.rows_in_per_second), short_number(f.rows_out_per_second), f"{f.useful_share:.0%}", bar(f.useful_share, 8))
-        table.row(f.worker, *rates, f"{f.backpressure:.0%}", str(f.queued_batches), lag, short_bytes(f.state_bytes), latency)
+        rates = (short_number(f.rows_in_per_second), short_number(f.rows_out_per_second), f"{f.useful_share:.0%}", bar(f.useful_share, BAR))
+        table.row(f.worker, *rates, f"{f.backpressure:.0%}", lag(f, newest), short_bytes(f.state_bytes), latency(f))
     return table
 
 

@@ -6,7 +6,7 @@ name of an emoji or as a command to the terminal; and nothing of it is cut off w
 >>> table = DataTable("operator", "key")
 >>> table.row("count[eu]", ":cat: [/b]")
 >>> print(as_text(table).splitlines()[-1])
- count[eu]  :cat: [/b]
+count[eu]  :cat: [/b]
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class DataTable(Table):
     """
 
     def __init__(self, *columns: str, right: Sequence[str] = (), title: str | None = None, box: Box | None = SIMPLE_HEAD) -> None:
-        super().__init__(box=box, padding=(0, 1, 0, 0), pad_edge=False)
+        super().__init__(box=box, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
         self._heading = title
         for column in columns:
             self.add_column(data(column), justify="right" if column in right else "left", overflow="fold")

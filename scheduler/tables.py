@@ -34,13 +34,29 @@ def bar(share: float, width: int = 24) -> str:
 
 def metrics_tables(figures: Sequence[WorkerFigures], *, totals: bool = False) -> RenderableType:
     """A job's workers, a table per operator that fits into 80 columns; `totals`: another with what each has done so far."""
-    tables = []
+    newest = newest_time(figures)
+    tables: list[RenderableType] = []
     for operator, group in groupby(figures, key=lambda f: f.operator):
         workers = list(group)
-        tables.append(_rates_table(operator, workers))
+        tables += [*([""] if tables else []), _rates_table(operator, workers)]
         if totals:
-            tables.append(_totals_table(operator, workers))
+            tables += ["", _totals_table(operator, workers, newest)]
     return Group(*tables)
+
+
+def newest_time(figures: Sequence[WorkerFigures]) -> int | None:
+    """The newest watermark of any worker, None where there is no event time."""
+    return max((f.watermark for f in figures if f.watermark is not None), default=None)
+
+
+def lag(figures: WorkerFigures, newest: int | None) -> str:
+    """How far a worker's event time is behind the newest."""
+    return "-" if figures.watermark is None or newest is None else f"{(newest - figures.watermark) / 1e6:.1f} s"
+
+
+def latency(figures: WorkerFigures) -> str:
+    """p50 and p99 in milliseconds."""
+    return "-" if figures.latency_ms is None else "/".join(map(_milliseconds, figures.latency_ms))
 
 
 def event_time(watermark: int | None) -> str:
@@ -85,22 +101,25 @@ def _rates_table(operator: str, workers: Sequence[WorkerFigures]) -> Table:
         count = sum(getattr(f, what) for f in workers)
         parts += [f"{count:,} {what.replace('_', ' ')}"] if count else []
     columns = ("in/s", "out/s", "useful", "no input", "no credit", "queued", "state", "p50/p99 ms")
-    table = DataTable("worker", *columns, right=columns, title=", ".join(parts))
+    table = DataTable("no.", *columns, right=columns, title=", ".join(parts))
     for f in workers:
-        latency = "-" if f.latency_ms is None else f"{f.latency_ms[0]:.3g}/{f.latency_ms[1]:.3g}"
         rates = (short_number(f.rows_in_per_second), short_number(f.rows_out_per_second))
         shares = (f"{share:.0%}" for share in (f.useful_share, f.input_wait_share, f.backpressure))
-        table.row(_number(f), *rates, *shares, short_number(f.queued_batches), short_bytes(f.state_bytes), latency)
+        table.row(_number(f), *rates, *shares, short_number(f.queued_batches), short_bytes(f.state_bytes), latency(f))
     return table
 
 
-def _totals_table(operator: str, workers: Sequence[WorkerFigures]) -> Table:
-    columns = ("rows in", "rows out", "late", "skipped", "refused")
-    table = DataTable("worker", *columns, "event time", right=columns, title=f"{operator}, so far")
+def _totals_table(operator: str, workers: Sequence[WorkerFigures], newest: int | None) -> Table:
+    columns = ("rows in", "rows out", "late", "skipped", "refused", "lag")
+    table = DataTable("no.", *columns, right=columns, title=f"{operator}, so far")
     for f in workers:
         counts = (f.rows_in, f.rows_out, f.late_records, f.skipped_records, f.refused_messages)
-        table.row(_number(f), *(f"{count:,}" for count in counts), event_time(f.watermark))
+        table.row(_number(f), *(f"{count:,}" for count in counts), lag(f, newest))
     return table
+
+
+def _milliseconds(value: float) -> str:
+    return f"{value:.1f}" if value < 10 else f"{value:.0f}" if value < 1e5 else short_number(value)
 
 
 def _number(figures: WorkerFigures) -> str:
@@ -206,4 +225,4 @@ def migration_facts(report: MigrationReport) -> list[tuple[str, str]]:
 def _groups_and_keys(load: OperatorLoad) -> RenderableType:
     hottest = sorted(load.groups.items(), key=lambda item: -item[1])[:MOST_GROUPS]
     groups = ", ".join(f"{group} {useful:.1%}" for group, useful in hottest) or "-"
-    return lines((f" hottest groups {groups}", f" hottest keys   {keys_of(load) or '-'}"))
+    return lines((f"hottest groups {groups}", f"hottest keys   {keys_of(load) or '-'}"))

@@ -20,7 +20,7 @@ def guarded(cluster):
 def said(*words: str, **environment: str) -> tuple[int, str]:
     """The exit code of a command in a shell of its own, and what it said in the end."""
     command = [sys.executable, "-m", "evenflow", *words]
-    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=90, check=False)
     return done.returncode, "".join(done.stderr.splitlines()[-1:])
 
 
@@ -49,11 +49,11 @@ def test_an_address_where_nobody_listens_is_told(cluster):
 
 def test_a_head_that_hangs_is_told():
     with socket.socket() as hung:
-        hung.bind(("127.0.0.1", 0))
+        hung.bind(("127.0.0.2", 0))  # Ray takes 127.0.0.1 for the address of the machine's network
         hung.listen()
-        code, error = said("metrics", "shop", RAY_ADDRESS=f"127.0.0.1:{hung.getsockname()[1]}")
+        code, error = said("metrics", "shop", RAY_ADDRESS=f"127.0.0.2:{hung.getsockname()[1]}")
     assert code == 1
-    assert "has not answered within 15 s" in error or "no Ray cluster answers at" in error
+    assert "has not answered within 15 s" in error
 
 
 @pytest.mark.parametrize("address", ["nonsense", "127.0.0.1:port"])
@@ -66,6 +66,8 @@ def test_an_address_that_is_none_is_told(address):
 def test_a_flow_is_not_started_on_a_cluster_that_refuses_it(cluster):
     code = "import evenflow as ef\nf = ef.Dataflow('f')\nf.read(ef.from_items([1])).write(ef.to_list([]))\nf.run()"
     environment = {**os.environ, "RAY_ADDRESS": cluster, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "wrong" * 13}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=1.5 * PATIENCE, check=False
+    )
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("evenflow.engine.errors.JobError: the Ray cluster at")

@@ -47,4 +47,4 @@ def test_metrics_show_rates_shares_and_event_time():
     )
     metrics.add(window)
     text = text_of(metrics_tables(metrics.workers()))
-    assert all(part in text for part in ("1.5k", "50%", "25%", "1970-01-01 00:00:01", "1/1"))
+    assert all(part in text for part in ("1.5k", "50%", "25%", "1970-01-01 00:00:01", "1.0/1.0"))

@@ -222,3 +222,24 @@ def test_figures_beyond_all_measure_are_refused():
 def test_slots_by_the_million_are_refused_and_not_counted_one_by_one():
     with pytest.raises(FlowError, match="gives at most 4096 slots at a time, not 1000000"):
         settled(named("stela"), replace(BUSY, settings=PolicySettings(slots=1_000_000)))
+
+
+def strained(demand: float, backpressure: float, latency_ms: float) -> DataflowSnapshot:
+    source = OperatorFigures("source", 1, source_rate=demand, backpressure=backpressure)
+    count = OperatorFigures(
+        "count", 4, true_processing_rate=400, true_output_rate=400, observed_processing_rate=min(demand, 400), latency_ms=latency_ms
+    )
+    goals = PolicySettings(latency_target_ms=100, violations=1, max_parallelism=1000)
+    return DataflowSnapshot((source, count), (Edge("source", "count"),), goals)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@settings(max_examples=30, deadline=None)
+@given(st.tuples(st.floats(0, 5000), st.floats(0, 1), st.floats(1, 1000)), st.tuples(st.floats(1, 3), st.floats(0, 0.5), st.floats(1, 3)))
+def test_more_of_what_a_policy_goes_by_never_takes_fewer_workers(name, less, growth):
+    demand, backpressure, latency_ms = less
+    more = (demand * growth[0], min(1.0, backpressure + growth[1]), latency_ms * growth[2])
+    before, after = (
+        settled(named(name), strained(*figures)).parallelism.get("count", 4) for figures in ((demand, backpressure, latency_ms), more)
+    )
+    assert after >= before
