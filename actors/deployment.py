@@ -114,7 +114,8 @@ class Deployment:
                 raise cause from None
             why = why_ended(error) if isinstance(error, RayActorError) else str(error)
             lost = [name for name, ref in zip(names, refs, strict=True) if _lost(ref)]
-            workers = " and ".join(f"{name}, which runs {self._operators.get(name, 'its operators')}," for name in lost) or "a worker"
+            runs = [f"worker {name}, which runs {self._operators[name]}," for name in lost if name in self._operators]
+            workers = " and ".join(runs) or "a worker"
             raise JobError(f"job `{self._job}`: {workers} did not {what}: {why}") from None
 
 

@@ -182,6 +182,8 @@ class LocalJob:
             with self._lock:
                 problem = JobError(f"job `{self._supervisor.core.name}` failed: {shown(error)}\n{''.join(format_exception(error))}")
                 self._supervisor.abort(error if isinstance(error, EvenflowError) else problem)
+                for runner in self._runners.values():
+                    runner.close()
 
     def _work(self) -> None:
         with self._lock:

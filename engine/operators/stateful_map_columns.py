@@ -76,7 +76,7 @@ class StatefulMapColumns(Refusing, KeyedOperator):
             wrong = f"{type(returned).__name__}: return a tuple (state, columns), with None as columns for no rows"
         elif not isinstance(returned[0], Mapping) or set(returned[0]) != set(self.state):
             columns = ", ".join(map(str, returned[0])) if isinstance(returned[0], Mapping) else type(returned[0]).__name__
-            wrong = f"the state {columns}: return a dict of the arrays {', '.join(self.state)}"
+            wrong = f"a state of {columns or 'no columns'}: return a dict of the arrays {', '.join(self.state)}"
         elif not (returned[1] is None or isinstance(returned[1], Mapping)) or returned[1] == {}:
             wrong = f"{returned[1]!r:.200} as columns: return a dict of arrays, or None for no rows"
         else:

@@ -11,34 +11,42 @@ import pytest
 import evenflow as ef
 
 ROWS = [{"k": "a", "v": 1}, {"k": "b", "v": 2}]
-LOCK = threading.Lock()
 
 
-class Demanding(ef.EvenflowError):
-    """Can't be unpickled: a pickle has no arguments for it."""
-
-    def __init__(self, code, text):
-        super().__init__(text)
-        self.code = code
+def numbered(by):
+    """Functions are made where they are used: workers can't import a module of tests."""
+    return lambda state, row: ((state or 0) + by, None)
 
 
-def locked(row, lock=LOCK):
-    return row
+def interrupted():
+    def interrupt(row):
+        raise KeyboardInterrupt
+
+    return interrupt
 
 
-locked.__module__ = "__main__"  # as in a user's script
+def demanding():
+    class Demanding(ef.EvenflowError):
+        """Can't be unpickled: a pickle has no arguments for it."""
+
+        def __init__(self, code, text):
+            super().__init__(text)
+            self.code = code
+
+    def demand(row):
+        raise Demanding(1, "code 1")
+
+    return demand
 
 
-def demanding(row):
-    raise Demanding(1, "code 1")
+def locked():
+    held = threading.Lock()
 
+    def look_up(row):
+        with held:
+            return row
 
-def interrupted(row):
-    raise KeyboardInterrupt
-
-
-def numbered(state, row):
-    return (state or 0) + 1, None
+    return look_up
 
 
 def ended(build, **options):
@@ -58,9 +66,9 @@ def ended(build, **options):
     ("build", "said"),
     [
         pytest.param(lambda s: s.map(lambda row: sys.exit(3)), ("`map`", "SystemExit: 3; a function can't end", "'v': 1"), id="sys.exit"),
-        pytest.param(lambda s: s.map(interrupted), ("`map`", "raised KeyboardInterrupt"), id="an interrupt"),
-        pytest.param(lambda s: s.map(demanding), ("`map`", "raised Demanding: code 1"), id="an error that can't be unpickled"),
-        pytest.param(lambda s: s.map(locked), ("`map` can't be sent", "the default of `lock` of the function `locked`"), id="a lock"),
+        pytest.param(lambda s: s.map(interrupted()), ("`map`", "raised KeyboardInterrupt"), id="an interrupt"),
+        pytest.param(lambda s: s.map(demanding()), ("`map`", "raised Demanding: code 1"), id="an error that can't be unpickled"),
+        pytest.param(lambda s: s.map(locked()), ("`map` can't be sent", "the variable `held` of the function `locked.<loc"), id="a lock"),
         pytest.param(lambda s: s.map(lambda row: None), ("`map`", "returned None in place of a row", "'k': 'a'"), id="no row"),
     ],
 )
@@ -81,7 +89,7 @@ def test_process_that_ends_by_itself_is_told_with_its_operators():
 
 def test_savepoint_that_does_not_fit_is_refused_in_one_line(tmp_path):
     flow = ef.Dataflow("right")
-    flow.read(ef.generate(rate=100, keys=3)).key_by("key").stateful_map(numbered).named("counts").write(ef.to_list([]))
+    flow.read(ef.generate(rate=100, keys=3)).key_by("key").stateful_map(numbered(1)).named("counts").write(ef.to_list([]))
     job = flow.run(config=ef.JobConfig(checkpoint_dir=str(tmp_path / "checkpoints")))
     job.savepoint(tmp_path / "savepoint", timeout="60s")
     job.cancel()

@@ -76,7 +76,7 @@ def test_error_names_operator_function_key_and_row(drive):
 
 
 def test_function_that_forgets_to_return_a_pair_is_named(drive):
-    with pytest.raises(RecordError, match=r"(?s)operator `step`: .*raised TypeError: cannot unpack.*key: 'a'"):
+    with pytest.raises(RecordError, match=r"(?s)operator `step`: .* returned None \(NoneType\): return a tuple \(state, row\).*key: 'a'"):
         step_of(drive, lambda state, row: None).process({"k": ["a"], "v": [1]})
 
 

@@ -98,9 +98,20 @@ def test_filter_keeps_rows_and_times_for_which_the_predicate_is_true(drive, pred
     assert step.times["out"] == [8, 9]
 
 
-@pytest.mark.parametrize("predicate", [lambda row: row["b"] and row["b"] == "z", pc.field("b") == "z"], ids=["function", "expression"])
-def test_null_is_false(drive, predicate):
-    assert drive(Filter(predicate)).process(ROWS) == [{"a": 3, "b": "z"}]
+def test_null_of_an_expression_is_false(drive):
+    assert drive(Filter(pc.field("b") == "z")).process(ROWS) == [{"a": 3, "b": "z"}]
+
+
+@pytest.mark.parametrize(("on_error", "kept"), [("stop", None), ("skip", [{"a": 3, "b": "z"}])])
+def test_none_of_a_function_is_refused(drive, on_error, kept):
+    step = drive(Filter(lambda row: row["b"] and row["b"] == "z", on_error))
+    if kept is not None:
+        assert step.process(ROWS) == kept
+        return
+    with pytest.raises(
+        RecordError, match=r"(?s)returned None, perhaps for want of a `return`: return True or False.*record: \{'a': 2, 'b': None"
+    ):
+        step.process(ROWS)
 
 
 @pytest.mark.parametrize("predicate", [lambda row: False, pc.field("a") > 9], ids=["function", "expression"])

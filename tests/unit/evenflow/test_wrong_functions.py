@@ -214,7 +214,7 @@ WRONG = {
     "process returns a list of None": (process(OnRow([None])), "`process`", "returned None in place of a row", "key: 'a'"),
     "stateful_map_columns returns the rows": (columns(lambda state, rows: rows), "return a tuple (state, columns)"),
     "stateful_map_columns returns another state": (
-        columns(lambda state, rows: ({"m": state["n"]}, None)), "`stateful_map_columns`", "the state m: return a dict of the arrays n",
+        columns(lambda state, rows: ({"m": state["n"]}, None)), "`stateful_map_columns`", "a state of m: return a dict of the arrays n",
     ),
     "stateful_map_columns returns too much state": (
         columns(lambda state, rows: ({"n": np.zeros(7)}, None)), "`stateful_map_columns`", "`n` of shape (7,) for 2 keys",

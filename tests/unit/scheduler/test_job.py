@@ -183,7 +183,7 @@ def test_first_failure_stands():
 def test_lost_worker_fails_the_job_by_name():
     job = running_job()
     assert job.lost("aggregate-0", "its process died")[-1] == Ended(JobState.FAILED)
-    assert str(job.error) == "job `f`: worker aggregate-0 is gone: its process died"
+    assert str(job.error) == "job `f`: worker aggregate-0, which runs aggregate, to_list, is gone: its process died"
 
 
 @pytest.mark.parametrize("end", [lambda job: job.cancel(), lambda job: job.failed(JobError("no"))], ids=["cancelled", "failed"])
