@@ -28,6 +28,8 @@ from evenflow.testing.crashing import with_crashes, with_damage
 from evenflow.testing.full_disk import with_full_disk
 from evenflow.testing.moving import with_moves
 
+pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
+
 FEW, MANY = 100, 560
 BLOCK = 60
 """Seeds per test, so that a failure is found and shown early."""
