@@ -19,17 +19,15 @@ def with_full_disk(actions: Sequence[Action], most: int = 3) -> tuple[Action, ..
 
     `check(make_flow, seeds, save_state=True, actions=with_full_disk(with_crashes(ACTIONS)))`
     """
-    left: dict[int, dict[str, int]] = {}
 
     def change(world: World) -> Iterator[Choice]:
         storage = world.coordinator.storage
-        times = left.setdefault(id(world), {"full": most, "slow": most})
         begins = UNDER_WAY if world.coordinator.core.checkpoints.pending is not None else ELSE
-        for trouble, count in times.items():
+        for trouble in ("full", "slow"):
             if getattr(storage, trouble):
                 setattr(storage, trouble, world.random.random() >= OVER)  # whatever else happens meanwhile, and however often
-            elif count and world.random.random() < begins:
-                yield Choice(DISK, trouble, _trouble, (storage, trouble, times))
+            elif storage.troubles[trouble] < most and world.random.random() < begins:
+                yield Choice(DISK, trouble, _trouble, (storage, trouble))
 
     return *actions, write_state, change
 
@@ -40,6 +38,6 @@ def write_state(worker: Worker, _world: World) -> list[Choice]:
     return once(worker, "write state", worker.write) if worker.may_write else []
 
 
-def _trouble(storage: Storage, trouble: str, times: dict[str, int]) -> None:
-    times[trouble] -= 1
+def _trouble(storage: Storage, trouble: str) -> None:
+    storage.troubles[trouble] += 1
     setattr(storage, trouble, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import posixpath
+from collections import Counter
 from collections.abc import Iterable
 from random import Random
 
@@ -22,6 +23,8 @@ class Storage:
 
     def __init__(self) -> None:
         self.full = self.slow = False
+        self.troubles: Counter[str] = Counter()
+        """How often it has become full, and slow."""
         self.refused = 0
         """How often something could not be written."""
         self._written: dict[int, set[str]] = {}

@@ -20,10 +20,10 @@ WORKERS = ("delays-0", "delays-1", "aggregate-0", "aggregate-1")
 def job(cluster):
     """Counts by a skewed key: a sixth of the records have key 0."""
     flow = ef.Dataflow("delays")
-    delays = flow.read(ef.generate(rate=20_000, keys=1000, zipf=1.0, max_delay="1s", name="delays"))
+    delays = flow.read(ef.generate(rate=2_000, every="50ms", keys=1000, zipf=1.0, max_delay="1s", name="delays"))
     delays.key_by("key").window(ef.tumbling("1s")).aggregate(n=ef.count()).write(ef.to_callback(lambda row: None))
     job = flow.run(parallelism=2, config=ef.JobConfig(metrics_window="200ms", checkpoint_interval="1s", combine=False))
-    until(lambda: all(figures.rows_in_per_second > 0 for figures in job.metrics()), "every worker has reported")
+    until(lambda: all(figures.rows_in > 0 for figures in job.metrics()), "every worker has reported")
     yield job
     job.cancel()
     job.wait("60s")
@@ -40,14 +40,22 @@ def test_the_status_shows_state_workers_checkpoints_and_time(job):
 
 
 def test_metrics_show_rates_shares_of_time_and_watermarks(job):
-    figures = job.metrics()
-    assert tuple(f.worker for f in figures) == WORKERS
-    for f in figures:
-        assert f.rows_in_per_second > 0
-        assert 0 < f.useful_share < 1
-        assert 0 < f.input_wait_share < 1
-        assert f.useful_share + f.input_wait_share + f.backpressure <= 1
-        assert f.refused_messages == f.late_records == 0
+    shown = set()
+
+    def look():
+        """A window of a busy machine may lack rows, or waits: every worker has one with all of them."""
+        figures = job.metrics()
+        assert tuple(f.worker for f in figures) == WORKERS
+        for f in figures:
+            assert 0 <= f.useful_share < 1
+            assert 0 <= f.input_wait_share < 1
+            assert f.useful_share + f.input_wait_share + f.backpressure <= 1
+            assert f.refused_messages == f.late_records == 0
+            if f.rows_in_per_second > 0 and f.useful_share > 0 and f.input_wait_share > 0:
+                shown.add(f.worker)
+        return shown.issuperset(WORKERS)
+
+    until(look, "every worker has shown a rate, useful time and waits")
     seen = figures_of(job, "aggregate")[0].watermark
     until(lambda: (figures_of(job, "aggregate")[0].watermark or 0) > (seen or 0), "the watermark has risen")
 

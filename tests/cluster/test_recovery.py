@@ -65,6 +65,7 @@ def build(name, source, folder, operators, sources=None):
 def endless(name, tmp_path, operators, **config):
     flow, results = build(name, ef.generate(rate=RATE, **SOURCE), tmp_path / name, operators)
     settings = {"parallelism": 2, "key_groups": 16, "checkpoint_interval": "300ms", "restart_delay": "10ms", "metrics_window": "200ms"}
+    settings["restart_most"] = 1_000  # a busy machine may keep a worker silent for longer than `heartbeat_timeout`
     job = flow.run(config=ef.JobConfig(**(settings | {"checkpoint_dir": str(tmp_path / "checkpoints")} | config)))
     JOBS.append(job)
     return job, results

@@ -29,6 +29,8 @@ from evenflow.testing.full_disk import with_full_disk
 from evenflow.testing.moving import with_moves
 from evenflow.testing.zombies import with_zombies
 
+pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
+
 FEW, MANY = 100, 560
 WITH_ZOMBIES, FLOWS_WITH_ZOMBIES = 8, 6
 """Seeds for each flow, and flows per test."""

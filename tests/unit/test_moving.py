@@ -24,6 +24,8 @@ from evenflow.testing import ACTIONS, Choice, check, simulate
 from evenflow.testing.actions import poll
 from evenflow.testing.moving import with_moves
 
+pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
+
 BLOCK = 50
 """Seeds per test, so that a failure is found and shown early."""
 

@@ -16,6 +16,8 @@ from evenflow.testing import check
 from evenflow.testing.crashing import with_crashes
 from evenflow.testing.scaling import with_scaling
 
+pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
+
 BLOCK = 50
 """Seeds per test, so that a failure is found and shown early."""
 
