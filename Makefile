@@ -9,6 +9,7 @@ PYTHON ?=
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+UV := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt
 
 .PHONY: help install test lint format types doctest unit cluster spark demo chaos bench java clean
 
@@ -72,8 +73,10 @@ clean: ## build outputs and caches; the environment stays
 # setuptools goes in first and build isolation stays off, so that the constraints hold for the build tool too.
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(make_environment)
-	$(PIP) install -c constraints.txt setuptools
-	$(PIP) install -c constraints.txt --no-build-isolation -e ".[dev,demo,bench]"
+	$(PIP) install -c constraints.txt uv
+	@eval "$$($(PIP) config list | $(BIN)/python .ci/pip_settings.py)"; set -x; \
+	$(UV) setuptools; \
+	$(UV) --no-build-isolation -e ".[dev,demo,bench]"
 	@touch $@
 
 java:

@@ -190,9 +190,9 @@ class Autoscaling:
 
     def _problem(self, step: Step, number: int) -> str | None:
         if step.node is not None:
-            return self._supervisor.nodes.reports()[number].problem
+            return self._supervisor.nodes.report(number).problem
         if step.parallelism is not None:
-            return self._supervisor.elastic.reports()[number].problem
+            return self._supervisor.elastic.report(number).problem
         done = self._supervisor.core.migrations.history[number].state is MigrationState.DONE
         return None if done else "the keys did not all move: the stream ended, or the job went back to its last checkpoint"
 

@@ -30,6 +30,9 @@ THREADS = 64
 WATCH = 10.0
 """Seconds that such a call waits."""
 
+_COORDINATOR: Any = ray.remote(Coordinator)
+"""Made once: whatever Ray is given to run it keeps for good, here and in the cluster."""
+
 
 def start_cluster() -> None:
     """Connect to Ray: the cluster that this process or RAY_ADDRESS knows, else one on this machine, which ends with this process.
@@ -79,7 +82,7 @@ def _make_coordinator(plan: Plan, config: JobConfig, savepoint: Savepoint | None
     deadline = time.monotonic() + CALL_TIMEOUT
     while True:
         try:
-            return ray.remote(Coordinator).options(**options).remote(plan, config, secrets.token_hex(8), savepoint, detached)
+            return _COORDINATOR.options(**options).remote(plan, config, secrets.token_hex(8), savepoint, detached)
         except ValueError as error:
             if time.monotonic() > deadline or not _made_room(name):
                 raise JobError(

@@ -20,7 +20,8 @@ from ..engine.plan import Stage
 from ..engine.rescale import check_parallelism
 from ..engine.routing import RoutingTable
 from ..scheduler.load_snapshot import hash_of
-from ..scheduler.migration import MigrationState
+from ..scheduler.migration import Migration, MigrationState
+from ..scheduler.newest import Newest
 from ..scheduler.rescaling import RescaleState
 
 if TYPE_CHECKING:
@@ -58,10 +59,16 @@ class ScalingReport:
     state_bytes: int
     problem: str | None = None
 
+    def __str__(self) -> str:
+        from ..scheduler.drawing import as_text
+        from .tables import scalings_table
+
+        return as_text(scalings_table([self]))
+
 
 @dataclass(slots=True)
 class _Order:
-    """`migration` and `rescale`: numbers of the steps that were begun."""
+    """`migration`, and the number of the `rescale`: the steps that were begun last."""
 
     number: int
     stage: str
@@ -72,7 +79,7 @@ class _Order:
     begun: float
     state: ScalingState
     ended: float | None = None
-    migration: int | None = None
+    migration: Migration | None = None
     rescale: int | None = None
     problem: str | None = None
 
@@ -82,7 +89,7 @@ class Elasticity:
 
     def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor
-        self._orders: list[_Order] = []
+        self._orders = Newest[_Order]()
 
     @property
     def scaling(self) -> bool:
@@ -118,7 +125,8 @@ class Elasticity:
         elif stage.is_keyed and parallelism < stage.parallelism:
             order.state = ScalingState.EMPTYING
             target = evacuated(core.migrations.tables[stage.name], parallelism, self._group_loads(stage))
-            order.migration = supervisor.move(stage, strategy, target, f"{reason}: {stage.parallelism} to {parallelism} workers")
+            number = supervisor.move(stage, strategy, target, f"{reason}: {stage.parallelism} to {parallelism} workers")
+            order.migration = core.migrations.history[number]
         else:
             order.rescale = supervisor.rescale(stage, parallelism, reason)
         self._orders.append(order)
@@ -138,8 +146,12 @@ class Elasticity:
             self._fail(order, str(error))
 
     def reports(self) -> list[ScalingReport]:
-        """All scalings, oldest first."""
+        """The newest scalings, oldest first."""
         return [self._report(order) for order in self._orders]
+
+    def report(self, number: int) -> ScalingReport:
+        """One of the newest."""
+        return self._report(self._orders[number])
 
     def _after_change(self, order: _Order) -> None:
         core = self._supervisor.core
@@ -151,14 +163,14 @@ class Elasticity:
             stage = core.plan.stage_of(order.stage)
             if stage.is_keyed and order.after > order.before:
                 order.state = ScalingState.SPREADING
-                order.migration = self._spread(stage, order)
+                order.migration = core.migrations.history[self._spread(stage, order)]
             else:
                 self._end(order)
 
     def _after_move(self, order: _Order) -> None:
         core = self._supervisor.core
-        assert order.migration is not None
-        migration = core.migrations.history[order.migration]
+        migration = order.migration
+        assert migration is not None
         if not migration.over:
             return
         if migration.state is not MigrationState.DONE:
@@ -195,8 +207,7 @@ class Elasticity:
     def _report(self, order: _Order) -> ScalingReport:
         keys = size = 0
         if order.migration is not None:
-            migration = self._supervisor.core.migrations.history[order.migration]
-            keys, size = migration.keys_moved, migration.state_bytes
+            keys, size = order.migration.keys_moved, order.migration.state_bytes
         seconds = None if order.ended is None else order.ended - order.begun
         return ScalingReport(
             order.number, order.stage, order.before, order.after, order.reason, order.state, seconds, keys, size, order.problem

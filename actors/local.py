@@ -9,12 +9,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
+from traceback import format_exception
 from typing import Any
 
 from ..engine.batch import Batch
 from ..engine.duration import seconds
 from ..engine.elements import Element
-from ..engine.errors import EvenflowError
+from ..engine.errors import EvenflowError, JobError, shown
 from ..engine.plan import Plan
 from ..engine.task_spec import TaskSpec
 from ..scheduler.config import JobConfig
@@ -175,6 +176,14 @@ class LocalJob:
         self._commands[worker].append(command)
 
     def _run(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:  # noqa: BLE001 -- nobody but this thread could end the job, and it would be waited for without end
+            with self._lock:
+                problem = JobError(f"job `{self._supervisor.core.name}` failed: {shown(error)}\n{''.join(format_exception(error))}")
+                self._supervisor.abort(error if isinstance(error, EvenflowError) else problem)
+
+    def _work(self) -> None:
         with self._lock:
             self._deploy(self._supervisor.first())
         while True:
@@ -223,7 +232,7 @@ class LocalJob:
 
     def _measure(self, name: str, runner: Runner) -> None:
         batches = [element.num_rows for _, element in self._queues[name] if type(element) is Batch]
-        self._supervisor.report(name, runner.meter.take(len(batches), sum(batches), 0, runner.backlog))
+        runner.measure(len(batches), sum(batches), 0)
 
     def _full(self, name: str) -> bool:
         return any(len(target) >= QUEUE_LIMIT for target in self._targets[name])

@@ -22,6 +22,7 @@ from ..scheduler.checkpoints import CheckpointState
 from ..scheduler.config import JobConfig
 from ..scheduler.emptying import emptying
 from ..scheduler.job_effects import JobState
+from ..scheduler.newest import Newest
 from ..scheduler.placement import Node, short
 from ..scheduler.scaling.observed import observed
 from ..scheduler.scaling.settings import PolicySettings
@@ -60,6 +61,11 @@ class NodeScalingReport:
     seconds: float | None
     problem: str | None = None
 
+    def __str__(self) -> str:
+        from .tables import node_scalings_text
+
+        return str(node_scalings_text([self]))
+
 
 @dataclass(slots=True)
 class _Order:
@@ -78,7 +84,7 @@ class NodeScaling:
 
     def __init__(self, supervisor: Supervisor, config: JobConfig, cluster: Cluster | None) -> None:
         self._supervisor, self._config, self._cluster = supervisor, config, cluster
-        self._orders: list[_Order] = []
+        self._orders = Newest[_Order]()
         self._given_back: set[str] = set()
 
     @property
@@ -87,8 +93,12 @@ class NodeScaling:
         return bool(self._orders) and self._orders[-1].report.seconds is None
 
     def reports(self) -> list[NodeScalingReport]:
-        """All of the job, oldest first."""
+        """The newest of the job, oldest first."""
         return [order.report for order in self._orders]
+
+    def report(self, number: int) -> NodeScalingReport:
+        """One of the newest."""
+        return self._orders[number].report
 
     def of_workers(self) -> dict[str, str]:
         """The node of each worker; nothing where there are no nodes, or not every worker has a process yet."""
@@ -191,7 +201,7 @@ class NodeScaling:
 
     def _scale_next(self, order: _Order, cluster: Cluster) -> None:
         if order.scaling is not None:
-            problem = self._supervisor.scalings()[order.scaling].problem
+            problem = self._supervisor.elastic.report(order.scaling).problem
             if problem is not None:
                 raise JobError(problem)
             order.scaling = None

@@ -19,6 +19,9 @@ from .worker import Worker
 
 NAMESPACE = "evenflow"
 
+_WORKER: Any = ray.remote(Worker)
+"""Made once: whatever Ray is given to run it keeps for good, here and in the cluster."""
+
 
 @dataclass(slots=True, eq=False)
 class WorkerProcess:
@@ -51,15 +54,11 @@ class WorkerProcess:
 
 def start_process(job: str, label: str, coordinator: Any, security: Security, cpus: float, node: str) -> WorkerProcess:
     """Start the actor `JOB/LABEL` on `node`, or on another if that is lost meanwhile. Raises ValueError if that name is taken."""
-    handle: Any = (
-        ray.remote(Worker)
-        .options(
-            name=f"{job}/{label}",
-            namespace=NAMESPACE,
-            max_concurrency=4,
-            num_cpus=cpus,
-            scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=True),
-        )
-        .remote(job, coordinator, security)
-    )
+    handle: Any = _WORKER.options(
+        name=f"{job}/{label}",
+        namespace=NAMESPACE,
+        max_concurrency=4,
+        num_cpus=cpus,
+        scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=True),
+    ).remote(job, coordinator, security)
     return WorkerProcess(label, handle, node, handle.where.remote(), handle.join.remote())

@@ -16,7 +16,7 @@ from ..engine.batch import Batch
 from ..engine.chain import resolved
 from ..engine.effects import Consumed, Effect, Finished, Latency, Prepared, Saved
 from ..engine.elements import Element
-from ..engine.errors import CorruptCheckpointError, EvenflowError, JobError, ProtocolError
+from ..engine.errors import CorruptCheckpointError, EvenflowError, JobError, ProtocolError, is_own, shown
 from ..engine.exchange import Sent
 from ..engine.operators.read import Read
 from ..engine.source import SourceReader
@@ -44,6 +44,7 @@ from ..scheduler.messages import (
     TakeSource,
 )
 from ..scheduler.restore import RestoredTask
+from ..state.backends.base import StateBackendError
 from ..state.files import CorruptStateError
 from ..state.store import CheckpointStore
 from .meter import Meter
@@ -158,7 +159,7 @@ class Runner:
             self._next_mark = now + self._latency_interval
             effects += self.task.mark(time.time_ns(), now)
         effects += self.task.polled(batch, reader.watermark(), now)
-        if batch is None and reader.finished:
+        if not (batch and batch.num_rows) and reader.finished:
             effects += self.task.exhausted(now)
         return effects
 
@@ -205,7 +206,7 @@ class Runner:
         """Also a task that has finished answers: others wait for it."""
         try:
             self._rescale(command, time.monotonic())
-        except Exception as error:  # noqa: BLE001 -- a source's share may be refused by whatever it reads
+        except BaseException as error:  # noqa: BLE001 -- a source's share may be refused by whatever it reads
             self.fail(error)
 
     def _rescale(self, command: Rescaling, now: float) -> None:
@@ -281,7 +282,16 @@ class Runner:
         self.task.announce(announcement.stage, announcement.steps)
         self._report(Announced(announcement.number))
 
-    def fail(self, error: Exception) -> None:
+    def measure(self, queued: int, queued_rows: int, refused: int) -> None:
+        """Report the window's figures; state that can't be asked for its size fails the task, as any work on it does."""
+        try:
+            window = self.meter.take(queued, queued_rows, refused, self.backlog)
+        except StateBackendError as error:
+            self.fail(error)
+        else:
+            self._report(window)
+
+    def fail(self, error: BaseException) -> None:
         """The worker can't go on, for a cause outside its task."""
         if not self.over:
             self.over = True
@@ -340,12 +350,14 @@ class Runner:
             return
         try:
             step()
-        except Exception as error:  # noqa: BLE001 -- whatever a user's function or source raises must reach the user
+        except BaseException as error:  # noqa: BLE001 -- whatever a user's function or source raises must reach the user
             self.fail(error)
 
 
-def _own(error: Exception, worker: str) -> EvenflowError:
-    if isinstance(error, EvenflowError):
+def _own(error: BaseException, worker: str) -> EvenflowError:
+    if isinstance(error, EvenflowError) and is_own(error):
         return error
+    if isinstance(error, StateBackendError):
+        return JobError(f"worker {worker}: {error}")
     trace = "".join(traceback.format_exception(error))
-    return JobError(f"worker {worker} failed: {type(error).__name__}: {error}\n{trace}")
+    return JobError(f"worker {worker} failed: {shown(error)}\n{trace}")

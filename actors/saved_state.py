@@ -10,9 +10,10 @@ import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..engine.errors import EvenflowError, FlowError, JobError
+from ..engine.errors import FlowError, JobError
 from ..engine.plan import Plan
 from ..scheduler.manifest import Manifest
+from ..scheduler.newest import KEPT
 from ..scheduler.restore import RestoredTask, restored_tasks, unmatched
 from ..scheduler.retention import Needs, retained
 from ..state.files import CorruptStateError
@@ -42,6 +43,8 @@ class SavedState:
         self._kept, self._run = kept, run
         self._from: tuple[Manifest, str] | None = None
         self._savepoints: dict[int, Savepoint] = {}
+        self._vain: set[int] = set()
+        """Checkpoints that came to nothing since the last that is complete; a worker that is lost may write a file of one late."""
         self._needed: dict[int, Needs | None] = {}
         """The files that each checkpoint needs that is kept, perhaps another run's; None if its manifest is damaged."""
 
@@ -89,6 +92,7 @@ class SavedState:
             self._store.withdraw(manifest.checkpoint)
             return f"{type(error).__name__}: {error}"
         self._sweep(self._store, manifest)
+        self._vain.clear()
         for savepoint in self._savepoints.values():
             if savepoint.number == manifest.checkpoint and not savepoint.done:
                 threading.Thread(target=self._copy, args=(savepoint, manifest), daemon=True).start()
@@ -129,16 +133,38 @@ class SavedState:
             raise FlowError("a savepoint needs JobConfig(checkpoint_dir=...), through which it is taken")
         if CheckpointStore(path).occupied:
             raise JobError(f"{path} is not empty: give the savepoint a folder of its own")
+        over = [savepoint.number for savepoint in self._savepoints.values() if savepoint.done]
+        for old in over[: len(over) - KEPT + 1]:
+            del self._savepoints[old]
         self._savepoints[number] = Savepoint(number, path)
 
     def savepoint(self, number: int) -> Savepoint:
-        """What has become of one that was asked for."""
+        """What has become of one that was asked for. Raises JobError if so many came after it that it is forgotten."""
+        if number not in self._savepoints:
+            raise JobError(f"savepoint {number} is no longer among those that the job remembers")
         return replace(self._savepoints[number])
 
-    def failed(self, number: int, problem: str) -> None:
-        """Checkpoint `number` has failed, and a savepoint that it was to become with it."""
+    def discard(self, number: int, problem: str) -> None:
+        """Checkpoint `number` came to nothing, and a savepoint that it was to become with it: its files only take room from the next."""
+        if self._store is not None:
+            self._vain.add(number)
+            for each in self._vain:
+                self._store.discard(each)
         if number in self._savepoints:
             self._savepoints[number].done, self._savepoints[number].problem = True, problem
+
+    def discard_unfinished(self, committed: int = 0) -> None:
+        """As `discard`, of whatever lies behind the newest complete checkpoint: the process that began it is gone.
+
+        Checkpoints up to `committed` were complete, though their manifests may be gone: somebody may put those back.
+        """
+        if self._store is None:
+            return
+        try:
+            for number in self._store.begun(max(self.last, committed)):
+                self._store.discard(number)
+        except OSError as error:
+            _LOG.warning("files of checkpoints that were never complete could not be removed: %s", error)
 
     def _sweep(self, store: CheckpointStore, newest: Manifest) -> None:
         """Remove what is no longer kept; it stays if it can't be told what that is."""
@@ -164,6 +190,6 @@ class SavedState:
             target = CheckpointStore(savepoint.path)
             self._store.copy(manifest.checkpoint, manifest.files, target, SAVEPOINT)
             target.complete(SAVEPOINT, manifest.as_savepoint().to_bytes())
-        except (OSError, CorruptStateError, EvenflowError) as error:
+        except Exception as error:  # noqa: BLE001 -- a file system's library may raise anything, and somebody waits for the savepoint
             savepoint.problem = f"{type(error).__name__}: {error}"
         savepoint.done = True

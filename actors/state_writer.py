@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import queue
 import threading
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ from ..engine.batch import Batch
 from ..engine.effects import Prepared
 from ..engine.errors import JobError
 from ..scheduler.messages import CheckpointFailed
-from ..state.files import StateFileWriter, encoded
+from ..state.files import encoded
 from ..state.store import CheckpointStore
 
 MOST_WAITING = 16 << 20
@@ -92,18 +91,10 @@ class StateWriter:
 
     def _run(self) -> None:
         while (item := self._take()) is not None:
-            if isinstance(item, Prepared):
-                self._done.put(item)  # no state, no file
-                continue
-            try:
-                prepared = self._write_file(item)
-            except Exception as error:  # noqa: BLE001 -- a file system's library may raise anything, and the job must hear of it
-                failed = self._skip()
-                if failed is not None:
-                    self._done.put(CheckpointFailed(failed.checkpoint, f"{type(error).__name__}: {error}", failed.committables))
-                prepared = None
-            if prepared is not None:
-                self._done.put(prepared)
+            report = item if isinstance(item, Prepared) else self._write_file(item)  # without state there is no file
+            if report is None:
+                return
+            self._done.put(report)
 
     def _take(self) -> _Piece | Prepared | None:
         item = self._queue.get()
@@ -111,23 +102,18 @@ class StateWriter:
             self._taken += item.data.size
         return item
 
-    def _write_file(self, item: _Piece | Prepared | None) -> Prepared | None:
-        """Write chunks until the report comes that they were all; None when the writer is closed before."""
-        assert isinstance(item, _Piece)
-        with ExitStack() as stack:
-            file: StateFileWriter = stack.enter_context(self._store.writing(item.checkpoint, self._name))
-            while isinstance(item, _Piece):
-                file.append(item.data, item.keys)
+    def _write_file(self, first: _Piece) -> Prepared | CheckpointFailed | None:
+        """Write chunks until the report comes that they were all, or pass over those that can't be written; None if closed before."""
+        item: _Piece | Prepared | None = first
+        try:
+            with self._store.writing(first.checkpoint, self._name) as file:
+                while isinstance(item, _Piece):
+                    file.append(item.data, item.keys)
+                    item = self._take()
+        except Exception as error:  # noqa: BLE001 -- a file system's library may raise anything, and the job must hear of it
+            while isinstance(item, _Piece):  # what could not be written may be only the end of the file, behind the last chunk
                 item = self._take()
-        if item is None:
-            self._queue.put(None)
-            return None
-        return replace(item, files=(file.finish(),))
-
-    def _skip(self) -> Prepared | None:
-        """Pass over the other chunks of a file that can't be written."""
-        while isinstance(item := self._take(), _Piece):
-            pass
-        if item is None:
-            self._queue.put(None)
-        return item
+            if item is None:
+                return None
+            return CheckpointFailed(item.checkpoint, f"{type(error).__name__}: {error}", item.committables)
+        return replace(item, files=(file.finish(),)) if isinstance(item, Prepared) else None

@@ -28,7 +28,7 @@ from ..scheduler.balancing import Balancing
 from ..scheduler.checkpoints import CheckpointReport
 from ..scheduler.config import OFF, JobConfig, check_balancer
 from ..scheduler.job import JobCore
-from ..scheduler.job_effects import Commit, Effect, JobState, Redeploy, Retire, Save, Spawn, Tell
+from ..scheduler.job_effects import Commit, Discard, Effect, JobState, Redeploy, Retire, Save, Spawn, Tell
 from ..scheduler.load_snapshot import groups_per_step, hash_of, load_snapshot
 from ..scheduler.messages import Command, Failed, Report
 from ..scheduler.metrics import HISTORY, JobMetrics, OperatorLoad, WorkerFigures
@@ -67,6 +67,12 @@ class JobStatus:
     attempt: int = 0
     places: Mapping[str, Place] = field(default_factory=dict)
     spares: int = 0
+
+    def __str__(self) -> str:
+        from ..scheduler.drawing import as_text
+        from .tables import status_table
+
+        return as_text(status_table(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +128,7 @@ class Supervisor:
         known = self._memory.record
         self.core = JobCore(plan, config.job_settings(), restored, known.committed)
         if resume:
+            self.saved.discard_unfinished(known.committed)
             # The process that was lost knew how many attempts there were, and what it left behind must not be taken for that of a new one.
             self.core.attempt = int(time.time() * 1000)
         self.core.checkpoints.last = max(self.saved.last, self.core.committed)
@@ -303,7 +310,7 @@ class Supervisor:
         return self.elastic.scale(operator, parallelism, strategy)
 
     def scalings(self) -> list[ScalingReport]:
-        """All scalings of the job, oldest first."""
+        """The newest scalings of the job, oldest first."""
         return self.elastic.reports()
 
     def scale_out(self, nodes: int) -> int:
@@ -346,7 +353,7 @@ class Supervisor:
 
     def checkpoints(self) -> list[CheckpointReport]:
         """The job's checkpoints, oldest first."""
-        return self.core.checkpoints.reports(time.monotonic())
+        return self.core.checkpoints.reports(time.monotonic(), self.core.workers)
 
     def savepoint(self, path: str) -> int:
         """Begin a savepoint; its checkpoint's number. Raises FlowError without a folder for checkpoints, JobError if `path` is taken."""
@@ -360,7 +367,7 @@ class Supervisor:
         return found.done, found.problem
 
     def migrations(self) -> list[MigrationReport]:
-        """All migrations of the job, oldest first."""
+        """The newest migrations of the job, oldest first."""
         return [self._with_latency(migration) for migration in self.core.migrations.history]
 
     def _migrate(self, stage: Stage, strategy: str | None, target: RoutingTable, reason: str, plan: BalancePlan | None) -> int:
@@ -370,7 +377,8 @@ class Supervisor:
         planned = plan_steps(chosen, table, target, groups_per_step(newest, table))
         steps = [HandoverStep(0, step.moves, step.lazy, step.pause) for step in planned]
         migration, effects = self.core.migrate(stage, chosen, steps, reason, time.monotonic(), plan)
-        self._spans[migration.number] = time.time()
+        first = self.core.migrations.history.first
+        self._spans = {number: begun for number, begun in self._spans.items() if number >= first} | {migration.number: time.time()}
         self._carry_out(effects)
         return migration.number
 
@@ -408,6 +416,8 @@ class Supervisor:
                     return
             elif isinstance(effect, Save):
                 self._save(effect)
+            elif isinstance(effect, Discard):
+                self.saved.discard(effect.checkpoint, effect.problem)
             elif isinstance(effect, (Redeploy, Spawn, Retire)):
                 self._staff(effect)
                 self._carry(effect)
@@ -443,8 +453,6 @@ class Supervisor:
     def _save(self, save: Save) -> None:
         manifest = replace(save.manifest, undelivered=tuple(self._deliveries))
         problem = self.saved.complete(manifest)
-        if problem is not None:
-            self.saved.failed(manifest.checkpoint, problem)
         self._carry_out(self.core.saved(manifest.checkpoint, problem, time.monotonic()))
 
     def _take_back(self, after: int) -> bool:

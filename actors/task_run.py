@@ -185,7 +185,7 @@ class TaskRun:
                     self._turn()
                     if runner.meter.due():
                         self._measure()
-                except Exception as error:  # noqa: BLE001 -- whatever it is must reach the user
+                except BaseException as error:  # noqa: BLE001 -- whatever it is must reach the user
                     runner.fail(error)
             self._measure()
         finally:
@@ -287,4 +287,4 @@ class TaskRun:
 
     def _measure(self) -> None:
         batches = [element.num_rows for _, element in self._pending if type(element) is Batch]
-        self._report(self._runner.meter.take(len(batches), sum(batches), self._transport.refused, self._runner.backlog))
+        self._runner.measure(len(batches), sum(batches), self._transport.refused)

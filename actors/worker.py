@@ -5,6 +5,7 @@ Ray calls arrive on Ray's threads; a run of the task has a thread of its own.
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -61,10 +62,7 @@ class Worker:
             if self._newest is not None and attempt < self._newest:
                 raise JobError(f"worker {spec.name}: attempt {attempt} is over, attempt {self._newest} has begun")
             self._newest = attempt
-            before, self._current = self._current, None
-            if before is not None and not before.end(END_PATIENCE):
-                self._stuck = True
-                raise JobError(f"worker {spec.name}: attempt {before.attempt} did not end within {END_PATIENCE:g} s")
+            self._end_run(spec.name)
             host = ray.util.get_node_ip_address() if across_nodes else "127.0.0.1"  # type: ignore[no-untyped-call]
 
             def report(attempt: int, number: int, report: Report) -> None:
@@ -99,6 +97,19 @@ class Worker:
     def join(self) -> None:
         """Returns when the worker is over. While it runs, a call of it tells the coordinator that the process lives."""
         self._over.wait()
+
+    def _end_run(self, name: str) -> None:
+        """End the run that there is, and free its state before another takes as much. Raises JobError if it doesn't end."""
+        run, self._current = self._current, None
+        if run is None:
+            return
+        if not run.end(END_PATIENCE):
+            self._stuck = True
+            raise JobError(f"worker {name}: attempt {run.attempt} did not end within {END_PATIENCE:g} s")
+        del run
+        # A run is a cycle of objects that was frozen as it began: no round of the collector would ever find it.
+        gc.unfreeze()
+        gc.collect()
 
     def _run(self, attempt: int | None = None) -> TaskRun:
         current = self._current

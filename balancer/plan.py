@@ -65,7 +65,7 @@ class BalancePlan:
             "state_bytes": self.state_bytes,
             "reason": self.reason,
         }
-        return json.dumps(document, default=str)
+        return json.dumps(document, default=str, allow_nan=False)
 
     def table(self, current: RoutingTable, hash_of: Callable[[Hashable], int]) -> RoutingTable:
         """`current` with the plan carried out; `hash_of` gives a hot key's hash64.

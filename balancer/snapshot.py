@@ -10,7 +10,6 @@ and the hot keys of a group are not hotter than the group.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ import numpy.typing as npt
 
 from ..engine.errors import FlowError
 from ..state.hashing import MAX_GROUPS
+from .outside_json import shown
 
 Workers = npt.NDArray[np.int64]
 """A worker's index per group or per key."""
@@ -30,7 +30,14 @@ Loads = npt.NDArray[np.float64]
 MAX_WORKERS = 65_535
 """What a routing table can name."""
 
+MOST = 1e18
+"""A load, a rate or a time that is more than this is a mistake; sums and ratios of what is less stay finite."""
+
+LEAST = 1e-18
+"""What is less than this counts as 0, so that no ratio is beyond floating point."""
+
 _ROUNDING = 1e-6
+_SHOWN = 32
 
 
 class GroupLoad(NamedTuple):
@@ -116,6 +123,12 @@ class LoadSnapshot:
         loads += np.bincount(of_keys[away], self.key_loads[away], self.workers)
         return np.maximum(loads, 0.0)
 
+    def __str__(self) -> str:
+        what = f"{self.workers} workers, {len(self.key_groups)} key groups with load, {len(self.hot_keys)} hot keys"
+        loads = ", ".join(f"{load:.3g}" for load in self.worker_loads()[:_SHOWN])
+        more = f" and {self.workers - _SHOWN} more" if self.workers > _SHOWN else ""
+        return f"{what}: imbalance {self.imbalance:.2f}, floor {self.floor:.2f}; loads of the workers: {loads}{more}"
+
     @property
     def imbalance(self) -> float:
         """max / mean of the workers' loads: 1 is even. The slowest worker makes the stream this much slower than it could be."""
@@ -131,7 +144,7 @@ class LoadSnapshot:
         seen = set[Hashable]()
         for index, key in enumerate(self.hot_keys):
             if key.key in seen:
-                raise FlowError(f"hot_keys[{index}].key is {key.key!r}, which is there already: a hot key is listed once")
+                raise FlowError(f"hot_keys[{index}].key is {shown(key.key)}, which is there already: a hot key is listed once")
             seen.add(key.key)
         of_keys = np.bincount(self.key_at, self.key_loads, len(self.key_groups))
         hotter = np.flatnonzero(of_keys > self.group_loads * (1 + _ROUNDING))
@@ -163,12 +176,13 @@ def _positions(ids: Workers) -> Workers:
 def _whole(values: list[Any], name: Callable[[int], str], low: int, high: int) -> Workers:
     for index, value in enumerate(values):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
-            raise FlowError(f"{name(index)} is {value!r}: it must be a whole number from {low} to {high}")
+            raise FlowError(f"{name(index)} is {shown(value)}: it must be a whole number from {low} to {high}")
     return np.array(values, np.int64)
 
 
 def _loads(values: list[Any], entries: str) -> Loads:
     for index, value in enumerate(values):
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not math.isfinite(value) or value < 0:
-            raise FlowError(f"{entries}[{index}].load is {value!r}: it must be a finite number, 0 or more")
-    return np.array(values, np.float64)
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value <= MOST:
+            raise FlowError(f"{entries}[{index}].load is {shown(value)}: it must be a number, from 0 to {MOST:g}")
+    loads = np.array(values, np.float64)
+    return np.where(loads < LEAST, 0.0, loads)

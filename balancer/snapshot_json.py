@@ -14,6 +14,7 @@ from collections.abc import Hashable, Iterator
 from typing import Any
 
 from ..engine.errors import FlowError
+from .outside_json import object_of, shown
 from .snapshot import GroupLoad, KeyLoad, LoadSnapshot
 
 
@@ -23,23 +24,18 @@ def snapshot_from_json(text: str) -> LoadSnapshot:
     A key is a string, a number, a boolean, null, or a list of these for a key of several columns (a tuple in the snapshot).
     Raises FlowError, naming the field, for text that is no JSON and for a snapshot that can't be.
     """
-    try:
-        document = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise FlowError(f"the load snapshot is not JSON: {error}") from error
-    if not isinstance(document, dict):
-        raise FlowError('the load snapshot must be an object: {"workers": 4, "key_groups": [...], "hot_keys": [...]}')
+    document = object_of(text, "the load snapshot", '{"workers": 4, "key_groups": [...], "hot_keys": [...]}')
     return LoadSnapshot(_required(document, "workers", ""), _groups(document), _keys(document))
 
 
 def snapshot_to_json(snapshot: LoadSnapshot) -> str:
-    """The text that `snapshot_from_json` reads. Raises TypeError for keys that JSON can't hold."""
+    """The text that `snapshot_from_json` reads. Raises TypeError for keys that JSON can't hold, ValueError for NaN and infinite ones."""
     keys = [key._asdict() for key in snapshot.hot_keys]
     for key in keys:
         if key["worker"] is None:
             del key["worker"]
     groups = [group._asdict() for group in snapshot.key_groups]
-    return json.dumps({"workers": snapshot.workers, "key_groups": groups, "hot_keys": keys})
+    return json.dumps({"workers": snapshot.workers, "key_groups": groups, "hot_keys": keys}, allow_nan=False)
 
 
 def _groups(document: dict[str, Any]) -> Iterator[GroupLoad]:
@@ -62,7 +58,7 @@ def _entries(document: dict[str, Any], name: str) -> Iterator[tuple[str, dict[st
         raise FlowError(f"{name} must be a list of objects, not {type(entries).__name__}")
     for index, entry in enumerate(entries):
         if not isinstance(entry, dict):
-            raise FlowError(f"{name}[{index}] must be an object, not {entry!r}")
+            raise FlowError(f"{name}[{index}] must be an object, not {shown(entry)}")
         yield f"{name}[{index}].", entry
 
 

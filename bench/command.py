@@ -8,11 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
 from ..scheduler.config import LIVE
-from . import latency, memory, migration, overhead, recovery, scaling, skew, throughput
+from ..scheduler.drawing import DataTable, console
+from . import latency, memory, migration, overhead, recovery, scaling, skew, soak, soak_flow, throughput
 from .comparison import compare, other_conditions
 from .conditions import RESULTS, save
 from .data import default_cache, make
@@ -55,13 +53,13 @@ def make_data(arguments: argparse.Namespace) -> None:
     """Make what is not there yet."""
     begun = time.monotonic()
     for dataset in make(arguments.folder, arguments.rows):
-        Console().print(f"{dataset.folder}: {dataset.rows:,} rows in {len(dataset.files)} files")
-    Console().print(f"took {time.monotonic() - begun:.1f} s")
+        console().print(f"{dataset.folder}: {dataset.rows:,} rows in {len(dataset.files)} files")
+    console().print(f"took {time.monotonic() - begun:.1f} s")
 
 
 def run_benchmark(arguments: argparse.Namespace) -> Run:
     """The benchmark of that name with its arguments."""
-    say = Console(stderr=True, highlight=False).print
+    say = console(stderr=True).print
     if arguments.benchmark == "throughput":
         return throughput.run(
             tasks=arguments.tasks, systems=arguments.systems, repeat=arguments.repeat, rows=arguments.rows, cache=arguments.folder,
@@ -81,26 +79,26 @@ def run_benchmark(arguments: argparse.Namespace) -> Run:
         return scaling.run(parts=arguments.parts, policies=arguments.policies, say=say)
     if arguments.benchmark == "recovery":
         return recovery.run(parts=arguments.parts, repeat=arguments.repeat, rows=arguments.rows, cache=arguments.folder, say=say)
+    if arguments.benchmark == "soak":
+        return soak.run(minutes=arguments.minutes, jobs=arguments.jobs, rate=arguments.rate, backend=arguments.backend, say=say)
     return memory.run(minutes=arguments.minutes, slow_sink=arguments.slow_sink, say=say)
 
 
 def show(finished: Run, path: Path) -> None:
     """Tables of a run on the terminal."""
-    console = Console()
-    _print(console, ("case", "median", "spread", "iterations"), [case_row(case) for case in finished.cases])
+    _print(("case", "median", "spread", "iterations"), [case_row(case) for case in finished.cases])
     if finished.verdicts:
-        _print(console, ("target", "asked for", "measured", ""), [verdict_row(verdict, finished) for verdict in finished.verdicts])
+        _print(("target", "asked for", "measured", ""), [verdict_row(verdict, finished) for verdict in finished.verdicts])
     for line in notes(finished):
-        console.print(line, highlight=False)
-    console.print(f"{path} (and .md)", highlight=False)
+        console().print(line)
+    console().print(f"{path} (and .md)")
 
 
 def show_comparison(a: Run, b: Run) -> None:
     """A comparison on the terminal, and what else differs between the runs."""
-    console = Console()
-    _print(console, ("case", a.commit, b.commit, "ratio", "verdict"), [difference_row(difference) for difference in compare(a, b)])
+    _print(("case", a.commit, b.commit, "ratio", "verdict"), [difference_row(difference) for difference in compare(a, b)])
     for line in other_conditions(a, b):
-        console.print(f"differs: {line}", highlight=False)
+        console().print(f"differs: {line}")
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
@@ -142,7 +140,12 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     elastic = benchmarks.add_parser("scaling", help="every scaling policy while demand doubles and halves, in a model and on Ray")
     elastic.add_argument("--parts", type=_names, default=list(scaling.PARTS), help=f"default: {','.join(scaling.PARTS)}")
     elastic.add_argument("--policies", type=_names, default=["ds2", "threshold"], help="on Ray; default: ds2,threshold")
-    for parser in (rates, delays, cost, leaks, failures, moves, skews, elastic):
+    long = benchmarks.add_parser("soak", help="a long job with keys that come and go, and many jobs in one driver: does anything grow?")
+    long.add_argument("--minutes", type=float, default=60.0, help="of the long job; 0 leaves it out (default: %(default)s)")
+    long.add_argument("--jobs", type=int, default=50, help="on either runtime; 0 leaves them out (default: %(default)s)")
+    long.add_argument("--rate", type=float, default=soak_flow.RATE, help="rows per second of the long job (default: %(default)s)")
+    long.add_argument("--backend", default="memory", help="where the long job's state lies (default: %(default)s)")
+    for parser in (rates, delays, cost, leaks, failures, moves, skews, elastic, long):
         parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the reports (default: %(default)s)")
 
 
@@ -158,8 +161,8 @@ def _decimals(text: str) -> list[float]:
     return [float(word) for word in text.split(",")] if text else []
 
 
-def _print(console: Console, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    table = Table(*header)
+def _print(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    table = DataTable(*header)
     for row in rows:
-        table.add_row(*row)
-    console.print(table)
+        table.row(*row)
+    console().print(table)

@@ -41,3 +41,13 @@ def slope(xs: Sequence[float], ys: Sequence[float]) -> float:
     mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
     over = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True))
     return over / sum((x - mean_x) ** 2 for x in xs)
+
+
+def robust_slope(xs: Sequence[float], ys: Sequence[float]) -> float:
+    """The median of the slopes between all pairs of points (Theil 1950, Sen 1968), which a few outliers can't tilt; at least two points.
+
+    >>> robust_slope([0.0, 1.0, 2.0, 3.0], [1.0, 3.0, 5.0, 90.0])
+    2.0
+    """
+    points = list(zip(xs, ys, strict=True))
+    return median((y - b) / (x - a) for i, (x, y) in enumerate(points) for a, b in points[:i] if x != a)

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..engine.batch import Batch
-from ..engine.errors import RecordError
+from ..engine.operators.refusals import refuse
+from ..engine.operators.user_function import check_function
 from ..engine.sink import Sink, SinkWriter
 
 
@@ -23,7 +24,7 @@ def to_callback(fn: Callable[[dict[str, Any]], object], *, name: str = "to_callb
 
     What `fn` returns is ignored; what it raises stops the job with a RecordError that holds the row.
     """
-    return CallbackSink(fn, name)
+    return CallbackSink(check_function(fn, name, "row"), name)
 
 
 class CallbackSink(Sink):
@@ -49,9 +50,8 @@ class CallbackWriter(SinkWriter):
         for row in batch.to_rows():
             try:
                 fn(row)
-            except Exception as error:
-                called = getattr(fn, "__name__", repr(fn))
-                raise RecordError(self._operator, f"{called} raised {type(error).__name__}: {error}", record=row) from error
+            except BaseException as error:  # noqa: BLE001 -- a user's function may raise anything
+                refuse(self._operator, fn, error, record=row)
 
     def prepare(self, checkpoint: int) -> list[Any]:
         return []

@@ -12,7 +12,12 @@ evenflow.engine.errors.FlowError: operator `count` is defined twice
 
 from __future__ import annotations
 
+from datetime import date, time, timedelta
+from decimal import Decimal
 from typing import Any
+
+_PLAIN = (type(None), bool, int, float, str, bytes, date, time, timedelta, Decimal)
+"""A datetime is a date."""
 
 
 class EvenflowError(Exception):
@@ -26,7 +31,8 @@ class FlowError(EvenflowError):
 class RecordError(EvenflowError):
     """An operator could not process a record: a user function raised, or a value had a wrong type.
 
-    The message names the operator, the key where there is one, and the record.
+    The message names the operator, the key where there is one, and the record. In another process `key` and `record` are what they were
+    here if they are made of Python's own types, else their text: not every process can unpickle a user's objects.
     """
 
     def __init__(self, operator: str, problem: str, *, key: Any = None, record: Any = None) -> None:
@@ -39,7 +45,7 @@ class RecordError(EvenflowError):
         super().__init__("\n  ".join(parts))
 
     def __reduce__(self) -> Any:
-        return _rebuild_record_error, (self.operator, self.problem, self.key, self.record)
+        return _rebuild_record_error, (self.operator, self.problem, _portable(self.key), _portable(self.record))
 
 
 class ConnectorError(EvenflowError):
@@ -69,6 +75,39 @@ def _rebuild_record_error(operator: str, problem: str, key: Any, record: Any) ->
     return RecordError(operator, problem, key=key, record=record)
 
 
+def is_own(error: BaseException) -> bool:
+    """Whether the error is one of evenflow's classes: those that users derive from them may need arguments that a pickle doesn't have."""
+    return isinstance(error, EvenflowError) and type(error).__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+def shown(error: BaseException) -> str:
+    """Type and text of any error; a user's error may not be able to give its text."""
+    try:
+        text = str(error)
+    except BaseException as problem:  # noqa: BLE001 -- it is a user's method
+        text = f"(its text can't be had: its __str__ raises {type(problem).__name__})"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
 def _short(value: Any, limit: int = 500) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except BaseException as error:  # noqa: BLE001 -- it is a user's method
+        return f"a {type(value).__name__} (its __repr__ raises {type(error).__name__})"
     return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
+
+
+def _portable(value: Any) -> Any:
+    """The value if any process can unpickle it, else its text."""
+    try:
+        return value if _is_plain(value) else _short(value)
+    except RecursionError:
+        return _short(value)
+
+
+def _is_plain(value: Any) -> bool:
+    if type(value) in (list, tuple, set, frozenset):
+        return all(map(_is_plain, value))
+    if type(value) is dict:
+        return all(_is_plain(name) and _is_plain(item) for name, item in value.items())
+    return isinstance(value, _PLAIN) and type(value).__module__ in ("builtins", "datetime", "decimal")

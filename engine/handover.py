@@ -113,8 +113,9 @@ class Handovers:
             self._peers.pop(index, None)
 
     def announce(self, steps: Iterable[HandoverStep]) -> None:
-        """Steps that may come; a marker says when."""
-        self._steps.update((step.version, step) for step in steps)
+        """Steps that may come; a marker says when, to the workers that take part."""
+        mine = (step for step in steps if any(self._index in (move.source, move.target) for move in step.moves))
+        self._steps.update((step.version, step) for step in mine)
 
     def is_peer(self, channel: int) -> bool:
         """Whether the channel brings state rather than records."""

@@ -12,12 +12,15 @@ the operator, the column and the value; a column that was all null so far takes 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import pyarrow as pa
 
 from .batch import ITEM
 from .errors import FlowError, RecordError
+
+_MISFITS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError, ValueError)
+"""What Arrow raises for values that don't become a column."""
 
 SchemaLike: TypeAlias = pa.Schema | Mapping[str, Any] | None
 """Column types: an Arrow schema, or a dict from column name to Arrow type or its name (`{"n": "int64"}`)."""
@@ -34,11 +37,13 @@ def arrow_schema(schema: SchemaLike, operator: str) -> pa.Schema | None:
 
 
 class RowsEncoder:
-    """Turns rows (dicts, or plain values for a stream with the one column `item`) into record batches."""
+    """Turns rows (dicts, or plain values for a stream with the one column `item`) into record batches.
 
-    def __init__(self, operator: str, schema: pa.Schema | None = None) -> None:
-        self.operator = operator
-        self.schema = schema
+    `advice`: what the user can do about a value of another type; by default to give the operator's `schema`.
+    """
+
+    def __init__(self, operator: str, schema: pa.Schema | None = None, *, advice: str | None = None) -> None:
+        self.operator, self.schema, self._advice = operator, schema, advice
 
     def encode(self, rows: list[Any]) -> pa.RecordBatch:
         """The rows (at least one) as columns. Raises RecordError naming the column and the row."""
@@ -67,7 +72,7 @@ class RowsEncoder:
 
     def _batch(self, rows: list[Any]) -> pa.RecordBatch:
         plain = not isinstance(rows[0], dict)
-        names = self.schema.names if self.schema is not None else [ITEM] if plain else list(rows[0])
+        names = self.schema.names if self.schema is not None else [ITEM] if plain else self._names(rows[0])
         if plain:
             if names != [ITEM] or any(isinstance(row, dict) for row in rows):
                 self._refuse_shape(rows, names)
@@ -76,7 +81,20 @@ class RowsEncoder:
             columns = self._columns(rows, names)
         types = [self.schema.field(i).type if self.schema is not None else None for i in range(len(names))]
         arrays = [self._array(n, c, t, rows) for n, c, t in zip(names, columns, types, strict=True)]
+        if plain and arrays[0].null_count and any(row is None for row in rows):
+            self._refuse_none()
         return pa.record_batch(arrays, names=names)
+
+    def _names(self, row: dict[Any, Any]) -> list[str]:
+        """The columns of the first row of the stream."""
+        for name in row:
+            if not isinstance(name, str):
+                raise RecordError(self.operator, f"the column name {name!r} is no string: name columns by strings", record=row)
+        if not row:
+            raise RecordError(
+                self.operator, "a row is {}, without columns: return at least one, and leave records out with filter or flat_map"
+            )
+        return list(row)
 
     def _columns(self, rows: list[Any], names: list[str]) -> list[list[Any]]:
         try:
@@ -89,6 +107,8 @@ class RowsEncoder:
 
     def _refuse_shape(self, rows: list[Any], names: list[str]) -> None:
         for row in rows:
+            if row is None:
+                self._refuse_none()
             keys = list(row) if isinstance(row, dict) else [ITEM]
             if sorted(map(str, keys)) != sorted(names):
                 raise RecordError(
@@ -96,17 +116,50 @@ class RowsEncoder:
                 )
         raise RecordError(self.operator, "rows are dicts and plain values in turn: return one kind", record=rows[0])
 
+    def _refuse_none(self) -> NoReturn:
+        raise RecordError(
+            self.operator,
+            f"the function returned None in place of a row: return a row ({{{ITEM!r}: None}} for a null); "
+            "leave records out with filter, or with flat_map, which may return no rows",
+        )
+
     def _array(self, name: str, values: list[Any], kind: pa.DataType | None, rows: list[Any]) -> pa.Array:
         known = None if kind is None or pa.types.is_null(kind) else kind
         try:
             return pa.array(values, type=known)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError) as error:
-            for value, row in zip(values, rows, strict=True):
-                try:
-                    pa.array([value], type=known)
-                except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError):
-                    expected = f"is {known} in this stream" if known is not None else "must have a type that Arrow has"
-                    got = f"got {value!r} ({type(value).__name__})"
-                    problem = f"column `{name}` {expected}, {got}; set the type with schema={{{name!r}: ...}}"
-                    raise RecordError(self.operator, problem, record=row) from error
-            raise RecordError(self.operator, f"column `{name}` mixes types: {error}; set it with schema={{{name!r}: ...}}") from error
+        except _MISFITS as error:
+            place = _first_misfit(values, known)
+            value, advice = values[place], self._advice or f"set the type with schema={{{name!r}: ...}}"
+            if known is not None:
+                expected = f"is {known} in this stream"
+            elif place and (before := _typed(values[:place])) is not None:
+                expected = f"is {before} in the rows before"
+            else:
+                expected = "must have a type that Arrow has"
+            problem = f"column `{name}` {expected}, got {_shown(value)} ({type(value).__name__}); {advice}"
+            raise RecordError(self.operator, problem, record=rows[place]) from error
+
+
+def _first_misfit(values: list[Any], kind: pa.DataType | None) -> int:
+    """The place of the first of the values, which have no common type, that has none with those before it."""
+    fits, fails = 0, len(values)
+    while fails - fits > 1:
+        middle = (fits + fails) // 2
+        fits, fails = (middle, fails) if _typed(values[:middle], kind) is not None else (fits, middle)
+    return fails - 1
+
+
+def _typed(values: list[Any], kind: pa.DataType | None = None) -> pa.DataType | None:
+    """The type of the values as a column; None if they have none."""
+    try:
+        return pa.array(values, type=kind).type
+    except _MISFITS:
+        return None
+
+
+def _shown(value: Any) -> str:
+    """The text of a value, which may be a user's object."""
+    try:
+        return f"{value!r:.200}"
+    except Exception as error:  # noqa: BLE001 -- a user's __repr__ may raise anything
+        return f"an object whose __repr__ raises {type(error).__name__}"

@@ -1,7 +1,7 @@
 """Times at which something is to be done for a key, the earliest first; of one time, in the order in which they were noted.
 
 It is an index of what lies in the keys' records: who takes a time out of it asks the record whether it still stands. So a timer that was
-cancelled, or whose key went to another worker, needs no search here.
+cancelled, or whose key went to another worker, needs no search here; `crowded` says when it is worth one.
 
 >>> timers = Timers()
 >>> timers.add(20, "a")
@@ -12,10 +12,13 @@ cancelled, or whose key went to another worker, needs no search here.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any
+
+MOST_VOID = 1_024
+"""Times that may be here before it is worth a look which of them still stand."""
 
 
 class Timers:
@@ -24,6 +27,7 @@ class Timers:
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Any]] = []
         self._numbers = count()
+        self._limit = MOST_VOID
 
     def add(self, at: int, key: Any) -> None:
         """Note a time for a key."""
@@ -38,9 +42,34 @@ class Timers:
             heappush(self._heap, entry)
         return list(dict.fromkeys(key for _, _, key in entries))
 
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether there are twice as many as after the last `retain`, so that most may be void."""
+        return len(self._heap) > self._limit
+
+    def keys(self) -> list[Any]:
+        """All keys, each once."""
+        return list(dict.fromkeys(key for _, _, key in self._heap))
+
+    def retain(self, stands: Callable[[int, Any], bool]) -> None:
+        """Forget the times of keys for which `stands` is false; of a key's entries with one time the first stays."""
+        kept: dict[tuple[int, Any], tuple[int, int, Any]] = {}
+        for entry in sorted(self._heap, key=_order):
+            if stands(entry[0], entry[2]):
+                kept.setdefault((entry[0], entry[2]), entry)
+        self._heap = list(kept.values())  # sorted, as a heap may be
+        self._limit = max(MOST_VOID, 2 * len(self._heap))
+
     def pop(self, until: int, keys: Container[Any]) -> tuple[int, Any] | None:
         """Take out the first time up to `until` and its key; None if there is none, or if its key is not one of `keys`."""
         if not self._heap or self._heap[0][0] > until or self._heap[0][2] not in keys:
             return None
         at, _, key = heappop(self._heap)
         return at, key
+
+
+def _order(entry: tuple[int, int, Any]) -> tuple[int, int]:
+    return entry[:2]

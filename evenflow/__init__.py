@@ -11,6 +11,10 @@
 
 from __future__ import annotations
 
+from .actors.elastic import ScalingReport
+from .actors.node_scaling import NodeScalingReport
+from .actors.supervisor import JobStatus
+from .balancer.snapshot import LoadSnapshot
 from .connectors.callback_sink import to_callback
 from .connectors.csv import read_csv
 from .connectors.csv_sink import write_csv
@@ -28,32 +32,56 @@ from .connectors.text import read_text
 from .dataflow import Dataflow
 from .engine.aggregates.custom import Aggregate
 from .engine.aggregates.functions import approx_distinct, approx_quantile, count, first, last, max, mean, min, sum  # noqa: A004 -- as in SQL
+from .engine.batch import Batch
 from .engine.errors import ConnectorError, EvenflowError, FlowError, JobError, ProtocolError, RecordError
 from .engine.key_states import list_state, map_state, value_state
 from .engine.keyed_function import KeyContext, KeyedFunction
+from .engine.sink import Sink, SinkWriter
+from .engine.source import Source, SourceReader
 from .engine.windows import sliding, tumbling
 from .job import Job, connect
 from .savepoint import SavedJob, read_savepoint
+from .scheduler.checkpoints import CheckpointReport, CheckpointState
 from .scheduler.config import JobConfig
+from .scheduler.job_effects import JobState
+from .scheduler.metrics import OperatorLoad, WorkerFigures
+from .scheduler.migration import MigrationReport
+from .scheduler.scaling.controller import DecisionRecord
 from .stream import KeyedStream, Stream, WindowedStream
 
 __all__ = [
     "Aggregate",
+    "Batch",
+    "CheckpointReport",
+    "CheckpointState",
     "ConnectorError",
     "Dataflow",
+    "DecisionRecord",
     "EvenflowError",
     "FlowError",
     "Job",
     "JobConfig",
     "JobError",
+    "JobState",
+    "JobStatus",
     "KeyContext",
     "KeyedFunction",
     "KeyedStream",
+    "LoadSnapshot",
+    "MigrationReport",
+    "NodeScalingReport",
+    "OperatorLoad",
     "ProtocolError",
     "RecordError",
     "SavedJob",
+    "ScalingReport",
+    "Sink",
+    "SinkWriter",
+    "Source",
+    "SourceReader",
     "Stream",
     "WindowedStream",
+    "WorkerFigures",
     "approx_distinct",
     "approx_quantile",
     "connect",

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
-from collections.abc import Callable, Sequence
-
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
+from collections.abc import Callable
 
 from .engine.errors import FlowError
 from .job import Job
 from .scheduler.config import OFF
-from .scheduler.scaling.controller import MODES, DecisionRecord
+from .scheduler.drawing import console
+from .scheduler.scaling.controller import MODES
 from .scheduler.scaling.policies import POLICIES
 from .scheduler.scaling.snapshot_json import snapshot_to_json
+from .scheduler.tables import decisions_table
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
@@ -50,28 +47,11 @@ def show_decisions(job: Job, arguments: argparse.Namespace) -> None:
         for record in decisions:
             print(json.dumps(record.to_dict()))  # noqa: T201 -- as above
     else:
-        Console().print(decisions_table(decisions), highlight=False)
+        console().print(decisions_table(decisions))
 
 
 def set_autoscaler(job: Job, arguments: argparse.Namespace) -> None:
     """Switch automatic scaling of a job."""
     job.autoscaler(arguments.policy, mode=arguments.mode)
     by = f"scaled by {arguments.policy}" if arguments.mode == "act" else f"looked at by {arguments.policy}, which only advises,"
-    Console().print(f"{arguments.job} is no longer scaled" if arguments.policy == OFF else f"{arguments.job} is {by} from now on")
-
-
-def decisions_table(decisions: Sequence[DecisionRecord]) -> RenderableType:
-    """A decision per line, the oldest first, and on what and why each was made."""
-    table = Table(title="decisions", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("no.", "at", "policy", "decided", "done"):
-        table.add_column(column, justify="right" if column == "no." else "left")
-    for number, record in enumerate(decisions):
-        at = time.strftime("%H:%M:%S", time.localtime(record.time))
-        table.add_row(str(number), at, record.policy, _decided(record), record.done)
-    return Group(table, *(f"{number}: saw {record.saw}\n   {record.decided.reason}" for number, record in enumerate(decisions)))
-
-
-def _decided(record: DecisionRecord) -> str:
-    before = record.seen.parallelism
-    changes = [f"{name} {before[name]} -> {workers}" for name, workers in record.decided.parallelism.items()]
-    return ", ".join([*changes, *(f"{name} rebalanced" for name in record.decided.rebalance)])
+    console().print(f"{arguments.job} is no longer scaled" if arguments.policy == OFF else f"{arguments.job} is {by} from now on")

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from .balancer.snapshot_json import snapshot_to_json
 from .engine.errors import ConnectorError, FlowError
 from .job import Job
 from .scheduler.config import AUTOMATIC, LIVE, OFF
+from .scheduler.drawing import console
 from .scheduler.metrics import HISTORY
 from .scheduler.tables import load_table, migration_table, migrations_table
 
@@ -55,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def show_load(job: Job, arguments: argparse.Namespace) -> None:
     """How an operator's load is shared out."""
-    Console().print(load_table(job.load(arguments.operator, windows=arguments.windows)), highlight=False)
+    console().print(load_table(job.load(arguments.operator, windows=arguments.windows)))
 
 
 def write_snapshot(job: Job, arguments: argparse.Namespace) -> None:
@@ -68,13 +67,13 @@ def write_snapshot(job: Job, arguments: argparse.Namespace) -> None:
         arguments.output.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise ConnectorError(f"the load snapshot can't be written to {arguments.output}: {error}") from error
-    Console().print(f"wrote {arguments.output}; see what would be done with: evenflow plan balance --snapshot {arguments.output}")
+    console().print(f"wrote {arguments.output}; see what would be done with: evenflow plan balance --snapshot {arguments.output}")
 
 
 def rebalance(job: Job, arguments: argparse.Namespace) -> None:
     """Plan, move, and show what was done."""
     report = job.rebalance(arguments.operator, policy=arguments.policy, strategy=arguments.strategy, timeout=arguments.timeout)
-    Console().print(migration_table(report), highlight=False)
+    console().print(migration_table(report))
 
 
 def migrate(job: Job, arguments: argparse.Namespace) -> None:
@@ -85,19 +84,19 @@ def migrate(job: Job, arguments: argparse.Namespace) -> None:
         arguments.operator, groups=arguments.groups, keys=arguments.keys, to=arguments.to, strategy=arguments.strategy,
         timeout=arguments.timeout,
     )  # fmt: skip
-    Console().print(migration_table(report), highlight=False)
+    console().print(migration_table(report))
 
 
 def show_migrations(job: Job, _arguments: argparse.Namespace) -> None:
     """All migrations of a job."""
-    Console().print(migrations_table(job.migrations()), highlight=False)
+    console().print(migrations_table(job.migrations()))
 
 
 def set_balancer(job: Job, arguments: argparse.Namespace) -> None:
     """Switch automatic balancing of an operator."""
     job.balancer(arguments.operator, arguments.policy)
     done = "is no longer balanced" if arguments.policy == OFF else f"is balanced by {arguments.policy} from now on"
-    Console().print(f"{arguments.operator} of {arguments.job} {done}")
+    console().print(f"{arguments.operator} of {arguments.job} {done}")
 
 
 def ranges(text: str) -> tuple[int, ...]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from rich.console import Console
-
+from .scheduler.drawing import console
 from .scheduler.tables import checkpoints_table
 
 
@@ -18,5 +17,5 @@ def run(arguments: argparse.Namespace) -> int:
     """Show the job's newest checkpoints. Raises JobError if no such job runs."""
     from . import connect
 
-    Console().print(checkpoints_table(connect(arguments.job).checkpoints()), highlight=False)
+    console().print(checkpoints_table(connect(arguments.job).checkpoints()))
     return 0

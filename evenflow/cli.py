@@ -15,8 +15,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.console import Console
-
 from .engine.errors import EvenflowError
 
 
@@ -74,7 +72,9 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         code: int = importlib.import_module(COMMANDS[arguments.command].module).run(arguments)
     except EvenflowError as error:
-        Console(stderr=True).print(f"[bold red]error:[/] {error}", highlight=False)
+        from .scheduler.drawing import complain
+
+        complain(error)
         return 1
     except KeyboardInterrupt:
         return 130

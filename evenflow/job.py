@@ -16,19 +16,32 @@ from typing import Any, Protocol, TypeVar
 from .actors.elastic import ScalingReport
 from .actors.node_scaling import NodeScalingReport
 from .actors.supervisor import JobStatus, Progress
+from .actors.tables import node_scalings_text, scalings_table
 from .balancer.snapshot import LoadSnapshot
 from .engine.duration import Duration, seconds
 from .engine.errors import ConnectorError, EvenflowError, JobError
 from .engine.sink import Sink
 from .engine.source import Source
 from .scheduler.checkpoints import CheckpointReport, CheckpointState
+from .scheduler.drawing import Listing
 from .scheduler.job_effects import JobState
 from .scheduler.metrics import HISTORY, OperatorLoad, WorkerFigures
 from .scheduler.migration import MigrationReport
 from .scheduler.scaling.controller import DecisionRecord, Mode
+from .scheduler.tables import checkpoints_table, decisions_table, metrics_tables, migrations_table
 
 T = TypeVar("T")
 POLL = 0.05
+
+
+class Reported(Protocol):
+    """A report of one of many."""
+
+    @property
+    def number(self) -> int: ...
+
+
+R = TypeVar("R", bound=Reported)
 
 
 class Runtime(Protocol):
@@ -87,8 +100,11 @@ class Job:
         return self._runtime.status()
 
     def metrics(self) -> list[WorkerFigures]:
-        """Every worker's figures: totals, rates of the newest window, shares of time, watermark, latency."""
-        return self._runtime.figures()
+        """Every worker's figures: totals, rates of the newest window, shares of time, watermark, latency.
+
+        `print` shows them as a table per operator, and so it does what the other questions give: status, load, checkpoints, migrations...
+        """
+        return Listing(self._runtime.figures(), metrics_tables)
 
     def load(self, operator: str, *, windows: int = HISTORY) -> OperatorLoad:
         """How the operator's work was shared out over its newest `windows`: load per worker and key group, hottest keys, imbalance.
@@ -131,9 +147,8 @@ class Job:
         return self._followed(self._runtime.ask("migrate", operator, tuple(groups), tuple(keys), to, strategy), timeout)
 
     def migrations(self) -> list[MigrationReport]:
-        """All migrations of the job, oldest first."""
-        migrations: list[MigrationReport] = self._runtime.ask("migrations")
-        return migrations
+        """The newest 100 migrations of the job, oldest first."""
+        return Listing[MigrationReport](self._runtime.ask("migrations"), migrations_table)
 
     def snapshot(self, operator: str) -> LoadSnapshot:
         """The operator's load over its newest windows as balancers see it; `to_json` of it is what `evenflow plan balance` reads."""
@@ -143,7 +158,7 @@ class Job:
     def _followed(self, number: int, timeout: Duration | None) -> MigrationReport:
         deadline = None if timeout is None else time.monotonic() + seconds(timeout, "timeout")
         while True:
-            report = self.migrations()[number]
+            report = _numbered(self.migrations(), number)
             if deadline is None or report.seconds is not None:
                 return report
             if time.monotonic() > deadline:
@@ -161,7 +176,7 @@ class Job:
         number = self._runtime.ask("scale", operator, parallelism, strategy)
 
         def ended() -> ScalingReport | None:
-            report = self.scalings()[number]
+            report = _numbered(self.scalings(), number)
             return report if timeout is None or report.seconds is not None else None
 
         found = self._awaited(ended, timeout, f"scaling {number} of `{operator}`")
@@ -188,13 +203,12 @@ class Job:
         return tuple(self._nodes_scaled(self._runtime.ask("scale_in"), timeout) for _ in range(rounds))
 
     def node_scalings(self) -> list[NodeScalingReport]:
-        """The nodes that came to the job and went by `scale_out` and `scale_in`, oldest first."""
-        scalings: list[NodeScalingReport] = self._runtime.ask("node_scalings")
-        return scalings
+        """The nodes that came to the job and went by `scale_out` and `scale_in`, the newest 100 orders, oldest first."""
+        return Listing[NodeScalingReport](self._runtime.ask("node_scalings"), node_scalings_text)
 
     def _nodes_scaled(self, number: int, timeout: Duration | None) -> NodeScalingReport:
         def ended() -> NodeScalingReport | None:
-            report = self.node_scalings()[number]
+            report = _numbered(self.node_scalings(), number)
             return report if timeout is None or report.seconds is not None else None
 
         found = self._awaited(ended, timeout, f"scaling {number} of the nodes")
@@ -203,9 +217,8 @@ class Job:
         return found
 
     def scalings(self) -> list[ScalingReport]:
-        """All scalings of the job, oldest first."""
-        scalings: list[ScalingReport] = self._runtime.ask("scalings")
-        return scalings
+        """The newest 100 scalings of the job, oldest first."""
+        return Listing[ScalingReport](self._runtime.ask("scalings"), scalings_table)
 
     def autoscaler(self, policy: str, *, mode: Mode = "act") -> None:
         """Give every operator the workers that a scaling policy decides (ds2, dhalion, threshold, ...) from now on, or no longer: `off`.
@@ -218,8 +231,7 @@ class Job:
 
     def decisions(self) -> list[DecisionRecord]:
         """What the scaling policies decided, oldest first: what each saw, decided and why, and what became of it."""
-        decisions: list[DecisionRecord] = self._runtime.ask("decisions")
-        return decisions
+        return Listing[DecisionRecord](self._runtime.ask("decisions"), decisions_table)
 
     def checkpoint(self, timeout: Duration | None = "5m") -> CheckpointReport:
         """Take a checkpoint now and wait until it is complete; None for `timeout` returns at once.
@@ -234,8 +246,7 @@ class Job:
 
     def checkpoints(self) -> list[CheckpointReport]:
         """The job's checkpoints, oldest first: how long each took, how much state it has, why one failed."""
-        checkpoints: list[CheckpointReport] = self._runtime.ask("checkpoints")
-        return checkpoints
+        return Listing[CheckpointReport](self._runtime.ask("checkpoints"), checkpoints_table)
 
     def savepoint(self, path: str | Path, timeout: Duration = "10m") -> str:
         """Save the whole job, which runs on, into the folder `path` (or URL), to begin another from: `flow.run(from_savepoint=path)`.
@@ -328,6 +339,14 @@ class Job:
 
     def __repr__(self) -> str:
         return f"<Job {self.name!r} {self.status().state.value}>"
+
+
+def _numbered(reports: Sequence[R], number: int) -> R:
+    """The report of that number. Raises JobError if so many came after it that it is gone."""
+    found = next((report for report in reports if report.number == number), None)
+    if found is None:
+        raise JobError(f"number {number} is no longer among the newest {len(reports)} that the job remembers")
+    return found
 
 
 def connect(name: str) -> Job:

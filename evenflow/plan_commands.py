@@ -10,7 +10,8 @@ from pathlib import Path
 from .balancer import policies as balancers
 from .balancer.base import ANY_STATE, Limits
 from .balancer.snapshot_json import snapshot_from_json as load_snapshot_from_json
-from .engine.errors import ConnectorError
+from .engine.errors import FlowError
+from .scheduler.drawing import complain
 from .scheduler.scaling import policies as scaling
 from .scheduler.scaling.base import settled
 from .scheduler.scaling.snapshot_json import snapshot_from_json as dataflow_snapshot_from_json
@@ -27,8 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the plan. Raises FlowError for a snapshot, a policy or a limit that can't be, ConnectorError for a file that can't be read."""
-    print(_scale(arguments) if arguments.plan == "scale" else _balance(arguments))  # noqa: T201 -- JSON for a program: rich would wrap it
+    """Print the plan; the exit code is 2, after a line that says why, for a snapshot, a policy or a limit that can't be."""
+    try:
+        text = _scale(arguments) if arguments.plan == "scale" else _balance(arguments)
+    except FlowError as error:
+        complain(" ".join(str(error).split()))
+        return 2
+    print(text)  # noqa: T201 -- JSON for a program: rich would wrap it
     return 0
 
 
@@ -53,9 +59,7 @@ def _scale(arguments: argparse.Namespace) -> str:
 
 
 def _read(path: str, what: str) -> str:
-    if path == "-":
-        return sys.stdin.read()
     try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConnectorError(f"the {what} snapshot {path} can't be read: {error}") from error
+        return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise FlowError(f"the {what} snapshot {path} can't be read: {error}") from error

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-
-from .actors.elastic import ScalingReport
-from .actors.node_scaling import NodeScalingReport
+from .actors.tables import node_scalings_text, scalings_table
 from .engine.errors import FlowError
 from .job import Job
 from .scheduler.config import LIVE
-from .scheduler.placement import short
-
-_COLUMNS = ("no.", "operator", "workers", "state", "keys moved", "bytes", "seconds")
+from .scheduler.drawing import console
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
@@ -51,49 +44,13 @@ def scale(job: Job, arguments: argparse.Namespace) -> None:
         raise FlowError("scale one thing at a time: OPERATOR N, --out-nodes NODES, or --in-nodes NODES")
     if asked[0]:
         report = job.scale(arguments.operator, arguments.workers, strategy=arguments.strategy, timeout=arguments.timeout)
-        Console().print(scalings_table([report]), highlight=False)
+        console().print(scalings_table([report]))
     elif asked[1]:
-        Console().print(node_scalings_text([job.scale_out(arguments.out_nodes, timeout=arguments.timeout)]), highlight=False)
+        console().print(node_scalings_text([job.scale_out(arguments.out_nodes, timeout=arguments.timeout)]))
     else:
-        Console().print(node_scalings_text(job.scale_in(arguments.in_nodes, timeout=arguments.timeout)), highlight=False)
-
-
-def node_scalings_text(reports: Sequence[NodeScalingReport]) -> str:
-    """A sentence or two for each.
-
-    >>> from evenflow.actors.node_scaling import NodeScalingState
-    >>> report = NodeScalingReport(0, (), "ab12cd34ef", {"count": (3, 2)}, ("read-0",), "sums", NodeScalingState.DONE, 1.5)
-    >>> print(node_scalings_text([report]))
-    node ab12cd34 given back in 1.500 s: count 3 to 2 workers; read-0 went on elsewhere
-    0: sums
-    """
-    lines = []
-    for report in reports:
-        changes = [f"{operator} {before} to {after} workers" for operator, (before, after) in report.parallelism.items()]
-        changes += [f"{', '.join(report.replaced)} went on elsewhere"] * bool(report.replaced)
-        nodes = ", ".join(map(short, report.added)) if report.removed is None else short(report.removed)
-        took = "" if report.seconds is None else f" in {report.seconds:.3f} s"
-        lines += [
-            f"node {nodes} {'added' if report.removed is None else 'given back'}{took}: {'; '.join(changes)}",
-            f"{report.number}: {report.reason}" + (f"; {report.problem}" if report.problem is not None else ""),
-        ]
-    return "\n".join(lines)
+        console().print(node_scalings_text(job.scale_in(arguments.in_nodes, timeout=arguments.timeout)))
 
 
 def show_scalings(job: Job, _arguments: argparse.Namespace) -> None:
     """All scalings of a job."""
-    Console().print(scalings_table(job.scalings()), highlight=False)
-
-
-def scalings_table(reports: Sequence[ScalingReport]) -> RenderableType:
-    """A scaling per line, the oldest first, and why each was made or could not be."""
-    table = Table(title="scalings", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in _COLUMNS:
-        table.add_column(column, justify="left" if column in ("operator", "state") else "right")
-    for report in reports:
-        seconds = "-" if report.seconds is None else f"{report.seconds:.3f}"
-        workers = f"{report.before} to {report.after}"
-        moved = f"{report.keys_moved:,}", f"{report.state_bytes:,}"
-        table.add_row(str(report.number), report.operator, workers, report.state.value, *moved, seconds)
-    why = (f"{report.number}: {report.reason}" + (f"; {report.problem}" if report.problem is not None else "") for report in reports)
-    return Group(table, *why)
+    console().print(scalings_table(job.scalings()))

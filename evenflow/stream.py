@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .engine.aggregates.base import AggregateFunction
+from .engine.aggregates.custom import Aggregate
 from .engine.errors import FlowError
 from .engine.graph import Input, Node
 from .engine.keyed_function import KeyedFunction
@@ -29,6 +31,7 @@ from .engine.operators.refusals import DEAD_LETTERS, OnError, Refusing, check_on
 from .engine.operators.stateful_map import StatefulFunction, StatefulMap
 from .engine.operators.stateful_map_columns import ColumnsFunction, StatefulMapColumns
 from .engine.operators.union import Union
+from .engine.operators.user_function import check_function
 from .engine.rows import SchemaLike, arrow_schema
 from .engine.sink import Sink
 from .engine.windows import Windows, check_windows
@@ -38,6 +41,9 @@ if TYPE_CHECKING:
     from .dataflow import Dataflow
 
 _NO_KEYS = "key_by needs at least one column, or a function"
+
+_AGGREGATE_METHODS = {"create": (), "add": ("accumulator", "row"), "merge": ("a", "b"), "finish": ("accumulator",)}
+"""Of an aggregate of the user's own, with their arguments."""
 
 
 class Stream:
@@ -81,21 +87,23 @@ class Stream:
         `on_error`, here and wherever a function of yours is called, says what becomes of a row for which it raises, or returns what does
         not fit its columns: "stop" ends the job with the row, "skip" counts it (`job.metrics()`), "dead_letter" sends it to `dead_letters`.
         """
-        operator = Map(_callable(function, "map"), arrow_schema(schema, "map"), check_on_error(on_error, "map"))
+        operator = Map(check_function(function, "map", "row"), arrow_schema(schema, "map"), check_on_error(on_error, "map"))
         return self._then("map", operator)
 
     def flat_map(
         self, function: Callable[[dict[str, Any]], Iterable[Any]], *, schema: SchemaLike = None, on_error: OnError = "stop"
     ) -> Stream:
         """`function(row) -> rows`: any number of them. `on_error` as for `map`."""
-        operator = FlatMap(_callable(function, "flat_map"), arrow_schema(schema, "flat_map"), check_on_error(on_error, "flat_map"))
-        return self._then("flat_map", operator)
+        expand = check_function(function, "flat_map", "row", yields=True)
+        return self._then("flat_map", FlatMap(expand, arrow_schema(schema, "flat_map"), check_on_error(on_error, "flat_map")))
 
     def filter(self, predicate: Predicate, *, on_error: OnError = "stop") -> Stream:
-        """Rows for which `predicate(row)` is true, or an Arrow expression such as `pc.field("delay") > 0`, which is much faster.
+        """Rows for which `predicate(row)`, True or False, is True; or an Arrow expression such as `pc.field("delay") > 0`, much faster.
 
         `on_error` as for `map`.
         """
+        if not isinstance(predicate, pc.Expression):
+            check_function(predicate, "filter", "row")
         return self._then("filter", Filter(predicate, check_on_error(on_error, "filter")))
 
     def map_batches(self, function: Callable[[pa.RecordBatch], Any], *, on_error: OnError = "stop") -> Stream:
@@ -103,7 +111,8 @@ class Stream:
 
         `on_error` as for `map`: a batch for which the function raises is tried again in halves, down to the row that it refuses.
         """
-        return self._then("map_batches", MapBatches(_callable(function, "map_batches"), check_on_error(on_error, "map_batches")))
+        check_function(function, "map_batches", "batch")
+        return self._then("map_batches", MapBatches(function, check_on_error(on_error, "map_batches")))
 
     def select(self, *columns: str) -> Stream:
         """Only these columns, in this order."""
@@ -131,7 +140,7 @@ class Stream:
         A null is a key like any other.
         """
         if len(keys) == 1 and callable(keys[0]):
-            keyed = self._then("key_by", KeyBy(keys[0], column))
+            keyed = self._then("key_by", KeyBy(check_function(keys[0], "key_by", "row"), column))
             return KeyedStream(keyed, (column,))
         if not keys:
             raise FlowError(_NO_KEYS)
@@ -195,7 +204,8 @@ class KeyedStream:
         it in the batch once more, with the states that it saw.
         """
         schema, on_error = arrow_schema(schema, "stateful_map"), check_on_error(on_error, "stateful_map")
-        return self._keyed("stateful_map", StatefulMap(self._keys, _callable(function, "stateful_map"), schema, on_error))
+        check_function(function, "stateful_map", "state", "row")
+        return self._keyed("stateful_map", StatefulMap(self._keys, function, schema, on_error))
 
     def stateful_map_columns(
         self, function: ColumnsFunction, *, state: Mapping[str, Any], columns: Iterable[str] | None = None, on_error: OnError = "stop"
@@ -219,7 +229,8 @@ class KeyedStream:
         """
         wanted = None if columns is None else tuple(columns)
         dtypes, on_error = state_dtypes(state), check_on_error(on_error, "stateful_map_columns")
-        operator = StatefulMapColumns(self._keys, _callable(function, "stateful_map_columns"), dtypes, wanted, on_error)
+        check_function(function, "stateful_map_columns", "state", "rows")
+        operator = StatefulMapColumns(self._keys, function, dtypes, wanted, on_error)
         return self._keyed("stateful_map_columns", operator)
 
     def process(self, function: KeyedFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
@@ -229,6 +240,9 @@ class KeyedStream:
         """
         if not isinstance(function, KeyedFunction):
             raise FlowError(f"process({function!r}): expected an instance of a class derived from ef.KeyedFunction")
+        name = type(function).__name__
+        check_function(function.on_row, f"{name}.on_row", "key", "row", "context", yields=True)
+        check_function(function.on_timer, f"{name}.on_timer", "key", "time", "context", yields=True)
         schema, on_error = arrow_schema(schema, "process"), check_on_error(on_error, "process")
         return self._keyed("process", Process(self._keys, function, schema, on_error))
 
@@ -277,6 +291,9 @@ def check_aggregates(aggregates: Mapping[str, Any], taken: Iterable[str]) -> dic
             )
         if not isinstance(function, AggregateFunction):
             raise FlowError(f'aggregate({name}={function!r}): expected an aggregate, for example ef.sum("delay")')
+        if isinstance(function, Aggregate):
+            for method, arguments in _AGGREGATE_METHODS.items():
+                check_function(getattr(function, method), f"aggregate({name}=...): {type(function).__name__}.{method}", *arguments)
         if name in taken:
             raise FlowError(f"aggregate({name}=...): `{name}` is a column of the result already; choose another name")
     return dict(aggregates)
@@ -291,9 +308,3 @@ def state_dtypes(state: Mapping[str, Any]) -> dict[str, np.dtype[Any]]:
     if not dtypes or any(dtype.hasobject or dtype.itemsize == 0 for dtype in dtypes.values()):
         raise FlowError(f"state={state!r}: give at least one column, each of a numpy type of fixed size such as int64 or float64")
     return dtypes
-
-
-def _callable(function: Any, method: str) -> Any:
-    if not callable(function):
-        raise FlowError(f"{method}({function!r}): expected a function")
-    return function

@@ -11,17 +11,18 @@ import tty
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from .actors.supervisor import JobStatus
 from .engine.errors import JobError
 from .job import Job
+from .scheduler.drawing import DataTable, console
 from .scheduler.metrics import OperatorLoad, WorkerFigures
 from .scheduler.migration import MigrationReport
-from .scheduler.tables import bar, keys_of, migrations_table
+from .scheduler.tables import bar, keys_of, migrations_table, short_bytes, short_number
 
 WINDOWS = 5
 """Newest windows that the loads are of."""
@@ -40,17 +41,17 @@ def run(arguments: argparse.Namespace) -> int:
     """Show the job until q is pressed or it has ended. Raises JobError if no such job runs."""
     from . import connect
 
-    job, console = connect(arguments.job), Console()
+    job, terminal = connect(arguments.job), console()
     if arguments.once:
-        console.print(frame_of(job), highlight=False)
+        terminal.print(frame_of(job))
         return 0
-    with keys_at_once(), Live(console=console, screen=console.is_terminal, auto_refresh=False) as live:
+    with keys_at_once(), Live(console=terminal, screen=terminal.is_terminal, auto_refresh=False) as live:
         while not job.status().state.final:
             with suppress(JobError):  # the job may end between two questions
                 live.update(frame_of(job), refresh=True)
             if pressed_q(max(arguments.interval, 0.1)):
                 return 0
-    console.print(f"{job.name} has ended: it is {job.status().state.value}")
+    terminal.print(f"{job.name} has ended: it is {job.status().state.value}")
     return 0
 
 
@@ -65,11 +66,12 @@ def frame(
     status: JobStatus, figures: list[WorkerFigures], loads: Mapping[str, OperatorLoad], migrations: list[MigrationReport]
 ) -> RenderableType:
     """The picture that these figures make; `loads` are those of the operators with keys."""
-    heading = f"[bold]{status.name}[/] {status.state.value}, {status.running_seconds:.0f} s, {status.completed_checkpoints} checkpoints"
-    parts: list[RenderableType] = [heading, workers_table(figures)]
+    facts = f" {status.state.value}, {status.running_seconds:.0f} s, {status.completed_checkpoints} checkpoints"
+    parts: list[RenderableType] = [Text.assemble((status.name, "bold"), facts), workers_table(figures)]
     for name, load in loads.items():
         keys = keys_of(load)
-        parts.append(f"[bold]{name}[/] imbalance {load.imbalance:.2f}, floor {load.floor:.2f}" + (f", hottest keys {keys}" if keys else ""))
+        even = f" imbalance {load.imbalance:.2f}, floor {load.floor:.2f}" + (f", hottest keys {keys}" if keys else "")
+        parts.append(Text.assemble((name, "bold"), even))
     if migrations:
         parts.append(migrations_table(migrations[-MOST_MIGRATIONS:]))
     return Group(*parts)
@@ -80,33 +82,14 @@ def workers_table(figures: list[WorkerFigures]) -> Table:
     time is behind the sources'.
     """
     newest = max((f.watermark for f in figures if f.watermark is not None), default=None)
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("worker", no_wrap=True)
-    for column in ("in/s", "out/s", "useful"):
-        table.add_column(column, justify="right")
-    table.add_column("", min_width=8)
-    for column in ("waits", "queued", "lag", "state", "p50/p99 ms"):
-        table.add_column(column, justify="right")
+    numbers = ("in/s", "out/s", "useful", "waits", "queued", "lag", "state", "p50/p99 ms")
+    table = DataTable("worker", *numbers[:3], "", *numbers[3:], right=numbers)
     for f in figures:
         lag = "-" if f.watermark is None or newest is None else f"{(newest - f.watermark) / 1e6:.1f} s"
         latency = "-" if f.latency_ms is None else f"{f.latency_ms[0]:.1f}/{f.latency_ms[1]:.1f}"
-        rates = (short(f.rows_in_per_second), short(f.rows_out_per_second), f"{f.useful_share:.0%}", bar(f.useful_share, 8))
-        table.add_row(
-            f.worker, *rates, f"{f.backpressure:.0%}", str(f.queued_batches), lag, f"{f.state_bytes / 2**20:.0f}M", latency
-        )  # fmt: skip
+        rates = (short_number(f.rows_in_per_second), short_number(f.rows_out_per_second), f"{f.useful_share:.0%}", bar(f.useful_share, 8))
+        table.row(f.worker, *rates, f"{f.backpressure:.0%}", str(f.queued_batches), lag, short_bytes(f.state_bytes), latency)
     return table
-
-
-def short(rate: float) -> str:
-    """A rate in five characters.
-
-    >>> short(7.4), short(12_345.0), short(2_500_000.0)
-    ('7', '12.3k', '2.5M')
-    """
-    for suffix, factor in (("M", 1e6), ("k", 1e3)):
-        if rate >= factor:
-            return f"{rate / factor:.3g}{suffix}"
-    return f"{rate:.0f}"
 
 
 @contextmanager

@@ -36,8 +36,9 @@ class CheckpointState(StrEnum):
 class CheckpointReport:
     """What `job.checkpoints()` shows: `seconds` from its begin to its manifest.
 
-    `state_bytes`: of all files that make the state; `saved_bytes`: of those that were written for it, the others being those of earlier
-    checkpoints; `keys` in these, which are all keys or those that had changed.
+    `waits_for`: the workers that one which is pending has not passed. `state_bytes`: of all files that make the state; `saved_bytes`:
+    of those that were written for it, the others being those of earlier checkpoints; `keys` in these, which are all keys or those that had
+    changed.
     """
 
     number: int
@@ -47,11 +48,14 @@ class CheckpointReport:
     keys: int
     problem: str | None = None
     saved_bytes: int = 0
+    waits_for: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         taken = "" if self.seconds is None else f" in {self.seconds:.3f} s"
         saved = f"{self.keys:,} keys, {self.saved_bytes:,} bytes saved of {self.state_bytes:,}"
         what = saved if self.problem is None else self.problem
+        if self.waits_for:
+            what = f"{'' if self.problem is None else f'{self.problem}; '}waits for {', '.join(self.waits_for)}"
         return f"checkpoint {self.number} {self.state.value}{taken}: {what}"
 
 
@@ -140,6 +144,11 @@ class Checkpoints:
         pending = self.pending
         return pending is not None and not pending.saving and all(w in pending.prepared or w in self._finished for w in workers)
 
+    def waits_for(self, workers: Iterable[str]) -> list[str]:
+        """Those of `workers` that the pending one has not passed."""
+        prepared = self.pending.prepared if self.pending is not None else {}
+        return [worker for worker in workers if worker not in prepared and worker not in self._finished]
+
     def manifest(self, plan: Plan, attempt: int, created: float, tables: Mapping[str, RoutingTable]) -> Manifest:
         """Of the pending checkpoint, which has passed all workers; it is now to be saved."""
         assert self.pending is not None
@@ -213,13 +222,13 @@ class Checkpoints:
             del self.history[:-HISTORY]
         return pending
 
-    def reports(self, now: float) -> list[CheckpointReport]:
-        """Oldest first, the pending one last."""
+    def reports(self, now: float, workers: Iterable[str] = ()) -> list[CheckpointReport]:
+        """Oldest first, the pending one last; `workers` are all that it must pass."""
         if self.pending is None:
             return list(self.history)
         state = CheckpointState.SAVING if self.pending.saving else CheckpointState.PENDING
         pending = CheckpointReport(self.pending.number, state, now - self.pending.begun, 0, 0, self.pending.problem)
-        return [*self.history, replace(pending, seconds=None)]
+        return [*self.history, replace(pending, seconds=None, waits_for=tuple(self.waits_for(workers)))]
 
 
 def _collect(into: dict[str, list[Any]], committables: Mapping[str, list[Any]]) -> None:

@@ -18,7 +18,7 @@ from ..engine.plan import Plan, Stage
 from ..engine.rescale import rescale
 from ..engine.routing import RoutingTable
 from .checkpoints import Checkpoints
-from .job_effects import Commit, Effect, Ended, JobState, Redeploy, Retire, Save, Spawn, Tell
+from .job_effects import Commit, Discard, Effect, Ended, JobState, Redeploy, Retire, Save, Spawn, Tell
 from .job_settings import JobSettings
 from .manifest import Manifest
 from .messages import (
@@ -31,6 +31,7 @@ from .messages import (
     StopSource,
 )
 from .migration import Migration, Migrations, MigrationState
+from .newest import Newest
 from .rescaling import Phase, RescaleState, Rescaling
 from .restarts import Restarts
 from .restore import fitting_tables
@@ -67,7 +68,7 @@ class JobCore:
         self._next_at: float | None = None
         self._whole = 0
         self._stop_wanted = False
-        self.rescales: list[Rescaling] = []
+        self.rescales = Newest[Rescaling]()
         self._restart: _Restart | None = None
         self._manifest: Manifest | None = None
         self._now = 0.0
@@ -140,8 +141,9 @@ class JobCore:
             return []
         if problem is not None:
             pending.problem = problem
-            return [*self._give_up(now), *self._migrate(now)]
-        effects = self._complete(now, self._manifest)
+            effects = self._give_up(now)
+        else:
+            effects = self._complete(now, self._manifest)
         if not self.state.final and self._finished.issuperset(self.workers):
             return [*effects, *self._finish(now)]  # the last worker finished while the manifest was written
         return [*effects, *self._rescale(now), *self._migrate(now)]
@@ -262,11 +264,16 @@ class JobCore:
         return [] if self.state.final else self._end(JobState.CANCELLED)
 
     def tick(self, now: float) -> list[Effect]:
-        """Time has passed: begin a checkpoint if one is due, give one up that takes too long."""
+        """Time has passed: begin a checkpoint if one is due, give one up that takes too long, go back if it never passes everybody."""
         self._now = now
-        pending = self.checkpoints.pending
-        if pending is not None and pending.problem is None and now - pending.begun > self.settings.checkpoint_timeout:
-            pending.problem = f"it took longer than {self.settings.checkpoint_timeout:g} s"
+        pending, timeout = self.checkpoints.pending, self.settings.checkpoint_timeout
+        if pending is not None and not pending.saving and now - pending.begun > timeout:
+            waiting = ", ".join(self.checkpoints.waits_for(self.workers))
+            if pending.problem is None:
+                pending.problem = f"it took longer than {timeout:g} s (JobConfig(checkpoint_timeout=...) sets the bound), for {waiting}"
+            if now - pending.begun > 2 * timeout:
+                problem = f"checkpoint {pending.number} has not passed {waiting} within {2 * timeout:g} s"
+                return self.failed(JobError(f"job `{self.name}`: {problem}, twice JobConfig(checkpoint_timeout=...)"), now)
         return self._begin(now) if self._due(now) and not self._in_step else []
 
     @property
@@ -362,6 +369,7 @@ class JobCore:
         if self.checkpoints.pending.last:
             return self.failed(JobError(f"job `{self.name}`: its last checkpoint, {number}, can't be saved: {problem}"), now)
         self.checkpoints.give_up(now, problem)
+        discarded: list[Effect] = [Discard(number, problem)] if self.settings.save_state else []
         self._plan_next(now)
         if self._restart is not None and number >= self._restart.number:
             self._restart.migration.end(MigrationState.ENDED_EARLY, now)
@@ -369,8 +377,8 @@ class JobCore:
         if self.checkpoints.failures > self.settings.tolerable_failures:
             count = self.checkpoints.failures
             self.error = JobError(f"job `{self.name}`: {count} checkpoints in a row have failed; the last, {number}: {problem}")
-            return self._end(JobState.FAILED)
-        return []
+            return [*discarded, *self._end(JobState.FAILED)]
+        return discarded
 
     def _plan_next(self, now: float) -> None:
         interval = self.settings.checkpoint_interval
@@ -385,8 +393,9 @@ class JobCore:
 
     def _go_back(self, plan: Plan, delay: float) -> list[Effect]:
         """A new attempt from the newest checkpoint, with its routing tables unless a migration by restart gives others."""
-        newest, restart = self.checkpoints.newest, self._restart
-        dropped = self._drop_rescale("the job went back to its last checkpoint")
+        newest, restart, pending = self.checkpoints.newest, self._restart, self.checkpoints.pending
+        why = "the job went back to its last checkpoint"
+        dropped = self._drop_rescale(why)
         if (current := self.migrations.current) is not None and (restart is None or current is not restart.migration):
             current.end(MigrationState.ENDED_EARLY, self._now)
         if restart is not None and (newest is None or newest.checkpoint < restart.number):
@@ -396,13 +405,15 @@ class JobCore:
         if restart is not None:
             tables.update(restart.tables)
         self.attempt += 1
+        self._stop_wanted = self._stop_wanted or self.state is JobState.STOPPING
         self.state = JobState.RESTARTING
         self.plan = plan.with_tables(tables)
         self.migrations.tables = self.plan.tables
         self.checkpoints.reset(self._now)
         self._ready = set()
         retracts = self.committed > (newest.checkpoint if newest is not None else 0)
-        return [*dropped, Redeploy(self.attempt, self.plan, newest, delay, retracts)]
+        discarded = [Discard(pending.number, why)] if pending is not None else []
+        return [*dropped, *discarded, Redeploy(self.attempt, self.plan, newest, delay, retracts)]
 
     def _migrate(self, now: float) -> list[Effect]:
         """Whatever the migrations' next moves are, as far as it goes without an answer."""

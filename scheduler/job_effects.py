@@ -44,6 +44,14 @@ class Save:
 
 
 @dataclass(frozen=True, slots=True)
+class Discard:
+    """Remove what checkpoint `checkpoint`, which came to nothing because of `problem`, has written: the next may need the room."""
+
+    checkpoint: int
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
     """Commit `checkpoint`: `committables` by sink operator. Commits must be carried out in the order in which they are given."""
 
@@ -93,4 +101,4 @@ class Retire:
     workers: tuple[str, ...]
 
 
-Effect = Tell | Save | Commit | Redeploy | Spawn | Retire | Ended
+Effect = Tell | Save | Discard | Commit | Redeploy | Spawn | Retire | Ended

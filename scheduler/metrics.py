@@ -78,7 +78,7 @@ class OperatorLoad:
         return load_table(self)
 
     def __str__(self) -> str:
-        from .tables import as_text
+        from .drawing import as_text
 
         return as_text(self)
 

@@ -16,6 +16,7 @@ from ..engine.handover import Arrived
 from ..engine.handover_step import HandoverStep
 from ..engine.routing import RoutingTable
 from .messages import Announce, Announced, Resume, Switch, Told
+from .newest import Newest
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -61,7 +62,7 @@ class MigrationReport:
         return migration_table(self)
 
     def __str__(self) -> str:
-        from .tables import as_text
+        from .drawing import as_text
 
         return as_text(self)
 
@@ -144,7 +145,7 @@ class Migrations:
 
     def __init__(self, tables: dict[str, RoutingTable]) -> None:
         self.tables = tables
-        self.history: list[Migration] = []
+        self.history = Newest[Migration]()
         self._versions = 0
 
     def add(

@@ -89,6 +89,15 @@ class CheckpointStore:
         """The checkpoints that have a manifest and are not void, rising."""
         return sorted(number for number, names in self._listing().items() if MANIFEST in names and VOID not in names)
 
+    def begun(self, after: int) -> list[int]:
+        """The checkpoints behind `after` of which anything is there, complete or not."""
+        return sorted(number for number in self._listing() if number > after)
+
+    def discard(self, checkpoint: int) -> None:
+        """Remove all of a checkpoint that was never complete, so that nothing needs its files. What can't be removed stays."""
+        with suppress(OSError):
+            self._files.rm(self.folder(checkpoint), recursive=True)
+
     def declare_void(self, after: int) -> None:
         """All checkpoints behind `after` are void from now on: nobody can go on from one. Raises OSError."""
         for number, names in self._listing().items():

@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 
 from ...engine.batch import Batch
 from ...engine.errors import ConnectorError, FlowError
+from ...engine.operators.user_function import check_function
 from ..file_sink import Encoder, FileSink, FileWriter
 from ..parquet_sink import ParquetEncoder
 from .delivery import Delivery, Receive, append_to_table
@@ -73,6 +74,8 @@ def to_spark(
         raise FlowError(f"operator `{name}`: choose one of table= and foreach_batch=; the function can append to a table too")
     if path is None and table is None and foreach_batch is None:
         raise FlowError(f"operator `{name}`: say where the rows shall go: path=, table= or foreach_batch=")
+    if foreach_batch is not None:
+        check_function(foreach_batch, "to_spark(foreach_batch=...)", "df", "batch_id")
     receive: Receive | None = foreach_batch if table is None else lambda df, _: append_to_table(df, table, name)
     if receive is not None and spark is None:
         spark = _active_session(name)

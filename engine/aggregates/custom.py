@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from ...state.packing import pack_value, unpack_value
 from ..batch import Batch
-from ..errors import FlowError, ProtocolError, RecordError
+from ..errors import FlowError, ProtocolError, RecordError, shown
 from .base import Accumulator, AggregateFunction, Codes, Parts, objects, sampled_bytes
 
 _IMMUTABLE = (int, float, str, bytes, bool, type(None))
@@ -82,8 +82,10 @@ class CustomAccumulator(Accumulator):
         try:
             for code, row in zip(codes.tolist(), batch.to_rows(), strict=True):
                 accumulators[code] = add(accumulators[code], row)
-        except Exception as error:
+        except BaseException as error:
             raise self._failure("add", error, row) from error
+        if groups and any(accumulator is None for accumulator in accumulators) and self._call(self.aggregate.create) is not None:
+            raise RecordError(self.operator, f"{self.name}.add returned None: return the accumulator", record=row)
         return (accumulators,)
 
     def combine(self, parts: Parts, codes: Codes, groups: int) -> Parts:
@@ -134,11 +136,11 @@ class CustomAccumulator(Accumulator):
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return function(*arguments)
-        except Exception as error:
+        except BaseException as error:
             raise self._failure(function.__name__, error, arguments or None) from error
 
-    def _failure(self, method: str, error: Exception, record: Any) -> RecordError:
-        return RecordError(self.operator, f"{self.name}.{method} raised {type(error).__name__}: {error}", record=record)
+    def _failure(self, method: str, error: BaseException, record: Any) -> RecordError:
+        return RecordError(self.operator, f"{self.name}.{method} raised {shown(error)}", record=record)
 
     def _misfit(self, results: list[Any]) -> str:
         """What is wrong with the first result that can't be converted."""

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from ..batch import Batch
 from ..errors import RecordError
 from .base import Emit
-from .refusals import OnError, Refused, Refusing
+from .refusals import OnError, Refused, Refusing, function_name
 from .user_function import call_rows
 
 Predicate: TypeAlias = Callable[[dict[str, Any]], Any] | pc.Expression
@@ -21,7 +21,7 @@ Predicate: TypeAlias = Callable[[dict[str, Any]], Any] | pc.Expression
 
 
 class Filter(Refusing):
-    """Passes the rows for which the predicate is true; null counts as false, as in SQL."""
+    """Passes the rows for which the predicate is true; of an expression null counts as false, as in SQL."""
 
     def __init__(self, predicate: Predicate, on_error: OnError = "stop") -> None:
         self.predicate, self.on_error = predicate, on_error
@@ -31,12 +31,25 @@ class Filter(Refusing):
             passed: list[Batch] = []
             self.refusals.halved(batch, partial(self._attempt, self.predicate, passed), emit)
         else:
-            function = self.predicate if self.refusals.stops else _truth_of(self.predicate)
+            function = self.predicate if self.refusals.stops else _checked(self.predicate, self.context.name)
             kept, batch = call_rows(function, batch, self.refusals, emit)
-            passed = [_passing(batch, np.fromiter(map(bool, kept), np.bool_, len(kept)))]
+            passed = [_passing(batch, self._mask(kept, batch))]
         for rows in passed:
             if rows.num_rows:
                 emit(rows)
+
+    def _mask(self, kept: list[Any], batch: Batch) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """What the predicate returned. Raises RecordError for the first row for which that is not true or false."""
+        try:
+            mask = pa.array(kept, pa.bool_())
+        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError):
+            mask = None
+        if mask is None or mask.null_count:
+            place = next(place for place, value in enumerate(kept) if not isinstance(value, (bool, np.bool_)))
+            problem = _no_truth(self.predicate, kept[place])
+            raise RecordError(self.context.name, problem, record=batch.slice(place, 1).to_rows()[0])
+        truth: np.ndarray[Any, np.dtype[np.bool_]] = mask.to_numpy(zero_copy_only=False)
+        return truth
 
     def _attempt(self, expression: pc.Expression, passed: list[Batch], batch: Batch) -> None:
         try:
@@ -67,11 +80,19 @@ def _passing(batch: Batch, mask: np.ndarray[Any, np.dtype[np.bool_]]) -> Batch:
     return batch if mask.all() else batch.filter(mask)
 
 
-def _truth_of(predicate: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], bool]:
-    """The predicate as one that gives true or false: what can't be told to be either is refused as if it had raised."""
+def _checked(predicate: Callable[[dict[str, Any]], Any], operator: str) -> Callable[[dict[str, Any]], bool]:
+    """The predicate as one that raises for a row of which it doesn't say true or false, so that this row is refused alone."""
 
-    def truth(row: dict[str, Any]) -> bool:
-        return bool(predicate(row))
+    def checked(row: dict[str, Any]) -> bool:
+        truth = predicate(row)
+        if not isinstance(truth, (bool, np.bool_)):
+            raise RecordError(operator, _no_truth(predicate, truth))
+        return bool(truth)
 
-    truth.__qualname__ = getattr(predicate, "__qualname__", type(predicate).__name__)
-    return truth
+    checked.__qualname__ = function_name(predicate)
+    return checked
+
+
+def _no_truth(predicate: Any, value: Any) -> str:
+    got = "None, perhaps for want of a `return`" if value is None else f"{value!r:.200} ({type(value).__name__})"
+    return f"{function_name(predicate)} returned {got}: return True or False, for example with bool(...)"

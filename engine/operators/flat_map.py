@@ -33,8 +33,11 @@ class FlatMap(Refusing):
 
         def expand(row: dict[str, Any]) -> list[Any]:
             results = self.function(row)
-            if results is None or isinstance(results, (str, bytes, dict)):
-                raise RecordError(name, f"flat_map must return a list (or another iterable) of rows, got {results!r}", record=row)
+            if isinstance(results, list):
+                return results
+            if isinstance(results, (str, bytes, dict)) or not isinstance(results, Iterable):
+                problem = f"flat_map must return a list (or another iterable) of rows, got {results!r:.200}; [] leaves the record out"
+                raise RecordError(name, problem, record=row)
             return list(results)
 
         expand.__qualname__ = getattr(self.function, "__qualname__", type(self.function).__name__)

@@ -23,7 +23,7 @@ class KeyBy(Refusing):
 
     def open(self, context: Context) -> None:
         super().open(context)
-        self.encoder = RowsEncoder(context.name)
+        self.encoder = RowsEncoder(context.name, advice="return keys of one type, such as numbers or strings")
 
     def process(self, batch: Batch, emit: Emit) -> None:
         name = self.context.name
@@ -34,7 +34,12 @@ class KeyBy(Refusing):
             place, key = next((i, key) for i, key in enumerate(keys) if type(key) in _CONTAINERS)
             problem = f"a {type(key).__name__} can't be a key: return one value, or add columns by map and key by several"
             raise RecordError(name, problem, key=key, record=batch.slice(place, 1).to_rows()[0])
-        column = self.encoder.encode([{self.column: key} for key in keys]).column(0)
+        named = [{self.column: key} for key in keys]
+        try:
+            column = self.encoder.encode(named).column(0)
+        except RecordError:
+            place, error = self.encoder.first_misfit(named)
+            raise RecordError(name, error.problem, key=keys[place], record=batch.slice(place, 1).to_rows()[0]) from error
         emit(batch.with_rows(batch.rows.append_column(self.column, column)))
 
     def describe(self) -> str:

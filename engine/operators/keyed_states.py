@@ -98,6 +98,10 @@ class KeyedStates:
         self._memory.before(keys)
         return self._memory.objects
 
+    def looked_up(self, keys: list[Any]) -> dict[Any, Any]:
+        """As `read_keys`, of states that are not to be changed."""
+        return self._fetch(self.types.columns(keys)) if self._memory is None else self._memory.objects
+
     def written(self, added: int) -> None:
         """The states that were read have been changed; `added` keys of the dict are new.
 

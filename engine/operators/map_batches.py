@@ -10,7 +10,7 @@ import pyarrow as pa
 from ..batch import Batch
 from ..errors import RecordError
 from .base import Emit
-from .refusals import OnError, Refused, Refusing
+from .refusals import OnError, Refused, Refusing, function_name
 
 
 class MapBatches(Refusing):
@@ -32,23 +32,44 @@ class MapBatches(Refusing):
 
     def _call(self, batch: Batch) -> Batch:
         try:
-            rows = self._record_batch(self.function(batch.rows))
-        except Exception as error:
+            result = self.function(batch.rows)
+        except BaseException as error:
             raise Refused(0, error, self.function) from error
+        try:
+            rows = _record_batch(result)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            problem = f"{function_name(self.function)} returned what is no batch of rows: {error}"
+            raise Refused(0, RecordError(self.context.name, problem)) from error
         if batch.times is not None and rows.num_rows != batch.num_rows:
             problem = f"got {batch.num_rows} rows and returned {rows.num_rows}: with event time use filter or flat_map to change the number"
             raise Refused(0, RecordError(self.context.name, problem))
         return Batch(rows, batch.times)
 
-    def _record_batch(self, result: Any) -> pa.RecordBatch:
-        if isinstance(result, pa.RecordBatch):
-            return result
-        if isinstance(result, dict):
-            return pa.RecordBatch.from_pydict(result)
-        if isinstance(result, pa.Table):
-            batches = result.combine_chunks().to_batches()
-            return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=result.schema)
-        raise TypeError(f"expected a RecordBatch, a Table or a dict of columns, got {type(result).__name__}")
-
     def describe(self) -> str:
         return getattr(self.function, "__qualname__", "function")
+
+
+def _record_batch(result: Any) -> pa.RecordBatch:
+    """The result as a record batch. Raises TypeError or ValueError saying what it is instead."""
+    if isinstance(result, dict):
+        for name, column in result.items():
+            if not isinstance(name, str) or isinstance(column, (str, bytes)) or not hasattr(column, "__len__"):
+                raise TypeError(f"expected a dict from column names to columns, got {name!r}: {column!r:.200}")
+        lengths = {name: len(column) for name, column in result.items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"its columns have different lengths: {lengths}")
+        rows = pa.RecordBatch.from_pydict(result)
+    elif isinstance(result, pa.Table):
+        batches = result.combine_chunks().to_batches()
+        rows = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=result.schema)
+    elif isinstance(result, pa.RecordBatch):
+        rows = result
+    else:
+        advice = "; pa.RecordBatch.from_pandas makes one of a data frame" if type(result).__name__ == "DataFrame" else ""
+        raise TypeError(f"expected a RecordBatch, a Table or a dict of columns, got {type(result).__name__}{advice}")
+    names = rows.schema.names
+    if len(set(names)) < len(names):
+        raise ValueError(f"two of its columns have one name: {', '.join(names)}")
+    if not names:
+        raise ValueError("it has no columns; to leave all rows out, return batch.slice(0, 0)")
+    return rows

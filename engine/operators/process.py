@@ -7,7 +7,7 @@ from the records that arrive.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain, repeat
 from typing import Any
 
@@ -69,18 +69,16 @@ class Process(WithStates):
                 if record is None:
                     record = KeyRecord()
                 self._bind(key, record, time)
-                self._keep(on_row(key, row, self._context), time)
+                self._keep(on_row(key, row, self._context), time, "on_row")
                 forgotten += self._settle(states, key, record)
                 if len(self._results) > len(places):
                     places += repeat(place, len(self._results) - len(places))
-        except Exception as error:
+        except BaseException as error:
             self._results, self._times = [], []
             raise Refused(place, error, self._method("on_row"), key) from error
         try:
             results = self._taken()
         except RecordError:
-            if self.refusals.stops:
-                raise
             found, problem = self.encoder.first_misfit(self._results)
             self._results, self._times = [], []
             row = batch.slice(places[found], 1).rows
@@ -103,6 +101,7 @@ class Process(WithStates):
             for results in self._taken():
                 emit(results)
         self._expire(watermark)
+        self._forget_void()
         self.watermark = watermark
 
     def install(self, state: Batch) -> None:
@@ -141,9 +140,9 @@ class Process(WithStates):
         unfired, time = None if self.refusals.stops else self.states.copied(key, record), max(at, self.watermark)
         self._bind(key, record, at)
         try:
-            self._keep(self.function.on_timer(key, at, self._context), time)
+            self._keep(self.function.on_timer(key, at, self._context), time, "on_timer")
             fired = [] if unfired is None else self._taken()
-        except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
+        except BaseException as error:  # noqa: BLE001 -- a user's function may raise anything
             function = None if isinstance(error, RecordError) else self._method("on_timer")
             record = unfired if unfired is not None else record
             self.refusals.note(Refused(0, error, function, key), self._timer(at), time, emit)
@@ -185,10 +184,27 @@ class Process(WithStates):
                     self._settle(states, key, record)
             self.states.written(0)
 
-    def _keep(self, rows: Iterable[Any] | None, time: int | None) -> None:
+    def _forget_void(self) -> None:
+        """Once what is noted of timers and expiries may be mostly of timers that were unset and keys that are gone, forget that."""
+        if self.timers.crowded:
+            standing = {key: frozenset(record.timers) for key, record in self._records(self.timers.keys())}
+            self.timers.retain(lambda at, key: at in standing.get(key, ()))
+        if self.expiries.crowded:
+            there = {key for key, record in self._records(self.expiries.keys()) if record.written}
+            self.expiries.retain(lambda _, key: key in there)
+            self._expiring = there
+
+    def _records(self, keys: list[Any]) -> Iterator[tuple[Any, KeyRecord]]:
+        """Those of the keys that have one, with it."""
+        for some in (keys[first : first + AT_ONCE] for first in range(0, len(keys), AT_ONCE)):
+            states = self.states.looked_up(some)
+            yield from ((key, states[key]) for key in some if key in states)
+
+    def _keep(self, rows: Iterable[Any] | None, time: int | None, method: str) -> None:
         if rows is not None:
-            if isinstance(rows, (dict, str, bytes)):
-                raise TypeError(f"it must yield rows, it returned {rows!r}")
+            if isinstance(rows, (dict, str, bytes)) or not isinstance(rows, Iterable):
+                problem = f"{type(self.function).__name__}.{method} returned {rows!r:.200}: yield rows, or return a list of them"
+                raise RecordError(self.context.name, problem)
             self._results += rows
             self._times += repeat(time, len(self._results) - len(self._times))
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch
-from ..errors import EvenflowError, FlowError, RecordError
+from ..errors import EvenflowError, FlowError, RecordError, shown
 from ..json_text import json_text
 from ..rows import RowsEncoder
 from .base import Context, Emit, Operator
@@ -34,7 +34,7 @@ DEAD_LETTER = pa.schema([(name, pa.string()) for name in ("operator", "key", "re
 class Refused(Exception):
     """Row `place` of a batch was refused: `function` (None: what it returned) gave `error`. `key` where there is one."""
 
-    def __init__(self, place: int, error: Exception, function: Callable[..., Any] | None = None, key: Any = None) -> None:
+    def __init__(self, place: int, error: BaseException, function: Callable[..., Any] | None = None, key: Any = None) -> None:
         super().__init__(place, error)
         self.place, self.error, self.function, self.key = place, error, function, key
 
@@ -59,7 +59,7 @@ class Refusals:
     def note(self, refused: Refused, record: Any, time: int | None, emit: Emit) -> None:
         """As `take`, of a record of the event time `time` in microseconds."""
         error = refused.error
-        if self.stops or isinstance(error, MemoryError) or (isinstance(error, EvenflowError) and not isinstance(error, RecordError)):
+        if self.stops or not _is_of_record(error):
             refuse(self.operator, refused.function, error, key=refused.key, record=record)
         self.count += 1
         if self.on_error == "dead_letter":
@@ -97,8 +97,6 @@ class Refusals:
             try:
                 rows = encoder.encode(rest)
             except RecordError:
-                if self.stops:
-                    raise
                 place, error = encoder.first_misfit(rest)
                 stop = int(np.searchsorted(offsets, begin + place, side="right")) - 1
                 if end := int(offsets[stop]) - begin:
@@ -125,17 +123,33 @@ class Refusing(Operator):
         return self.refusals.count if hasattr(self, "refusals") else 0
 
 
-def refuse(operator: str, function: Callable[..., Any] | None, error: Exception, *, key: Any = None, record: Any = None) -> NoReturn:
-    """Raises the RecordError for a user function that raised `error` (our own errors pass through)."""
-    if isinstance(error, EvenflowError):
+def refuse(operator: str, function: Callable[..., Any] | None, error: BaseException, *, key: Any = None, record: Any = None) -> NoReturn:
+    """Raises the RecordError for a user function that raised `error`; a RecordError passes, with key and record if it has none."""
+    if isinstance(error, RecordError):
+        if error.record is None:
+            error = RecordError(error.operator, error.problem, key=error.key if error.key is not None else key, record=record)
         raise error
-    name = getattr(function, "__qualname__", type(function).__name__)
-    raise RecordError(operator, f"{name} raised {type(error).__name__}: {error}", key=key, record=record) from error
+    problem = f"{function_name(function)} raised {shown(error)}"
+    if not isinstance(error, Exception):
+        problem += "; a function can't end its process: raise an error to end the job, or call job.stop() where it was started"
+    raise RecordError(operator, problem, key=key, record=record) from error
 
 
-def dead_letter(operator: str, key: str | None, record: Any, error: Exception) -> dict[str, str | None]:
+def function_name(function: Any) -> str:
+    """What a message calls a user's function."""
+    return str(getattr(function, "__qualname__", type(function).__name__))
+
+
+def _is_of_record(error: BaseException) -> bool:
+    """Whether the error may be the record's fault, so that the job can go on without it."""
+    if isinstance(error, EvenflowError):
+        return isinstance(error, RecordError)
+    return isinstance(error, Exception) and not isinstance(error, MemoryError)
+
+
+def dead_letter(operator: str, key: str | None, record: Any, error: BaseException) -> dict[str, str | None]:
     """The dead letter of a record."""
-    message = error.problem if isinstance(error, RecordError) else str(error)
+    message = error.problem if isinstance(error, RecordError) else shown(error).removeprefix(f"{type(error).__name__}: ")
     return {"operator": operator, "key": key, "record": json_text(record), "error": type(error).__name__, "message": message}
 
 

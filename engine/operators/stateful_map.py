@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import chain
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from ..keys import key_values
 from ..rows import RowsEncoder
 from .base import Context
 from .keyed_states import KeyedStates
-from .refusals import OnError, Refused
+from .refusals import OnError, Refused, function_name
 from .with_states import WithStates
 
 StatefulFunction = Callable[[Any, dict[str, Any]], tuple[Any, Any]]
@@ -51,8 +51,6 @@ class StatefulMap(WithStates):
         try:
             return self.encoder.encode(results) if results else None
         except RecordError:
-            if self.refusals.stops:
-                raise
             place, error = self.encoder.first_misfit(results)
             row = batch.slice(places[place], 1).rows
             raise Refused(places[place], error, key=key_values(self.key_columns(row))[0]) from error
@@ -66,7 +64,10 @@ class StatefulMap(WithStates):
         place, key, before, forgotten = 0, None, len(states), 0
         try:
             for place, key, row in zip(range(batch.num_rows), keys, batch.iterate_rows(), strict=True):
-                state, result = function(get(key), row)
+                returned = function(get(key), row)
+                if type(returned) is not tuple or len(returned) != 2:  # a dict, a string and a set of two can be unpacked as well
+                    self._refuse_shape(returned)
+                state, result = returned
                 if state is None:
                     forgotten += states.pop(key, None) is not None
                 else:
@@ -74,9 +75,16 @@ class StatefulMap(WithStates):
                 if result is not None:
                     results.append(result)
                     places.append(place)
-        except Exception as error:
+        except BaseException as error:
             raise Refused(place, error, function, key) from error
         return results, places, len(states) - before + forgotten
+
+    def _refuse_shape(self, returned: Any) -> NoReturn:
+        problem = (
+            f"{function_name(self.function)} returned {returned!r:.200} ({type(returned).__name__}): "
+            "return a tuple (state, row), with None as row for no row, and None as state to forget the key"
+        )
+        raise RecordError(self.context.name, problem)
 
     def describe(self) -> str:
         return f"{getattr(self.function, '__qualname__', 'function')} by {', '.join(self.keys)}"

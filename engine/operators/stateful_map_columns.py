@@ -21,7 +21,7 @@ from ..routing import Move
 from ..state_places import open_arrays
 from .base import Context, Emit
 from .keyed import Departing, KeyedOperator
-from .refusals import OnError, Refused, Refusing
+from .refusals import OnError, Refused, Refusing, function_name
 
 ColumnsFunction = Callable[[dict[str, Array], KeyRows], tuple[Mapping[str, Array], Mapping[str, Array] | None]]
 """`function(state, rows) -> (state, columns or None)`: state arrays of shape (keys,), zero for a new key; rows sorted by key."""
@@ -61,13 +61,33 @@ class StatefulMapColumns(Refusing, KeyedOperator):
         rows = KeyRows(self._sorted(batch, order), np.bincount(keys.codes, minlength=keys.count))
         before = self.states.read(keys.columns)
         try:
-            state, output = self.function(before, rows)
+            state, output = self._checked(self.function(before, rows), keys.count)
             results = [] if output is None else self._results(batch, order, output, rows.selected)
             self.states.write(state)
-        except Exception as error:
+        except BaseException as error:
             self.states.undo()
             raise Refused(0, error, self.function, key_values(keys.columns)[0]) from error
         return results
+
+    def _checked(self, returned: Any, keys: int) -> tuple[Mapping[str, Array], Mapping[str, Array] | None]:
+        """What the function returned, if it is a state and columns."""
+        wrong = None
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            wrong = f"{type(returned).__name__}: return a tuple (state, columns), with None as columns for no rows"
+        elif not isinstance(returned[0], Mapping) or set(returned[0]) != set(self.state):
+            columns = ", ".join(map(str, returned[0])) if isinstance(returned[0], Mapping) else type(returned[0]).__name__
+            wrong = f"the state {columns}: return a dict of the arrays {', '.join(self.state)}"
+        elif not (returned[1] is None or isinstance(returned[1], Mapping)) or returned[1] == {}:
+            wrong = f"{returned[1]!r:.200} as columns: return a dict of arrays, or None for no rows"
+        else:
+            sizes = {name: np.shape(column) for name, column in returned[0].items()}
+            uneven = next((name for name, shape in sizes.items() if shape != (keys,)), None)
+            if uneven is not None:
+                wrong = f"a state `{uneven}` of shape {sizes[uneven]} for {keys} keys: return an entry for each key"
+        if wrong is not None:
+            raise RecordError(self.context.name, f"{function_name(self.function)} returned {wrong}")
+        state, output = returned
+        return state, output
 
     def state_bytes(self) -> int:
         return self.states.nbytes

@@ -11,7 +11,7 @@ from ..engine.errors import CorruptCheckpointError, EvenflowError, JobError
 from ..engine.plan import Plan
 from ..engine.sink import Sink
 from ..scheduler.job import JobCore
-from ..scheduler.job_effects import Commit, Effect, Redeploy, Retire, Save, Spawn, Tell
+from ..scheduler.job_effects import Commit, Discard, Effect, Redeploy, Retire, Save, Spawn, Tell
 from ..scheduler.job_settings import JobSettings
 from ..scheduler.manifest import Manifest
 from ..scheduler.messages import Failed
@@ -120,8 +120,14 @@ class Coordinator:
     def save(self, now: float) -> None:
         """Write the manifest; that it is written is known only a step later, between which the coordinator may be lost."""
         if self._written is None:
-            self._written = replace(self.saves[0].manifest, undelivered=tuple(self.deliveries))
-            self.storage.complete(self._written)
+            manifest = replace(self.saves[0].manifest, undelivered=tuple(self.deliveries))
+            try:
+                self.storage.complete(manifest)
+            except OSError as error:
+                self.saves.popleft()
+                self.carry_out(self.core.saved(manifest.checkpoint, str(error), now))
+            else:
+                self._written = manifest
         else:
             checkpoint, self._written = self.saves.popleft().manifest.checkpoint, None
             self.carry_out(self.core.saved(checkpoint, None, now))
@@ -138,7 +144,11 @@ class Coordinator:
             if wanted.retracts:
                 self.retractions += 1
                 after = wanted.manifest.checkpoint if wanted.manifest is not None else 0
-                self.storage.declare_void(after)
+                try:
+                    self.storage.declare_void(after)
+                except OSError as error:
+                    self.carry_out(self.core.failed(JobError(str(error)), now))
+                    return
                 self.commits.append(Retract(after))
             if wanted.commit is not None:
                 self.recoveries += 1
@@ -152,6 +162,7 @@ class Coordinator:
         self.commits.clear()
         self.saves.clear()
         self._written = None
+        self.storage.discard_unfinished(self._remembered)
         newest = self.storage.newest()
         self.spawns.clear()
         plan = self._first if newest is None else plan_at(newest, self._first)
@@ -172,6 +183,8 @@ class Coordinator:
                 self.commits.append(effect)
             elif isinstance(effect, Save):
                 self.saves.append(effect)
+            elif isinstance(effect, Discard):
+                self.storage.discard(effect.checkpoint)
             elif isinstance(effect, Spawn):
                 self.spawns.append(effect)
             elif isinstance(effect, Retire):

@@ -41,6 +41,9 @@ from .workers import Worker
 STUCK_AFTER = 200
 """Steps in a row in which nothing but time can pass: then nothing ever will."""
 
+ENOUGH = 1_000_000
+"""Restarts and failed checkpoints in a row: no accident is to end a job."""
+
 TRACE = 25
 """Last steps that an error tells of."""
 
@@ -107,7 +110,8 @@ def random_config(random: Random, parallelism: int) -> JobConfig:
 def saving(config: JobConfig, random: Random) -> JobConfig:
     """The same, with checkpoints that hold the state and as many restarts as are needed."""
     interval = config.checkpoint_interval or random.choice(("1ms", "20ms", "500ms"))
-    return replace(config, checkpoint_dir="simulated", checkpoint_interval=interval, restart_delay=0, restart_most=1000)
+    patience = replace(config, restart_delay=0, restart_most=ENOUGH, tolerable_checkpoint_failures=ENOUGH)
+    return replace(patience, checkpoint_dir="simulated", checkpoint_interval=interval)
 
 
 class _Simulation:

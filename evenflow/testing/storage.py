@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import posixpath
 from collections.abc import Iterable
 from random import Random
@@ -10,14 +12,19 @@ from ..engine.batch import Batch
 from ..scheduler.manifest import Manifest
 from ..scheduler.retention import Needs, retained
 from ..state.files import CorruptStateError, StateFile
+from .network import SimulationError
 
 KEPT = 2
 
 
 class Storage:
-    """What survives every crash."""
+    """What survives every crash. While it is `full`, nothing can be written; while it is `slow`, workers' files take their time."""
 
     def __init__(self) -> None:
+        self.full = self.slow = False
+        self.refused = 0
+        """How often something could not be written."""
+        self._written: dict[int, set[str]] = {}
         self._files: dict[str, list[Batch]] = {}
         self._manifests: dict[int, bytes] = {}
         self._needs: dict[int, Needs] = {}
@@ -25,8 +32,10 @@ class Storage:
         self._unreadable: set[int] = set()
         self._void: set[int] = set()
 
-    def put(self, path: str, chunks: list[Batch]) -> StateFile:
-        """Keep the chunks of one worker."""
+    def put(self, checkpoint: int, path: str, chunks: list[Batch]) -> StateFile:
+        """Keep the chunks of one worker. Raises OSError while it is full, as all that writes does."""
+        self._require_room()
+        self._written.setdefault(checkpoint, set()).add(path)
         self._files[path] = chunks
         return StateFile(path, 0, "", sum(chunk.num_rows for chunk in chunks))
 
@@ -39,6 +48,7 @@ class Storage:
 
     def complete(self, manifest: Manifest) -> None:
         """Write the manifest; remove what is no longer kept."""
+        self._require_room()
         self._manifests[manifest.checkpoint] = manifest.to_bytes()
         self._needs[manifest.checkpoint] = Needs.of(manifest)
         kept = retained({number: needs for number, needs in self._needs.items() if number not in self._unreadable}, KEPT)
@@ -61,8 +71,27 @@ class Storage:
 
     def declare_void(self, after: int) -> None:
         """Nobody can go on from a checkpoint behind `after` any more."""
+        self._require_room()
         self._void |= {number for number in self._manifests if number > after}
         self._forget(self._void)
+
+    def discard(self, checkpoint: int) -> None:
+        """Remove the files of a checkpoint that came to nothing. Raises SimulationError if it was complete."""
+        if checkpoint in self._manifests:
+            raise SimulationError(f"checkpoint {checkpoint} is removed, and it was complete")
+        for path in self._written.pop(checkpoint, ()):
+            self._files.pop(path, None)
+
+    def discard_unfinished(self, committed: int) -> None:
+        """The same, of all behind the newest manifest and behind checkpoint `committed`, whose manifest may be gone."""
+        newest = max([*self._manifests, committed])
+        for checkpoint in [number for number in self._written if number > newest]:
+            self.discard(checkpoint)
+
+    def _require_room(self) -> None:
+        if self.full:
+            self.refused += 1
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def damage(self, newest: Manifest, random: Random) -> None:
         """Damage a checkpoint: its manifest, or one of the files that it needs, which others may need too."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -78,6 +79,7 @@ class Worker:
         self.spec, self.name = spec, spec.name
         self._storage, self._attempt, self._restored = storage, attempt, restored
         self._chunks: list[Batch] = []
+        self._unwritten: deque[tuple[Prepared, list[Batch]]] = deque()
         self.dead = False
         self.choices: list[Any] | None = None
         self._channels, self._touched = channels, touched
@@ -157,6 +159,19 @@ class Worker:
     def save(self, now: float) -> None:
         """Make a chunk of state for a checkpoint."""
         self._carry_out(self.task.save(now))
+
+    @property
+    def may_write(self) -> bool:
+        """Whether state for a checkpoint is not written yet."""
+        return bool(self._unwritten) and not self.over
+
+    def write(self) -> None:
+        """Write what the oldest of such checkpoints needs of it, and report that, or that it can't be written."""
+        prepared, chunks = self._unwritten.popleft()
+        try:
+            self.reports.post(replace(prepared, files=self._files(prepared.checkpoint, chunks)))
+        except OSError as error:
+            self.reports.post(CheckpointFailed(prepared.checkpoint, str(error), prepared.committables))
 
     def receive(self, channel: Channel, now: float) -> None:
         """Take the oldest element of an input."""
@@ -304,16 +319,20 @@ class Worker:
             elif isinstance(effect, Saved):
                 self._chunks.append(effect.chunk)
             elif isinstance(effect, Prepared):
-                self.reports.post(replace(effect, position=self._position(), files=self._files(effect.checkpoint)))
+                self._unwritten.append((replace(effect, position=self._position()), self._chunks))
+                self._chunks = []
+                while self.may_write and not self._storage.slow:
+                    self.write()
             elif isinstance(effect, Finished):
+                while self.may_write:
+                    self.write()
                 self.over = True
                 self.reports.post(replace(effect, position=self._position()))
             elif not isinstance(effect, Latency):
                 self.reports.post(effect)
 
-    def _files(self, checkpoint: int) -> tuple[StateFile, ...]:
-        chunks, self._chunks = self._chunks, []
-        return (self._storage.put(f"{self.name} at {checkpoint} in {self._attempt}", chunks),) if chunks else ()
+    def _files(self, checkpoint: int, chunks: list[Batch]) -> tuple[StateFile, ...]:
+        return (self._storage.put(checkpoint, f"{self.name} at {checkpoint} in {self._attempt}", chunks),) if chunks else ()
 
     def _position(self) -> Any:
         return self._reader.position() if self._reader is not None else None

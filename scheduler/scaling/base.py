@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from .decision import ScalingDecision
 from .settings import PolicySettings
@@ -30,18 +30,12 @@ class Policy(ABC, Generic[Memory]):
     def decide(self, snapshot: DataflowSnapshot, memory: Memory) -> tuple[ScalingDecision, Memory]:
         """What should change, and what to hand in with the next snapshot. Raises FlowError if the policy lacks a setting."""
 
-    def patience(self, settings: PolicySettings) -> int:
-        """How many snapshots of the same kind in a row it takes for a decision."""
-        return 1
+    def at_once(self, settings: PolicySettings) -> PolicySettings:
+        """The same goals without patience: with them the first snapshot decides what the same one, again and again, would lead to."""
+        return settings
 
 
-def settled(policy: Policy[Memory], snapshot: DataflowSnapshot) -> ScalingDecision:
-    """What a policy decides if it goes on seeing the same, every `interval_s`, for as long as its patience asks."""
-    memory = policy.start()
-    decision = ScalingDecision()
-    for look in range(policy.patience(snapshot.settings)):
-        seen = replace(snapshot, time=snapshot.time + look * snapshot.settings.interval_s)
-        decision, memory = policy.decide(seen, memory)
-        if decision.changes:
-            break
-    return decision
+def settled(policy: Policy[Any], snapshot: DataflowSnapshot) -> ScalingDecision:
+    """What a policy decides if it goes on seeing the same for as long as its patience asks."""
+    seen = replace(snapshot, settings=policy.at_once(snapshot.settings))
+    return policy.decide(seen, policy.start())[0]

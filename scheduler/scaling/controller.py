@@ -63,6 +63,12 @@ class DecisionRecord:
             parts.append(f"{operator.name} x {operator.parallelism}{each}{waits}")
         return "; ".join(parts)
 
+    def __str__(self) -> str:
+        from ..drawing import as_text
+        from ..tables import decisions_table
+
+        return as_text(decisions_table([self]))
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it, with what was seen in short: `before` has the workers of the operators that change."""
         before = {name: self.seen.parallelism[name] for name in self.decided.parallelism}

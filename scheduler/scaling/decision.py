@@ -57,4 +57,4 @@ class ScalingDecision:
 
     def to_json(self) -> str:
         """What `evenflow plan scale` prints."""
-        return json.dumps(self.to_dict())
+        return json.dumps(self.to_dict(), allow_nan=False)

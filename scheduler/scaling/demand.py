@@ -5,7 +5,8 @@ One pass in topological order; the rates are not rounded on the way (Kalavri et 
     leaving(i)  = selectivity(i) * arriving(i),    selectivity = true output rate / true processing rate
     arriving(i) = offered(i) + sum over edges (j, i) of share(j, i) * leaving(j)
 
-Invariant: what a source offers is the rate from outside, never the rate that backpressure has left it.
+Invariant: what a source offers is the rate from outside, never the rate that backpressure has left it; and rates stay within what a figure
+may be, however many selectivities are multiplied.
 
 >>> from .snapshot import DataflowSnapshot, Edge
 >>> o2 = OperatorFigures("o2", 2, true_processing_rate=1000, true_output_rate=3800)
@@ -23,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import ceil
 
-from ...balancer.snapshot import MAX_WORKERS
+from ...balancer.snapshot import LEAST, MAX_WORKERS, MOST
 from .figures import OperatorFigures
 from .snapshot import DataflowSnapshot
 
@@ -87,13 +88,18 @@ def whole_workers(needed: float) -> int:
     return max(1, ceil(needed * (1 - _ROUNDING))) if needed < MAX_WORKERS else MAX_WORKERS
 
 
+def bounded(rate: float) -> float:
+    """A rate that was calculated, within what a figure may be."""
+    return 0.0 if rate < LEAST else min(rate, MOST)
+
+
 def _leaving(operator: OperatorFigures, arriving: Rate, share: float) -> Rate:
     if arriving == 0:
         return 0.0
     factor = selectivity(operator)
-    return None if arriving is None or factor is None else arriving * factor * share
+    return None if arriving is None or factor is None else bounded(arriving * factor * share)
 
 
 def _sum(rates: list[Rate]) -> Rate:
     known = [rate for rate in rates if rate is not None]
-    return sum(known) if len(known) == len(rates) else None
+    return min(sum(known), MOST) if len(known) == len(rates) else None

@@ -37,7 +37,7 @@ from .demand import arrivals, backlog_over, whole_workers, workers_needed
 from .figures import OperatorFigures
 from .settings import PolicySettings
 from .shortfall import got_through, slowest_through, total_offered, total_read
-from .skew import hot_operators, overloaded
+from .skew import could_get_through, hot_operators
 from .snapshot import DataflowSnapshot
 from .turns import Turn, after_change, steady
 
@@ -87,8 +87,8 @@ class Ds2(Policy[Ds2Memory]):
     def start(self) -> Ds2Memory:
         return Ds2Memory()
 
-    def patience(self, settings: PolicySettings) -> int:
-        return settings.activation_window
+    def at_once(self, settings: PolicySettings) -> PolicySettings:
+        return replace(settings, activation_window=1)
 
     def decide(self, snapshot: DataflowSnapshot, memory: Ds2Memory) -> tuple[ScalingDecision, Ds2Memory]:
         settings, current = snapshot.settings, _plan(snapshot.parallelism, snapshot)
@@ -183,20 +183,23 @@ def _processed(snapshot: DataflowSnapshot) -> float | None:
 
 
 def _corrected(snapshot: DataflowSnapshot, memory: Ds2Memory) -> Ds2Memory:
-    """With a larger correction where the workers should be enough, the sources wait for credit all the same, and neither skew nor CPUs that
-    others have explains it.
+    """With a larger correction where the sources wait for credit, and less gets through than the measured rates say, skew included.
+
+    Where the workers should be enough, all that is missing is corrected. Where they are not, DS2 asks for more of them anyway; the
+    correction sees to it that these are not fewer than it would ask for at the demand for which the workers should just be enough.
     """
     through = got_through(snapshot)
     if any(_starved(snapshot.operator(name)) for name in snapshot.order):
         return memory
     held_back = any(snapshot.operator(name).backpressure for name in snapshot.sources)
-    if not held_back or not 0 < through < snapshot.settings.target_ratio:
-        return memory
     needed, unknown = needs(snapshot, memory.correction)
-    enough = all(whole_workers(need) <= snapshot.operator(name).parallelism for name, need in needed.items())
-    if unknown or not enough or any(overloaded(snapshot.operator(name), need) for name, need in needed.items()):
+    if not held_back or unknown or through <= 0:
         return memory
-    return replace(memory, correction=min(MOST_CORRECTION, memory.correction / through))
+    expected = min((1.0, *(could_get_through(snapshot.operator(name), need) for name, need in needed.items())))
+    if through >= snapshot.settings.target_ratio * expected:
+        return memory
+    correction = max(1.0, expected * expected / through)
+    return replace(memory, correction=min(MOST_CORRECTION, memory.correction * correction))
 
 
 def _starved(operator: OperatorFigures) -> bool:
@@ -234,10 +237,17 @@ def _reason(
     unknown: tuple[str, ...],
     notes: tuple[str, ...],
 ) -> str:
-    parts = [f"{name} needs {needed[name]:.2f} workers and has {snapshot.operator(name).parallelism}" for name in wanted if name in needed]
+    short = (name for name, need in needed.items() if name not in wanted and whole_workers(need) > snapshot.operator(name).parallelism)
+    parts = [
+        f"{name} needs {needed[name]:.2f} workers and has {snapshot.operator(name).parallelism}"
+        for name in (*wanted, *short)
+        if name in needed
+    ]
     parts += hot.values()
-    if not parts:
-        parts = ["every operator has the workers that the demand needs"]
+    if not parts and needed:
+        parts = [f"every operator{' whose need is known' if unknown else ''} has the workers that the demand needs"]
+    elif not parts and not unknown:
+        parts = ["no operator's need is known: none has a true rate"]
     parts += [f"{name} is left as it is: its true rates, or those of what feeds it, are not known" for name in unknown]
     parts += [f"{name} waits for a CPU, of which more workers make none" for name in snapshot.order if _starved(snapshot.operator(name))]
     return "; ".join([*parts, *notes])

@@ -1,6 +1,7 @@
 """What one operator does, and what each of its instances does: the figures that scaling decides by.
 
-Invariant: rates are records per second, finite and not negative; a *true* rate is per second of useful time, what the instance would do if
+Invariant: rates are records per second, 0 or from LEAST to MOST, so that what policies make of them stays finite (what is less counts as
+0); a *true* rate is per second of useful time, what the instance would do if
 it never waited (Kalavri et al., Three steps is all you need, OSDI 2018, equation 4). An operator's rates are the sums over its instances.
 
 >>> figures = OperatorFigures.summed("count", [InstanceFigures(600, observed_processing_rate=300), InstanceFigures(400)])
@@ -10,11 +11,12 @@ it never waited (Kalavri et al., Three steps is all you need, OSDI 2018, equatio
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...balancer.outside_json import shown
+from ...balancer.snapshot import LEAST, MAX_WORKERS, MOST
 from ...engine.errors import FlowError
 
 KINDS = ("continuous", "window", "join")
@@ -47,6 +49,7 @@ class InstanceFigures:
         for name in SUMMED:
             if getattr(self, name) is not None:
                 check_number(f"instances: {name}", getattr(self, name))
+        _forget_tiny(self, SUMMED)
 
     @property
     def utilisation(self) -> float | None:
@@ -97,21 +100,24 @@ class OperatorFigures:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise FlowError(f"operators: name is {self.name!r}: it must be a text that is not empty")
+            raise FlowError(f"operators: name is {shown(self.name)}: it must be a text that is not empty")
         where = f"operator `{self.name}`: "
         _check_counts(where, self)
+        _forget_tiny(self, (*_RATES, "backlog_growth", "hottest_key_share"))
         for name in (name for name in _RATES if getattr(self, name) is not None):
             check_number(f"{where}{name}", getattr(self, name))
         if self.backlog_growth is not None:
-            check_number(f"{where}backlog_growth", self.backlog_growth, least=None)
+            check_number(f"{where}backlog_growth", self.backlog_growth, least=-MOST)
         if self.hottest_key_share is not None:
             check_number(f"{where}hottest_key_share", self.hottest_key_share, most=1)
         check_number(f"{where}backpressure", self.backpressure, most=self.parallelism)
         check_number(f"{where}starvation", self.starvation, most=self.parallelism)
         if not isinstance(self.keyed, bool):
-            raise FlowError(f"{where}keyed is {self.keyed!r}: it must be true or false")
+            raise FlowError(f"{where}keyed is {shown(self.keyed)}: it must be true or false")
         if self.kind not in KINDS:
-            raise FlowError(f"{where}kind is {self.kind!r}: it must be one of {', '.join(KINDS)}")
+            raise FlowError(f"{where}kind is {shown(self.kind)}: it must be one of {', '.join(KINDS)}")
+        if self.chain is not None and not isinstance(self.chain, str):
+            raise FlowError(f"{where}chain is {shown(self.chain)}: it must be a text, the same for all operators of a chain")
 
     @classmethod
     def summed(cls, name: str, instances: Sequence[InstanceFigures], **others: Any) -> OperatorFigures:
@@ -127,26 +133,26 @@ class OperatorFigures:
         return rate / self.parallelism if rate else None
 
 
-def check_number(what: str, value: Any, least: float | None = 0.0, most: float | None = None) -> None:
-    """Raises FlowError unless `value` is a finite number within the bounds."""
-    bounds = " and ".join(
-        text for text in (None if least is None else f"{least:g} or more", None if most is None else f"at most {most:g}") if text
-    )
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float))
-        or not math.isfinite(value)
-        or (least is not None and value < least)
-        or (most is not None and value > most)
-    ):
-        raise FlowError(f"{what} is {value!r}: it must be a finite number{', ' if bounds else ''}{bounds}")
+def check_number(what: str, value: Any, least: float = 0.0, most: float = MOST) -> None:
+    """Raises FlowError unless `value` is a number within the bounds, which are finite."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
+        raise FlowError(f"{what} is {shown(value)}: it must be a finite number, {least:g} or more and at most {most:g}")
+
+
+def _forget_tiny(figures: OperatorFigures | InstanceFigures, names: Sequence[str]) -> None:
+    for name in names:
+        value = getattr(figures, name)
+        if isinstance(value, float) and value and -LEAST < value < LEAST:
+            object.__setattr__(figures, name, 0.0)
 
 
 def _check_counts(where: str, operator: OperatorFigures) -> None:
     for name in ("parallelism", "min_parallelism", "max_parallelism", "key_groups"):
         value = getattr(operator, name)
         if (value is not None or name == "parallelism") and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise FlowError(f"{where}{name} is {value!r}: it must be a whole number, 1 or more")
+            raise FlowError(f"{where}{name} is {shown(value)}: it must be a whole number, 1 or more")
+    if operator.parallelism > MAX_WORKERS:
+        raise FlowError(f"{where}parallelism is {shown(operator.parallelism)}: no operator has more than {MAX_WORKERS} workers")
     for name in ("nodes", "instances"):
         entries = len(getattr(operator, name))
         if entries and entries != operator.parallelism:

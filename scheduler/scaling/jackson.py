@@ -14,7 +14,7 @@ where l(0) is the rate from outside and C the probability that a record has to w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import floor, inf
 
@@ -37,24 +37,38 @@ class Station:
 
 
 def erlang_c(workers: int, load: float) -> float:
-    """The probability that a record waits, with `load` = arrival rate / service rate of one worker; 1 where the queue grows without end.
-
-    By the recursion of Erlang B, B(k) = load * B(k - 1) / (k + load * B(k - 1)), which has no factorials to overflow.
-    """
-    if load >= workers:
-        return 1.0
-    blocked = 1.0
-    for count in range(1, workers + 1):
-        blocked = load * blocked / (count + load * blocked)
-    return blocked / (1 - load / workers * (1 - blocked))
+    """The probability that a record waits, with `load` = arrival rate / service rate of one worker; 1 where the queue grows without end."""
+    return _waits(workers, load, _erlang_b(workers, load))
 
 
 def sojourn(station: Station, workers: int) -> float:
     """Seconds that a record waits and is served at a station."""
-    spare = workers * station.rate - station.arriving
-    return inf if spare <= 0 else erlang_c(workers, station.arriving / station.rate) / spare + 1 / station.rate
+    return next(sojourns(station, workers))
+
+
+def sojourns(station: Station, workers: int) -> Iterator[float]:
+    """`sojourn` with so many workers, with one more, and so on: each takes one step of the recursion, not all of them."""
+    load = station.arriving / station.rate
+    blocked = _erlang_b(workers, load)
+    while True:
+        spare = workers * station.rate - station.arriving
+        yield inf if spare <= 0 else _waits(workers, load, blocked) / spare + 1 / station.rate
+        workers += 1
+        blocked = load * blocked / (workers + load * blocked)
 
 
 def time_under_way(stations: Sequence[Station], workers: Sequence[int], from_outside: float) -> float:
     """E[T]: seconds from a record's coming in until all that it led to is done; `workers[i]` are those of `stations[i]`."""
     return sum(station.arriving / from_outside * sojourn(station, count) for station, count in zip(stations, workers, strict=True))
+
+
+def _erlang_b(workers: int, load: float) -> float:
+    """The probability that a record is refused where none waits, B(k) = load * B(k - 1) / (k + load * B(k - 1)): no factorial overflows."""
+    blocked = 1.0
+    for count in range(1, workers + 1):
+        blocked = load * blocked / (count + load * blocked)
+    return blocked
+
+
+def _waits(workers: int, load: float, blocked: float) -> float:
+    return 1.0 if load >= workers else blocked / (1 - load / workers * (1 - blocked))

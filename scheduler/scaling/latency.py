@@ -21,7 +21,7 @@ back by it shows its true rate, any other less, and gets too many.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ...engine.errors import FlowError
@@ -50,8 +50,8 @@ class Latency(Policy[LatencyMemory]):
     def start(self) -> LatencyMemory:
         return LatencyMemory()
 
-    def patience(self, settings: PolicySettings) -> int:
-        return settings.violations
+    def at_once(self, settings: PolicySettings) -> PolicySettings:
+        return replace(settings, violations=1)
 
     def decide(self, snapshot: DataflowSnapshot, memory: LatencyMemory) -> tuple[ScalingDecision, LatencyMemory]:
         settings, target = snapshot.settings, snapshot.settings.latency_target_ms
@@ -63,16 +63,34 @@ class Latency(Policy[LatencyMemory]):
         due = [sink for sink, looks in late.items() if looks >= settings.violations]
         if not due:
             worst = max(late.values(), default=0)
-            reason = f"{worst} of {settings.violations} violations in a row" if late else f"every sink is within {target:g} ms"
+            reason = f"{worst} of {settings.violations} violations in a row" if late else _in_time(snapshot, target)
             return ScalingDecision(reason=reason), LatencyMemory(tuple(late.items()))
-        wanted = _more(snapshot, _slowest(snapshot, due))
+        slow = _slowest(snapshot, due)
+        wanted = _more(snapshot, slow)
         changed, notes = within_bounds(snapshot, wanted)
         load = sum(snapshot.node_loads.values()) / len(snapshot.node_loads) if snapshot.node_loads else 0.0
         nodes = 1 if load > settings.cluster_load else 0
-        what = [f"{name} adds {snapshot.operator(name).latency_ms:.1f} ms" for name in changed]
+        what = [_adds(snapshot, name) for name in changed]
+        what += [f"{name} has the workers for what comes to it" for name in slow if wanted.get(name) == snapshot.operator(name).parallelism]
+        what += [f"{name} is left as it is: its arrivals or its throughput are not known" for name in slow if name not in wanted]
+        what += [] if slow else ["no operator before it is known to add to that"]
         full = [f"the nodes are busy for {load:.0%} of the time"] if nodes else []
-        reason = f"{due[0]} was late {settings.violations} times in a row, {latencies[due[0]]:.1f} ms for {target:g} ms"
+        often = f"{settings.violations} times in a row, " if settings.violations > 1 else "with "
+        reason = f"{due[0]} was late {often}{latencies[due[0]]:.1f} ms for {target:g} ms"
         return ScalingDecision(changed, reason="; ".join([reason, *what, *full, *notes]), add_nodes=nodes), LatencyMemory()
+
+
+def _in_time(snapshot: DataflowSnapshot, target: float) -> str:
+    unknown = [operator.name for operator in snapshot.operators if operator.latency_ms is None]
+    if len(unknown) == len(snapshot.operators):
+        return "no operator's latency is known"
+    return f"every sink is within {target:g} ms" + (f", as far as that is known: {', '.join(unknown)} say nothing" if unknown else "")
+
+
+def _adds(snapshot: DataflowSnapshot, name: str) -> str:
+    """Why an operator gets workers: for what it adds, or for what others of its chain do."""
+    latency = snapshot.operator(name).latency_ms
+    return f"{name} is in one chain with such an operator" if latency is None else f"{name} adds {latency:.1f} ms"
 
 
 def _slowest(snapshot: DataflowSnapshot, sinks: list[str]) -> list[str]:

@@ -19,6 +19,7 @@ endless workers would reach, because serving a record takes longer, is told in t
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from math import inf
 from typing import ClassVar
 
@@ -27,7 +28,7 @@ from .base import Policy
 from .bounds import largest, smallest, within_bounds
 from .decision import ScalingDecision
 from .demand import arrivals
-from .jackson import Station, sojourn, time_under_way
+from .jackson import Station, sojourn, sojourns, time_under_way
 from .settings import PolicySettings
 from .snapshot import DataflowSnapshot
 
@@ -53,9 +54,8 @@ class Queueing(Policy[None]):
         changed, clipped = within_bounds(snapshot, wanted)
         expected = time_under_way(stations, workers, from_outside)
         before = time_under_way(stations, [snapshot.operator(station.name).parallelism for station in stations], from_outside)
-        now = "without end" if before == inf else f"{before * 1000:.2f} ms"
         notes = [note, *clipped, *(f"{name} is left as it is: its rates are not known" for name in unknown)]
-        reason = f"a record is under way for {expected * 1000:.2f} ms with {sum(workers)} workers, {now} as it is"
+        reason = f"a record is under way for {_time(expected)} with {sum(workers)} workers, {_time(before)} as it is"
         return ScalingDecision(changed, reason="; ".join([reason, *(text for text in notes if text)])), None
 
 
@@ -73,6 +73,10 @@ def network(snapshot: DataflowSnapshot) -> tuple[tuple[Station, ...], tuple[str,
         elif snapshot.inputs(name):
             unknown.append(name)
     return tuple(stations), tuple(unknown)
+
+
+def _time(seconds: float) -> str:
+    return "a time without end" if seconds == inf else f"{seconds * 1000:.2f} ms"
 
 
 def _from_outside(snapshot: DataflowSnapshot, stations: tuple[Station, ...]) -> float:
@@ -93,22 +97,34 @@ def _allocated(snapshot: DataflowSnapshot, stations: tuple[Station, ...], from_o
         return workers, "the bounds leave too few workers: queues grow without end"
     if _unreachable(stations, from_outside, settings):
         return workers, f"{settings.latency_target_ms:g} ms can't be reached: serving the records alone takes longer"
-    while not _enough(stations, workers, from_outside, settings):
-        gains = [
-            station.arriving * (sojourn(station, count) - sojourn(station, count + 1)) if count < high else 0.0
-            for station, count, high in zip(stations, workers, most, strict=True)
-        ]
-        best = max(range(len(stations)), key=gains.__getitem__)
-        if gains[best] <= 0:
+    return _shared_out(stations, workers, most, from_outside, settings)
+
+
+def _shared_out(
+    stations: tuple[Station, ...], workers: list[int], most: list[int], from_outside: float, settings: PolicySettings
+) -> tuple[list[int], str]:
+    """Each next worker for the station where it gains most, until that is enough; of equals the first."""
+    courses = [sojourns(station, count) for station, count in zip(stations, workers, strict=True)]
+    weights = [station.arriving / from_outside for station in stations]
+    now = [weight * next(course) for weight, course in zip(weights, courses, strict=True)]
+    queue: list[tuple[float, int, float]] = []
+
+    def offer(at: int) -> None:
+        if workers[at] < most[at]:
+            after = weights[at] * next(courses[at])
+            heappush(queue, (after - now[at], at, after))
+
+    for at in range(len(stations)):
+        offer(at)
+    spare, target = settings.processors and settings.processors - sum(workers), settings.latency_target_ms
+    while spare != 0 and (target is None or sum(now) * 1000 > target):
+        if not queue or queue[0][0] >= 0:
             return workers, "no further worker helps within the bounds"
-        workers[best] += 1
+        _, at, now[at] = heappop(queue)
+        workers[at] += 1
+        spare = spare and spare - 1
+        offer(at)
     return workers, ""
-
-
-def _enough(stations: tuple[Station, ...], workers: list[int], from_outside: float, settings: PolicySettings) -> bool:
-    if settings.processors is not None and sum(workers) >= settings.processors:
-        return True
-    return settings.latency_target_ms is not None and time_under_way(stations, workers, from_outside) * 1000 <= settings.latency_target_ms
 
 
 def _unreachable(stations: tuple[Station, ...], from_outside: float, settings: PolicySettings) -> bool:

@@ -8,11 +8,14 @@ Invariant: settings that exist can work; each is one number, in the unit that it
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
 from typing import Any
 
+from ...balancer.outside_json import shown
+from ...balancer.snapshot import MOST
 from ...engine.errors import FlowError
+
+LEAST_SETTING = 1e-9
 
 _COUNTS = {
     "min_parallelism": 1, "max_parallelism": 1, "max_change": 1, "activation_window": 1, "rollback_looks": 1, "min_change": 1,
@@ -115,14 +118,14 @@ def _check(name: str, value: Any) -> None:
         return
     if name in _COUNTS:
         if isinstance(value, bool) or not isinstance(value, int) or value < _COUNTS[name]:
-            raise FlowError(f"policy: {name} is {value!r}: it must be a whole number, {_COUNTS[name]} or more")
+            raise FlowError(f"policy: {name} is {shown(value)}: it must be a whole number, {_COUNTS[name]} or more")
         return
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
-        raise FlowError(f"policy: {name} is {value!r}: it must be a finite number, 0 or more")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MOST:
+        raise FlowError(f"policy: {name} is {shown(value)}: it must be a finite number, 0 or more and at most {MOST:g}")
     if name in _SHARES and value > 1:
-        raise FlowError(f"policy: {name} is {value!r}: it is a part of a whole, 0 to 1")
-    if name in _OVER_ZERO and value == 0:
-        raise FlowError(f"policy: {name} is 0: it must be more")
+        raise FlowError(f"policy: {name} is {shown(value)}: it is a part of a whole, 0 to 1")
+    if name in _OVER_ZERO and value < LEAST_SETTING:
+        raise FlowError(f"policy: {name} is {shown(value)}: it must be more than 0, at least {LEAST_SETTING:g}")
 
 
 DEFAULTS = PolicySettings()

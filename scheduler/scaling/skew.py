@@ -20,6 +20,9 @@ from .demand import whole_workers
 from .figures import OperatorFigures
 from .snapshot import DataflowSnapshot
 
+_ROUNDING = 1e-9
+"""As `whole_workers` has it."""
+
 
 def hot_operators(snapshot: DataflowSnapshot, needed: Mapping[str, float]) -> dict[str, str]:
     """The operators that a rebalance would help, each with the sentence that says why; `needed`: their workers, not rounded.
@@ -42,8 +45,13 @@ def hot_operators(snapshot: DataflowSnapshot, needed: Mapping[str, float]) -> di
 
 def overloaded(operator: OperatorFigures, need: float) -> bool:
     """Whether the busiest instance gets more than it can do although the operator has the workers that it needs."""
-    share = hottest_share(operator)
-    return share is not None and whole_workers(need) <= operator.parallelism and share * need > 1
+    return whole_workers(need) <= operator.parallelism and could_get_through(operator, need) < 1
+
+
+def could_get_through(operator: OperatorFigures, need: float) -> float:
+    """The part, 0 to 1, of what comes to an operator that needs so many workers that those it has can do, the busiest of them first."""
+    busiest = max(hottest_share(operator) or 0.0, 1 / operator.parallelism) * need
+    return 1.0 if busiest <= 1 + _ROUNDING else 1 / busiest
 
 
 def hottest_share(operator: OperatorFigures) -> float | None:

@@ -12,13 +12,21 @@ edges join operators that are there, and there is no cycle.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from heapq import heappop, heappush
+from typing import NamedTuple, TypeVar
 
+from ...balancer.outside_json import shown
+from ...balancer.snapshot import MOST
 from ...engine.errors import FlowError
 from .figures import OperatorFigures, check_number
 from .settings import DEFAULTS, PolicySettings
+
+T = TypeVar("T")
+
+MOST_NAMES = 20
+"""So many names an error lists."""
 
 
 class Edge(NamedTuple):
@@ -45,22 +53,29 @@ class DataflowSnapshot:
     node_loads: Mapping[str, float] = field(default_factory=dict)
     order: tuple[str, ...] = field(init=False, repr=False, compare=False)
     _named: dict[str, OperatorFigures] = field(init=False, repr=False, compare=False)
+    _inputs: dict[str, tuple[Edge, ...]] = field(init=False, repr=False, compare=False)
+    _outputs: dict[str, tuple[Edge, ...]] = field(init=False, repr=False, compare=False)
+    _chains: dict[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         named: dict[str, OperatorFigures] = {}
         for operator in self.operators:
             if operator.name in named:
-                raise FlowError(f"operators: {operator.name!r} is there twice: give every operator a name of its own")
+                raise FlowError(f"operators: {shown(operator.name)} is there twice: give every operator a name of its own")
             named[operator.name] = operator
         if not named:
             raise FlowError("operators is empty: a dataflow has at least one")
         _check_edges(self.edges, named)
-        check_number("time", self.time, least=None)
+        check_number("time", self.time, least=-MOST)
         check_number("reconfiguration_s", self.reconfiguration_s)
         for node, load in self.node_loads.items():
             check_number(f"node_loads: {node}", load, most=1)
         object.__setattr__(self, "_named", named)
-        object.__setattr__(self, "order", _topological(tuple(named), self.edges))
+        object.__setattr__(self, "_inputs", _grouped((edge.target, edge) for edge in self.edges))
+        object.__setattr__(self, "_outputs", _grouped((edge.source, edge) for edge in self.edges))
+        object.__setattr__(self, "order", self._topological())
+        chained = ((chain, name) for name in self.order if (chain := named[name].chain) is not None)
+        object.__setattr__(self, "_chains", _grouped(chained))
         self._check_chains()
 
     def operator(self, name: str) -> OperatorFigures:
@@ -69,11 +84,11 @@ class DataflowSnapshot:
 
     def inputs(self, name: str) -> tuple[Edge, ...]:
         """The edges that lead to an operator."""
-        return tuple(edge for edge in self.edges if edge.target == name)
+        return self._inputs.get(name, ())
 
     def outputs(self, name: str) -> tuple[Edge, ...]:
         """The edges that leave an operator."""
-        return tuple(edge for edge in self.edges if edge.source == name)
+        return self._outputs.get(name, ())
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -93,7 +108,24 @@ class DataflowSnapshot:
     def chained(self, name: str) -> tuple[str, ...]:
         """The operators in the same workers as `name`, itself among them, in topological order."""
         chain = self.operator(name).chain
-        return (name,) if chain is None else tuple(other for other in self.order if self.operator(other).chain == chain)
+        return (name,) if chain is None else self._chains[chain]
+
+    def _topological(self) -> tuple[str, ...]:
+        """Kahn's algorithm; of the operators that could come next, the one that is listed first does."""
+        names = tuple(self._named)
+        place = {name: index for index, name in enumerate(names)}
+        waits = {name: len(self.inputs(name)) for name in names}
+        ready = [place[name] for name in names if not waits[name]]
+        order: list[str] = []
+        while ready:
+            order.append(names[heappop(ready)])
+            for edge in self.outputs(order[-1]):
+                waits[edge.target] -= 1
+                if not waits[edge.target]:
+                    heappush(ready, place[edge.target])
+        if len(order) < len(names):
+            raise FlowError(f"edges: there is a cycle through {_names(name for name in names if waits[name])}: a dataflow has none")
+        return tuple(order)
 
     def _check_chains(self) -> None:
         workers: dict[str, OperatorFigures] = {}
@@ -113,23 +145,20 @@ def _check_edges(edges: tuple[Edge, ...], named: Mapping[str, OperatorFigures]) 
     for index, edge in enumerate(edges):
         for name in (edge.source, edge.target):
             if name not in named:
-                raise FlowError(f"edges[{index}] names {name!r}, which is not among the operators: {', '.join(named)}")
+                raise FlowError(f"edges[{index}] names {shown(name)}, which is not among the operators: {_names(named)}")
         if (edge.source, edge.target) in seen:
             raise FlowError(f"edges[{index}] from {edge.source!r} to {edge.target!r} is there already: list it once, with its share")
         seen.add((edge.source, edge.target))
         check_number(f"edges[{index}]: share", edge.share, most=1)
 
 
-def _topological(names: tuple[str, ...], edges: tuple[Edge, ...]) -> tuple[str, ...]:
-    """Kahn's algorithm; operators that could come next keep the order in which they are listed."""
-    waits = {name: {edge.source for edge in edges if edge.target == name} for name in names}
-    order: list[str] = []
-    while waits:
-        ready = next((name for name, before in waits.items() if not before), None)
-        if ready is None:
-            raise FlowError(f"edges: there is a cycle through {', '.join(waits)}: a dataflow has none")
-        del waits[ready]
-        order.append(ready)
-        for before in waits.values():
-            before.discard(ready)
-    return tuple(order)
+def _grouped(pairs: Iterable[tuple[str, T]]) -> dict[str, tuple[T, ...]]:
+    found: dict[str, list[T]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return {key: tuple(values) for key, values in found.items()}
+
+
+def _names(names: Iterable[str]) -> str:
+    listed = list(names)
+    return ", ".join(listed[:MOST_NAMES]) + (f" and {len(listed) - MOST_NAMES} more" if len(listed) > MOST_NAMES else "")

@@ -13,6 +13,7 @@ import json
 from dataclasses import fields
 from typing import Any
 
+from ...balancer.outside_json import object_of, shown
 from ...engine.errors import FlowError
 from .figures import SUMMED, InstanceFigures, OperatorFigures
 from .settings import PolicySettings
@@ -29,12 +30,7 @@ def snapshot_from_json(text: str) -> DataflowSnapshot:
     An operator's `instances` may give its rates one by one: those that it doesn't give itself are their sums. An edge is [from, to] or
     [from, to, share]. Raises FlowError, naming the field, for text that is no JSON and for a snapshot that can't be.
     """
-    try:
-        document = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise FlowError(f"the dataflow snapshot is not JSON: {error}") from error
-    if not isinstance(document, dict):
-        raise FlowError('the dataflow snapshot must be an object: {"operators": [...], "edges": [...], "policy": {...}}')
+    document = object_of(text, "the dataflow snapshot", '{"operators": [...], "edges": [...], "policy": {...}}')
     operators = tuple(_operator(entry, f"operators[{index}]") for index, entry in enumerate(_list(document, "operators")))
     listed = _list(document, "edges") if "edges" in document else []
     edges = tuple(_edge(entry, f"edges[{index}]") for index, entry in enumerate(listed))
@@ -53,7 +49,7 @@ def snapshot_to_json(snapshot: DataflowSnapshot) -> str:
     for name in _WHOLE:
         if getattr(snapshot, name):
             document[name] = getattr(snapshot, name)
-    return json.dumps(document)
+    return json.dumps(document, allow_nan=False)
 
 
 def _operator(entry: Any, where: str) -> OperatorFigures:
@@ -79,14 +75,14 @@ def _instance(entry: Any, where: str) -> InstanceFigures:
 
 def _edge(entry: Any, where: str) -> Edge:
     if not isinstance(entry, list) or len(entry) not in {2, 3} or not all(isinstance(name, str) for name in entry[:2]):
-        raise FlowError(f"{where} is {entry!r}: it must be a list of two operators' names, from and to, and maybe a share")
+        raise FlowError(f"{where} is {shown(entry)}: it must be a list of two operators' names, from and to, and maybe a share")
     return Edge(*entry)
 
 
 def _settings(entry: Any) -> PolicySettings:
     for name in _object(entry, "policy"):
         if name not in _SETTINGS:
-            raise FlowError(f"policy.{name} is no setting: use one of {', '.join(_SETTINGS)}")
+            raise FlowError(f"policy.{shown(name)[1:-1]} is no setting: use one of {', '.join(_SETTINGS)}")
     return PolicySettings(**entry)
 
 
@@ -106,7 +102,7 @@ def _said(value: Any, silent: Any, names: tuple[str, ...]) -> dict[str, Any]:
 
 def _object(entry: Any, where: str) -> dict[str, Any]:
     if not isinstance(entry, dict):
-        raise FlowError(f"{where} must be an object, not {entry!r}")
+        raise FlowError(f"{where} must be an object, not {shown(entry)}")
     return entry
 
 

@@ -32,9 +32,12 @@ from ...engine.errors import FlowError
 from .base import Policy
 from .bounds import largest, within_bounds
 from .decision import Relocation, ScalingDecision
-from .demand import offered, selectivity
+from .demand import bounded, offered, selectivity
 from .figures import OperatorFigures
 from .snapshot import DataflowSnapshot
+
+MOST_SLOTS = 4096
+"""Each slot takes a look at the whole dataflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,8 @@ def flow_of(snapshot: DataflowSnapshot, parallelism: Mapping[str, int]) -> Flow:
     for name in snapshot.order:
         operator = snapshot.operator(name)
         sent = (processed[edge.source] * _factor(snapshot.operator(edge.source)) * edge.share for edge in snapshot.inputs(name))
-        arriving[name] = sum(sent) + (offered(operator) or (0.0 if snapshot.inputs(name) else operator.observed_output_rate or 0.0))
+        outside = offered(operator) or (0.0 if snapshot.inputs(name) else operator.observed_output_rate or 0.0)
+        arriving[name] = bounded(sum(sent) + outside)
         can_do = _rate(snapshot, operator)
         limit = arriving[name] if can_do is None else can_do * parallelism[name] / operator.parallelism
         processed[name] = min(arriving[name], limit)
@@ -97,7 +101,14 @@ def node_sums(snapshot: DataflowSnapshot) -> dict[str, float]:
 
 
 def slots_to_fill(snapshot: DataflowSnapshot) -> int:
-    """How many workers to add. Raises FlowError if nodes are to be added and no operator says where its instances are."""
+    """How many workers to add. Raises FlowError if nodes are to be added and no operator says where its instances are, or for too many."""
+    slots = _slots_asked(snapshot)
+    if slots > MOST_SLOTS:
+        raise FlowError(f"policy `stela` gives at most {MOST_SLOTS} slots at a time, not {slots}: ask for fewer slots or add_nodes")
+    return slots
+
+
+def _slots_asked(snapshot: DataflowSnapshot) -> int:
     settings = snapshot.settings
     if settings.add_nodes:
         placed = [node for operator in snapshot.operators for node in operator.nodes]

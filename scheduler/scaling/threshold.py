@@ -9,9 +9,13 @@ Apache Flink's autoscaler (Flink Kubernetes operator, JobVertexScaler and Scalin
 An operator is left alone while (arriving + backlog / catch_up_s) / rate is within `utilisation_band` of the target; the upper end is never
 over 1. What its users learnt is in it: the busiest instance counts, not the mean, or skew hides; no scaling down while a backlog is worked
 off; fewer workers must have been enough for `scale_down_delay_s`, and the most of that time are kept; the time that a change takes is
-measured, not configured; and more workers that bring next to nothing are not followed by more.
+measured, not configured; and more workers that bring next to nothing are not followed by more. As in JobVertexScaler's
+`detectIneffectiveScaleUp`, every look judges the last scale-out anew by the rate that it sees, so that one bad look is not held against it:
 
-Invariant: an operator gets more workers only if its last ones brought at least `least_effect` of what was expected.
+    effect = (rate now - rate then) / (expected - rate then),   at least `least_effect` (scaling.effectiveness.threshold)
+
+Invariant: while an operator has the workers of its last scale-out, it gets more only if these bring at least `least_effect` of what was
+expected of them.
 
 >>> from .figures import OperatorFigures
 >>> from .settings import PolicySettings
@@ -22,8 +26,8 @@ Invariant: an operator gets more workers only if its last ones brought at least 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import ceil
 from typing import ClassVar
 
 from .base import Policy
@@ -46,7 +50,9 @@ class Down:
 
 @dataclass(frozen=True, slots=True)
 class Up:
-    """`operator` was given `workers`, when its rate was `rate` (records/s); it was expected to become `expected`."""
+    """`operator` was given `workers`, when its rate was `rate` (records/s); it was expected to become `expected`: the capacity that was
+    asked for, or what so many workers can bring if they are fewer than that takes.
+    """
 
     operator: str
     workers: int
@@ -56,13 +62,10 @@ class Up:
 
 @dataclass(frozen=True, slots=True)
 class ThresholdMemory:
-    """`downs`: operators that could do with less; `ups`: the last scale-out of each; `in_vain`: operators that more workers don't help, and
-    the number of workers for which that was found.
-    """
+    """`downs`: operators that could do with less; `ups`: the last scale-out of each that still has the workers of it."""
 
     downs: tuple[Down, ...] = ()
     ups: tuple[Up, ...] = ()
-    in_vain: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +85,14 @@ class Threshold(Policy[ThresholdMemory]):
     def start(self) -> ThresholdMemory:
         return ThresholdMemory()
 
-    def patience(self, settings: PolicySettings) -> int:
-        return 1 + ceil(settings.scale_down_delay_s / settings.interval_s) if settings.interval_s else 1
+    def at_once(self, settings: PolicySettings) -> PolicySettings:
+        return replace(settings, scale_down_delay_s=0.0)
 
     def decide(self, snapshot: DataflowSnapshot, memory: ThresholdMemory) -> tuple[ScalingDecision, ThresholdMemory]:
         settings, seen = snapshot.settings, _seen(snapshot)
         low = settings.target_utilisation - settings.utilisation_band
         high = min(1.0, settings.target_utilisation + settings.utilisation_band)
-        memory = _judged(seen, snapshot, memory)
+        ups = {up.operator: up for up in memory.ups if snapshot.parallelism.get(up.operator) == up.workers}
         wanted: dict[str, int] = {}
         notes: list[str] = []
         downs: list[Down] = []
@@ -98,7 +101,7 @@ class Threshold(Policy[ThresholdMemory]):
             workers = whole_workers(now * figures.capacity / figures.rate)
             busy = f"{name} would be busy for {figures.usage:.0%} of the time with its {now} workers"
             if figures.usage > high * (1 + 1e-9) and workers > now:
-                if (name, now) in memory.in_vain:
+                if name in ups and _in_vain(ups[name], figures.rate, settings):
                     notes.append(f"{busy}, but more of them brought next to nothing")
                 else:
                     wanted[name] = workers
@@ -108,17 +111,17 @@ class Threshold(Policy[ThresholdMemory]):
                 downs.append(down)
                 if snapshot.time - down.since >= settings.scale_down_delay_s and not _backlog(snapshot):
                     wanted[name] = down.workers
-                notes.append(f"{busy}, {down.workers} have been enough for {snapshot.time - down.since:g} s")
+                waited = f"have been enough for {snapshot.time - down.since:g} s" if settings.scale_down_delay_s else "are enough"
+                notes.append(f"{busy}, {down.workers} {waited}")
         changed, clipped = within_bounds(snapshot, wanted)
-        ups = {up.operator: up for up in memory.ups}
-        ups |= {
-            name: Up(name, workers, seen[name].rate, seen[name].rate * workers / snapshot.operator(name).parallelism)
-            for name, workers in changed.items()
-            if name in seen and workers > snapshot.operator(name).parallelism
-        }
-        memory = replace(memory, downs=tuple(down for down in downs if down.operator not in changed), ups=tuple(ups.values()))
-        reason = "; ".join([*notes, *clipped]) or f"every operator is busy for {low:.0%} to {high:.0%} of the time"
-        return ScalingDecision(changed, reason=reason), memory
+        for name, workers in changed.items():
+            now = snapshot.operator(name).parallelism
+            if name in seen and workers > now:
+                rate = seen[name].rate
+                ups[name] = Up(name, workers, rate, min(seen[name].capacity, rate * workers / now))
+        memory = ThresholdMemory(tuple(down for down in downs if down.operator not in changed), tuple(ups.values()))
+        notes = notes or [f"no operator needs more workers, or fewer, to be busy for {max(low, 0.0):.0%} to {high:.0%} of the time"]
+        return ScalingDecision(changed, reason="; ".join([*(notes if seen else ()), *clipped, *_unknown(snapshot, seen)])), memory
 
 
 def busiest_rate(operator: OperatorFigures) -> float | None:
@@ -142,18 +145,16 @@ def _seen(snapshot: DataflowSnapshot) -> dict[str, _Seen]:
     return seen
 
 
-def _judged(seen: dict[str, _Seen], snapshot: DataflowSnapshot, memory: ThresholdMemory) -> ThresholdMemory:
-    """What the last scale-outs brought: those that brought too little are in vain until the number of workers changes again."""
-    in_vain = {(name, workers) for name, workers in memory.in_vain if snapshot.parallelism.get(name) == workers}
-    waiting: list[Up] = []
-    for up in memory.ups:
-        if snapshot.parallelism.get(up.operator) != up.workers or up.operator not in seen:
-            continue
-        brought = seen[up.operator].rate - up.rate
-        if brought < snapshot.settings.least_effect * (up.expected - up.rate):
-            in_vain.add((up.operator, up.workers))
-        waiting.append(up)
-    return replace(memory, ups=tuple(waiting), in_vain=tuple(sorted(in_vain)))
+def _unknown(snapshot: DataflowSnapshot, seen: Mapping[str, _Seen]) -> list[str]:
+    """A note for each operator that can't be judged; sources that count no input take any demand, and need none unless they are alone."""
+    arriving = arrivals(snapshot)
+    unknown = [name for name in snapshot.order if name not in seen and (snapshot.inputs(name) or arriving[name] is None or not seen)]
+    return [f"{name} is left as it is: its demand or its rate is not known" for name in unknown]
+
+
+def _in_vain(up: Up, rate: float, settings: PolicySettings) -> bool:
+    """Whether an operator's last scale-out has brought too little, by the rate that it has now."""
+    return rate - up.rate < settings.least_effect * (up.expected - up.rate)
 
 
 def _since(memory: ThresholdMemory, name: str, time: float, workers: int) -> Down:

@@ -16,6 +16,7 @@ import shutil
 import struct
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from hashlib import blake2b
 from itertools import islice
@@ -66,8 +67,8 @@ class LmdbBackend(StateBackend):
 
     def get_many(self, groups: Sequence[int], keys: Sequence[bytes]) -> list[bytes | None]:
         places = self._whole(groups, keys)
-        with self._env.begin() as txn:
-            get = txn.get
+        with self._reading() as txn:
+            get = cast("Callable[[bytes], bytes | None]", txn.get)  # no views of its buffers
             if places is not None:
                 return [get(place) for place in places]
             return [self._value(place, get(place)) for place in map(self._place, groups, keys)]
@@ -103,7 +104,7 @@ class LmdbBackend(StateBackend):
 
     def items_of(self, groups: Sequence[int]) -> Chunk:
         keys, values = list[bytes](), list[bytes]()
-        with self._env.begin() as txn, txn.cursor() as cursor:
+        with self._reading() as txn, txn.cursor() as cursor:
             for group in groups:
                 prefix = _prefix(group)
                 whole, start = prefix + _WHOLE, len(prefix) + 1
@@ -174,6 +175,15 @@ class LmdbBackend(StateBackend):
 
     def _value(self, place: bytes, stored: bytes | None) -> bytes | None:
         return stored if stored is None or _is_whole(place) else _opened(place, stored)[1]
+
+    @contextmanager
+    def _reading(self) -> Iterator[lmdb.Transaction]:
+        """Raises StateBackendError naming the operator if the files are not what was written."""
+        try:
+            with self._env.begin() as txn:
+                yield txn
+        except lmdb.Error as error:
+            raise StateBackendError(f"operator `{self._operator}`: its state in {self._folder} can't be read: {error}") from error
 
     def _write(self, change: Callable[[lmdb.Transaction], T]) -> T:
         """Make a change whole, in a larger map if need be. Raises StateBackendError naming the operator if the disk is full."""

@@ -1,8 +1,8 @@
 """State in a server that speaks the Redis protocol (Redis, Valkey, ...): it outlives the workers, and a move of key groups only renames.
 
 One hash per operator, key group and owner, under the attempt of the job: `evenflow:JOB:OPERATOR:ATTEMPT:OWNER:GROUP`. The owner is in the
-name because a hot key may have another owner than its group. What an older attempt or an earlier run left behind is never read: it lies
-under another attempt, or is removed when a worker of the same attempt opens.
+name because a hot key may have another owner than its group. Beside the groups lies the worker's witness (`witness.py`). What an older
+attempt or an earlier run left behind is never read: it lies under another attempt, or is removed when a worker of the same attempt opens.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any
+from urllib.parse import quote
 
 from .base import SNAPSHOT_CHUNK, Chunk, Found, StateBackend, StateBackendError
 from .resp import Command, RespClient
 from .settings import StateSettings
+from .witness import Witness
 
 _SCAN = 1_000
 """Names or fields that the server looks at per call of SCAN and HSCAN."""
 
-_ATTEMPT = 3
-"""Where the attempt stands in a name."""
+_WITNESS = "witness"
+"""In place of a group: the key that tells whether the server still has the others."""
 
 
 class RemoteBackend(StateBackend):
@@ -29,14 +31,15 @@ class RemoteBackend(StateBackend):
     passes_on = True
 
     def __init__(self, settings: StateSettings, operator: str, owner: int) -> None:
-        self._client = RespClient(settings.backend, operator)
-        self._operator = f"evenflow:{settings.job}:{operator}"
+        self._operator = ":".join(("evenflow", quote(settings.job, safe=""), quote(operator, safe="")))  # nothing of SCAN's patterns in it
         self._attempt, self._owner = settings.attempt, owner
         self._groups: set[int] = set()
         """Groups in which this worker may have keys."""
         self._written_keys = self._written_bytes = 0
         self._frozen: _Snapshot | _Delta | None = None
-        self._sweep()
+        client = RespClient(settings.backend, operator)
+        self._sweep(client)
+        self._client = Witness(client, self._name(_WITNESS))
 
     def get_many(self, groups: Sequence[int], keys: Sequence[bytes]) -> list[bytes | None]:
         places = _by_group(groups)
@@ -79,10 +82,12 @@ class RemoteBackend(StateBackend):
         return [key for flat in replies for key in flat[::2]], [value for flat in replies for value in flat[1::2]]
 
     def snapshot(self) -> Iterator[Chunk]:
+        self._client.check_policy()
         self._frozen = frozen = _Snapshot(self._client, {group: self._name(group) for group in sorted(self._groups)})
         return frozen
 
     def delta(self, changes: set[Any]) -> Iterator[Found]:
+        self._client.check_policy()
         self._frozen = frozen = _Delta(self._client, self._name, changes)
         return frozen
 
@@ -111,16 +116,18 @@ class RemoteBackend(StateBackend):
 
     def clear(self) -> None:
         self._frozen = self._noted = None
-        self._unlink(self._find(f"{self._operator}:{self._attempt}:{self._owner}:*"))
+        mine = f"{self._operator}:{self._attempt}:{self._owner}:"
+        names = _find(self._client, f"{mine}*")
+        self._unlink([name for name in names if name.removeprefix(mine.encode()).isdigit()])
         self._groups.clear()
 
     def close(self) -> None:
         """Remove this worker's state, unless the server is gone; what was given away lies under its new owner's name."""
         with suppress(StateBackendError):
-            self._unlink([self._name(group) for group in self._groups])
+            self._unlink([*(self._name(group) for group in self._groups), self._name(_WITNESS)])
         self._client.close()
 
-    def _name(self, group: int, owner: int | None = None) -> str:
+    def _name(self, group: int | str, owner: int | None = None) -> str:
         return f"{self._operator}:{self._attempt}:{self._owner if owner is None else owner}:{group}"
 
     def _before(self, groups: Sequence[int], keys: Sequence[bytes]) -> None:
@@ -142,29 +149,38 @@ class RemoteBackend(StateBackend):
                 break
         self._unlink([name])
 
-    def _sweep(self) -> None:
+    def _sweep(self, client: RespClient) -> None:
         """Remove what a worker of this index left: in this attempt of an earlier run of the job, and in the attempts before."""
-        names = self._find(f"{self._operator}:*:{self._owner}:*")
-        self._unlink([name for name in names if int(name.split(b":")[_ATTEMPT]) <= self._attempt])
+        names = _find(client, f"{self._operator}:*:{self._owner}:*")
+        old = [name for name in names if (attempt := self._attempt_of(name)) is not None and attempt <= self._attempt]
+        if old:
+            client.run([("UNLINK", *old)])
 
-    def _find(self, pattern: str) -> list[bytes]:
-        """The names of all hashes that fit."""
-        found, cursor = list[bytes](), b"0"
-        while True:
-            cursor, names = self._client.run([("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN)])[0]
-            found += names
-            if cursor == b"0":
-                return found
+    def _attempt_of(self, name: bytes) -> int | None:
+        """The attempt that a name says; None if it is none of this operator's and worker's."""
+        attempt, *rest = name.removeprefix(f"{self._operator}:".encode()).split(b":")
+        mine = len(rest) == 2 and rest[0] == b"%d" % self._owner and (rest[1].isdigit() or rest[1] == _WITNESS.encode())
+        return int(attempt) if mine and attempt.isdigit() else None
 
     def _unlink(self, names: Sequence[bytes | str]) -> None:
         if names:
             self._client.run([("UNLINK", *names)])
 
 
+def _find(client: RespClient | Witness, pattern: str) -> list[bytes]:
+    """The names of all hashes that fit."""
+    found, cursor = list[bytes](), b"0"
+    while True:
+        cursor, names = client.run([("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN)])[0]
+        found += names
+        if cursor == b"0":
+            return found
+
+
 class _Snapshot:
     """The hashes `names` (by group) as they were, read group by group; of a group that is not read yet, `keep` saves what is changed."""
 
-    def __init__(self, client: RespClient, names: dict[int, str]) -> None:
+    def __init__(self, client: Witness, names: dict[int, str]) -> None:
         self._client, self._names = client, names
         self._old: dict[int, dict[bytes, bytes | None]] = {group: {} for group in names}
         self._ready: list[tuple[bytes, bytes]] = []
@@ -210,7 +226,7 @@ class _Snapshot:
 class _Delta:
     """The values of some keys as they were, in chunks; of those that are not read yet, `keep` reads what is about to be changed."""
 
-    def __init__(self, client: RespClient, name: Callable[[int], str], changes: set[tuple[int, bytes]]) -> None:
+    def __init__(self, client: Witness, name: Callable[[int], str], changes: set[tuple[int, bytes]]) -> None:
         self._client, self._name = client, name
         self._left = set(changes)
         self._ready: list[Found] = []

@@ -79,14 +79,11 @@ class RespClient:
             self._socket.sendall(b"".join(pieces))
             return [self._reply() for _ in range(replies)]
         except ServerReplyError as error:
-            self.close()
-            raise self._error(f"refused a command: {error}") from error
+            raise self.failed(f"refused a command: {error}") from error
         except OSError as error:
-            self.close()
-            raise self._error(f"is gone: {error or type(error).__name__} (it is waited for {REPLY_TIMEOUT:g} s)") from error
+            raise self.failed(f"is gone: {error or type(error).__name__} (it is waited for {REPLY_TIMEOUT:g} s)") from error
         except (ValueError, IndexError) as error:
-            self.close()
-            raise self._error(f"doesn't speak the Redis protocol: {error}") from error
+            raise self.failed(f"doesn't speak the Redis protocol: {error}") from error
 
     def _reply(self) -> Any:
         line = self._line()
@@ -127,6 +124,11 @@ class RespClient:
         if not piece:
             raise ConnectionResetError("it closed the connection")
         self._buffer += piece
+
+    def failed(self, problem: str) -> StateBackendError:
+        """What to raise when the server is no longer to be used, for `problem`."""
+        self.close()
+        return self._error(problem)
 
     def _error(self, problem: str) -> StateBackendError:
         return StateBackendError(f"operator `{self._operator}`: the state server {self.server} {problem}")

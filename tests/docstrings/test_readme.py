@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from pathlib import Path
 
-import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
+import evenflow as ef
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -16,18 +17,17 @@ def python_blocks() -> list[str]:
     return re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
 
 
-def test_the_first_dataflow_runs(tmp_path, monkeypatch, capsys):
+def test_the_first_dataflow_runs_without_files_of_the_readers(tmp_path, monkeypatch, capsys):
     (block,) = [code for code in python_blocks() if "spark" not in code]
     assert block.count("flow.run()") == 1
-    (tmp_path / "flights").mkdir()
-    times = [dt.datetime(2013, 1, 1, 5, minute, tzinfo=dt.UTC) for minute in (0, 20, 40, 50)]
-    rows = {"ts": times, "dest": ["ATL", "ORD", "ATL", "ATL"], "dep_delay": [2, 7, 5, None]}
-    pq.write_table(pa.table(rows), tmp_path / "flights/2013.parquet")
     monkeypatch.chdir(tmp_path)
-    exec(block.replace("flow.run()", 'flow.run(runtime="local")'), {})
-    results = pq.read_table("delays").sort_by("dest").select(["dest", "n", "delay"])
-    assert results.to_pylist() == [{"dest": "ATL", "n": 2, "delay": 3.5}, {"dest": "ORD", "n": 1, "delay": 7.0}]
-    assert "aggregate-0" in capsys.readouterr().out
+    exec(block.replace("flow.run()", 'flow.run(runtime="local")'), {"__name__": "__main__"})
+    seconds = pq.read_table("clicks").group_by("window_start").aggregate([("n", "sum"), ("largest", "max")])
+    rows = ef.generate(total=100_000, rows_per_batch=100_000).reader(0, 1).poll(100_000).rows
+    assert len(seconds) == 5
+    assert pc.sum(seconds["n_sum"]).as_py() == pc.sum(pc.less(rows["value"], 900)).as_py()
+    assert pc.max(seconds["largest_max"]).as_py() == 899.875
+    assert "key-0" in capsys.readouterr().out
 
 
 def test_pictures_and_pages_that_it_links_are_there():

@@ -16,14 +16,15 @@ TRIES = 5
 
 
 @contextmanager
-def valkey_server(*options: str) -> Iterator[str]:
-    """The address of a server that is ready; it ends with the block."""
+def valkey_server(*options: str, port: int | None = None) -> Iterator[str]:
+    """The address of a server that is ready, at `port` if one is given; it ends with the block."""
     for _ in range(TRIES):
         with TemporaryDirectory() as folder:
-            process, port = _start(Path(folder), options)
+            chosen = port if port is not None else _free_port()
+            process = _start(Path(folder), chosen, options)
             try:
                 if _is_ready(process):
-                    yield f"redis://127.0.0.1:{port}/0"
+                    yield f"redis://127.0.0.1:{chosen}/0"
                     return
             finally:
                 process.kill()
@@ -31,13 +32,16 @@ def valkey_server(*options: str) -> Iterator[str]:
     raise AssertionError(f"no Valkey server could be started in {TRIES} tries")
 
 
-def _start(folder: Path, options: tuple[str, ...]) -> tuple[subprocess.Popen[str], int]:
+def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+        return int(probe.getsockname()[1])
+
+
+def _start(folder: Path, port: int, options: tuple[str, ...]) -> subprocess.Popen[str]:
     keep_nothing = ("--save", "", "--appendonly", "no", "--dir", str(folder))
     command = [str(get_binary_path()), "--bind", "127.0.0.1", "--port", str(port), *keep_nothing, *options]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True), port
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def _is_ready(process: subprocess.Popen[str]) -> bool:

@@ -1,5 +1,7 @@
 """Workers and the coordinator are lost at random moments, also while keys move and while the job recovers; the rows are the oracle's.
 
+In every second block of seeds the disk is also full, or slow, for a while, whatever is being written then.
+
 All flows together run with more than 5,000 seeds, those that take longer with fewer; `EVENFLOW_SEEDS=100000 pytest
 tests/unit/test_crashing.py` tries that many, in the same proportion. A seed that once failed becomes a test with a name.
 """
@@ -14,6 +16,7 @@ from flows import FLOWS, no_rows, rows_in_order, running_finals, running_updates
 
 from evenflow.testing import check
 from evenflow.testing.crashing import with_crashes, with_damage, with_lost_manifests
+from evenflow.testing.full_disk import with_full_disk
 from evenflow.testing.moving import with_moves
 
 FEW, MANY = 100, 640
@@ -64,10 +67,15 @@ def test_rows_of_checkpoints_whose_manifests_are_gone_are_taken_back(make_flow):
 def test_whatever_is_lost_and_when_the_rows_are_those_of_the_oracle(make_flow, seeds):
     watcher = Watcher()
     actions = with_damage(with_crashes(with_moves(5, STRATEGIES)))
+    disk_is_full = seeds.start // BLOCK % 2 == 1
+    if disk_is_full:
+        actions = with_full_disk(actions)
     check(make_flow, seeds, parallelism=(1, 2, 3), save_state=True, actions=(*actions, watcher))
     coordinators = [world.coordinator for world in watcher.worlds]
     assert len(coordinators) == len(seeds)
     assert sum(world.accidents for world in watcher.worlds) > len(seeds), "more than one was lost in a run"
     assert sum(coordinator.retractions for coordinator in coordinators) > 0, "rows were taken back"
+    refused = sum(coordinator.storage.refused > 0 for coordinator in coordinators)
+    assert (refused > len(seeds) / 4) == disk_is_full, "something could not be written in many a run"
     assert sum(coordinator.restarts for coordinator in coordinators) > len(seeds) / 2
     assert sum(coordinator.recoveries for coordinator in coordinators) > len(seeds) / 4, "there often was a checkpoint to go back to"

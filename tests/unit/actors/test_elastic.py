@@ -24,6 +24,7 @@ from evenflow.scheduler.messages import (
     Switch,
     TakeSource,
 )
+from evenflow.scheduler.newest import KEPT
 from evenflow.scheduler.window import WorkerWindow
 
 LOADS = {0: 0.1, 1: 0.8, 2: 0.3, 3: 0.3}
@@ -237,3 +238,13 @@ def test_a_job_that_has_ended_is_not_scaled(job):
     job.supervisor.cancel()
     with pytest.raises(JobError, match="job `f` is cancelled: workers can only join or leave while it runs"):
         job.supervisor.scale("count", 3, None)
+
+
+def test_a_job_remembers_the_newest_of_its_scalings_and_what_they_moved(job):
+    for number in range(KEPT + 10):
+        assert job.supervisor.scale("count", 3 - number % 2, "sudden") == number
+        job.go_on()
+    reports = job.supervisor.scalings()
+    assert [report.number for report in reports] == list(range(10, KEPT + 10))
+    assert all(report.state is ScalingState.DONE and report.keys_moved for report in reports)
+    assert len(list(job.core.rescales)) == KEPT

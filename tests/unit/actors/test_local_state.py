@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections import Counter
+from contextlib import ExitStack
 
 import pytest
 from state_server import valkey_server
@@ -76,23 +77,76 @@ def test_job_whose_state_server_is_not_there_fails_and_names_it():
             count_items([1], state_backend=f"redis://127.0.0.1:{port}/0")
 
 
-def test_server_that_loses_everything_in_mid_stream_costs_a_restart_and_no_row(tmp_path):
+FLUSH, CUT_OFF = ("FLUSHALL",), ("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+MANY = 2_000
+
+
+def tell(address, *commands):
+    client = RespClient(address, "the test")
+    client.run(commands)
+    client.close()
+
+
+def count_with_an_accident(accident, rows, **config):
+    """Counts `MANY` items of seven kinds; `accident` happens in the middle of a batch. How many calls of the function it took."""
     calls = []
 
-    def counted_until_the_server_fails(state, row):
+    def counted_until_then(state, row):
         calls.append(row["item"])
-        if len(calls) == 1_000:
-            client = RespClient(address, "the test")
-            client.run([("FLUSHALL",), ("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")])
-            client.close()
+        if len(calls) == MANY // 2:
+            accident()
         return counted(state, row)
 
-    flow, rows = ef.Dataflow("interrupted"), []
-    items = flow.read(ef.from_items([i % 7 for i in range(2_000)])).key_by("item")
-    items.stateful_map(counted_until_the_server_fails).write(ef.to_list(rows))
-    often = {"source_rows": 50, "batch_rows": 50, "checkpoint_interval": "5ms", "restart_delay": 0}
+    flow = ef.Dataflow("interrupted")
+    items = flow.read(ef.from_items([i % 7 for i in range(MANY)])).key_by("item")
+    items.stateful_map(counted_until_then).named("counts").write(ef.to_list(rows))
+    often = {"source_rows": 50, "batch_rows": 50, "checkpoint_interval": "5ms", "restart_delay": "10ms"}
+    flow.run(runtime="local", config=ef.JobConfig(**often, **config)).wait(timeout=60)
+    return len(calls)
+
+
+@pytest.mark.parametrize("commands", [[FLUSH], [CUT_OFF], [FLUSH, CUT_OFF]], ids=["flushed", "cut off", "both"])
+def test_server_that_loses_everything_in_mid_stream_costs_a_restart_and_no_row(tmp_path, commands):
+    rows = []
     with valkey_server() as address:
-        config = ef.JobConfig(state_backend=address, checkpoint_dir=str(tmp_path), **often)
-        flow.run(runtime="local", config=config).wait(timeout=60)
-    assert Counter((row["key"], row["n"]) for row in rows) == Counter((i % 7, i // 7 + 1) for i in range(2_000))
-    assert len(calls) > 2_000, "some rows were processed again"
+        calls = count_with_an_accident(lambda: tell(address, *commands), rows, state_backend=address, checkpoint_dir=str(tmp_path))
+    assert Counter((row["key"], row["n"]) for row in rows) == Counter((i % 7, i // 7 + 1) for i in range(MANY))
+    assert calls > MANY, "some rows were processed again"
+
+
+def test_server_that_goes_away_and_comes_back_empty_costs_restarts_and_no_row(tmp_path):
+    rows, again = [], ExitStack()
+    with ExitStack() as first, again:
+        address = first.enter_context(valkey_server())
+
+        def begin_anew():
+            first.close()
+            again.enter_context(valkey_server(port=int(address.rpartition(":")[2].partition("/")[0])))
+
+        calls = count_with_an_accident(begin_anew, rows, state_backend=address, checkpoint_dir=str(tmp_path))
+    assert Counter((row["key"], row["n"]) for row in rows) == Counter((i % 7, i // 7 + 1) for i in range(MANY))
+    assert calls > MANY, "some rows were processed again"
+
+
+@pytest.mark.parametrize(
+    ("commands", "problem"),
+    [([FLUSH], "has lost what was written to it"), ([CUT_OFF], "is gone")],
+    ids=["flushed", "cut off"],
+)
+def test_job_without_checkpoints_ends_with_operator_and_address_of_a_server_that_lost_its_state(commands, problem):
+    with valkey_server() as address, pytest.raises(ef.JobError) as failed:
+        count_with_an_accident(lambda: tell(address, *commands), [], state_backend=address)
+    server = address.removeprefix("redis://").removesuffix("/0")
+    assert f"operator `counts`: the state server {server} {problem}" in str(failed.value)
+    assert "Traceback" not in str(failed.value)
+
+
+def test_job_whose_server_is_gone_when_it_is_asked_how_large_its_state_is_ends_with_operator_and_address():
+    flow = ef.Dataflow("measured")
+    flow.read(ef.generate(rate=1, keys=1)).key_by("key").stateful_map(lambda state, row: (1, row)).named("counts").write(ef.to_list([]))
+    with ExitStack() as server:
+        address = server.enter_context(valkey_server())
+        job = flow.run(runtime="local", config=ef.JobConfig(state_backend=address, metrics_window="20ms"))
+        server.close()
+        with pytest.raises(ef.JobError, match=r"operator `counts`: the state server .* is gone"):
+            job.wait(timeout=60)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import threading
 import time
 from dataclasses import replace
@@ -16,6 +18,7 @@ from evenflow.actors.saved_state import SavedState
 from evenflow.engine.errors import FlowError, JobError
 from evenflow.engine.routing import RoutingTable
 from evenflow.scheduler.manifest import Manifest, TaskEntry
+from evenflow.scheduler.newest import KEPT
 from evenflow.state.files import StateFile
 from evenflow.state.store import CheckpointStore, seen_from_beside
 
@@ -146,8 +149,66 @@ def test_savepoint_is_a_copy_without_what_its_job_commits(url, tmp_path):
 def test_savepoint_fails_with_its_checkpoint(url, tmp_path):
     saved = SavedState(url, 2, "run")
     saved.ask_savepoint(1, str(tmp_path / "savepoint"))
-    saved.failed(1, "the disk is full")
+    saved.discard(1, "the disk is full")
     assert (saved.savepoint(1).done, saved.savepoint(1).problem) == (True, "the disk is full")
+
+
+def test_a_job_remembers_the_newest_of_its_savepoints(url, tmp_path):
+    saved = SavedState(url, 2, "run")
+    for number in range(1, KEPT + 12):
+        saved.ask_savepoint(number, str(tmp_path / f"savepoint-{number}"))
+        saved.discard(number, "the disk is full")
+    assert saved.savepoint(KEPT + 11).done
+    with pytest.raises(JobError, match="savepoint 5 is no longer among those that the job remembers"):
+        saved.savepoint(5)
+
+
+def written(url, checkpoint):
+    with CheckpointStore(url).writing(checkpoint, "count-0") as writer:
+        pass
+    return writer.finish()
+
+
+def folders(tmp_path):
+    return sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
+
+
+def test_checkpoint_that_came_to_nothing_takes_no_room_and_nor_do_files_that_come_late(url, tmp_path):
+    saved = SavedState(url, 2, "run")
+    saved.complete(manifest(1, written(url, 1)))
+    for checkpoint in (2, 3):
+        written(url, checkpoint)
+        saved.discard(checkpoint, "the disk is full")
+        written(url, 2)  # by a worker of an attempt that is over
+    assert folders(tmp_path) == ["checkpoint-00000001", "checkpoint-00000002"]
+    saved.discard(4, "the disk is full")
+    assert folders(tmp_path) == ["checkpoint-00000001"]
+    assert list(CheckpointStore(url).chunks(1, saved.newest().files[0])) == []
+
+
+def test_what_a_lost_coordinator_had_begun_takes_no_room(url, tmp_path):
+    SavedState(url, 2, "run").complete(manifest(3, written(url, 3)))
+    for checkpoint in (2, 4, 5):
+        written(url, checkpoint)
+    SavedState(url, 2, "run").discard_unfinished()
+    assert folders(tmp_path) == ["checkpoint-00000002", "checkpoint-00000003"], "what lies before may be needed"
+
+
+def test_nothing_is_void_by_half_where_there_is_no_room_for_the_word(url, monkeypatch):
+    saved = SavedState(url, 2, "run")
+    for checkpoint in (1, 2):
+        saved.complete(manifest(checkpoint))
+
+    def without_room(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", without_room)
+        with pytest.raises(OSError, match="No space left"):
+            saved.declare_void(after=1)
+    assert (saved.newest().checkpoint, saved.last) == (2, 2)
+    saved.declare_void(after=1)
+    assert (saved.newest().checkpoint, saved.last) == (1, 2)
 
 
 def test_state_that_fits_nowhere_is_refused_unless_it_may_be_lost(url):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import threading
+
 import pyarrow as pa
 import pytest
 
@@ -84,3 +88,40 @@ def test_closing_leaves_behind_what_is_not_finished(store):
     writer.close()
     assert store.completed() == []
     assert not writer._thread.is_alive()
+
+
+@pytest.mark.parametrize("chunks", [1, 3, 3_000])
+@pytest.mark.parametrize("step", ["open", "write", "ftruncate", "fsync", "close"])
+def test_disk_that_is_full_at_any_step_of_a_file_fails_that_checkpoint_and_no_other(monkeypatch, store, writer, step, chunks):
+    does = getattr(os, step)
+
+    def without_room(*args, **options):
+        if step == "open" and not str(args[0]).endswith(".state"):
+            return does(*args, **options)
+        if step == "close":
+            does(*args)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for checkpoint in (1, 3):
+        with monkeypatch.context() as disk:
+            disk.setattr(os, step, without_room)
+            for n in range(chunks):
+                writer.write(checkpoint, chunk(*range(n, n + 100)))
+            writer.finish(Prepared(checkpoint, {"out": ["rows"]}))
+            failed = within_a_minute(writer.flush)
+        assert [(report.checkpoint, report.committables) for report in failed] == [(checkpoint, {"out": ["rows"]})]
+        assert "No space left on device" in failed[0].problem
+        writer.write(checkpoint + 1, chunk(7))
+        writer.finish(Prepared(checkpoint + 1, {}))
+        (report,) = within_a_minute(writer.flush)
+        assert values(store, report) == [7]
+
+
+def within_a_minute(flush):
+    """What `flush` gives; an error of the test's own if it doesn't return."""
+    found = []
+    thread = threading.Thread(target=lambda: found.extend(flush()), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive(), "a part of a checkpoint is neither written nor reported as failed"
+    return found

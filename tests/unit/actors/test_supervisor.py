@@ -20,6 +20,7 @@ from evenflow.scheduler.load_snapshot import hash_of
 from evenflow.scheduler.manifest import TaskEntry
 from evenflow.scheduler.messages import Announce, Announced, Failed, Switch
 from evenflow.scheduler.migration import MigrationState
+from evenflow.scheduler.newest import KEPT
 from evenflow.scheduler.window import WorkerWindow
 
 
@@ -207,6 +208,15 @@ def test_coordinator_that_comes_back_goes_on_with_the_workers_and_tables_of_the_
     assert redeploy.attempt == back.status().attempt > 7
 
 
+def test_a_job_remembers_the_newest_of_its_migrations_and_grows_by_no_more(job):
+    for number in range(KEPT + 30):
+        assert job.supervisor.migrate("count", [0], [], (number + 1) % 2, "sudden") == number
+        job.answer()
+    assert [report.number for report in job.supervisor.migrations()] == list(range(30, KEPT + 30))
+    assert all(report.state is MigrationState.DONE for report in job.supervisor.migrations())
+    assert len(job.supervisor._spans) == KEPT
+
+
 class Counting(type(ef.to_list([]))):
     """Of a sink: what it was asked to do; it can take back unless it is told that it can't."""
 
@@ -297,11 +307,13 @@ def test_coordinator_that_comes_back_stops_if_rows_of_a_checkpoint_that_is_gone_
     run.begin()
     for _ in range(2):
         run.checkpoint()
-    run.delete(1, 2, what="checkpoint-{:08d}")
+    run.delete(1, 2)
+    (run.folder / "checkpoint-00000002" / "some.state").touch()
     assert not run.lose_coordinator()
     words = r"checkpoint 2, its newest, is damaged or gone, and it would go on from the beginning, but sink `out` can't take back"
     with pytest.raises(JobError, match=words):
         raise run.supervisor.status().error
+    assert list(run.folder.glob("*/*.state")), "who puts the manifest back can begin from it"
 
 
 def test_coordinator_that_comes_back_before_anything_was_committed_takes_nothing_back(tmp_path):

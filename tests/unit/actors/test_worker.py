@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import gc
+import weakref
+from types import SimpleNamespace
+
 import pytest
 
 import evenflow as ef
@@ -28,3 +32,27 @@ def test_what_was_asked_for_an_attempt_that_is_over_is_refused_however_late_it_c
     finally:
         assert worker._current.attempt == 3
         worker._current.end(1)
+
+
+def deaf_coordinator():
+    """Takes reports, and does nothing with them."""
+    return SimpleNamespace(report=SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda *_: None)))
+
+
+def test_a_worker_frees_the_state_of_an_attempt_before_it_begins_the_next():
+    flow = ef.Dataflow("again")
+    flow.read(ef.from_items([1])).key_by("item").stateful_map(lambda state, row: (row, None)).write(ef.to_list([]))
+    task = flow.plan().tasks[1]
+    worker = Worker("again", deaf_coordinator(), Security.generate("run"))
+    for attempt in (1, 2):
+        worker.deploy(attempt, task, ef.JobConfig(), None, across_nodes=False)
+        worker.connect(attempt, {}, ())
+        worker.start(attempt)
+        if attempt == 1:
+            state = weakref.ref(worker._current._runner.task.operators[0].states)
+            assert state() is not None
+    try:
+        assert state() is None
+    finally:
+        worker._current.end(10)
+        gc.unfreeze()

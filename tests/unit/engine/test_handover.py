@@ -89,3 +89,11 @@ def test_request_for_a_step_that_is_over_is_answered_by_its_end(job):
     job.run("give count-0")
     assert "keys bob" not in job.run("settle").splitlines()
     assert job.run("state").splitlines() == ["count-0: no state", "count-1: bob=2"]
+
+
+def test_workers_that_take_no_part_in_a_step_do_not_keep_it():
+    job = Scenario()
+    for command in ("job 3", "announce sudden ann to 1", "switch clicks-0 1", "switch clicks-1 1", "settle"):
+        job.run(command)
+    kept = {name: len(task.handovers._steps) for name, task in job.tasks.items() if task.handovers is not None}
+    assert kept == {"count-0": 0, "count-1": 0, "count-2": 0}

@@ -14,6 +14,7 @@ from evenflow.engine.load import KeyLoad
 from evenflow.engine.operators.base import Context
 from evenflow.engine.operators.process import Process
 from evenflow.engine.routing import Move
+from evenflow.engine.timers import MOST_VOID
 from evenflow.state.backends.settings import StateSettings
 
 SECOND = 1_000_000
@@ -352,7 +353,7 @@ class Failing(ef.KeyedFunction):
 @pytest.mark.parametrize(
     ("what", "times", "problem"),
     [
-        ("return", None, "on_row raised TypeError: it must yield rows, it returned"),
+        ("return", None, r"on_row returned \{'k': 'a'\}: yield rows, or return a list of them"),
         ("ttl", None, "the state `short` has a ttl, which needs event time: give the source event_time="),
         ("timer", None, "a timer needs event time: give the source event_time="),
         ("time", [1], "a timer's time is a datetime, or a whole number of microseconds since the epoch, got 1.5"),
@@ -394,3 +395,33 @@ def test_ttl_must_be_a_duration_longer_than_zero():
         ef.value_state(ttl=0)
     with pytest.raises(FlowError, match="ttl 'soon' is not a duration"):
         ef.list_state(ttl="soon")
+
+
+class Reminder(ef.KeyedFunction):
+    """Puts its timer off with every row, and forgets its key when it is told to."""
+
+    at = ef.value_state(ttl="1d")
+
+    def on_row(self, key, row, context):
+        if self.at is not None:
+            context.cancel(self.at)
+        if row["v"]:
+            self.at = context.time + 3600 * SECOND
+            context.timer(self.at)
+        else:
+            del self.at
+
+    def on_timer(self, key, time, context):
+        yield {"k": key, "at": time // SECOND}
+
+
+def test_timers_that_were_put_off_and_keys_that_were_forgotten_do_not_pile_up(step):
+    driven = step(Reminder())
+    for second in range(100):
+        keys = [*range(30), *range(1000 + 30 * second, 1030 + 30 * second)]
+        rows = {"k": [*keys, *keys[30:]], "v": [1] * 60 + [0] * 30}
+        driven.process(rows, times=[second * SECOND] * 90)
+        driven.advance(second * SECOND)
+    assert len(driven.operator.timers) <= MOST_VOID
+    assert len(driven.operator.expiries) <= MOST_VOID
+    assert driven.advance(MAX_TIME) == [{"k": key, "at": 3699} for key in range(30)]

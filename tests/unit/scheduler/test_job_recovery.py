@@ -15,7 +15,7 @@ from evenflow.engine.handover_step import HandoverStep
 from evenflow.engine.routing import RoutingTable
 from evenflow.scheduler.checkpoints import CheckpointState
 from evenflow.scheduler.job import JobCore
-from evenflow.scheduler.job_effects import Commit, Ended, JobState, Redeploy, Save, Tell
+from evenflow.scheduler.job_effects import Commit, Discard, Ended, JobState, Redeploy, Save, Tell
 from evenflow.scheduler.job_settings import JobSettings
 from evenflow.scheduler.manifest import TaskEntry
 from evenflow.scheduler.messages import BeginCheckpoint, CheckpointFailed
@@ -84,10 +84,12 @@ def test_checkpoint_that_can_not_be_saved_is_given_up_and_its_rows_go_with_the_n
     prepare(job, 1, workers=WORKERS[:-1])
     if where == "in a worker":
         rows = {"to_list": [f"rows of {WORKERS[-1]}"]}
-        assert job.report(WORKERS[-1], CheckpointFailed(1, "OSError: the disk is full", rows), 11.0) == []
+        assert job.report(WORKERS[-1], CheckpointFailed(1, "OSError: the disk is full", rows), 11.0) == [
+            Discard(1, "aggregate-1: OSError: the disk is full")
+        ]
     else:
         prepare(job, 1, workers=WORKERS[-1:])
-        assert job.saved(1, "OSError: the disk is full", 11.0) == []
+        assert job.saved(1, "OSError: the disk is full", 11.0) == [Discard(1, "OSError: the disk is full")]
     (report,) = job.checkpoints.reports(12.0)
     assert report.state is CheckpointState.FAILED
     assert "the disk is full" in (report.problem or "")
@@ -122,7 +124,45 @@ def test_checkpoint_that_takes_too_long_is_given_up_when_it_has_passed_all():
     assert job.tick(16.0) == []
     assert job.checkpoints.pending is not None, "barriers are still under way: no other may begin"
     prepare(job, 1, 17.0, WORKERS[-1:])
-    assert job.checkpoints.reports(17.0)[-1].problem == "it took longer than 5 s"
+    assert job.checkpoints.reports(17.0)[-1].problem == (
+        "it took longer than 5 s (JobConfig(checkpoint_timeout=...) sets the bound), for aggregate-1"
+    )
+
+
+def test_checkpoint_that_is_pending_says_for_whom():
+    job = running_job()
+    job.tick(10.0)
+    prepare(job, 1, 11.0, WORKERS[:-2])
+    (report,) = job.checkpoints.reports(12.0, job.workers)
+    assert (report.problem, report.waits_for) == (None, ("aggregate-0", "aggregate-1"))
+    assert str(report) == "checkpoint 1 pending: waits for aggregate-0, aggregate-1"
+    prepare(job, 1, 12.0, WORKERS[-2:])
+    assert job.checkpoints.reports(13.0, job.workers)[0].waits_for == ()
+
+
+def test_checkpoint_that_never_passes_a_worker_takes_the_job_back():
+    job = running_job(checkpoint_timeout=5.0)
+    first, _ = take_checkpoint(job)
+    job.tick(20.0)
+    prepare(job, 2, 21.0, WORKERS[:-1])
+    assert [job.tick(now) for now in (25.1, 29.9)] == [[], []]
+    discard, redeploy = job.tick(30.1)
+    assert discard == Discard(2, "the job went back to its last checkpoint")
+    assert redeploy.manifest is first
+    assert job.restarts.first_cause is not None
+    assert "checkpoint 2 has not passed aggregate-1 within 10 s" in str(job.restarts.first_cause)
+    job = running_job(checkpoint_timeout=5.0, save_state=False)
+    job.tick(10.0)
+    assert kinds(job.tick(20.1))[-1] is Ended
+    assert "checkpoint 1 has not passed from_items-0, from_items-1, aggregate-0, aggregate-1 within 10 s" in str(job.error)
+
+
+def test_manifest_that_is_being_written_has_passed_everybody():
+    job = running_job(checkpoint_timeout=5.0)
+    job.tick(10.0)
+    prepare(job, 1, 11.0)
+    assert job.tick(100.0) == []
+    assert kinds(job.saved(1, None, 101.0)) == [Commit]
 
 
 def test_lost_worker_takes_the_job_back_to_its_newest_checkpoint():
@@ -130,7 +170,8 @@ def test_lost_worker_takes_the_job_back_to_its_newest_checkpoint():
     manifest, _ = take_checkpoint(job)
     job.tick(20.0)
     prepare(job, 2, 21.0, WORKERS[:2])
-    (redeploy,) = job.lost("aggregate-0", "killed", 21.0)
+    discard, redeploy = job.lost("aggregate-0", "killed", 21.0)
+    assert discard == Discard(2, "the job went back to its last checkpoint")
     assert isinstance(redeploy, Redeploy)
     assert (redeploy.attempt, redeploy.manifest, redeploy.delay) == (1, manifest, 1.0)
     assert redeploy.commit == Commit(1, manifest.committables), "nobody knows whether it was carried out"
@@ -215,10 +256,34 @@ def test_worker_that_finishes_while_the_manifest_is_written_is_not_forgotten():
     assert (save.manifest.checkpoint, save.manifest.committables) == (2, {"to_list": [f"last of {worker}" for worker in WORKERS]})
 
 
+def test_last_worker_may_finish_while_it_turns_out_that_a_manifest_can_not_be_written():
+    job = running_job()
+    job.tick(10.0)
+    prepare(job, 1)
+    for worker in WORKERS:
+        job.report(worker, Finished({"to_list": [f"last of {worker}"]}), 11.0)
+    discard, save = job.saved(1, "the disk is full", 12.0)
+    assert discard == Discard(1, "the disk is full")
+    assert save.manifest.checkpoint == 2
+    (commit, *_) = job.saved(2, None, 13.0)
+    rows = [f"rows of {worker}" for worker in WORKERS]
+    assert commit.committables == {"to_list": [*rows, *(f"last of {worker}" for worker in WORKERS)]}
+
+
 def test_stop_during_recovery_is_kept_until_the_job_runs():
     job = running_job()
     job.lost("aggregate-0", "killed", 1.0)
     assert job.stop() == []
+    for worker in WORKERS[:-1]:
+        job.ready(worker, 2.0)
+    assert sorted(effect.worker for effect in job.ready(WORKERS[-1], 2.0)) == ["from_items-0", "from_items-1"]
+    assert job.state is JobState.STOPPING
+
+
+def test_job_that_goes_back_while_it_stops_stops_when_it_runs_again():
+    job = running_job()
+    job.stop()
+    job.lost("aggregate-0", "killed", 1.0)
     for worker in WORKERS[:-1]:
         job.ready(worker, 2.0)
     assert sorted(effect.worker for effect in job.ready(WORKERS[-1], 2.0)) == ["from_items-0", "from_items-1"]
@@ -300,5 +365,5 @@ def test_changes_behind_another_checkpoint_than_the_newest_are_no_checkpoint():
     job = running_job()
     take_checkpoint(job, 10.0)
     job.tick(20.0)
-    assert prepare_changes(job, 2, 7) == []
+    assert kinds(prepare_changes(job, 2, 7)) == [Discard]
     assert "has saved what changed behind checkpoint 7, which is not the newest" in (job.checkpoints.reports(20.0)[-1].problem or "")

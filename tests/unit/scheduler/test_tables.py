@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from evenflow.balancer.plan import BalancePlan
+from evenflow.scheduler.drawing import as_text
 from evenflow.scheduler.metrics import OperatorLoad
 from evenflow.scheduler.migration import MigrationReport, MigrationState
-from evenflow.scheduler.tables import as_text, bar, migrations_table
+from evenflow.scheduler.tables import bar, migrations_table
 
 LOAD = OperatorLoad({"count-0": 0.75, "count-1": 0.25}, {3: 0.6, 5: 0.4}, (("JFK", 60), ("LAX", 10)), 100)
 PLAN = BalancePlan((), 1.5, 1.2, 1.2, 100, "worker 0 is hot")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
 
 import pytest
 
@@ -63,6 +65,37 @@ def test_files_have_no_names_so_that_nothing_is_left_of_a_process_that_is_killed
     small.put_many([1], [b"a"], [b"1"])
     assert list(tmp_path.iterdir()) == []
     assert small.get_many([1], [b"a"]) == [b"1"]
+
+
+def test_state_that_can_not_be_read_is_named_with_the_operator_and_its_folder(tmp_path, small):
+    small.put_many([1], [b"a"], [b"1"])
+    small._env.close()
+    for read in (lambda: small.get_many([1], [b"a"]), lambda: small.items_of([1])):
+        with pytest.raises(StateBackendError, match=rf"operator `count`: its state in {tmp_path} can't be read: "):
+            read()
+
+
+@pytest.fixture
+def full_disk():
+    """Files that this process writes may have 1 MB and no more, as if the disk had no room behind that."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    signal.signal(signal.SIGXFSZ, ignored)
+
+
+def fill(backend):
+    for first in range(100, len(KEYS), 100):
+        backend.put_many([2] * 100, KEYS[first : first + 100], [os.urandom(1_000)] * 100)
+
+
+def test_disk_that_is_full_is_named_with_the_operator_and_what_was_written_before_is_whole(tmp_path, small, full_disk):
+    small.put_many([1] * 100, KEYS[:100], [b"before"] * 100)
+    with pytest.raises(StateBackendError, match=rf"operator `count`: its state can't be written: .* is the disk full .*\({tmp_path}\)"):
+        fill(small)
+    assert small.get_many([1] * 100, KEYS[:100]) == [b"before"] * 100
 
 
 def test_folder_that_is_not_there_is_named_with_the_operator(tmp_path):

@@ -38,7 +38,7 @@ def worker(state_server, job):
 @pytest.fixture
 def names(state_server, job):
     client = RespClient(state_server, "test")
-    yield lambda: sorted(client.run([("KEYS", f"evenflow:{job}:*")])[0])
+    yield lambda: sorted(name for name in client.run([("KEYS", f"evenflow:{job}:*")])[0] if not name.endswith(b":witness"))
     client.close()
 
 
@@ -137,6 +137,107 @@ def test_password_and_database_of_the_address_are_used():
         client.run([("SET", "a", 1)])
         assert b"db=3" in client.run([("CLIENT", "INFO")])[0]
         client.close()
+
+
+@pytest.fixture
+def emptied():
+    """A server of its own, that may be flushed."""
+    with valkey_server() as address:
+        client = RespClient(address, "test")
+        yield address, lambda: client.run([("FLUSHALL",)])
+        client.close()
+
+
+OPERATIONS = {
+    "get_many": lambda backend: backend.get_many([1], [b"a"]),
+    "put_many": lambda backend: backend.put_many([1], [b"b"], [b"2"]),
+    "delete_many": lambda backend: backend.delete_many([1], [b"a"]),
+    "delete_groups": lambda backend: backend.delete_groups([1]),
+    "keys_of": lambda backend: backend.keys_of(1),
+    "items_of": lambda backend: backend.items_of([1]),
+    "snapshot": lambda backend: list(backend.snapshot()),
+    "delta": lambda backend: list(backend.delta({(1, b"a")})),
+    "pass_on": lambda backend: list(backend.pass_on([1], target=1)),
+    "count": lambda backend: backend.count(),
+    "nbytes": lambda backend: backend.nbytes(),
+    "clear": lambda backend: backend.clear(),
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_server_that_was_flushed_is_found_out_by_whatever_comes_next(emptied, operation):
+    address, flush = emptied
+    backend = RemoteBackend(StateSettings(address, job="j"), "count", 0)
+    backend.put_many([1], [b"a"], [b"1"])
+    OPERATIONS["get_many"](backend)
+    flush()
+    with pytest.raises(StateBackendError, match=r"operator `count`: the state server 127\.0\.0\.1:\d+ has lost what was written to it"):
+        OPERATIONS[operation](backend)
+    with pytest.raises(StateBackendError, match=r"operator `count`: the state server 127\.0\.0\.1:\d+ is gone"):
+        OPERATIONS["put_many"](backend)
+    backend.close()
+
+
+def test_server_that_is_flushed_while_a_snapshot_is_read_gives_none_of_what_is_left(emptied):
+    address, flush = emptied
+    backend = RemoteBackend(StateSettings(address, job="j"), "count", 0)
+    groups = [group for group in range(4) for _ in range(3_000)]
+    keys = [b"%d" % number for number in range(len(groups))]
+    backend.put_many(groups, keys, keys)
+    snapshot = backend.snapshot()
+    next(snapshot)
+    flush()
+    with pytest.raises(StateBackendError, match="has lost what was written to it"):
+        list(snapshot)
+    backend.close()
+
+
+def test_another_job_of_the_same_name_is_found_out(state_server, worker):
+    first = worker(0)
+    first.put_many([1], [b"a"], [b"1"])
+    second = worker(0)
+    assert second.get_many([1], [b"a"]) == [None]
+    with pytest.raises(StateBackendError, match="or another job of this name uses it"):
+        first.get_many([1], [b"a"])
+
+
+@pytest.mark.parametrize("policy", ["allkeys-lru", "allkeys-lfu", "allkeys-random"])
+def test_server_that_forgets_keys_is_refused_at_the_start_and_at_the_next_checkpoint(policy):
+    with valkey_server("--maxmemory-policy", policy) as address:
+        with pytest.raises(StateBackendError, match=rf"operator `count`.*\(maxmemory-policy {policy}\).*: set maxmemory-policy noeviction"):
+            RemoteBackend(StateSettings(address, job="j"), "count", 0)
+        client = RespClient(address, "test")
+        client.run([("CONFIG", "SET", "maxmemory-policy", "volatile-lru")])  # state doesn't expire
+        backend = RemoteBackend(StateSettings(address, job="j"), "count", 0)
+        backend.put_many([1], [b"a"], [b"1"])
+        for checkpoint in (backend.snapshot, lambda: backend.delta({(1, b"a")})):
+            list(checkpoint())
+        client.run([("CONFIG", "SET", "maxmemory-policy", policy)])
+        with pytest.raises(StateBackendError, match="forgets keys"):
+            backend.snapshot()
+        client.close()
+
+
+@pytest.mark.parametrize("name", ["a*", "a[b]", "a:b", "a?", "\\*", "count é"])
+def test_names_of_operators_are_no_patterns_and_nobody_elses_keys_are_touched(state_server, job, name):
+    def opened(operator, job=job):
+        return RemoteBackend(StateSettings(state_server, job=job), operator, 0)
+
+    foreign = [f"evenflow:{job}:count:mine:0:1", f"evenflow:{job}:count:0:0:mine", f"evenflow:{job}:count:0:0:1:2", f"evenflow:{job}:count"]
+    client = RespClient(state_server, "test")
+    client.run([("HSET", each, "a", "1") for each in foreign])
+    others = [opened("ab"), opened("b", job=f"{job}:a"), opened("count")]
+    for other in others:
+        other.put_many([1], [b"a"], [b"1"])
+    backend = opened(name)
+    backend.put_many([1], [b"a"], [b"2"])
+    backend.clear()
+    assert [other.get_many([1], [b"a"]) for other in others] == [[b"1"]] * 3
+    for other in (*others, backend):
+        other.close()
+    assert client.run([("HGET", each, "a") for each in foreign]) == [b"1"] * 4
+    client.run([("UNLINK", *foreign)])
+    client.close()
 
 
 def test_server_that_is_full_refuses_and_says_why():

@@ -72,7 +72,7 @@ def test_snapshot_survives_the_way_to_json_and_back(instances, rate, growth, sha
         (document(operators=[{"name": "o", "parallelism": 0}]), "operator `o`: parallelism is 0"),
         (document(operators=[{"name": "o", "parallelism": None}]), "operator `o`: parallelism is None"),
         (document(operators=[{"name": "o", "parallelism": 1, "true_output_rate": -5}]), "operator `o`: true_output_rate is -5"),
-        ('{"operators": [{"name": "o", "parallelism": 1, "source_rate": NaN}]}', "operator `o`: source_rate is nan"),
+        ('{"operators": [{"name": "o", "parallelism": 1, "source_rate": NaN}]}', "the dataflow snapshot is not JSON: NaN is not a number"),
         (document(operators=[{"name": "o", "parallelism": 1, "nodes": [1]}]), "operators[0].nodes must be a list of names"),
         (document(operators=[{"name": "o", "parallelism": 1, "nodes": "a"}]), "operators[0].nodes must be a list, not str"),
         (document(operators=[{"name": "o", "instances": [1]}]), "operators[0].instances[0] must be an object"),

@@ -260,3 +260,61 @@ def test_a_hot_key_that_no_placement_can_cool_is_not_moved_about():
 
 def test_an_uneven_operator_that_keeps_up_is_left_alone():
     assert not decide(skewed([96, 82, 82], demand=260))[0].changes
+
+
+def held_back(demand: float, read: float, count: OperatorFigures, settings: PolicySettings = DEFAULTS) -> DataflowSnapshot:
+    """A source of which `read` records/s get through, and which waits for credit because of that."""
+    count = replace(count, observed_processing_rate=read)
+    return dataflow(demand, count, observed_output_rate=read, backpressure=0.5, settings=settings)
+
+
+def test_a_little_more_demand_does_not_take_away_what_the_correction_gave():
+    assert [wanted(held_back(demand, 500, working("count", 10, 100)))["count"] for demand in (1000, 1001)] == [20, 20]
+
+
+def test_a_correction_is_no_larger_than_what_the_rates_do_not_explain():
+    """10 workers should get 1000 of 2000 through, and do."""
+    assert wanted(held_back(2000, 1000, working("count", 10, 100)))["count"] == 20
+
+
+@st.composite
+def strained_dataflows(draw) -> DataflowSnapshot:
+    """A chain of operators with about the workers that they need, of which a part gets through, with skew, backlogs and bounds."""
+    demand, part, operators = 1000.0, draw(st.floats(0.4, 1)), []
+    for index in range(draw(st.integers(1, 3))):
+        need = draw(st.floats(0.5, 20))
+        parallelism, each = max(1, round(need) + draw(st.integers(0, 1))), demand / need
+        shares = draw(st.lists(st.floats(1, 1.5), min_size=parallelism, max_size=parallelism)) if draw(st.booleans()) else []
+        instances = tuple(InstanceFigures(each, each, demand * part * share / sum(shares)) for share in shares)
+        others = {"max_parallelism": draw(st.none() | st.integers(parallelism, 30)), "keyed": draw(st.booleans()), "instances": instances}
+        operators.append(working(f"o{index}", parallelism, each, observed_processing_rate=demand * part, **others))
+    goals = PolicySettings(catch_up_s=draw(st.none() | st.floats(1, 100)))
+    source = {
+        "observed_output_rate": demand * part,
+        "backpressure": draw(st.sampled_from([0.0, 0.7])),
+        "queue_records": draw(st.floats(0, 1e3)),
+    }
+    return dataflow(demand, *operators, settings=goals, **source)
+
+
+@given(strained_dataflows(), st.floats(1, 1.1) | st.floats(1, 3))
+def test_more_demand_never_takes_fewer_workers_whatever_of_it_gets_through(snapshot, factor):
+    less, more = wanted(snapshot), wanted(with_demand(snapshot, factor))
+    assert {name: (less[name], more[name]) for name in less if more[name] < less[name]} == {}
+
+
+def test_it_does_not_say_that_every_operator_has_its_workers_beside_one_of_which_that_is_not_known():
+    some = decide(dataflow(100, working("a", 2, 100), OperatorFigures("b", 1, true_processing_rate=5), OperatorFigures("c", 1)))[0]
+    assert "b needs 20.00 workers and has 1" in some.reason
+    assert "c is left as it is" in some.reason
+    one = decide(dataflow(100, working("a", 1, 100), OperatorFigures("c", 1)))[0]
+    assert one.reason.startswith("every operator whose need is known has the workers that the demand needs; c is left as it is")
+    none = decide(DataflowSnapshot((OperatorFigures("a", 1), OperatorFigures("b", 1)), (Edge("a", "b"),)))[0]
+    assert "every operator" not in none.reason
+
+
+def test_it_does_not_say_that_every_operator_has_its_workers_where_something_keeps_them_from_it():
+    at_most = decide(dataflow(1000, working("a", 2, 100, max_parallelism=2)))[0]
+    assert at_most.reason == "a needs 10.00 workers and has 2; a: 10 workers are out of bounds, 2 are not"
+    noise = decide(dataflow(250, working("a", 2, 100), settings=PolicySettings(min_change=2)))[0]
+    assert noise.reason == "a needs 2.50 workers and has 2; fewer than 2 workers more or less are noise"

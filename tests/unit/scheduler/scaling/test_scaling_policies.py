@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenflow.engine.errors import FlowError
+from evenflow.scheduler.scaling.base import settled
+from evenflow.scheduler.scaling.bounds import largest
 from evenflow.scheduler.scaling.figures import InstanceFigures, OperatorFigures
 from evenflow.scheduler.scaling.policies import POLICIES, named
 from evenflow.scheduler.scaling.settings import PolicySettings
@@ -101,3 +104,121 @@ def test_whatever_is_known_the_decision_is_within_bounds_and_changes_what_it_nam
             assert 1 <= workers <= min(20, figures.key_groups or 20)
             assert workers != figures.parallelism
         assert set(decision.rebalance) <= set(snapshot.order)
+
+
+ODD = st.sampled_from([0.0, 5e-324, 1e-300, 1e-18, 1e-9, 1.0, 99.0, 1e9, 1e17, 1e18]) | st.floats(0, 1e18)
+ODD_COUNT = st.integers(1, 5) | st.sampled_from([1000, 65_535])
+
+
+@st.composite
+def odd_snapshot(draw) -> DataflowSnapshot:
+    """What nobody would measure, but anybody can write into a file: tiny and huge figures, any of them missing, diamonds, chains."""
+    operators, workers, chained = [], {}, draw(st.sampled_from([None, "x"]))
+    for index in range(draw(st.integers(1, 5))):
+        chain = draw(st.sampled_from([None, chained]))
+        parallelism = workers.setdefault(chain, draw(ODD_COUNT)) if chain else draw(ODD_COUNT)
+        rates = {
+            name: draw(st.none() | ODD)
+            for name in (
+                "source_rate", "true_processing_rate", "true_output_rate", "observed_processing_rate", "observed_output_rate",
+                "arrival_rate", "latency_ms",
+            )
+        }  # fmt: skip
+        others = {
+            "backlog_growth": draw(st.none() | ODD.map(lambda rate: -rate) | ODD),
+            "queue_records": draw(ODD),
+            "backpressure": draw(st.sampled_from([0.0, 5e-324, 0.5, 1.0])) * parallelism,
+            "starvation": draw(st.sampled_from([0.0, 0.5])) * parallelism,
+            "kind": draw(st.sampled_from(["continuous", "window", "join"])),
+            "chain": chain,
+            "hottest_key_share": draw(st.none() | st.sampled_from([0.0, 5e-324, 1.0])),
+            "keyed": draw(st.booleans()),
+            "min_parallelism": draw(st.none() | ODD_COUNT),
+            "max_parallelism": draw(st.none() | ODD_COUNT),
+            "key_groups": draw(st.none() | ODD_COUNT),
+        }
+        if parallelism < 10 and draw(st.booleans()):
+            one = st.builds(InstanceFigures, *[st.none() | ODD] * 5)
+            others["instances"] = tuple(draw(st.lists(one, min_size=parallelism, max_size=parallelism)))
+        operators.append(OperatorFigures(f"o{index}", parallelism, **rates, **others))
+    pairs = [(a, b) for b in range(len(operators)) for a in range(b)]
+    chosen = draw(st.sets(st.sampled_from(pairs))) if pairs else set()
+    shares = st.sampled_from([0, 5e-324, 0.3, 1.0])
+    goals = PolicySettings(
+        latency_target_ms=draw(st.sampled_from([1e-9, 100, 1e18])),
+        catch_up_s=draw(st.none() | st.sampled_from([1e-9, 1e18])),
+        processors=draw(st.none() | ODD_COUNT),
+        max_parallelism=draw(st.none() | ODD_COUNT),
+        max_change=draw(st.none() | ODD_COUNT),
+        activation_window=draw(st.sampled_from([1, 100_000_000])),
+        violations=draw(st.sampled_from([1, 100_000_000])),
+        scale_down_delay_s=draw(st.sampled_from([0, 1e18])),
+        interval_s=draw(st.sampled_from([1e-9, 1e18])),
+        target_utilisation=draw(st.sampled_from([1e-9, 1.0])),
+        pid_integral=draw(st.sampled_from([0, 1e18])),
+        pid_derivative=draw(st.sampled_from([0, 1e18])),
+        pid_band=draw(st.sampled_from([0, 5e-324, 1.0])),
+        slots=draw(st.none() | st.integers(0, 20)),
+    )
+    edges = tuple(Edge(f"o{a}", f"o{b}", draw(shares)) for a, b in sorted(chosen))
+    return DataflowSnapshot(tuple(operators), edges, goals, draw(ODD), draw(ODD))
+
+
+@settings(max_examples=60, deadline=None)
+@given(odd_snapshot())
+def test_odd_figures_give_a_decision_within_bounds_with_a_reason(snapshot):
+    for name in POLICIES:
+        decision = settled(named(name), snapshot)
+        assert json.loads(decision.to_json())["reason"]
+        assert not {"nan", "inf"} & set(decision.reason.replace(",", " ").replace("%", " ").split()), name
+        for operator, workers in decision.parallelism.items():
+            figures = snapshot.operator(operator)
+            assert workers != figures.parallelism
+            assert 1 <= workers <= largest(figures, snapshot.settings)
+
+
+def test_latency_gives_workers_to_operators_of_a_chain_that_say_nothing_of_their_latency():
+    chain = (
+        OperatorFigures("map", 2, observed_processing_rate=100, latency_ms=900, chain="x"),
+        OperatorFigures("count", 2, chain="x"),
+    )
+    snapshot = DataflowSnapshot((OperatorFigures("source", 1, source_rate=300), *chain), (Edge("source", "map"),), BUSY.settings)
+    decision = settled(named("latency"), snapshot)
+    assert decision.parallelism == {"map": 6, "count": 6}
+    assert "map adds 900.0 ms; count is in one chain with such an operator" in decision.reason
+
+
+def test_latency_does_not_say_that_sinks_are_in_time_of_which_nothing_is_known():
+    nothing = DataflowSnapshot((OperatorFigures("a", 1), OperatorFigures("b", 1)), (Edge("a", "b"),), BUSY.settings)
+    assert settled(named("latency"), nothing).reason == "no operator's latency is known"
+    some = replace(nothing, operators=(OperatorFigures("a", 1, latency_ms=7), OperatorFigures("b", 1)))
+    assert settled(named("latency"), some).reason == "every sink is within 100 ms, as far as that is known: b say nothing"
+
+
+@pytest.mark.parametrize("rate", [5e-324, 1e-300, 1e18])
+@pytest.mark.parametrize("name", POLICIES)
+def test_rates_at_the_ends_of_floating_point_are_no_reason_to_stumble(name, rate):
+    snapshot = DataflowSnapshot(
+        (
+            OperatorFigures("source", 1, source_rate=1e18),
+            OperatorFigures("count", 1, true_processing_rate=rate, observed_processing_rate=rate, latency_ms=rate),
+        ),
+        (Edge("source", "count"),),
+        PolicySettings(latency_target_ms=100, max_parallelism=6),
+    )
+    assert settled(named(name), snapshot).parallelism.get("count", 1) <= 6
+
+
+def test_figures_beyond_all_measure_are_refused():
+    for rate in (1e300, 10**400, float("inf"), float("nan")):
+        with pytest.raises(FlowError, match=r"operator `count`: source_rate is .*: it must be a finite number, 0 or more"):
+            OperatorFigures("count", 1, source_rate=rate)
+    with pytest.raises(FlowError, match="no operator has more than 65535 workers"):
+        OperatorFigures("count", 10**400)
+    with pytest.raises(FlowError, match=r"chain is \[\]"):
+        OperatorFigures("count", 1, chain=[])
+
+
+def test_slots_by_the_million_are_refused_and_not_counted_one_by_one():
+    with pytest.raises(FlowError, match="gives at most 4096 slots at a time, not 1000000"):
+        settled(named("stela"), replace(BUSY, settings=PolicySettings(slots=1_000_000)))

@@ -103,5 +103,37 @@ def test_workers_that_help_are_followed_by_more():
     assert decision.parallelism == {"count": 13}
 
 
+def decided(*looks: tuple[int, float, float]) -> list[int]:
+    """The workers that (workers, demand, rate) lead to, look after look, as if each decision were carried out in between or not."""
+    memory, found = Threshold().start(), []
+    for workers, demand, rate in looks:
+        snapshot = dataflow(demand, working(workers, rate / workers), target_utilisation=1.0)
+        decision, memory = Threshold().decide(snapshot, memory)
+        found.append(decision.parallelism.get("count", workers))
+    return found
+
+
+def test_every_look_judges_the_last_scale_out_anew_as_flink_s_autoscaler_does():
+    """Its JobVertexScalerTest: of the 90 that 20 workers should bring they bring 4 at first, which is too little, then 10."""
+    assert decided((5, 100, 50), (10, 180, 90), (20, 180, 94), (20, 180, 98), (20, 180, 100)) == [10, 20, 20, 20, 36]
+
+
+def test_a_scale_out_that_brought_nothing_is_forgotten_once_somebody_else_changed_the_workers():
+    assert decided((10, 180, 90), (20, 180, 94), (10, 180, 90), (20, 180, 100)) == [20, 20, 20, 36]
+
+
+def test_a_look_without_figures_does_not_make_it_forget_what_the_last_scale_out_brought():
+    snapshot, memory = dataflow(180, working(10, 9), target_utilisation=1.0), Threshold().start()
+    _, memory = Threshold().decide(snapshot, memory)
+    _, memory = Threshold().decide(dataflow(180, OperatorFigures("count", 20), target_utilisation=1.0), memory)
+    decision, _ = Threshold().decide(dataflow(180, working(20, 4.7), target_utilisation=1.0), memory)
+    assert decision.parallelism == {}
+
+
+def test_what_is_expected_of_workers_is_the_capacity_that_was_asked_for_and_not_what_rounding_up_adds():
+    """Flink's expectation: 101 for 100 are a hundredth more, although 2 workers could bring twice as much."""
+    assert decided((1, 101, 100), (2, 150, 105)) == [2, 3]
+
+
 def test_an_operator_without_figures_is_left_alone():
     assert wanted(dataflow(300, OperatorFigures("count", 2))) == 2

@@ -1,0 +1,123 @@
+"""The long job of the soak benchmark, and who looks at it every ten seconds."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray._private.internal_api import get_memory_info_reply, get_state_from_address
+from ray.exceptions import RayError
+
+import evenflow as ef
+
+from ..actors.process import NAMESPACE
+from . import machine
+from .footprint import Footprint, files_in, own_footprint, together
+from .soak_flow import KEYS, soak_flow
+
+INTERVAL = 10.0
+MOVE_EVERY = 60.0
+"""Seconds between two migrations."""
+
+RAY_KINDS = ("Ray gcs_server", "Ray raylet", "Ray others")
+"""Its own processes: what knows of all calls and actors, what starts processes, and the others, idle workers among them."""
+
+Curves = dict[str, list[tuple[float, float]]]
+
+
+def measure_job(minutes: float, rate: float, backend: str, folder: Path, say: Callable[[str], None]) -> tuple[Curves, list[str]]:
+    """Curves by what was measured, with minutes; and what the job says of itself at its end."""
+    flow, counted = soak_flow(rate, KEYS, folder / "out")
+    config = ef.JobConfig(
+        checkpoint_interval="1s", checkpoint_dir=str(folder / "checkpoints"), state_backend=backend, state_dir=str(folder / "state")
+    )
+    job = flow.run(config=config)
+    watch = _Watch(job, folder)
+    begun, moved = time.monotonic(), 0
+    while (elapsed := time.monotonic() - begun) < minutes * 60:
+        watch.look(elapsed / 60)
+        if elapsed >= (moved + 1) * MOVE_EVERY:
+            moved += 1
+            job.migrate("windows", groups=range(64), to=moved % 2, timeout="5m")
+        if len(watch.curves["driver rss"]) % 6 == 1:
+            say(watch.line())
+        time.sleep(max(0.0, (int(elapsed / INTERVAL) + 1) * INTERVAL - (time.monotonic() - begun)))
+    job.stop()
+    job.wait("10m")
+    read = sum(figures.rows_in for figures in job.metrics() if figures.operator == "generate")
+    reports, status = job.checkpoints(), job.status()
+    failed = sum(report.problem is not None for report in reports)
+    made = f"{status.completed_checkpoints:,} checkpoints complete, {failed} of the last {len(reports)} failed, {status.attempt} restarts"
+    return watch.curves, [
+        f"{read:,} rows read in {minutes:g} minutes, {counted.rows:,} running aggregates committed, {moved} migrations",
+        made,
+    ]
+
+
+def _ray_kind(command: str) -> str:
+    """Which of Ray's own processes it is, by the first word of its command line."""
+    return next((kind for kind in RAY_KINDS if command.endswith(kind.removeprefix("Ray "))), RAY_KINDS[-1])
+
+
+class _Watch:
+    """Appends to `curves` whenever it looks."""
+
+    def __init__(self, job: ef.Job, folder: Path) -> None:
+        self._job, self._folder = job, folder
+        self._state = get_state_from_address(ray.get_runtime_context().gcs_address)  # type: ignore[no-untyped-call]
+        self._pids: dict[str, int] = {}
+        self.curves: Curves = {}
+
+    def look(self, minute: float) -> None:
+        """Everything once."""
+        if any(not Path(f"/proc/{pid}").exists() for pid in self._pids.values()) or not self._pids:
+            self._pids = self._processes()
+        found = {name: Footprint.of(pid) for name, pid in self._pids.items()}
+        others = {pid: name for pid, name in machine.descendants(os.getpid()).items() if pid not in self._pids.values()}
+        rays = {kind: [pid for pid, name in others.items() if _ray_kind(name) == kind] for kind in RAY_KINDS}
+        everyone = {"driver": own_footprint(), **found, **{kind: together(map(Footprint.of, pids)) for kind, pids in rays.items()}}
+        for name, footprint in everyone.items():
+            for what, value in asdict(footprint or Footprint()).items():
+                self._add(minute, f"{name} {what}", value)
+        self._add(minute, "Ray processes", len(others))
+        files, size = files_in(self._folder / "checkpoints")
+        self._add(minute, "checkpoints files", files)
+        self._add(minute, "checkpoints bytes", size)
+        self._add(minute, "state files", files_in(self._folder / "state")[0])
+        temporary = Path(tempfile.gettempdir())
+        self._add(minute, "temporary folders", len(list(temporary.glob("evenflow*"))))
+        self._add(minute, "sockets", sum(files_in(folder)[0] for folder in temporary.glob("evenflow-*")))
+        stats = get_memory_info_reply(self._state).store_stats  # type: ignore[no-untyped-call]
+        self._add(minute, "object store bytes", stats.object_store_bytes_used)
+        self._add(minute, "object store objects", stats.num_local_objects)
+        status = self._job.status()
+        self._add(minute, "job checkpoints", status.completed_checkpoints)
+        self._add(minute, "job rows", sum(figures.rows_in for figures in self._job.metrics() if figures.operator == "generate"))
+
+    def line(self) -> str:
+        """The newest figures in short."""
+        newest = {name: curve[-1] for name, curve in self.curves.items()}
+        memory = ", ".join(f"{name.removesuffix(' rss')} {newest[name][1]:.0f}" for name in newest if name.endswith(" rss"))
+        files, made, rows = (newest[name][1] for name in ("checkpoints files", "job checkpoints", "job rows"))
+        return f"{newest['driver rss'][0]:.1f} min: MiB {memory}; {made:.0f} checkpoints in {files:.0f} files, {rows:,.0f} rows"
+
+    def _processes(self) -> dict[str, int]:
+        """The process ids of the coordinator and the workers."""
+        found: dict[str, int] = {}
+        for name in ("coordinator", *(place.process for place in self._job.status().places.values())):
+            try:
+                actor = ray.get_actor(f"{self._job.name}/{name}", namespace=NAMESPACE)
+                pid: Any = ray.get(actor.__ray_call__.remote(lambda _: os.getpid()), timeout=60)
+                found[name] = pid
+            except (ValueError, RayError):  # it is being made anew
+                continue
+        return found
+
+    def _add(self, minute: float, name: str, value: float) -> None:
+        self.curves.setdefault(name, []).append((round(minute, 3), round(float(value), 3)))

@@ -1,0 +1,107 @@
+"""Short jobs one after another in one driver: what each leaves behind there."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+import ray
+
+import evenflow as ef
+
+from . import machine
+from .footprint import Footprint, files_in, own_footprint, own_threads, together
+
+ENDS = ("finished", "failed", "cancelled")
+WAIT = "120s"
+Runtime = Literal["local", "ray"]
+Curves = dict[str, list[tuple[float, float]]]
+
+
+def measure_jobs(jobs: int, say: Callable[[str], None]) -> dict[str, Curves]:
+    """So many jobs on either runtime: curves over the number of the job."""
+    found: dict[str, Curves] = {}
+    for runtime in ("local", "ray"):
+        curves = found[f"{runtime} jobs"] = {}
+        for number in range(jobs):
+            with tempfile.TemporaryDirectory(prefix="soak-bench-") as folder:
+                one_job(runtime, ENDS[number % len(ENDS)], Path(folder))
+            for name, value in left_behind().items():
+                curves.setdefault(name, []).append((number + 1, round(float(value), 3)))
+            newest = {name: curve[-1][1] for name, curve in curves.items()}
+            say(f"{runtime} job {number + 1}, {ENDS[number % len(ENDS)]}: {newest}")
+    return found
+
+
+def one_job(runtime: Runtime, end: str, folder: Path) -> None:
+    """A job with keyed state, checkpoints and both kinds of sinks that ends in the way that `end` names."""
+
+    def checked(row: dict[str, Any]) -> dict[str, Any]:
+        if end == "failed" and row["seq"] == 1_500:
+            raise ValueError("the job is to fail")
+        return row
+
+    flow = ef.Dataflow("bench-soak-short")
+    rows: list[dict[str, Any]] = []
+    total = None if end == "cancelled" else 2_000
+    checked_rows = flow.read(ef.generate(total=total, rate=20_000, every="20ms", keys=500)).map(checked)
+    checked_rows.key_by("key").stateful_map(numbered).write(ef.write_parquet(folder / "out"))
+    checked_rows.key_by("key").window(ef.tumbling("1s")).aggregate(n=ef.count()).write(ef.to_list(rows))
+    config = ef.JobConfig(parallelism=1, checkpoint_interval="200ms", checkpoint_dir=str(folder / "checkpoints"))
+    job = flow.run(runtime=runtime, config=config)
+    if end == "cancelled":
+        job.checkpoint(WAIT)
+        job.cancel()
+    with suppress(ef.RecordError):
+        job.wait(WAIT)
+    if job.status().state.value != end:
+        raise ef.JobError(f"a job of the soak benchmark was to end {end} and is {job.status().state.value}")
+
+
+def numbered(state: int | None, row: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    """Each row with its number within its key."""
+    return (state or 0) + 1, {"key": row["key"], "n": (state or 0) + 1}
+
+
+def left_behind() -> dict[str, float]:
+    """What there is of this process and its cluster once a job has ended, by name."""
+    _settle()
+    driver = own_footprint()
+    others = machine.descendants(os.getpid())
+    workers = [pid for pid, name in others.items() if name.startswith("ray::")]
+    temporary = Path(tempfile.gettempdir())
+    figures: dict[str, float] = {f"driver {what}": value for what, value in asdict(driver).items()}
+    ours = [name for name in own_threads() if not name.startswith("ray")]
+    figures |= {f"Ray {what}": value for what, value in asdict(together(map(Footprint.of, others))).items()}
+    figures |= {"Python threads": len(ours), "job processes": sum(_serves(pid) for pid in workers), "Ray processes": len(others)}
+    figures |= {"temporary folders": len(list(temporary.glob("evenflow*"))), "sockets": _sockets(temporary)}
+    if ray.is_initialized():
+        worker: Any = ray._private.worker.global_worker  # noqa: SLF001 -- Ray has no public call for what this process refers to
+        references = worker.core_worker.get_all_reference_counts()
+        figures["references"] = len(references)
+    return figures
+
+
+def _settle() -> None:
+    """Give the processes of the job's actors the time to end: Ray ends them when it has heard that they are to."""
+    deadline = time.monotonic() + 20.0
+    while time.monotonic() < deadline and any(map(_serves, machine.descendants(os.getpid()))):
+        time.sleep(0.1)
+
+
+def _serves(pid: int) -> bool:
+    """Whether the process is one of a job's actors."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().startswith((b"ray::Worker", b"ray::Coordinator"))
+    except OSError:
+        return False
+
+
+def _sockets(temporary: Path) -> int:
+    return sum(files_in(folder)[0] for folder in temporary.glob("evenflow-*"))

@@ -1,0 +1,81 @@
+"""How things are drawn for people: consoles, tables and lists that `print` shows as tables.
+
+Invariant: data is data. What comes from a job (names of operators, keys, errors) is shown as it is, and never read as rich's markup, as the
+name of an emoji or as a command to the terminal; and nothing of it is cut off where a terminal is narrow.
+
+>>> table = DataTable("operator", "key")
+>>> table.row("count[eu]", ":cat: [/b]")
+>>> print(as_text(table).splitlines()[-1])
+ count[eu]  :cat: [/b]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from io import StringIO
+from typing import Generic, TypeVar
+
+from rich.box import SIMPLE_HEAD, Box
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+T = TypeVar("T")
+
+_UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def console(*, stderr: bool = False) -> Console:
+    """The terminal. Use no other `Console`: this one takes texts as they are."""
+    return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+
+
+def complain(problem: object) -> None:
+    """Say on the terminal's other stream what is wrong, without a break where the terminal ends."""
+    console(stderr=True).print(Text.assemble(("error:", "bold red"), " ", data(problem)), soft_wrap=True)
+
+
+def data(value: object) -> Text:
+    """A text as it is, with what no terminal shows (control characters, halves of surrogate pairs) as an escape."""
+    return Text(_UNSHOWN.sub(lambda found: found[0].encode("unicode_escape").decode(), str(value)))
+
+
+def as_text(renderable: RenderableType) -> str:
+    """As plain text without colours, as wide as the terminal, 80 columns where there is none."""
+    plain = Console(file=StringIO(), color_system=None, force_terminal=False, markup=False, emoji=False, highlight=False)
+    with plain.capture() as captured:
+        plain.print(renderable)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines()).strip("\n")
+
+
+class DataTable(Table):
+    """A table without frame whose texts are data, on whatever console it is printed; what doesn't fit is folded.
+
+    `right` names the columns of numbers.
+    """
+
+    def __init__(self, *columns: str, right: Sequence[str] = (), title: str | None = None, box: Box | None = SIMPLE_HEAD) -> None:
+        super().__init__(title=None if title is None else data(title), title_justify="left", box=box, padding=(0, 1, 0, 0), pad_edge=False)
+        for column in columns:
+            self.add_column(data(column), justify="right" if column in right else "left", overflow="fold")
+
+    def row(self, *cells: str) -> None:
+        """A line more."""
+        self.add_row(*map(data, cells))
+
+
+def lines(texts: Iterable[str]) -> Text:
+    """Lines of text under a table."""
+    return data("\n".join(texts))
+
+
+class Listing(list[T], Generic[T]):
+    """A list that `print` shows as `draw` draws it."""
+
+    def __init__(self, items: Iterable[T], draw: Callable[[Sequence[T]], RenderableType]) -> None:
+        super().__init__(items)
+        self._draw = draw
+
+    def __str__(self) -> str:
+        return as_text(self._draw(self))
