@@ -155,8 +155,7 @@ def test_what_a_killed_driver_left_is_committed_or_removed_by_the_run_that_goes_
             )
         finally:
             killed.kill()
-            said = killed.communicate()[1]
-    print(said)
+            killed.communicate()
     until(lambda: not actors(), "its actors are gone")
     assert list(out.glob(".*"))
     savepoint = newest(checkpoints)
