@@ -210,12 +210,15 @@ class SavedState:
         if number in self._savepoints:
             self._savepoints[number].done, self._savepoints[number].problem = True, problem
 
-    def discard_unfinished(self) -> None:
-        """As `discard`, of whatever lies behind the newest complete checkpoint: the process that began it is gone."""
+    def discard_unfinished(self, committed: int = 0) -> None:
+        """As `discard`, of whatever lies behind the newest complete checkpoint: the process that began it is gone.
+
+        Checkpoints up to `committed` were complete, though their manifests may be gone: somebody may put those back.
+        """
         if self._store is None:
             return
         try:
-            for number in self._store.begun(self.last):
+            for number in self._store.begun(max(self.last, committed)):
                 self._store.discard(number)
         except OSError as error:
             _LOG.warning("files of checkpoints that were never complete could not be removed: %s", error)

@@ -133,7 +133,7 @@ class Supervisor:
         known = self._memory.record
         self.core = JobCore(plan, config.job_settings(), restored, known.committed)
         if resume:
-            self.saved.discard_unfinished()
+            self.saved.discard_unfinished(known.committed)
         # The process that was lost knew how many attempts there were, and what it left behind must not be taken for that of a new one.
         self.core.attempt = first_attempt(self.saved.term)
         self.core.checkpoints.last = max(self.saved.last, self.core.committed)

@@ -185,7 +185,7 @@ class Coordinator:
         self.saves.clear()
         self._written, self._may_write = None, False
         self._terms, newest = self.storage.take_over(self.storage.claim())
-        self.storage.discard_unfinished()
+        self.storage.discard_unfinished(self._remembered)
         self.spawns.clear()
         plan = self._first if newest is None else plan_at(newest, self._first)
         self.core = JobCore(plan, self._settings, newest, self._remembered)

@@ -112,9 +112,9 @@ class Storage:
         for path in self._written.pop(checkpoint, ()):
             self._files.pop(path, None)
 
-    def discard_unfinished(self) -> None:
-        """The same, of all behind the newest manifest."""
-        newest = max(self._manifests, default=0)
+    def discard_unfinished(self, committed: int) -> None:
+        """The same, of all behind the newest manifest and behind checkpoint `committed`, whose manifest may be gone."""
+        newest = max([*self._manifests, committed])
         for checkpoint in [number for number in self._written if number > newest]:
             self.discard(checkpoint)
 

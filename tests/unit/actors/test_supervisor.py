@@ -311,11 +311,13 @@ def test_coordinator_that_comes_back_stops_if_rows_of_a_checkpoint_that_is_gone_
     run.begin()
     for _ in range(2):
         run.checkpoint()
-    run.delete(1, 2, what="checkpoint-{:08d}")
+    run.delete(1, 2)
+    (run.folder / "checkpoint-00000002" / "some.state").touch()
     assert not run.lose_coordinator()
     words = r"checkpoint 2, its newest, is damaged or gone, and it would go on from the beginning, but sink `out` can't take back"
     with pytest.raises(JobError, match=words):
         raise run.supervisor.status().error
+    assert list(run.folder.glob("*/*.state")), "who puts the manifest back can begin from it"
 
 
 def test_coordinator_that_comes_back_before_anything_was_committed_takes_nothing_back(tmp_path):
