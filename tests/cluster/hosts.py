@@ -1,0 +1,64 @@
+"""Hosts on this machine, each with a network, mounts and processes of its own, for programs like `transports_on_hosts.py`.
+
+They lie in namespaces without names, which the kernel removes with the last process in them, however that ends.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from subprocess import PIPE
+
+TOOLS = ("unshare", "mount", "ip")
+
+_HALL = 'ip link add name hall type bridge && ip link set hall up && ip link set lo up && "$@"; exit $?'
+"""A shell waits for the program, because the first process of a namespace has to look after the orphans in it."""
+
+_HOST = (
+    'mount -t tmpfs tmpfs "$0" && address=$1 && shift && echo made && read wired && '
+    'ip link set lo up && ip address add "$address/24" dev eth0 && ip link set eth0 up && echo up && "$@" >&2; exit $?'
+)
+
+_NEW = ("unshare", "--net", "--mount")
+_NEW_PROCESSES = ("--pid", "--fork", "--kill-child", "--mount-proc")
+
+
+def impossible() -> str | None:
+    """Why there can't be hosts on this machine; None if there can."""
+    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
+    if missing:
+        return f"{' and '.join(missing)} is missing: install util-linux and iproute2"
+    tried = subprocess.run(in_hall(["true"]), check=False, capture_output=True, text=True, timeout=60)
+    return None if tried.returncode == 0 else f"this user may not make network and mount namespaces: {tried.stderr.strip()}"
+
+
+def in_hall(command: Sequence[str]) -> list[str]:
+    """The command that runs `command` where hosts can be made: in namespaces with a bridge, which end with all in them when it does."""
+    return [*_NEW, *_NEW_PROCESSES, "sh", "-c", _HALL, "hall", *command]
+
+
+class Host:
+    """Made in the hall. `command` runs on it, with the folder `private` for itself, at the address 10.77.0.`number`."""
+
+    def __init__(self, number: int, private: Path, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._number = number
+        new = [*_NEW, *_NEW_PROCESSES, "sh", "-c", _HOST, str(private), f"10.77.0.{number}", *command]
+        self._process = subprocess.Popen(new, env=environment, stdin=PIPE, stdout=PIPE, stderr=sys.stderr, text=True)
+
+    def wire(self) -> None:
+        """Plug it into the bridge."""
+        self._expect("made")
+        port = f"port{self._number}"
+        for words in (f"add {port} type veth peer name eth0 netns {self._process.pid}", f"set {port} master hall", f"set {port} up"):
+            subprocess.run(["ip", "link", *words.split()], check=True, timeout=10)
+        self._process.stdin.write("wired\n")
+        self._process.stdin.flush()
+        self._expect("up")
+
+    def _expect(self, word: str) -> None:
+        said = self._process.stdout.readline().strip()
+        if said != word:
+            raise RuntimeError(f"host {self._number} should be {word}, and says {said!r}")
