@@ -199,17 +199,10 @@ class Coordinator:
                     self._supervisor.ready(name, attempt)
 
     def _check_running(self) -> None:
-        """Raises JobError if the job has ended otherwise than by itself, which a short stream may before all know that they have begun.
-
-        And if it recovers, and a worker that ran before does not answer: it would be waited for as long as processes may take to start.
-        """
+        """Raises JobError if the job has ended otherwise than by itself, which a short stream may before all know that they have begun."""
         core = self._supervisor.core
         if core.state.final and core.state is not JobState.FINISHED:
             raise core.error or JobError(f"job `{self._plan.name}` was cancelled while it started")
-        if core.state is JobState.RESTARTING:
-            with self._lock:
-                for name, why in self._silent().items():
-                    raise JobError(f"job `{self._plan.name}`: worker {name} is gone: {why}")
 
     def _retire(self, processes: Sequence[WorkerProcess], joins: list[Any]) -> None:
         """End workers that have left; they get a moment to close what they have."""
@@ -343,18 +336,14 @@ class Coordinator:
                     lost[name] = "it left before the job ended"
                 except RayActorError as error:
                     lost[name] = str(error)
-            lost |= self._silent()
+            watched = set(self._joins.values())  # one that starts is not silent yet
+            lost |= self._pings.silent({name: process.handle for name, process in self._staff.processes.items() if name in watched})
             for name, why in lost.items():
                 if self._redeploy is None:  # an attempt that has yet to begin makes a new process for it: it is one accident, not several
                     self._supervisor.lost(name, why)
                 self._forget([name])
                 for process in self._staff.let_go([name]):
                     process.end()
-
-    def _silent(self) -> dict[str, str]:
-        """Who has not answered for `heartbeat_timeout`, and what to say of it; one that starts is not silent yet. Called under the lock."""
-        watched = set(self._joins.values())
-        return self._pings.silent({name: process.handle for name, process in self._staff.processes.items() if name in watched})
 
     def _close(self) -> None:
         """Wait until the workers have left, end those that don't, and take down what the job has on this machine."""
