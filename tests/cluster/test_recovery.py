@@ -302,41 +302,6 @@ def test_job_without_room_for_its_checkpoints_says_so_and_goes_on_until_there_is
         job.wait("60s")
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A folder with room for 4 MB, as root may make one."""
-    folder = tmp_path / "checkpoints"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=4m", "evenflow", str(folder)], check=False, capture_output=True, text=True
-    )
-    if mounted.returncode:
-        pytest.skip(f"this user may not mount a file system: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-def test_disk_that_is_full_when_a_worker_or_the_coordinator_dies_and_then_has_room_again_changes_nothing(tmp_path, small_disk):
-    job, results = endless("full", tmp_path, ("numbered",), tolerable_checkpoint_failures=1_000, checkpoint_interval="100ms")
-    goes_on(job, results)
-    filler = small_disk / "filler"
-    for victim in ("numbered-0", "coordinator"):
-        with suppress(OSError), filler.open("wb", buffering=0) as file:
-            while True:
-                file.write(bytes(4096))
-
-        def is_said():
-            return [report for report in job.checkpoints() if "No space left on device" in (report.problem or "")]
-
-        until(is_said, "it says that the disk is full")
-        send(job, signal.SIGKILL, victim)
-        until(lambda: job.status().state is JobState.RUNNING, "it has gone back")
-        until(is_said, "it says so still")
-        filler.unlink()
-        goes_on(job, results)
-    stop_and_check(job, results, tmp_path)
-
-
 def test_damaged_checkpoints_are_left_out_for_the_one_before(tmp_path):
     job, results = endless("damaged", tmp_path, ("totals",), checkpoint_interval=None)
     until(lambda: job.status().state is JobState.RUNNING, "it runs")
