@@ -214,18 +214,10 @@ class Coordinator:
                     self._supervisor.ready(name, attempt)
 
     def _check_running(self) -> None:
-        """Raises JobError if the job has ended otherwise than by itself, which a short stream may before all know that they have begun.
-
-        And if it recovers, and a worker whose process is up does not answer: it would be waited for as long as processes may take to start.
-        """
+        """Raises JobError if the job has ended otherwise than by itself, which a short stream may before all know that they have begun."""
         core = self._supervisor.core
         if core.state.final and core.state is not JobState.FINISHED:
             raise core.error or JobError(f"job `{self._plan.name}` was cancelled while it started")
-        if core.state is JobState.RESTARTING:
-            with self._lock:
-                up = {name: process.handle for name, process in self._staff.processes.items() if process.look()}
-                for name, why in self._pings.silent(up).items():
-                    raise JobError(f"job `{self._plan.name}`: worker {name} is gone: {why}")
 
     def _retire(self, processes: Sequence[WorkerProcess], joins: list[Any]) -> None:
         """End workers that have left; they get a moment to close what they have."""

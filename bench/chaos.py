@@ -277,7 +277,7 @@ def main() -> int:
             cluster, spark = _start(folder)
             stack.callback(cluster.shutdown)
             stack.callback(_stop)
-            node = ZombieNode(cluster, NAME)
+            node = ZombieNode(cluster, NAME, say)
             outcome = run(
                 spark, folder / "job", given.minutes * 60, every=given.every, seed=seed,
                 others={"zombie coordinator": node.lose}, tend=node.tend, say=say,

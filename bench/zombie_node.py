@@ -32,22 +32,33 @@ LOST_SECONDS, BACK_SECONDS = 90.0, 60.0
 SPEAK_SECONDS = 8.0
 """How long the processes of a lost node go on at most."""
 
+AGAIN_SECONDS = 20.0
+"""After which a node that did not start, on a machine that is too busy, is tried again."""
+
 TRIES = 8
 """How often the coordinator is killed at most to have it on the node: Ray puts it on either one by chance."""
 
 
 class ZombieNode:
-    """The second node of a cluster; after each loss `tend` adds another. This process must be connected to the first."""
+    """The second node of a cluster; after each loss `tend` adds another. This process must be connected to the first.
 
-    def __init__(self, cluster: Cluster, job: str) -> None:
+    `say` hears of a node that did not start.
+    """
+
+    def __init__(self, cluster: Cluster, job: str, say: Callable[[str], object]) -> None:
+        self._say, self._again = say, 0.0
         self._cluster, self._coordinator = cluster, f"{job}/coordinator"
         self._mine = f"{job}/"
         self._node: Any = None
 
     def tend(self) -> None:
         """Add the node if there is none: to be called by the main thread, since Ray sets a signal handler for each."""
-        if self._node is None:
-            self._node = self._cluster.add_node(**NODE)
+        if self._node is None and time.monotonic() > self._again:
+            try:
+                self._node = self._cluster.add_node(**NODE)
+            except Exception as error:  # noqa: BLE001 -- Ray raises no narrower one for a node that didn't start in time
+                self._again = time.monotonic() + AGAIN_SECONDS
+                self._say(f"no second node for now, it is tried again: {error}")
 
     def lose(self) -> str | None:
         """Let the job's coordinator, and what else of it is on the node, sleep until another coordinator is there; then they wake.

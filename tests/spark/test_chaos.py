@@ -8,7 +8,7 @@ import evenflow as ef
 from evenflow.bench.chaos import run
 from evenflow.testing.chaos import Chaos
 
-pytestmark = pytest.mark.timeout(300)  # a process of Ray's takes from one second to ten to start, by how busy the machine is
+pytestmark = pytest.mark.timeout(600)  # a process of Ray's takes from one second to ten to start, by how busy the machine is
 
 
 def test_killed_workers_coordinators_and_queries_change_nothing_in_what_spark_reads(cluster, spark, tmp_path):
