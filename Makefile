@@ -11,7 +11,7 @@ INSTALLED := $(VENV)/installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 UV := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt
 
-.PHONY: help install test lint format types doctest unit cluster spark demo chaos bench java clean
+.PHONY: help install test lint format types doctest unit cluster spark demo chaos simulate bench java clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -58,10 +58,16 @@ spark: $(INSTALLED) java ## tests on Ray and Spark
 demo: $(INSTALLED) java ## flight delays, from Spark through evenflow and back
 	$(BIN)/python examples/delays.py
 
-MINUTES ?= 10
+SEEDS ?= 20000
 
-chaos: $(INSTALLED) java ## two jobs in one, of which something is killed every 5 s, compared with Spark; MINUTES=10
-	$(BIN)/python -W ignore -m evenflow.bench.chaos --minutes $(MINUTES)
+simulate: $(INSTALLED) ## more simulated jobs with crashes, full disks, deleted files and zombies; SEEDS=20000
+	EVENFLOW_SEEDS=$(SEEDS) $(PYTEST) tests/unit/test_crashing.py
+
+MINUTES ?= 10
+SEED ?=
+
+chaos: $(INSTALLED) java ## two jobs in one, of which something is killed every 5 s, compared with Spark; MINUTES=10 SEED=
+	$(BIN)/python -W ignore -m evenflow.bench.chaos --minutes $(MINUTES) $(SEED:%=--seed %)
 
 bench: $(INSTALLED) java ## the benchmarks
 	$(BIN)/python -m evenflow.bench
