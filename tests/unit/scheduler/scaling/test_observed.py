@@ -128,7 +128,7 @@ def test_several_outputs_share_what_an_operator_sends_by_what_the_receivers_take
     flow = ef.Dataflow("f")
     rows = flow.read(ef.generate())
     rows.key_by("key").aggregate(n=ef.count()).named("count").write(ef.to_list([]))
-    rows.filter("value > 900").key_by("key").aggregate(n=ef.count()).named("rare").write(ef.to_list([]))
+    rows.filter(lambda row: row["value"] > 900).key_by("key").aggregate(n=ef.count()).named("rare").write(ef.to_list([]))
     plan = flow.plan(config=ef.JobConfig(combine=False))
     assert [edge.share for edge in seen(plan=plan).edges] == [0.5, 0.5]
     shares = [edge.share for edge in seen(window("count-0", 900, 0, 1.0), window("rare-0", 100, 0, 0.1), plan=plan).edges]
