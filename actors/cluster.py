@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import secrets
+import threading
 import time
 from typing import Any
 
@@ -36,6 +38,9 @@ then the coordinator is made anew."""
 
 WATCH = 10.0
 """Seconds that such a call waits."""
+
+LETS_GO = 0.2
+"""Seconds after which a handle that waits for an answer looks whether its process ends."""
 
 _COORDINATOR: Any = ray.remote(Coordinator)
 """Made once: whatever Ray is given to run it keeps for good, here and in the cluster."""
@@ -241,7 +246,7 @@ class RayJob:
 
     def _ask(self, method: str, args: tuple[Any, ...], timeout: float) -> Any:
         try:
-            return ray.get(getattr(self._coordinator, method).remote(*args), timeout=timeout)
+            return self._answer(getattr(self._coordinator, method).remote(*args), timeout)
         except ActorUnavailableError:
             raise
         except GetTimeoutError as error:
@@ -253,11 +258,23 @@ class RayJob:
                 raise error.cause from None
             raise
 
+    def _answer(self, question: Any, timeout: float) -> Any:
+        return ray.get(question, timeout=timeout)
+
 
 class WatchedJob(RayJob):
-    """A job that another process started, and that goes on whatever becomes of this handle: it sees and steers, but takes nothing away."""
+    """A job that another process started, and that goes on whatever becomes of this handle: it sees and steers, but takes nothing away.
+
+    When this process ends, the handle stops waiting before Ray is shut down: Ray ends a process at once, with an exit code of its own, if a
+    thread still waits for an answer then.
+    """
 
     owned = False
+
+    def __init__(self, name: str, coordinator: Any) -> None:
+        super().__init__(name, coordinator)
+        self._leaving, self._left = threading.Event(), threading.Event()
+        atexit.register(self._leave)
 
     def progress(self, seen: int, incarnation: str) -> Progress:
         """Waits a while for the job's end. Raises JobError if the job's processes are gone without one."""
@@ -270,4 +287,17 @@ class WatchedJob(RayJob):
         """What goes wrong here is no concern of the job's."""
 
     def close(self) -> None:
-        """The job's owner ends it."""
+        """The job's owner ends it; nobody follows it here any more."""
+        self._left.set()
+        atexit.unregister(self._leave)
+
+    def _answer(self, question: Any, timeout: float) -> Any:
+        deadline = time.monotonic() + timeout
+        while not ray.wait([question], timeout=LETS_GO)[0] and time.monotonic() < deadline:
+            if self._leaving.is_set():
+                raise JobError(f"job `{self._name}` is no longer watched: this process ends")
+        return ray.get(question, timeout=LETS_GO)
+
+    def _leave(self) -> None:
+        self._leaving.set()
+        self._left.wait(10 * LETS_GO)

@@ -310,7 +310,7 @@ class Job:
                 time.sleep(POLL)
         except EvenflowError as error:
             self._failure = error
-        except Exception as error:  # noqa: BLE001 -- a thread's error must reach the caller of wait()
+        except BaseException as error:  # noqa: BLE001 -- a thread's error, a sink's sys.exit too, must reach the caller of wait()
             self._failure = JobError(f"job `{self.name}` can't be followed: {type(error).__name__}: {error}")
             self._failure.__cause__ = error
         finally:

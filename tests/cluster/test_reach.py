@@ -8,7 +8,9 @@ import subprocess
 import sys
 
 import pytest
-from watching import PATIENCE
+from watching import PATIENCE, until
+
+import evenflow as ef
 
 
 @pytest.fixture
@@ -71,3 +73,18 @@ def test_a_flow_is_not_started_on_a_cluster_that_refuses_it(cluster):
     )
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("evenflow.engine.errors.JobError: the Ray cluster at")
+
+
+def test_a_command_about_a_running_job_ends_with_what_it_was_asked_for(cluster):
+    flow = ef.Dataflow("watched")
+    flow.read(ef.generate(rate=500, every="50ms", keys=5)).key_by("key").aggregate(n=ef.count()).write(ef.to_callback(lambda row: None))
+    job = flow.run()
+    until(lambda: any(figures.rows_in for figures in job.metrics()), "the job has begun")
+    environment = {**os.environ, "RAY_ADDRESS": cluster, "COLUMNS": "80"}
+    for words in (["metrics", "watched", "--totals"], ["status", "watched"]):
+        command = [sys.executable, "-m", "evenflow", *words]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert max(map(len, done.stdout.splitlines())) <= 80
+    job.stop()
+    job.wait("60s")

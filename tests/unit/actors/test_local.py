@@ -278,6 +278,17 @@ def test_cancel_ends_an_endless_job_without_a_commit():
     assert rows == []
 
 
+def test_a_sink_that_ends_its_thread_when_rows_are_delivered_fails_the_job():
+    class Leaving(ListSink):
+        def deliver(self, payload: Any) -> None:
+            sys.exit(3)
+
+    flow = ef.Dataflow("leaving")
+    flow.read(ef.from_items([1])).write(Leaving([], "leaving"))
+    with pytest.raises(ef.JobError, match="can't be followed: SystemExit: 3"):
+        run(flow).wait(PATIENCE)
+
+
 def test_rows_are_delivered_as_checkpoints_complete():
     flow, sink = ef.Dataflow("f"), Telling()
     stream, _ = endless(flow)
