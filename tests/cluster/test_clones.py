@@ -81,10 +81,15 @@ def head(bare: Path, folder: Path) -> Iterator[dict[str, str]]:
     """Environment variables by which programs find a cluster of the bare environment, with the server that takes submitted jobs."""
     gcs, dashboard, agent = free_port(), free_port(), free_port()
     variables = os.environ | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16)}
-    options = [f"--port={gcs}", f"--dashboard-port={dashboard}", f"--dashboard-agent-listen-port={agent}", f"--temp-dir={folder / 'head'}"]
+    options = [
+        f"--port={gcs}",
+        f"--dashboard-port={dashboard}",
+        f"--dashboard-agent-listen-port={agent}",
+        f"--temp-dir={folder / 'ray-of-clones'}",
+    ]
     options += ["--node-ip-address=127.0.0.1", "--num-cpus=8", f"--object-store-memory={100 << 20}", "--include-dashboard=true"]
     command = [str(bare), "-m", "ray.scripts.scripts", "start", "--head", "--block", *options]
-    with (folder / "head.log").open("wb") as log, subprocess.Popen(command, env=variables, stdout=log, stderr=log) as process:
+    with (folder / "ray-of-clones.log").open("wb") as log, subprocess.Popen(command, env=variables, stdout=log, stderr=log) as process:
         until(lambda: all(map(listens, (gcs, dashboard, agent))), "the cluster is up", PATIENCE)
         yield variables | {"RAY_ADDRESS": f"127.0.0.1:{gcs}", "RAY_API_SERVER_ADDRESS": f"http://127.0.0.1:{dashboard}"}
         process.terminate()

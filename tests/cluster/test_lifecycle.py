@@ -91,7 +91,7 @@ def test_a_worker_stuck_in_a_users_function_does_not_keep_a_cancelled_job():
 def test_a_killed_worker_fails_the_job_by_its_name(worker):
     job = endless("bereft", ef.to_list([]), parallelism=2)
     kill(f"bereft/{worker}")
-    with pytest.raises(ef.JobError, match=f"job `bereft`: worker {worker} is gone"):
+    with pytest.raises(ef.JobError, match=f"job `bereft`: worker {worker}, which runs .*, is gone: its process ended by itself"):
         job.wait("60s")
 
 

@@ -317,7 +317,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def test_disk_that_is_full_when_a_worker_or_the_coordinator_dies_and_then_has_room_again_changes_nothing(tmp_path, small_disk):
+def test_disk_that_is_full_when_a_worker_or_the_coordinator_dies_and_then_has_room_again_changes_nothing(folder, tmp_path, small_disk):
     job, results = endless("full", tmp_path, ("numbered",), tolerable_checkpoint_failures=1_000, checkpoint_interval="100ms")
     goes_on(job, results)
     filler = small_disk / "filler"
@@ -331,11 +331,19 @@ def test_disk_that_is_full_when_a_worker_or_the_coordinator_dies_and_then_has_ro
 
         until(is_said, "it says that the disk is full")
         send(job, signal.SIGKILL, victim)
-        until(lambda: job.status().state is JobState.RUNNING, "it has gone back")
-        until(is_said, "it says so still")
+        if victim == "coordinator":  # the next one has to write that it has begun
+            until(lambda: says_in_its_log(folder, "the coordinator can't go on where the one before it was lost"), "it waits for room")
+        else:
+            until(lambda: job.status().state is JobState.RUNNING, "it has gone back")
+            until(is_said, "it says so still")
         filler.unlink()
         goes_on(job, results)
     stop_and_check(job, results, tmp_path)
+
+
+def says_in_its_log(folder, words):
+    """Whether a process of the cluster has said these words."""
+    return any(words in log.read_text(errors="replace") for log in folder.glob("ray/session_latest/logs/worker-*.err"))
 
 
 def test_damaged_checkpoints_are_left_out_for_the_one_before(tmp_path):
