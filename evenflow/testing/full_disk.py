@@ -10,8 +10,8 @@ from .workers import Worker
 
 DISK = "the disk"
 
-UNDER_WAY, ELSE, OVER = 0.3, 0.03, 0.05
-"""Shares of the moments at which trouble may begin: while a checkpoint is under way, and at others; and at which it ends."""
+WRITTEN, ELSE, OVER = 0.3, 0.005, 0.05
+"""Shares of the moments at which trouble may begin: while a checkpoint is written, and at others; and at which it ends."""
 
 
 def with_full_disk(actions: Sequence[Action], most: int = 3) -> tuple[Action, ...]:
@@ -22,7 +22,8 @@ def with_full_disk(actions: Sequence[Action], most: int = 3) -> tuple[Action, ..
 
     def change(world: World) -> Iterator[Choice]:
         storage = world.coordinator.storage
-        begins = UNDER_WAY if world.coordinator.core.checkpoints.pending is not None else ELSE
+        written = bool(world.coordinator.saves) or any(worker.may_save or worker.may_write for worker in world.workers.values())
+        begins = WRITTEN if written else ELSE
         for trouble in ("full", "slow"):
             if getattr(storage, trouble):
                 setattr(storage, trouble, world.random.random() >= OVER)  # whatever else happens meanwhile, and however often
