@@ -46,7 +46,7 @@ def slope(xs: Sequence[float], ys: Sequence[float]) -> float:
 def robust_slope(xs: Sequence[float], ys: Sequence[float]) -> float:
     """The median of the slopes between all pairs of points (Theil 1950, Sen 1968), which a few outliers can't tilt; at least two points.
 
-    >>> robust_slope([0.0, 1.0, 2.0, 3.0], [1.0, 3.0, 5.0, 90.0])
+    >>> robust_slope([0.0, 1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 5.0, 7.0, 90.0])
     2.0
     """
     points = list(zip(xs, ys, strict=True))

@@ -293,22 +293,22 @@ def test_timers_and_states_go_with_their_key_to_another_worker(step):
     assert [(row["k"], row["time"], row["nth"]) for row in new.advance(MAX_TIME)] == [("b", 15, 1), ("a", 20, 2)]
 
 
-def test_event_time_that_goes_on_does_not_touch_keys_that_are_still_being_given_away(step):
-    for function, rows in ((Alarms, {"at": [[20], [20]]}), (Expiring, {"v": [1, 1]})):
-        old, new = step(function()), step(function(), index=1)
-        old.process({"k": ["a", "b"], **rows}, [1, 1])
-        departing = old.operator.depart(Move(0, 1, groups=tuple(range(16))))
-        chunks = [departing.some(1)]
-        assert old.advance(60 * SECOND) == []
-        while chunks[-1] is not None:
-            new.operator.install(chunks[-1])
-            chunks.append(departing.some(1))
-        assert new.operator.states.backend.count() == 2
-        if function is Alarms:
-            assert sorted(alarms(new.advance(60 * SECOND))) == [("a", 20), ("b", 20)]
-        else:
-            found = new.process({"k": ["a", "b"], "v": [0, 0]}, [2 * SECOND] * 2)
-            assert [(row["number"], row["names"]) for row in found] == [(1, 1), (1, 1)]
+@pytest.mark.parametrize(("function", "rows"), [(Alarms, {"at": [[20], [20]]}), (Expiring, {"v": [1, 1]})])
+def test_event_time_that_goes_on_does_not_touch_keys_that_are_still_being_given_away(step, function, rows):
+    old, new = step(function()), step(function(), index=1)
+    old.process({"k": ["a", "b"], **rows}, [1, 1])
+    departing = old.operator.depart(Move(0, 1, groups=tuple(range(16))))
+    chunks = [departing.some(1)]
+    assert old.advance(60 * SECOND) == []
+    while chunks[-1] is not None:
+        new.operator.install(chunks[-1])
+        chunks.append(departing.some(1))
+    assert new.operator.states.backend.count() == 2
+    if function is Alarms:
+        assert sorted(alarms(new.advance(60 * SECOND))) == [("a", 20), ("b", 20)]
+    else:
+        found = new.process({"k": ["a", "b"], "v": [0, 0]}, [2 * SECOND] * 2)
+        assert [(row["number"], row["names"]) for row in found] == [(1, 1), (1, 1)]
 
 
 def test_snapshot_holds_states_and_timers_as_they_were_and_restores_them(step, drive):

@@ -78,7 +78,7 @@ def test_worker_that_is_lost_fails_the_job():
     def lose(coordinator):
         return coordinator.core.lost("aggregate-0", "its process died")
 
-    with pytest.raises(ef.JobError, match="worker aggregate-0 is gone: its process died"):
+    with pytest.raises(ef.JobError, match="worker aggregate-0, which runs aggregate, to_list, is gone: its process died"):
         simulate(windows(), 5, actions=(*ACTIONS, asks(lose)))
 
 
