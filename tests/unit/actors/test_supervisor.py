@@ -366,6 +366,6 @@ def test_supervisor_that_was_taken_for_lost_leaves_what_the_next_one_has_prepare
     with pytest.raises(SupersededError):
         lost.recommit(before)
     sink.commit(1, prepared)
-    sink.stop()
     assert pq.read_table(tmp_path / "out").to_pylist() == [{"item": 1}]
     assert back.recommit(after)
+    sink.stop()
