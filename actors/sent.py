@@ -1,7 +1,7 @@
 """How a worker sends its coordinator what may have been made of records: as bytes, the only thing that Ray sends without additions.
 
-Of anything else Ray's message has gaps: eight bytes after its first, and up to 64 around the arrays of numpy, which lie beside the pickle
-at rounded addresses. Ray doesn't clear them, so what had lain in that memory, such as parts of records, would cross the network readably.
+Of anything else Ray's message has gaps: eight bytes after its first, and up to 64 at every array of numpy, which lies beside the pickle at
+a rounded address. Ray doesn't clear them, so what had lain in that memory, such as parts of records, would cross the network readably.
 
 >>> received(sent("count-0", 3))
 ('count-0', 3)

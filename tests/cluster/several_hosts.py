@@ -1,4 +1,4 @@
-"""A program, not a test: a job on hosts of their own; prints what `test_several_hosts.py` looks at as JSON. It runs on the first host."""
+"""A program, not a test: a job on hosts of their own, on the first; leaves in its folder what `test_several_hosts.py` looks at, as JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import sys
-import time
 import warnings
 from collections import Counter
 from contextlib import suppress
@@ -20,6 +19,7 @@ from watching import until
 from wire import Wire, touches
 
 import evenflow as ef
+from evenflow.actors.cluster import start_cluster
 from evenflow.actors.process import NAMESPACE
 
 FIRST = "10.77.0.1"
@@ -135,21 +135,22 @@ def correct(folder):
     return len(rows) if whole and sorted((row["key"], row["n"]) for row in counted) == expected else 0
 
 
-def connect():
-    """Wait until Ray is there."""
-    deadline = time.monotonic() + PATIENCE
-    while not ray.is_initialized():
-        try:
-            ray.init(f"{FIRST}:6379", namespace="hosts", log_to_driver=False)
-        except ConnectionError:
-            assert time.monotonic() < deadline, "the first host has no Ray"
-            time.sleep(0.5)
+def join():
+    """Connect to Ray as evenflow does, once it is there."""
+    os.environ["RAY_ADDRESS"] = f"{FIRST}:6379"
+
+    def joined():
+        with suppress(ef.JobError):
+            start_cluster()
+            return True
+
+    until(joined, "the first host has a Ray cluster", PATIENCE)
 
 
 def main(folder, bridge, pids):
     warnings.simplefilter("ignore", ResourceWarning)
     wire = Wire(bridge)
-    connect()
+    join()
     until(lambda: sum(node["Alive"] for node in ray.nodes()) == len(pids), "all hosts are in the cluster", PATIENCE)
     job = start_elsewhere(folder)
     seen = overheard(job, wire)
@@ -160,7 +161,7 @@ def main(folder, bridge, pids):
     readable = {"records": SECRET[::-1], "keys": KEY[::-1], "program": SECRET, "token": os.environ["RAY_AUTH_TOKEN"]}
     seen["readable"] = {what: len(wire.with_text(text)) for what, text in readable.items()}
     seen["rows"] = correct(folder / job.status().name)
-    sys.stdout.write(json.dumps(seen) + "\n")
+    (folder / "seen").write_text(json.dumps(seen))  # Ray prints when it likes
 
 
 if __name__ == "__main__":

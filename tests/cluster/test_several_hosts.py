@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(420)  # a process of Ray's takes from one secon
 
 
 def run(count, *certificate):
-    """What the program prints on so many hosts."""
+    """What the program saw on so many hosts."""
     if why := impossible():
         pytest.skip(why)
     program = Path(__file__).with_name("ray_on_hosts.py")
@@ -25,8 +25,8 @@ def run(count, *certificate):
     with TemporaryDirectory(prefix="ef-", dir="/tmp") as folder:  # short: sockets lie below it
         command = in_hall([sys.executable, str(program), folder, str(count), *certificate])
         done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=400)
-    assert done.returncode == 0, done.stderr[-5_000:]
-    return json.loads(done.stdout.splitlines()[-1])
+        assert done.returncode == 0, done.stderr[-5_000:]
+        return json.loads(Path(folder, "seen").read_text())
 
 
 @pytest.fixture(scope="module")
