@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import warnings
 from collections import Counter
@@ -147,6 +148,20 @@ def join():
     until(joined, "the first host has a Ray cluster", PATIENCE)
 
 
+def told(**environment):
+    """What a command says that is to join this cluster with another environment."""
+    command = [sys.executable, "-m", "evenflow", "jobs"]
+    done = subprocess.run(command, env=os.environ | environment, check=False, capture_output=True, text=True, timeout=PATIENCE)
+    return done.stderr.splitlines()[-1] if done.returncode else None
+
+
+def strangers():
+    """What those are told who come to a cluster with TLS without it, and with a certificate of another authority."""
+    other = Path(os.environ["RAY_TLS_SERVER_CERT"]).with_name("other.pem")
+    certificate = {"RAY_TLS_SERVER_CERT": str(other), "RAY_TLS_SERVER_KEY": str(other.with_suffix(".key"))}
+    return {"without": told(RAY_USE_TLS="0"), "other": told(**certificate)}
+
+
 def main(folder, bridge, pids):
     warnings.simplefilter("ignore", ResourceWarning)
     wire = Wire(bridge)
@@ -156,6 +171,8 @@ def main(folder, bridge, pids):
     seen = overheard(job, wire)
     if len(pids) > 2:
         seen |= lost(job, pids)
+    if "RAY_USE_TLS" in os.environ:
+        seen["strangers"] = strangers()
     job.stop()
     job.wait("60s")
     readable = {"records": SECRET[::-1], "keys": KEY[::-1], "program": SECRET, "token": os.environ["RAY_AUTH_TOKEN"]}

@@ -51,14 +51,30 @@ def test_records_are_not_readable_between_hosts_and_keys_only_in_rays_messages(s
     assert all(readable.values()), f"without TLS of Ray's these can be read: {readable}"
 
 
-def test_a_job_runs_with_rays_tls_and_nothing_of_it_is_readable_between_hosts(tmp_path):
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is missing")
-    certificate = tmp_path / "node.pem"
+def certificate(path):
+    """One of an authority of its own, for two hosts."""
     names = "subjectAltName=DNS:localhost,IP:127.0.0.1,IP:10.77.0.1,IP:10.77.0.2"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=evenflow", "-addext", names]
-    subprocess.run([*command, "-keyout", certificate.with_suffix(".key"), "-out", certificate], check=True, capture_output=True, timeout=60)
-    seen = run(2, str(certificate))
-    assert len(seen["hosts"]) == 2
-    assert seen["rows"] > 500
-    assert set(seen["readable"].values()) == {0}
+    subprocess.run([*command, "-keyout", path.with_suffix(".key"), "-out", path], check=True, capture_output=True, timeout=60)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def with_tls(tmp_path_factory):
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is missing")
+    folder = tmp_path_factory.mktemp("certificates")
+    certificate(folder / "other.pem")
+    return run(2, certificate(folder / "node.pem"))
+
+
+def test_a_job_runs_with_rays_tls_and_nothing_of_it_is_readable_between_hosts(with_tls):
+    assert len(with_tls["hosts"]) == 2
+    assert with_tls["rows"] > 500
+    assert set(with_tls["readable"].values()) == {0}
+
+
+def test_who_has_no_certificate_of_the_authority_is_told_that_the_cluster_may_want_one(with_tls):
+    for said in with_tls["strangers"].values():
+        assert "no Ray cluster answers at 10.77.0.1:6379" in said
+        assert "one with TLS answers only to those with RAY_USE_TLS=1 and a certificate of its authority" in said
