@@ -38,6 +38,7 @@ from .process import WorkerProcess
 from .prometheus import MetricsServer
 from .saved_state import SupersededError
 from .security import Security
+from .sent import received
 from .socket_folder import SocketFolder
 from .staff import Staff
 from .supervisor import JobStatus, Outcome, Progress, Supervisor, plan_sinks, plan_sources
@@ -239,8 +240,9 @@ class Coordinator:
                 if wanted.attempt == self._supervisor.core.attempt:
                     self._supervisor.failed(error if isinstance(error, EvenflowError) else JobError(f"{type(error).__name__}: {error}"))
 
-    def report(self, worker: str, attempt: int, number: int, report: Report) -> None:
-        """Report `number` of a worker in `attempt`; they may arrive in any order. Those of an attempt that is over are dropped."""
+    def report(self, packed: bytes) -> None:
+        """A worker, its attempt, and a numbered report; these may arrive in any order. Those of an attempt that is over are dropped."""
+        worker, attempt, number, report = received(packed)
         with self._lock:
             if attempt == self._supervisor.core.attempt:
                 for due in self._inboxes.setdefault(worker, InOrder()).put(number, report):

@@ -60,5 +60,5 @@ def _ask(head: str) -> None:
             ) from error
         raise JobError(
             f"no Ray cluster answers at {head} ({code.name}): start one, for example with `ray start --head`, or set RAY_ADDRESS to "
-            "the address of one that runs"
+            "the address of one that runs; one with TLS answers only to those with RAY_USE_TLS=1 and a certificate of its authority"
         ) from error

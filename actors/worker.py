@@ -21,6 +21,7 @@ from ..scheduler.messages import Command, Report
 from ..scheduler.restore import RestoredTask
 from .address import Address
 from .security import Security
+from .sent import sent
 from .stale_folders import sweep_stale_folders
 from .task_run import TaskRun, load_arrow
 
@@ -68,7 +69,7 @@ class Worker:
             host = ray.util.get_node_ip_address() if across_nodes else "127.0.0.1"  # type: ignore[no-untyped-call]
 
             def report(attempt: int, number: int, report: Report) -> None:
-                self._coordinator.report.options(num_returns=0).remote(spec.name, attempt, number, report)
+                self._coordinator.report.options(num_returns=0).remote(sent(spec.name, attempt, number, report))
 
             self._current = TaskRun(self._job, attempt, spec, config, restored, self._security, report, host)
             return self._current.address

@@ -77,7 +77,7 @@ class RoutingTable:
         return hash((self.groups.tobytes(), tuple(sorted(self.keys.items()))))
 
     def __reduce__(self) -> Any:
-        return RoutingTable, (self.groups, dict(self.keys))
+        return _unpickled, (self.groups.tobytes(), dict(self.keys))  # an array would lie beside the pickle: see actors/sent.py
 
     def owners(self, hashes: Hashes) -> npt.NDArray[np.uint16]:
         """The worker of each key, shape (keys,)."""
@@ -120,6 +120,10 @@ class RoutingTable:
             Move(*pair, tuple(groups.get(pair, ())), tuple(keys.get(pair, ())), tuple(staying.get(pair, ())))
             for pair in sorted({*groups, *keys})
         ]
+
+
+def _unpickled(groups: bytes, keys: dict[int, int]) -> RoutingTable:
+    return RoutingTable(np.frombuffer(groups, np.uint16), keys)
 
 
 def even_table(key_groups: int, workers: int) -> RoutingTable:

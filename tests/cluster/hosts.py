@@ -5,14 +5,16 @@ They lie in namespaces without names, which the kernel removes with the last pro
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from subprocess import PIPE
+from typing import NoReturn
 
-TOOLS = ("unshare", "mount", "ip")
+TOOLS = ("unshare", "nsenter", "mount", "ip")
 
 _HALL = 'ip link add name hall type bridge && ip link set hall up && ip link set lo up && "$@"; exit $?'
 """A shell waits for the program, because the first process of a namespace has to look after the orphans in it."""
@@ -41,18 +43,22 @@ def in_hall(command: Sequence[str]) -> list[str]:
 
 
 class Host:
-    """Made in the hall. `command` runs on it, with the folder `private` for itself, at the address 10.77.0.`number`."""
+    """Made in the hall. `command` runs on it, with the folder `private` for itself, at the address 10.77.0.`number`.
 
-    def __init__(self, number: int, private: Path, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        self._number = number
-        new = [*_NEW, *_NEW_PROCESSES, "sh", "-c", _HOST, str(private), f"10.77.0.{number}", *command]
+    `mortal`: it has processes of its own, which end with the process `pid`; else it shares those of the hall.
+    """
+
+    def __init__(self, number: int, private: Path, command: Sequence[str], environment: Mapping[str, str], *, mortal: bool = True) -> None:
+        self._number, self.address = number, f"10.77.0.{number}"
+        new = [*_NEW, *(_NEW_PROCESSES if mortal else ()), "sh", "-c", _HOST, str(private), self.address, *command]
         self._process = subprocess.Popen(new, env=environment, stdin=PIPE, stdout=PIPE, stderr=sys.stderr, text=True)
+        self.pid = self._process.pid
 
     def wire(self) -> None:
         """Plug it into the bridge."""
         self._expect("made")
         port = f"port{self._number}"
-        for words in (f"add {port} type veth peer name eth0 netns {self._process.pid}", f"set {port} master hall", f"set {port} up"):
+        for words in (f"add {port} type veth peer name eth0 netns {self.pid}", f"set {port} master hall", f"set {port} up"):
             subprocess.run(["ip", "link", *words.split()], check=True, timeout=10)
         self._process.stdin.write("wired\n")
         self._process.stdin.flush()
@@ -62,3 +68,15 @@ class Host:
         said = self._process.stdout.readline().strip()
         if said != word:
             raise RuntimeError(f"host {self._number} should be {word}, and says {said!r}")
+
+
+def enter(pid: int, command: Sequence[str], *inherited: int) -> NoReturn:
+    """Become `command` on the host of process `pid`, with these open files; its processes stay those of the hall."""
+    for fd in inherited:
+        os.set_inheritable(fd, True)
+    os.execvp("nsenter", ["nsenter", f"--target={pid}", "--net", "--mount", *command])
+
+
+def cut(number: int) -> None:
+    """Pull the plug of a host; called with the hall's processes."""
+    subprocess.run(["nsenter", "--target=1", "--net", "ip", "link", "set", f"port{number}", "down"], check=True, timeout=10)

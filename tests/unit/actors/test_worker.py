@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import gc
 import weakref
+from queue import SimpleQueue
 from types import SimpleNamespace
 
 import pytest
 
 import evenflow as ef
 from evenflow.actors.security import Security
+from evenflow.actors.sent import received
 from evenflow.actors.worker import Worker
 from evenflow.engine.errors import JobError
+from evenflow.scheduler.window import WorkerWindow
 
 
 def test_what_was_asked_for_an_attempt_that_is_over_is_refused_however_late_it_comes():
@@ -34,16 +37,16 @@ def test_what_was_asked_for_an_attempt_that_is_over_is_refused_however_late_it_c
         worker._current.end(1)
 
 
-def deaf_coordinator():
-    """Takes reports, and does nothing with them."""
-    return SimpleNamespace(report=SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda *_: None)))
+def coordinator(heard):
+    """Hands what it is sent as a report to `heard`."""
+    return SimpleNamespace(report=SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda *call: heard(call))))
 
 
 def test_a_worker_frees_the_state_of_an_attempt_before_it_begins_the_next():
     flow = ef.Dataflow("again")
     flow.read(ef.from_items([1])).key_by("item").stateful_map(lambda state, row: (row, None)).write(ef.to_list([]))
     task = flow.plan().tasks[1]
-    worker = Worker("again", deaf_coordinator(), Security.generate("run"))
+    worker = Worker("again", coordinator(lambda _: None), Security.generate("run"))
     for attempt in (1, 2):
         worker.deploy(attempt, task, ef.JobConfig(), None, across_nodes=False)
         worker.connect(attempt, {}, ())
@@ -53,6 +56,24 @@ def test_a_worker_frees_the_state_of_an_attempt_before_it_begins_the_next():
             assert state() is not None
     try:
         assert state() is None
+    finally:
+        worker._current.end(10)
+        gc.unfreeze()
+
+
+def test_a_report_is_bytes_for_ray_which_sends_what_lay_in_memory_along_with_anything_else():
+    flow, calls = ef.Dataflow("telling"), SimpleQueue()
+    flow.read(ef.from_items([1])).key_by("item").stateful_map(lambda state, row: (row, None)).write(ef.to_list([]))
+    worker = Worker("telling", coordinator(calls.put), Security.generate("run"))
+    worker.deploy(1, flow.plan().tasks[1], ef.JobConfig(metrics_window="10ms"), None, across_nodes=False)
+    worker.connect(1, {}, ())
+    worker.start(1)
+    try:
+        call = calls.get(timeout=60)
+        assert [type(argument) for argument in call] == [bytes]
+        sender, attempt, number, report = received(*call)
+        assert (sender, attempt, number) == ("stateful_map-0", 1, 0)
+        assert isinstance(report, WorkerWindow)
     finally:
         worker._current.end(10)
         gc.unfreeze()

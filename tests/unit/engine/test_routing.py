@@ -120,3 +120,10 @@ def test_the_first_table_is_even(power, count):
     sizes = np.bincount(even_table(2**power, count).groups, minlength=count)
     assert len(sizes) == count
     assert sizes.max() - sizes.min() <= 1
+
+
+@given(tables)
+def test_a_pickled_table_has_no_buffers_beside_it(current):
+    beside = []
+    assert pickle.loads(pickle.dumps(current, protocol=5, buffer_callback=beside.append)) == current
+    assert beside == []
