@@ -37,7 +37,7 @@ FOLLOW_TIMEOUT = 300.0
 then the coordinator is made anew."""
 
 WATCH = 10.0
-"""Seconds that such a call waits."""
+"""Seconds that the call of who watches a job waits for its end."""
 
 LETS_GO = 0.2
 """Seconds after which a handle that waits for an answer looks whether its process ends."""
@@ -278,7 +278,7 @@ class WatchedJob(RayJob):
 
     def progress(self, seen: int, incarnation: str) -> Progress:
         """Waits a while for the job's end. Raises JobError if the job's processes are gone without one."""
-        outcome: Outcome = self.call("outcome", WATCH, timeout=WATCH + CALL_TIMEOUT)
+        outcome: Outcome = self.call("outcome", WATCH, timeout=FOLLOW_TIMEOUT)
         if outcome.status.state.final:
             self._last = outcome
         return Progress(outcome.status.state, outcome.status.error, ())
