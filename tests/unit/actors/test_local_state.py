@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections import Counter
 from contextlib import ExitStack
@@ -142,11 +143,17 @@ def test_job_without_checkpoints_ends_with_operator_and_address_of_a_server_that
 
 
 def test_job_whose_server_is_gone_when_it_is_asked_how_large_its_state_is_ends_with_operator_and_address():
-    flow = ef.Dataflow("measured")
-    flow.read(ef.generate(rate=1, keys=1)).key_by("key").stateful_map(lambda state, row: (1, row)).named("counts").write(ef.to_list([]))
+    flow, begun = ef.Dataflow("measured"), threading.Event()
+
+    def noted(state, row):
+        begun.set()
+        return 1, row
+
+    flow.read(ef.generate(rate=1, keys=1)).key_by("key").stateful_map(noted).named("counts").write(ef.to_list([]))
     with ExitStack() as server:
         address = server.enter_context(valkey_server())
         job = flow.run(runtime="local", config=ef.JobConfig(state_backend=address, metrics_window="20ms"))
+        assert begun.wait(60), "the first row has come; it is asked long before the next"
         server.close()
         with pytest.raises(ef.JobError, match=r"operator `counts`: the state server .* is gone"):
             job.wait(timeout=60)
