@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from .errors import FlowError
 from .operators.base import Operator
-from .operators.refusals import DEAD_LETTERS, Refusing
+from .operators.error_policy import DEAD_LETTERS, FunctionOperator
 from .sink import Sink
 from .source import Source
 from .worker_bounds import UNBOUND, WorkerBounds
@@ -125,7 +125,7 @@ class Graph:
 
     def _loses_dead_letters(self, node: Node) -> bool:
         operator = node.operator
-        wanted = isinstance(operator, Refusing) and operator.on_error == "dead_letter"
+        wanted = isinstance(operator, FunctionOperator) and operator.on_error == "dead_letter"
         return wanted and all(port != DEAD_LETTERS for _, port in self.consumers(node))
 
     def __iter__(self) -> Iterator[Node]:

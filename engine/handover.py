@@ -25,8 +25,9 @@ from .elements import Answered, Element, Giving, Handed, Request
 from .errors import ProtocolError
 from .exchange import Sent, runs
 from .handover_step import HandoverStep
+from .keyed_state.base import StateTransfer
 from .keys import encode_keys, key_hashes
-from .operators.keyed import Departing, KeyedOperator
+from .operators.keyed import KeyedInstance
 from .routing import Move
 
 CHUNK = 2_048
@@ -54,12 +55,12 @@ class Arrived:
 
 @dataclass(slots=True)
 class _Outgoing:
-    """A move away from here; `departing` is None until the implicit barrier."""
+    """A move away from here; `transfer` is None until the implicit barrier."""
 
     version: int
     move: Move
     lazy: bool
-    departing: Departing | None = None
+    transfer: StateTransfer | None = None
     requests: list[tuple[int, Batch]] = field(default_factory=list)
 
 
@@ -90,7 +91,7 @@ class _Incoming:
 class Handovers:
     """The moves that one worker takes part in. `replay` processes a batch that was set aside; `out` takes what is to be sent."""
 
-    def __init__(self, index: int, operator: KeyedOperator, peers: Iterable[Peer], out: list[Sent]) -> None:
+    def __init__(self, index: int, operator: KeyedInstance, peers: Iterable[Peer], out: list[Sent]) -> None:
         self._index, self._operator, self._out = index, operator, out
         self._peers = {peer.index: peer for peer in peers}
         self._sender = {peer.incoming: peer.index for peer in self._peers.values()}
@@ -124,12 +125,12 @@ class Handovers:
     @property
     def holds_time(self) -> bool:
         """Whether event time must not go on past the markers here."""
-        return bool(self._incoming) or any(o.departing is None for o in self._outgoing)
+        return bool(self._incoming) or any(o.transfer is None for o in self._outgoing)
 
     @property
     def giving(self) -> bool:
         """Whether there is state that is given away in the background."""
-        return any(o.departing is not None for o in self._outgoing)
+        return any(o.transfer is not None for o in self._outgoing)
 
     @property
     def taking(self) -> bool:
@@ -159,8 +160,8 @@ class Handovers:
             return []
         self._version = None
         for outgoing in self._outgoing:
-            if outgoing.departing is None:
-                outgoing.departing = self._operator.depart(outgoing.move)
+            if outgoing.transfer is None:
+                outgoing.transfer = self._operator.state.depart(outgoing.move)
                 self._out.append(Sent(self._peers[outgoing.move.target].outgoing, Giving(outgoing.version)))
                 requests, outgoing.requests = outgoing.requests, []
                 for number, keys in requests:
@@ -176,7 +177,7 @@ class Handovers:
 
     def give_some(self, *, everything: bool = False) -> None:
         """Give away a chunk of each lazy move that is past its barrier, or all that is left."""
-        done = [o for o in self._outgoing if o.departing is not None and self._give(o, everything=everything)]
+        done = [o for o in self._outgoing if o.transfer is not None and self._give(o, everything=everything)]
         self._outgoing = [o for o in self._outgoing if o not in done]
 
     def split(self, batch: Batch) -> Batch | None:
@@ -234,8 +235,8 @@ class Handovers:
     def _give(self, outgoing: _Outgoing, *, everything: bool) -> bool:
         """Send a chunk, or all of them; whether nothing is left."""
         channel = self._peers[outgoing.move.target].outgoing
-        while outgoing.departing is not None:
-            chunk = outgoing.departing.some(CHUNK)
+        while outgoing.transfer is not None:
+            chunk = outgoing.transfer.next_chunk(CHUNK)
             if chunk is None:
                 self._out.append(Sent(channel, Handed(outgoing.version)))
                 return True
@@ -250,14 +251,14 @@ class Handovers:
             self._begin(version)
         for outgoing in self._outgoing:
             if outgoing.version == version and outgoing.move.target == source:
-                if outgoing.departing is None:
+                if outgoing.transfer is None:
                     outgoing.requests.append((number, keys))
                 else:
                     self._answer(outgoing, number, keys)
 
     def _answer(self, outgoing: _Outgoing, number: int, keys: Batch) -> None:
         channel = self._peers[outgoing.move.target].outgoing
-        chunk = outgoing.departing.of(keys.rows.columns) if outgoing.departing is not None else None
+        chunk = outgoing.transfer.fetch(keys.rows.columns) if outgoing.transfer is not None else None
         if chunk is not None:
             self._out.append(Sent(channel, chunk))
         self._out.append(Sent(channel, Answered(outgoing.version, number)))
@@ -301,7 +302,7 @@ class Handovers:
 
     def _install(self, source: int, state: Batch) -> None:
         incoming = self._incoming_from(source)
-        self._operator.install(state)
+        self._operator.state.install(state)
         incoming.keys += state.num_rows
         incoming.state_bytes += state.nbytes
 

@@ -48,6 +48,8 @@ def pack_records(records: Iterable[KeyRecord]) -> Iterator[bytes]:
 
 
 def unpack_record(packed: bytes) -> KeyRecord:
-    """What `pack_records` packed."""
+    """What `pack_records` packed. Raises TypeError or ValueError for anything else."""
     values, written, timers = unpack_value(packed)
+    if not isinstance(values, dict) or not isinstance(written, dict):
+        raise TypeError(f"values {values!r:.50} and times {written!r:.50}, expected two dicts")
     return KeyRecord(values, written, set(timers))

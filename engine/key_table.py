@@ -17,11 +17,14 @@ from .batch import Batch
 from .chain import removed, replacing
 from .changes import Changes, SlotChanges
 from .key_slots import KeySlots
+from .keyed_state.base import StateTransfer
 from .keys import key_values
-from .operators.keyed import Departing
 from .routing import Move
 from .summary import Carry, Summariser, Summary
 from .table import Table
+
+CHUNK = 16_384
+"""Keys of a chunk of a snapshot."""
 
 
 class KeyTable(Table):
@@ -31,6 +34,7 @@ class KeyTable(Table):
         self._summariser, self._key_groups = summariser, key_groups
         self._frozen: FrozenRows[Summary] | None = None
         self._forget()
+        summariser.when_rebound(self._carry_over)
 
     @property
     def nbytes(self) -> int:
@@ -56,33 +60,34 @@ class KeyTable(Table):
             merged.append(values)
         return Summary(summary.keys, self._rows[where], tuple(merged))
 
-    def install(self, state: Batch) -> None:
-        summary, _ = self._summariser.from_batch(state)
+    def install(self, chunk: Batch) -> None:
+        summary, _ = self._summariser.from_batch(chunk)
         self.merge(summary)
 
     def everything(self) -> Iterator[Summary]:
         if len(self._slots):
             yield self._at(self._slots.everything())
 
-    def frozen(self, chunk: int) -> Iterator[Summary]:
-        return self._freeze(self._slots.live, chunk)
+    def snapshot(self) -> Iterator[Batch]:
+        binding = self._summariser.binding
+        return (self._summariser.to_batch(summary, None, None, binding) for summary in self._freeze(self._slots.live))
 
     def changes(self) -> Changes | None:
         noted = self._slots.changes()
         return None if noted is None else SlotChanges(*noted)
 
-    def delta(self, changes: Changes, chunk: int) -> Iterator[Batch]:
+    def delta(self, changes: Changes) -> Iterator[Batch]:
         assert isinstance(changes, SlotChanges)
         names, summariser, binding = self._summariser.keys, self._summariser, self._summariser.binding
-        there = self._freeze(self._slots.in_use(changes.those), chunk)
+        there = self._freeze(self._slots.in_use(changes.those))
         return chain(
-            removed(self._slots.types, names, changes.removed, chunk),
+            removed(self._slots.types, names, changes.removed, CHUNK),
             (Batch(replacing(summariser.to_batch(summary, None, None, binding).rows, names)) for summary in there),
         )
 
-    def _freeze(self, those: Mask, chunk: int) -> Iterator[Summary]:
+    def _freeze(self, those: Mask) -> Iterator[Summary]:
         """The rows at these slots as they are now. It ends the one before it."""
-        self._frozen = FrozenRows(those, self._at, chunk)
+        self._frozen = FrozenRows(those, self._at, CHUNK)
         return self._frozen
 
     def _before(self, where: Where) -> None:
@@ -92,11 +97,11 @@ class KeyTable(Table):
             if self._frozen.over:
                 self._frozen = None
 
-    def depart(self, move: Move) -> Departing:
+    def depart(self, move: Move) -> StateTransfer:
         keys = self._slots.keys(self._slots.where(lambda hashes: move.selects(hashes, self._key_groups)))
-        return _DepartingRows(self, self._summariser, keys)
+        return _RowTransfer(self, self._summariser, keys)
 
-    def carry(self, carry: Carry) -> None:
+    def _carry_over(self, carry: Carry) -> None:
         """Builds the table anew, which costs once what merging all its keys does."""
         self._before(self._slots.everything())
         kept = list(self.everything())
@@ -137,13 +142,13 @@ class KeyTable(Table):
         )
 
 
-class _DepartingRows(Departing):
+class _RowTransfer(StateTransfer):
     """Rows leave the table as they are taken."""
 
     def __init__(self, table: KeyTable, summariser: Summariser, keys: list[Any]) -> None:
         self._table, self._summariser, self._left = table, summariser, keys
 
-    def some(self, keys: int) -> Batch | None:
+    def next_chunk(self, keys: int) -> Batch | None:
         while self._left:
             taken, self._left = self._left[-keys:], self._left[:-keys]
             batch = self._take(taken)
@@ -151,7 +156,7 @@ class _DepartingRows(Departing):
                 return batch
         return None
 
-    def of(self, columns: Sequence[pa.Array]) -> Batch | None:
+    def fetch(self, columns: Sequence[pa.Array]) -> Batch | None:
         return self._take(key_values(columns))
 
     def _take(self, keys: list[Any]) -> Batch | None:

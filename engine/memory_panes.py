@@ -13,8 +13,8 @@ from .aggregates.binding import Binding
 from .batch import Batch
 from .chain import replacing
 from .changes import Changes
+from .keyed_state.base import StateTransfer
 from .operators.base import Context
-from .operators.keyed import Departing
 from .pane import Pane
 from .pane_changes import Left, PaneChanges, panes_gone, split
 from .panes import Panes, distinct
@@ -30,6 +30,7 @@ class MemoryPanes(Panes):
 
     def __init__(self, summariser: Summariser, context: Context) -> None:
         self._summariser, self._context = summariser, context
+        summariser.when_rebound(self._carry_over)
         self._panes: dict[int, Pane] = {}
         self._noting = False
         self._left: list[Left] = []
@@ -55,15 +56,16 @@ class MemoryPanes(Panes):
             if self._panes.pop(start).settled:
                 self._forgotten.add(start)
 
-    def install(self, state: Batch) -> None:
-        summary, panes = self._summariser.from_batch(state)
+    def install(self, chunk: Batch) -> None:
+        summary, panes = self._summariser.from_batch(chunk)
         if panes is not None:
             self.append(summary, panes)
 
     def snapshot(self) -> Iterator[Batch]:
         return self._chunks([(start, list(pane.log)) for start, pane in self._panes.items()], self._summariser.binding)
 
-    def depart(self, move: Move) -> Departing:
+    def depart(self, move: Move) -> StateTransfer:
+        """The keys are cut out at once, so that the windows that stay can go on."""
         left: list[tuple[int, Summary]] = []
         for start, pane in list(self._panes.items()):
             settled, fresh = pane.cut_out(lambda summary: split(summary, move, *self._hashing), self._summariser)
@@ -72,7 +74,7 @@ class MemoryPanes(Panes):
             left += [(start, summary) for summary in (settled, fresh) if summary is not None]
             if not len(pane):
                 del self._panes[start]
-        return _DepartingPanes(self._summariser, left)
+        return _PaneTransfer(self._summariser, left)
 
     def changes(self) -> Changes | None:
         came = {start: pane.settle(self._summariser) for start, pane in self._panes.items()}
@@ -85,7 +87,7 @@ class MemoryPanes(Panes):
         assert isinstance(changes, PaneChanges)
         return chain(self._gone(changes), self._chunks(list(changes.came.items()), self._summariser.binding))
 
-    def carry(self, carry: Carry) -> None:
+    def _carry_over(self, carry: Carry) -> None:
         """What was noted before is of the binding before, and no longer of use."""
         self._noting = False
         for pane in self._panes.values():
@@ -115,13 +117,13 @@ class MemoryPanes(Panes):
                     yield self._summariser.to_batch(piece, None, np.full(len(piece), start, np.int64), binding)
 
 
-class _DepartingPanes(Departing):
+class _PaneTransfer(StateTransfer):
     """The leaving keys' part of every pane."""
 
     def __init__(self, summariser: Summariser, left: list[tuple[int, Summary]]) -> None:
         self._summariser, self._binding, self._left = summariser, summariser.binding, left
 
-    def some(self, keys: int) -> Batch | None:
+    def next_chunk(self, keys: int) -> Batch | None:
         if not self._left:
             return None
         start, summary = self._left.pop()
@@ -130,5 +132,5 @@ class _DepartingPanes(Departing):
             summary = summary.take(np.arange(keys))
         return self._summariser.to_batch(summary, None, np.full(len(summary), start, np.int64), self._binding)
 
-    def of(self, columns: Sequence[pa.Array]) -> Batch | None:
+    def fetch(self, columns: Sequence[pa.Array]) -> Batch | None:
         return None

@@ -14,7 +14,7 @@ from ..state.files import StateFile
 from .batch import Batch
 from .changes import Changes
 from .effects import Prepared
-from .operators.keyed import KeyedOperator
+from .keyed_state.base import KeyedState
 
 LONGEST = 100
 """Files of a chain at most, however short they are: each is opened when the job goes back to it."""
@@ -57,10 +57,10 @@ class Saving:
 
 
 class Snapshots:
-    """Decides for one operator what of its state a checkpoint must hold."""
+    """Decides what of an operator's state a checkpoint must hold."""
 
-    def __init__(self, operator: KeyedOperator) -> None:
-        self._operator = operator
+    def __init__(self, state: KeyedState) -> None:
+        self._state = state
         self._base, self._chain = 0, Chain()
         """A checkpoint that may be complete, and the chain that it is; `_known`: whether `_since` tells all that changed behind it."""
         self._known = False
@@ -70,7 +70,7 @@ class Snapshots:
 
     def begin(self, prepared: Prepared, base: int) -> Saving:
         """Freeze the state at a barrier that says that checkpoint `base` is complete; 0: the whole state must be saved."""
-        changes = self._operator.changes()
+        changes = self._state.changes()
         if base and base == self._last:
             self._base, self._chain, self._known, self._since = base, self._next, True, None
         self._known = self._known and changes is not None
@@ -79,12 +79,12 @@ class Snapshots:
         self._last = prepared.checkpoint
         if base and base == self._base and self._known and self._since is not None and self._chain.has_room(len(self._since)):
             self._next = replace(self._chain)
-            return Saving(replace(prepared, base=base), self._operator.delta(self._since), self._next)
+            return Saving(replace(prepared, base=base), self._state.delta(self._since), self._next)
         self._next = Chain()
-        return Saving(prepared, self._operator.snapshot(), self._next)
+        return Saving(prepared, self._state.snapshot(), self._next)
 
     def go_on_from(self, checkpoint: int, files: Sequence[StateFile]) -> None:
         """The state is as it was at `checkpoint`, and `files` are the chain that it was read from."""
         rows = [file.keys for file in files]
-        self._operator.changes()
+        self._state.changes()
         self._base, self._chain, self._known, self._since = checkpoint, Chain(sum(rows[:1]), sum(rows[1:]), len(rows)), True, None

@@ -17,9 +17,9 @@ from .chain import removed, replacing
 from .changes import Changes, SlotChanges
 from .key_rows import Array
 from .key_slots import KeySlots
+from .keyed_state.base import StateTransfer
 from .keys import key_values
 from .operators.base import Context
-from .operators.keyed import Departing
 from .routing import Move
 from .state_arrays import StateArrays, arrays_of, batch_of
 
@@ -50,10 +50,10 @@ class SlotArrays(StateArrays):
     def undo(self) -> None:
         self._slots.remove(self._fresh)
 
-    def install(self, state: Batch) -> None:
-        where = self._find([state.rows.column(key) for key in self._keys])
+    def install(self, chunk: Batch) -> None:
+        where = self._find([chunk.rows.column(key) for key in self._keys])
         self._copy_frozen(where)
-        for name, values in arrays_of(state, list(self._arrays)).items():
+        for name, values in arrays_of(chunk, list(self._arrays)).items():
             self._arrays[name][where] = values
 
     def snapshot(self) -> Iterator[Batch]:
@@ -69,9 +69,9 @@ class SlotArrays(StateArrays):
         gone = removed(self._slots.types, self._keys, changes.removed, CHUNK)
         return chain(gone, (Batch(replacing(batch.rows, self._keys)) for batch in there))
 
-    def depart(self, move: Move) -> Departing:
+    def depart(self, move: Move) -> StateTransfer:
         where = self._slots.where(lambda hashes: move.selects(hashes, self._context.key_groups))
-        return _DepartingSlots(self, self._slots.keys(where))
+        return _SlotTransfer(self, self._slots.keys(where))
 
     @property
     def nbytes(self) -> int:
@@ -112,13 +112,13 @@ class SlotArrays(StateArrays):
         return batch_of(self._keys, self._slots.columns(where), {name: array[where] for name, array in self._arrays.items()})
 
 
-class _DepartingSlots(Departing):
+class _SlotTransfer(StateTransfer):
     """States leave the arrays as they are taken."""
 
     def __init__(self, arrays: SlotArrays, keys: list[Any]) -> None:
         self._arrays, self._left = arrays, keys
 
-    def some(self, keys: int) -> Batch | None:
+    def next_chunk(self, keys: int) -> Batch | None:
         while self._left:
             taken, self._left = self._left[-keys:], self._left[:-keys]
             batch = self._arrays.take(taken)
@@ -126,5 +126,5 @@ class _DepartingSlots(Departing):
                 return batch
         return None
 
-    def of(self, columns: Sequence[pa.Array]) -> Batch | None:
+    def fetch(self, columns: Sequence[pa.Array]) -> Batch | None:
         return self._arrays.take(key_values(columns))

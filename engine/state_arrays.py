@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
 from .batch import Batch
-from .changes import Changes
 from .key_rows import Array
-from .operators.keyed import Departing
-from .routing import Move
+from .keyed_state.base import KeyedState
 
 
-class StateArrays(ABC):
+class StateArrays(KeyedState):
     """Used by one thread. `read`, then `write`, or `undo` also after a `write` that failed."""
 
     @abstractmethod
@@ -28,34 +26,6 @@ class StateArrays(ABC):
     @abstractmethod
     def undo(self) -> None:
         """Nothing will be written: the states are as they were before `read`."""
-
-    @abstractmethod
-    def install(self, state: Batch) -> None:
-        """Take what another worker's `depart` gave, or a chunk of a snapshot."""
-
-    @abstractmethod
-    def snapshot(self) -> Iterator[Batch]:
-        """All states as they are now, in chunks that `install` takes."""
-
-    @abstractmethod
-    def changes(self) -> Changes | None:
-        """What has changed since the last call, or None if that is not known; from now on it is noted."""
-
-    @abstractmethod
-    def delta(self, changes: Changes) -> Iterator[Batch]:
-        """What is among the changes, as it is now, in chunks that replace what was."""
-
-    @abstractmethod
-    def depart(self, move: Move) -> Departing:
-        """Let go of the states of the keys that `move` selects."""
-
-    @property
-    @abstractmethod
-    def nbytes(self) -> int:
-        """Estimate of their bytes."""
-
-    def close(self) -> None:
-        """Let go of files and connections."""
 
 
 def batch_of(keys: Sequence[str], columns: Sequence[pa.Array], arrays: Mapping[str, Array]) -> Batch:

@@ -11,8 +11,8 @@ import pyarrow as pa
 from .batch import Batch
 from .changes import Changes
 from .key_rows import Array
+from .keyed_state.base import StateTransfer
 from .operators.base import Context
-from .operators.keyed import Departing
 from .routing import Move
 from .state_arrays import StateArrays, arrays_of, batch_of
 from .stored_rows import Places, StoredRows
@@ -38,10 +38,10 @@ class StoredArrays(StateArrays):
     def undo(self) -> None:
         """There is nothing to undo."""
 
-    def install(self, state: Batch) -> None:
-        if self._rows.take_over(state) is None:
-            places = self._rows.places([state.rows.column(key) for key in self._keys])
-            self._put(places, arrays_of(state, self._dtype.names or ()))
+    def install(self, chunk: Batch) -> None:
+        if self._rows.take_over(chunk) is None:
+            places = self._rows.places([chunk.rows.column(key) for key in self._keys])
+            self._put(places, arrays_of(chunk, self._dtype.names or ()))
 
     def snapshot(self) -> Iterator[Batch]:
         return (self._batch(columns, rows) for columns, rows in self._rows.snapshot())
@@ -52,7 +52,7 @@ class StoredArrays(StateArrays):
     def delta(self, changes: Changes) -> Iterator[Batch]:
         return self._rows.delta(changes, self._batch)
 
-    def depart(self, move: Move) -> Departing:
+    def depart(self, move: Move) -> StateTransfer:
         return self._rows.depart(move)
 
     @property

@@ -13,13 +13,13 @@ from ..state.backends.base import SNAPSHOT_CHUNK
 from .aggregates.binding import Binding
 from .batch import Batch
 from .changes import Changes
+from .keyed_state.base import StateTransfer
 from .operators.base import Context
-from .operators.departing_keys import DepartingKeys
-from .operators.keyed import Departing
+from .operators.departing_keys import BackendTransfer
 from .panes import Panes, distinct
 from .routing import Move
 from .stored_rows import StoredRows
-from .summary import Carry, Summariser, Summary
+from .summary import Summariser, Summary
 from .summary_rows import SummaryRows
 
 
@@ -51,10 +51,10 @@ class StoredPanes(Panes):
     def drop(self, panes: Sequence[int]) -> None:
         self._rows.drop(panes)
 
-    def install(self, state: Batch) -> None:
-        if self._form.learned(state, self._rows):
+    def install(self, chunk: Batch) -> None:
+        if self._form.learned(chunk, self._rows):
             return
-        summary, panes = self._summariser.from_batch(state)
+        summary, panes = self._summariser.from_batch(chunk)
         if panes is not None:
             self.append(summary, panes)
 
@@ -69,12 +69,9 @@ class StoredPanes(Panes):
         binding = self._summariser.binding
         return self._rows.delta(changes, lambda columns, rows: self._saved(columns, rows, binding))
 
-    def depart(self, move: Move) -> Departing:
+    def depart(self, move: Move) -> StateTransfer:
         panes = list(self.starts())
         return _CutOut(self._rows, self._rows.depart(move), panes, move)
-
-    def carry(self, carry: Carry) -> None:
-        """Rows are carried over when they are read."""
 
     @property
     def nbytes(self) -> int:
@@ -91,26 +88,26 @@ class StoredPanes(Panes):
         return self._form.sent(self._form.unpack(columns[:-1], rows), columns[-1].to_numpy())
 
 
-class _CutOut(Departing):
+class _CutOut(StateTransfer):
     """What must be sent is read at once; of what changed hands the names are."""
 
-    def __init__(self, rows: StoredRows, departing: DepartingKeys, panes: Sequence[int], move: Move) -> None:
+    def __init__(self, rows: StoredRows, departing: BackendTransfer, panes: Sequence[int], move: Move) -> None:
         self._rows, self._departing, self._panes = rows, departing, panes
         self._cut: deque[Batch] = deque()
-        while (batch := departing.some_here(SNAPSHOT_CHUNK)) is not None:
+        while (batch := departing.next_chunk_here(SNAPSHOT_CHUNK)) is not None:
             self._cut.append(batch)
         rows.forget_groups(departing.whole)
 
-    def some(self, keys: int) -> Batch | None:
+    def next_chunk(self, keys: int) -> Batch | None:
         if not self._cut:
-            return self._departing.some(keys)
+            return self._departing.next_chunk(keys)
         batch = self._cut.popleft()
         if batch.num_rows > keys:
             self._cut.appendleft(batch.slice(keys, batch.num_rows - keys))
             batch = batch.slice(0, keys)
         return batch
 
-    def of(self, columns: Sequence[pa.Array]) -> Batch | None:
+    def fetch(self, columns: Sequence[pa.Array]) -> Batch | None:
         """What the new owner must know to read what it finds; rows that are cut out are merged when they come."""
         if not self._departing.passes or not self._panes:
             return None

@@ -23,7 +23,7 @@ from .errors import RecordError
 from .key_codec import KeyCodec
 from .keys import KeyTypes, key_groups, key_hashes
 from .operators.base import Context
-from .operators.departing_keys import DepartingKeys
+from .operators.departing_keys import BackendTransfer
 from .pane_changes import panes_gone
 from .routing import Move
 from .summary import PANE
@@ -116,9 +116,9 @@ class StoredRows:
         there = (batch for keys, rows in found for batch in self._replacing(keys, rows, changes.forgotten, to_batch))
         return there if not changes.forgotten else chain([panes_gone(changes.forgotten)], there)
 
-    def depart(self, move: Move) -> DepartingKeys:
+    def depart(self, move: Move) -> BackendTransfer:
         """Let go of the rows of the keys that `move` selects."""
-        return DepartingKeys(self, move)
+        return BackendTransfer(self, move)
 
     def forget_groups(self, groups: Collection[int]) -> None:
         """There are no rows of these key groups any more."""

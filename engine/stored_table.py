@@ -9,11 +9,11 @@ import pyarrow as pa
 from .aggregates.binding import Binding
 from .batch import Batch
 from .changes import Changes
+from .keyed_state.base import StateTransfer
 from .operators.base import Context
-from .operators.keyed import Departing
 from .routing import Move
 from .stored_rows import StoredRows
-from .summary import Carry, Summariser, Summary
+from .summary import Summariser, Summary
 from .summary_rows import SummaryRows
 from .table import Table
 
@@ -33,32 +33,27 @@ class StoredTable(Table):
         self._rows.put(places, self._form.pack(changed))
         return changed
 
-    def install(self, state: Batch) -> None:
-        if not self._form.learned(state, self._rows):
-            summary, _ = self._summariser.from_batch(state)
+    def install(self, chunk: Batch) -> None:
+        if not self._form.learned(chunk, self._rows):
+            summary, _ = self._summariser.from_batch(chunk)
             self.merge(summary)
 
     def everything(self) -> Iterator[Summary]:
         return (self._form.unpack(columns, rows) for columns, rows in self._rows.read())
 
-    def frozen(self, chunk: int) -> Iterator[Summary]:
-        """The chunks are those of the backend."""
+    def snapshot(self) -> Iterator[Batch]:
         binding = self._summariser.binding
-        return (self._form.unpack(columns, rows, binding) for columns, rows in self._rows.snapshot())
+        return (self._saved(columns, rows, binding) for columns, rows in self._rows.snapshot())
 
     def changes(self) -> Changes | None:
         return self._rows.changes()
 
-    def delta(self, changes: Changes, chunk: int) -> Iterator[Batch]:
-        """The chunks are those of the backend."""
+    def delta(self, changes: Changes) -> Iterator[Batch]:
         binding = self._summariser.binding
         return self._rows.delta(changes, lambda columns, rows: self._saved(columns, rows, binding))
 
-    def depart(self, move: Move) -> Departing:
+    def depart(self, move: Move) -> StateTransfer:
         return self._rows.depart(move)
-
-    def carry(self, carry: Carry) -> None:
-        """Rows are carried over when they are read."""
 
     @property
     def nbytes(self) -> int:

@@ -7,7 +7,7 @@ operator holds is of its newest binding; when a column's type comes late or wide
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -50,29 +50,20 @@ Carry: TypeAlias = Callable[[Summary], Summary]
 """Turns a summary of the binding before into one of the binding now."""
 
 
-def nothing_kept(_carry: Carry) -> None:
-    """For who keeps no summaries."""
-
-
 class Summariser:
-    """The aggregates `functions` by name over the key columns `keys`, bound to the types that have come so far.
+    """The aggregates `functions` by name over the key columns `keys`, bound to the types that have come so far."""
 
-    `rebound` is called when the binding changes, before anything of the new one is given out: it carries over every summary that is kept.
-    """
-
-    def __init__(
-        self,
-        operator: str,
-        keys: tuple[str, ...],
-        functions: dict[str, AggregateFunction],
-        rebound: Callable[[Carry], None] = nothing_kept,
-    ) -> None:
+    def __init__(self, operator: str, keys: tuple[str, ...], functions: Mapping[str, AggregateFunction]) -> None:
         self.operator, self.keys, self.functions = operator, keys, functions
         self.accumulators: tuple[Accumulator, ...] = ()
         self.binding: Binding | None = None
-        self._rebound = rebound
+        self._rebound: list[Callable[[Carry], None]] = []
         self._last: pa.Schema | None = None
         self._received: dict[bytes, Binding] = {}
+
+    def when_rebound(self, carry_over: Callable[[Carry], None]) -> None:
+        """Call this when the binding changes, before anything of the new one is given out: it carries over every summary that it keeps."""
+        self._rebound.append(carry_over)
 
     def bind(self, schema: pa.Schema) -> Binding:
         """Make room for the types of `schema`; a RecordError if there is no type for what came before and this."""
@@ -84,7 +75,8 @@ class Summariser:
         if now is not before:
             self.binding, self.accumulators = now, now.accumulators
             if before is not None:
-                self._rebound(lambda summary: replace(summary, parts=now.carried(summary.parts, before)))
+                for carry_over in self._rebound:
+                    carry_over(lambda summary: replace(summary, parts=now.carried(summary.parts, before)))
         return now
 
     def summarise(self, batch: Batch, codes: npt.NDArray[Any], keys: Sequence[pa.Array], groups: int) -> Summary:

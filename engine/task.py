@@ -8,7 +8,6 @@ An input that has ended counts as having every barrier.
 
 from __future__ import annotations
 
-import copy
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -23,10 +22,9 @@ from .handover import Arrived, Handovers, Peer
 from .handover_step import HandoverStep
 from .keys import key_hashes
 from .load import KeyLoad
-from .operators.aggregate_windows import AggregateWindows
-from .operators.base import Context, Operator
-from .operators.keyed import KeyedOperator
-from .operators.write import Write
+from .operators.base import Context, OperatorInstance
+from .operators.keyed import KeyedInstance
+from .operators.write import WriteInstance
 from .routing import RoutingTable
 from .saving import Saving, Snapshots
 from .task_spec import ExchangeSpec, TaskSpec
@@ -38,24 +36,22 @@ class TaskCore:
     def __init__(self, spec: TaskSpec) -> None:
         self.spec = spec
         self.load = KeyLoad(spec.settings.key_groups, spec.settings.track_load)
-        self.operators = [copy.copy(chained.operator) for chained in spec.chain]
+        self.operators: list[OperatorInstance] = []
+        """Fewer than the chain has if one couldn't be opened: a job that ends by that is measured and closed too."""
         self.exchanges = [_exchange(spec, e) for e in spec.exchanges]
-        self._opened: list[Operator] = []
-        """Those that can be asked: the state of one may have no place, and a job that ends by that is measured too."""
-        self.emitters = [_Emitter(self, consumers) for consumers in _consumers(spec, self.operators, self.exchanges)]
+        self.emitters = [_Emitter(self, consumers) for consumers in _consumers(spec, self.exchanges)]
         self.watermarks = dict.fromkeys(spec.inputs, MIN_TIME)
         self.watermark = MIN_TIME
         self.rows_in = 0
         self.rows_out = 0
         self.finished = False
-        head = self.operators[0]
         self._sent: list[Sent] = []
-        self.handovers = Handovers(spec.index, head, spec.peers, self._sent) if isinstance(head, KeyedOperator) else None
+        self.handovers: Handovers | None = None
         self._frozen: dict[int, int] = {}
         self._steps: dict[int, tuple[HashExchange, HandoverStep]] = {}
         self._barrier: Barrier | None = None
         self._passed = 0
-        self._snapshots = Snapshots(head) if isinstance(head, KeyedOperator) and spec.settings.save_state else None
+        self._snapshots: Snapshots | None = None
         self._saving: Saving | None = None
         self._expecting = False
         self._rewinding: set[int] = set()
@@ -66,10 +62,14 @@ class TaskCore:
 
     def open(self) -> None:
         """Make the operators ready; called once before anything else."""
-        for chained, operator in zip(self.spec.chain, self.operators, strict=True):
-            settings = self.spec.settings
-            operator.open(Context(chained.name, self.spec.index, self.spec.parallelism, settings.key_groups, self.load, settings.state))
-            self._opened.append(operator)
+        spec, settings = self.spec, self.spec.settings
+        for chained in spec.chain:
+            context = Context(chained.name, spec.index, spec.parallelism, settings.key_groups, self.load, settings.state)
+            self.operators.append(chained.operator.open(context))
+        head = self.operators[0]
+        if isinstance(head, KeyedInstance):
+            self.handovers = Handovers(spec.index, head, spec.peers, self._sent)
+            self._snapshots = Snapshots(head.state) if settings.save_state else None
 
     def close(self) -> None:
         """Let go of what sinks and keyed state hold; called once at the end, also after an error."""
@@ -179,11 +179,11 @@ class TaskCore:
     def install(self, chunk: Batch, table: RoutingTable) -> None:
         """Take those keys of a chunk of a checkpoint's state that belong here by the operator's routing table."""
         head = self.operators[0]
-        if not isinstance(head, KeyedOperator):
+        if not isinstance(head, KeyedInstance):
             raise ProtocolError(f"task {self.spec.name}: it has no keyed state to restore")
         mine = table.owners(key_hashes(head.key_columns(chunk.rows), head.context.name)) == self.spec.index
         if mine.any():
-            head.restore(chunk if mine.all() else chunk.filter(mine))
+            head.state.restore(chunk if mine.all() else chunk.filter(mine), head.context.name)
 
     def go_on_from(self, checkpoint: int, files: Sequence[StateFile]) -> None:
         """What was installed was the whole state of this worker at `checkpoint`, and `files` its chain: the next delta goes on from it."""
@@ -250,17 +250,17 @@ class TaskCore:
     @property
     def late_records(self) -> int:
         """Records that came after their windows were emitted."""
-        return sum(o.late_records for o in self._opened if isinstance(o, AggregateWindows))
+        return sum(operator.late_records for operator in self.operators)
 
     @property
     def skipped_records(self) -> int:
         """Records that a user's function refused, and that did not stop the job."""
-        return sum(operator.skipped_records for operator in self._opened)
+        return sum(operator.skipped_records for operator in self.operators)
 
     @property
     def state_bytes(self) -> int:
         """Estimate of the bytes of keyed state."""
-        return sum(o.state_bytes() for o in self._opened if isinstance(o, KeyedOperator))
+        return sum(operator.state.nbytes for operator in self.operators if isinstance(operator, KeyedInstance))
 
     def _take(self) -> list[Effect]:
         self._collect()
@@ -451,7 +451,7 @@ class TaskCore:
                 break
 
     def _prepare(self, checkpoint: int) -> dict[str, list[Any]]:
-        return {o.context.name: o.prepare(checkpoint) for o in self.operators if isinstance(o, Write)}
+        return {o.context.name: o.prepare(checkpoint) for o in self.operators if isinstance(o, WriteInstance)}
 
     def _finish_if_done(self) -> None:
         """All inputs have ended: give what is still to be given; what is still to be taken is waited for."""
@@ -487,8 +487,8 @@ class _Emitter:
             self.task.push(consumer, batch)
 
 
-def _consumers(spec: TaskSpec, operators: Sequence[Operator], exchanges: Sequence[Exchange]) -> list[dict[str, list[int | Exchange]]]:
-    consumers: list[dict[str, list[int | Exchange]]] = [{} for _ in operators]
+def _consumers(spec: TaskSpec, exchanges: Sequence[Exchange]) -> list[dict[str, list[int | Exchange]]]:
+    consumers: list[dict[str, list[int | Exchange]]] = [{} for _ in spec.chain]
     for position, chained in enumerate(spec.chain):
         for source, port in chained.inputs:
             consumers[source].setdefault(port, []).append(position)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .engine.graph import Graph, Node
+from .engine.operators.error_policy import FunctionOperator
 from .engine.operators.keyed import KeyedOperator
-from .engine.operators.refusals import Refusing
 from .engine.plan import Plan
 from .engine.sink import Sink
 from .engine.source import Source
@@ -63,7 +63,7 @@ def _guarantees(graph: Graph, plan: Plan) -> Iterator[str]:
             sources = [node for node in above if isinstance(node.operator, Source)]
             ends = [node.operator.guarantee for node in (*sources, sink) if isinstance(node.operator, (Source, Sink))]
             promise = next((end for end in ends if not end.startswith(EXACTLY_ONCE)), EXACTLY_ONCE).partition(" (")[0]
-            left_out = [node.name for node in above if isinstance(node.operator, Refusing) and node.operator.on_error != "stop"]
+            left_out = [node.name for node in above if isinstance(node.operator, FunctionOperator) and node.operator.on_error != "stop"]
             but = f", but for the records that {', '.join(left_out)} may refuse" if left_out else ""
             yield f"end to end, {', '.join(node.name for node in sources)} to {sink.name}: {promise}{but}"
     if not plan.tasks[0].settings.save_state:

@@ -20,6 +20,7 @@ from .engine.keyed_function import KeyedFunction
 from .engine.operators.aggregate_running import AggregateRunning
 from .engine.operators.aggregate_windows import AggregateWindows
 from .engine.operators.base import Operator
+from .engine.operators.error_policy import DEAD_LETTERS, FunctionOperator, OnError, check_on_error
 from .engine.operators.filter import Filter, Predicate
 from .engine.operators.flat_map import FlatMap
 from .engine.operators.key_by import KeyBy
@@ -27,7 +28,6 @@ from .engine.operators.map import Map
 from .engine.operators.map_batches import MapBatches
 from .engine.operators.process import Process
 from .engine.operators.project import Project
-from .engine.operators.refusals import DEAD_LETTERS, OnError, Refusing, check_on_error
 from .engine.operators.stateful_map import StatefulFunction, StatefulMap
 from .engine.operators.stateful_map_columns import ColumnsFunction, StatefulMapColumns
 from .engine.operators.union import Union
@@ -169,7 +169,7 @@ class Stream:
         ([{'item': 1}, {'item': 3}], 'map', '{"item": "two"}', 'ValueError')
         """
         operator = self.node.operator
-        if not isinstance(operator, Refusing) or operator.on_error != "dead_letter":
+        if not isinstance(operator, FunctionOperator) or operator.on_error != "dead_letter":
             raise FlowError(f'operator `{self.node.name}` has no dead letters: give it on_error="dead_letter"')
         return Stream(self.flow, self.node, DEAD_LETTERS)
 

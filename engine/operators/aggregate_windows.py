@@ -6,7 +6,8 @@ emitted is late: it is counted, and goes out on the port `late`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,49 +16,51 @@ import pyarrow as pa
 
 from ..aggregates.base import AggregateFunction
 from ..batch import Batch
-from ..changes import Changes
 from ..elements import MIN_TIME
 from ..keys import encode_keys
 from ..panes import Panes, distinct
-from ..routing import Move
 from ..state_places import open_panes
-from ..summary import PANE, Carry, Summariser, Summary
+from ..summary import Summary
 from ..windows import Windows
 from .base import Context, Emit, Operator
 from .combine import Combine, Summarise
-from .keyed import Departing, KeyedOperator
+from .keyed import KeyedInstance, KeyedOperator
 
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 
+@dataclass(frozen=True, eq=False)
 class AggregateWindows(KeyedOperator):
     """Emits key columns, `window_start`, `window_end` (timestamps, UTC) and the aggregates."""
 
-    ports = ("out", "late")
-    needs_state = False
+    keys: tuple[str, ...]
+    functions: Mapping[str, AggregateFunction]
+    windows: Windows
+    behind_combiner: bool = field(default=False, kw_only=True)
 
-    def __init__(
-        self, keys: tuple[str, ...], functions: dict[str, AggregateFunction], windows: Windows, *, behind_combiner: bool = False
-    ) -> None:
-        self.keys, self.functions, self.windows, self.behind_combiner = keys, functions, windows, behind_combiner
+    def open(self, context: Context) -> AggregateWindowsInstance:
+        summarise = Summarise(context.name, self.keys, self.functions, self.windows)
+        return AggregateWindowsInstance(self, context, summarise, open_panes(summarise.summariser, context))
 
     def combined(self) -> tuple[Operator, Operator]:
-        return (
-            Combine(self.keys, self.functions, self.windows),
-            AggregateWindows(self.keys, self.functions, self.windows, behind_combiner=True),
-        )
+        return Combine(self.keys, self.functions, self.windows), replace(self, behind_combiner=True)
 
-    def open(self, context: Context) -> None:
-        super().open(context)
-        self.summarise = Summarise(context.name, self.keys, self.functions, self.windows, self._rebound)
-        self.panes: Panes = open_panes(self.summariser, context)
-        self.needs_state = self.panes.passes_on
+    def describe(self) -> str:
+        return f"{', '.join(self.functions)} by {', '.join(self.keys)} in {self.windows.describe()} windows"
+
+
+class AggregateWindowsInstance(KeyedInstance):
+    """Its state is the panes that windows still need."""
+
+    state: Panes
+    merges_state = True
+
+    def __init__(self, operator: AggregateWindows, context: Context, summarise: Summarise, panes: Panes) -> None:
+        super().__init__(context, operator.keys, panes)
+        self.windows, self.behind_combiner = operator.windows, operator.behind_combiner
+        self.summarise, self.summariser = summarise, summarise.summariser
         self.watermark = MIN_TIME
-        self.late_records = 0
-
-    @property
-    def summariser(self) -> Summariser:
-        return self.summarise.summariser
+        self._names = [*operator.keys, "window_start", "window_end", *operator.functions]
 
     def process(self, batch: Batch, emit: Emit) -> None:
         if self.behind_combiner:
@@ -74,46 +77,13 @@ class AggregateWindows(KeyedOperator):
             self._late(batch, summary, codes, rows, emit)
             kept = np.flatnonzero(~rows)
             summary, panes = summary.take(kept), panes[kept]
-        self.panes.append(summary, panes)
+        self.state.append(summary, panes)
 
     def advance(self, watermark: int, emit: Emit) -> None:
         for end in self._ends(self.watermark, watermark):
             self._emit_window(end, emit)
         self.watermark = watermark
-        self.panes.drop([pane for pane in self.panes.starts() if self.windows.last_end(pane) <= watermark])
-
-    def depart(self, move: Move) -> Departing:
-        return self.panes.depart(move)
-
-    def install(self, state: Batch) -> None:
-        self.panes.install(state)
-
-    def check_restored(self, schema: pa.Schema) -> None:
-        if PANE not in schema.names:
-            raise TypeError("it is not of aggregates in windows")
-
-    def snapshot(self) -> Iterator[Batch]:
-        return self.panes.snapshot()
-
-    def changes(self) -> Changes | None:
-        return self.panes.changes()
-
-    def delta(self, changes: Changes) -> Iterator[Batch]:
-        return self.panes.delta(changes)
-
-    def state_bytes(self) -> int:
-        return self.panes.nbytes
-
-    def close(self) -> None:
-        if hasattr(self, "panes"):
-            self.panes.close()
-
-    def describe(self) -> str:
-        return f"{', '.join(self.functions)} by {', '.join(self.keys)} in {self.windows.describe()} windows"
-
-    def _rebound(self, carry: Carry) -> None:
-        """Types have come late or have widened."""
-        self.panes.carry(carry)
+        self.state.drop([pane for pane in self.state.starts() if self.windows.last_end(pane) <= watermark])
 
     def _note_panes(self, summary: Summary, panes: npt.NDArray[np.int64]) -> None:
         """Note the load, if it is due; a key that is in several panes is counted once, with all its records."""
@@ -136,7 +106,7 @@ class AggregateWindows(KeyedOperator):
         """Ends of the windows that have panes, in (after, until], rising."""
         slide = self.windows.slide
         ends: set[int] = set()
-        for pane in self.panes.starts():
+        for pane in self.state.starts():
             first = self.windows.first_end(pane)
             if first <= after:
                 first += ((after - first) // slide + 1) * slide
@@ -145,16 +115,16 @@ class AggregateWindows(KeyedOperator):
 
     def _emit_window(self, end: int, emit: Emit) -> None:
         start = end - self.windows.size
-        for summary in self.panes.window(self._panes_between(start, end)):
+        for summary in self.state.window(self._panes_between(start, end)):
             n = len(summary)
             bounds = [pa.array(np.full(n, t, np.int64)).cast(pa.timestamp("us")).cast(_TIMESTAMP) for t in (start, end)]
             columns = [*summary.keys, *bounds, *self.summariser.results(summary)]
-            rows = pa.RecordBatch.from_arrays(columns, names=[*self.keys, "window_start", "window_end", *self.functions])
+            rows = pa.RecordBatch.from_arrays(columns, names=self._names)
             emit(Batch(rows, np.full(n, end - 1, np.int64)))
 
     def _panes_between(self, start: int, end: int) -> list[int]:
         """The panes there are in [start, end), rising: looked for where there are fewer, among those of the window or those with keys."""
-        there, width = self.panes.starts(), self.windows.pane
+        there, width = self.state.starts(), self.windows.pane
         if len(there) < (end - start) // width:
             return sorted(pane for pane in there if start <= pane < end)
         return [pane for pane in range(start, end, width) if pane in there]

@@ -1,7 +1,7 @@
-"""What an operator is: batches in, batches out, one instance per worker.
+"""What an operator is: batches in, batches out.
 
-An operator object is configuration until `open` is called: it is sent to workers and copied there. After that it is used
-by one thread. It never blocks and knows no clock; event time comes with batches and watermarks.
+An `Operator` is configuration: it lies in the plan, is sent to workers and never changes. Each worker opens it, which makes an
+`OperatorInstance` that one thread uses. It never blocks and knows no clock; event time comes with batches and watermarks.
 """
 
 from __future__ import annotations
@@ -34,12 +34,31 @@ class Context:
 
 
 class Operator(ABC):
-    """One step of a dataflow."""
+    """One step of a dataflow, as the plan has it."""
 
-    ports: tuple[str, ...] = ("out",)
+    @abstractmethod
+    def open(self, context: Context) -> OperatorInstance:
+        """Called once in each worker, and again in each attempt: make an instance.
 
-    def open(self, context: Context) -> None:
-        """Called once in the worker before anything else; keeps the context."""
+        Raises StateBackendError if there is no place for its state, and whatever a sink raises that can't begin.
+        """
+
+    def combined(self) -> tuple[Operator, Operator] | None:
+        """For an aggregate that can be pre-combined before the shuffle: the combiner, and the operator to run behind it."""
+        return None
+
+    def describe(self) -> str:
+        """A few words for `explain()`."""
+        return type(self).__name__
+
+
+class OperatorInstance(ABC):
+    """An instance of an operator in a worker. `advance` is called with rising watermarks, `finish` and `close` once."""
+
+    late_records = 0
+    """Records that came after their windows were emitted."""
+
+    def __init__(self, context: Context) -> None:
         self.context = context
 
     @property
@@ -58,12 +77,4 @@ class Operator(ABC):
         """The input has ended (after `advance(MAX_TIME)`): emit what is left."""
 
     def close(self) -> None:
-        """Called once at the end, also after an error, and also if `open` never was: let go of files and connections."""
-
-    def combined(self) -> tuple[Operator, Operator] | None:
-        """For an aggregate that can be pre-combined before the shuffle: the combiner, and this operator to run behind it."""
-        return None
-
-    def describe(self) -> str:
-        """A few words for `explain()`."""
-        return type(self).__name__
+        """Called once at the end, also after an error: let go of files and connections."""

@@ -5,7 +5,8 @@ It takes the heat out of a hot key: however many records a key has in a batch, o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,9 @@ from ..batch import Batch
 from ..errors import FlowError, RecordError
 from ..event_time import shown_time
 from ..keys import compact, encode_keys
-from ..summary import Carry, Summariser, Summary, nothing_kept
+from ..summary import Summariser, Summary
 from ..windows import Windows
-from .base import Context, Emit, Operator
+from .base import Context, Emit, Operator, OperatorInstance
 
 SUFFIX = ".combine"
 """What the combiner's name has behind its aggregate's; errors name the aggregate, which the user knows."""
@@ -28,16 +29,9 @@ SUFFIX = ".combine"
 class Summarise:
     """Batch in, summary out: by key, and by pane if there are windows."""
 
-    def __init__(
-        self,
-        operator: str,
-        keys: tuple[str, ...],
-        functions: dict[str, AggregateFunction],
-        windows: Windows | None,
-        rebound: Callable[[Carry], None] = nothing_kept,
-    ) -> None:
+    def __init__(self, operator: str, keys: tuple[str, ...], functions: Mapping[str, AggregateFunction], windows: Windows | None) -> None:
         self.operator, self.keys, self.windows = operator, keys, windows
-        self.summariser = Summariser(operator, keys, functions, rebound)
+        self.summariser = Summariser(operator, keys, functions)
 
     def __call__(self, batch: Batch) -> tuple[Summary, npt.NDArray[Any], npt.NDArray[np.int64] | None]:
         """The summary; each record's row in it, shape (records,); and the panes of its rows (microseconds) if there are windows."""
@@ -69,22 +63,31 @@ class Summarise:
         return summary, codes, first + distinct[present // keys.count] * width
 
 
+@dataclass(frozen=True, eq=False)
 class Combine(Operator):
     """Runs before the shuffle of an aggregate."""
 
-    def __init__(self, keys: tuple[str, ...], functions: dict[str, AggregateFunction], windows: Windows | None) -> None:
-        self.keys, self.functions, self.windows = keys, functions, windows
+    keys: tuple[str, ...]
+    functions: Mapping[str, AggregateFunction]
+    windows: Windows | None
 
-    def open(self, context: Context) -> None:
-        super().open(context)
-        self.summarise = Summarise(context.name.removesuffix(SUFFIX), self.keys, self.functions, self.windows)
+    def open(self, context: Context) -> CombineInstance:
+        return CombineInstance(self, context)
+
+    def describe(self) -> str:
+        return "one row per key and batch"
+
+
+class CombineInstance(OperatorInstance):
+    """Keeps no record: only which types have come."""
+
+    def __init__(self, operator: Combine, context: Context) -> None:
+        super().__init__(context)
+        self.summarise = Summarise(context.name.removesuffix(SUFFIX), operator.keys, operator.functions, operator.windows)
 
     def process(self, batch: Batch, emit: Emit) -> None:
         summary, codes, panes = self.summarise(batch)
         emit(self.summarise.summariser.to_batch(summary, latest(batch, codes, len(summary)), panes))
-
-    def describe(self) -> str:
-        return "one row per key and batch"
 
 
 def latest(batch: Batch, codes: npt.NDArray[Any], groups: int) -> npt.NDArray[np.int64] | None:

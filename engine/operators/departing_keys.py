@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from ...state.backends.base import StateBackend
 from ..batch import Batch
+from ..keyed_state.base import StateTransfer
 from ..routing import Move
 from .base import Context
-from .keyed import Departing
 
 
 class InBackend(Protocol):
@@ -43,7 +43,7 @@ class InBackend(Protocol):
         """What the new owner must have been told before it reads the state of these keys, if anything."""
 
 
-class DepartingKeys(Departing):
+class BackendTransfer(StateTransfer):
     """State leaves as it is taken; what changes hands at once is nobody's here from the beginning."""
 
     whole: frozenset[int]
@@ -61,15 +61,15 @@ class DepartingKeys(Departing):
         self._groups = sorted(mixed if self._passed is not None else [*mixed, *self._whole], reverse=True)
         self._left: list[tuple[int, Any]] = []
 
-    def some(self, keys: int) -> Batch | None:
-        batch = self.some_here(keys)
+    def next_chunk(self, keys: int) -> Batch | None:
+        batch = self.next_chunk_here(keys)
         if batch is None:
             batch = self._named(keys)
             self.over = batch is None
         return batch
 
-    def some_here(self, keys: int) -> Batch | None:
-        """As `some`, of what must be read and sent."""
+    def next_chunk_here(self, keys: int) -> Batch | None:
+        """As `next_chunk`, of what must be read and sent."""
         while self._left or self._groups:
             while len(self._left) < keys and self._groups:
                 self._left += self._keys_of(self._groups.pop())
@@ -84,7 +84,7 @@ class DepartingKeys(Departing):
         """Whether whole groups have changed hands at once."""
         return self._passed is not None
 
-    def of(self, columns: Sequence[pa.Array]) -> Batch | None:
+    def fetch(self, columns: Sequence[pa.Array]) -> Batch | None:
         groups, keys = self._states.places(columns)
         batch = self._states.take(groups, keys)
         return self._states.introduced(keys) if batch is None and self.passes else batch

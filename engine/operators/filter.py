@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -12,27 +13,43 @@ import pyarrow.compute as pc
 
 from ..batch import Batch
 from ..errors import RecordError
-from .base import Emit
-from .refusals import OnError, Refused, Refusing, function_name
+from .base import Context, Emit
+from .error_policy import ErrorPolicy, FunctionInstance, FunctionOperator, OnError, Refused, function_name
 from .user_function import call_rows
 
 Predicate: TypeAlias = Callable[[dict[str, Any]], Any] | pc.Expression
 """`function(row) -> bool`, or an Arrow expression such as `pc.field("delay") > 0`, which is vectorised."""
 
 
-class Filter(Refusing):
+@dataclass(frozen=True, eq=False)
+class Filter(FunctionOperator):
     """Passes the rows for which the predicate is true; of an expression null counts as false, as in SQL."""
 
-    def __init__(self, predicate: Predicate, on_error: OnError = "stop") -> None:
-        self.predicate, self.on_error = predicate, on_error
+    predicate: Predicate
+    on_error: OnError = "stop"
+
+    def open(self, context: Context) -> FilterInstance:
+        return FilterInstance(self, context)
+
+    def describe(self) -> str:
+        return str(self.predicate) if isinstance(self.predicate, pc.Expression) else getattr(self.predicate, "__qualname__", "function")
+
+
+class FilterInstance(FunctionInstance):
+    """Evaluates an expression on a whole batch, calls a function row by row."""
+
+    def __init__(self, operator: Filter, context: Context) -> None:
+        super().__init__(context)
+        self.predicate = operator.predicate
+        self.errors = ErrorPolicy(context.name, operator.on_error)
 
     def process(self, batch: Batch, emit: Emit) -> None:
         if isinstance(self.predicate, pc.Expression):
             passed: list[Batch] = []
-            self.refusals.halved(batch, partial(self._attempt, self.predicate, passed), emit)
+            self.errors.halved(batch, partial(self._attempt, self.predicate, passed), emit)
         else:
-            function = self.predicate if self.refusals.stops else _checked(self.predicate, self.context.name)
-            kept, batch = call_rows(function, batch, self.refusals, emit)
+            function = self.predicate if self.errors.stops else _checked(self.predicate, self.context.name)
+            kept, batch = call_rows(function, batch, self.errors, emit)
             passed = [_passing(batch, self._mask(kept, batch))]
         for rows in passed:
             if rows.num_rows:
@@ -71,9 +88,6 @@ class Filter(Refusing):
             raise RecordError(self.context.name, f"the expression {expression} gives {column.type}, expected true or false")
         keep: np.ndarray[Any, np.dtype[np.bool_]] = pc.fill_null(column, False).to_numpy()
         return keep
-
-    def describe(self) -> str:
-        return str(self.predicate) if isinstance(self.predicate, pc.Expression) else getattr(self.predicate, "__qualname__", "function")
 
 
 def _passing(batch: Batch, mask: np.ndarray[Any, np.dtype[np.bool_]]) -> Batch:

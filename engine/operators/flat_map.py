@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,21 +13,33 @@ from ..batch import Batch
 from ..errors import RecordError
 from ..rows import RowsEncoder
 from .base import Context, Emit
-from .refusals import OnError, Refusing
+from .error_policy import ErrorPolicy, FunctionInstance, FunctionOperator, OnError
 from .user_function import call_rows
 
 
-class FlatMap(Refusing):
+@dataclass(frozen=True, eq=False)
+class FlatMap(FunctionOperator):
     """Applies `function(row) -> iterable of rows`; each result has the event time of the row that it came from."""
 
-    def __init__(
-        self, function: Callable[[dict[str, Any]], Iterable[Any]], schema: pa.Schema | None = None, on_error: OnError = "stop"
-    ) -> None:
-        self.function, self.schema, self.on_error = function, schema, on_error
+    function: Callable[[dict[str, Any]], Iterable[Any]]
+    schema: pa.Schema | None = None
+    on_error: OnError = "stop"
 
-    def open(self, context: Context) -> None:
-        super().open(context)
-        self.encoder = RowsEncoder(context.name, self.schema)
+    def open(self, context: Context) -> FlatMapInstance:
+        return FlatMapInstance(self, context)
+
+    def describe(self) -> str:
+        return getattr(self.function, "__qualname__", "function")
+
+
+class FlatMapInstance(FunctionInstance):
+    """Learns the types of its columns from the first rows."""
+
+    def __init__(self, operator: FlatMap, context: Context) -> None:
+        super().__init__(context)
+        self.function = operator.function
+        self.errors = ErrorPolicy(context.name, operator.on_error)
+        self.encoder = RowsEncoder(context.name, operator.schema)
 
     def process(self, batch: Batch, emit: Emit) -> None:
         name = self.context.name
@@ -41,13 +54,10 @@ class FlatMap(Refusing):
             return list(results)
 
         expand.__qualname__ = getattr(self.function, "__qualname__", type(self.function).__name__)
-        expanded, batch = call_rows(expand, batch, self.refusals, emit)
+        expanded, batch = call_rows(expand, batch, self.errors, emit)
         counts = np.fromiter(map(len, expanded), np.int64, len(expanded))
         offsets = np.concatenate([[0], np.cumsum(counts)])
         results = [row for rows in expanded for row in rows]
-        for first, stop, rows in self.refusals.encoded(self.encoder, results, offsets, batch, emit):
+        for first, stop, rows in self.errors.encoded(self.encoder, results, offsets, batch, emit):
             times = None if batch.times is None else np.repeat(batch.times[first:stop], counts[first:stop])
             emit(Batch(rows, times))
-
-    def describe(self) -> str:
-        return getattr(self.function, "__qualname__", "function")

@@ -3,33 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from ..batch import Batch
 from ..errors import RecordError
 from ..rows import RowsEncoder
 from .base import Context, Emit
-from .refusals import Refusing
+from .error_policy import ErrorPolicy, FunctionInstance, FunctionOperator
 from .user_function import call_rows
 
 _CONTAINERS = {list, dict, set, tuple}
 
 
-class KeyBy(Refusing):
+@dataclass(frozen=True, eq=False)
+class KeyBy(FunctionOperator):
     """Adds the column `column` with `function(row)`, a value that Arrow has a type for."""
 
-    def __init__(self, function: Callable[[dict[str, Any]], Any], column: str) -> None:
-        self.function, self.column = function, column
+    function: Callable[[dict[str, Any]], Any]
+    column: str
 
-    def open(self, context: Context) -> None:
-        super().open(context)
+    def open(self, context: Context) -> KeyByInstance:
+        return KeyByInstance(self, context)
+
+    def describe(self) -> str:
+        return getattr(self.function, "__qualname__", "function")
+
+
+class KeyByInstance(FunctionInstance):
+    """Learns the type of the keys from the first rows."""
+
+    def __init__(self, operator: KeyBy, context: Context) -> None:
+        super().__init__(context)
+        self.function, self.column = operator.function, operator.column
+        self.errors = ErrorPolicy(context.name, operator.on_error)
         self.encoder = RowsEncoder(context.name, advice="return keys of one type, such as numbers or strings")
 
     def process(self, batch: Batch, emit: Emit) -> None:
         name = self.context.name
         if batch.rows.schema.get_field_index(self.column) >= 0:
             raise RecordError(name, f"rows already have a column `{self.column}`: name the key's column with key_by(..., column='...')")
-        keys, _ = call_rows(self.function, batch, self.refusals, emit)
+        keys, _ = call_rows(self.function, batch, self.errors, emit)
         if not _CONTAINERS.isdisjoint(map(type, keys)):
             place, key = next((i, key) for i, key in enumerate(keys) if type(key) in _CONTAINERS)
             problem = f"a {type(key).__name__} can't be a key: return one value, or add columns by map and key by several"
@@ -41,6 +55,3 @@ class KeyBy(Refusing):
             place, error = self.encoder.first_misfit(named)
             raise RecordError(name, error.problem, key=keys[place], record=batch.slice(place, 1).to_rows()[0]) from error
         emit(batch.with_rows(batch.rows.append_column(self.column, column)))
-
-    def describe(self) -> str:
-        return getattr(self.function, "__qualname__", "function")

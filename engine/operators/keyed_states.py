@@ -24,11 +24,11 @@ from ..chain import replacing
 from ..changes import Changes, KeyChanges
 from ..errors import RecordError
 from ..key_codec import KeyCodec
+from ..keyed_state.base import KeyedState, StateTransfer
 from ..keys import KeyTypes, encode_keys, key_column, key_groups, key_hashes, key_values
 from ..routing import Move
 from .base import Context
-from .departing_keys import DepartingKeys
-from .keyed import Departing
+from .departing_keys import BackendTransfer
 
 STATE = "__state"
 KIND = b"evenflow.kind"
@@ -37,7 +37,7 @@ KIND = b"evenflow.kind"
 _MADE_OF = "None, bool, int, float, str, bytes, lists, tuples and dicts"
 
 
-class KeyedStates:
+class KeyedStates(KeyedState):
     """`pack` and `unpack` turn states into bytes and back; `keys` names the key columns. `undoable`: `undo` may be called.
 
     `kind` says what `unpack` gives, so that states are never taken for others that are packed in the same way.
@@ -59,7 +59,7 @@ class KeyedStates:
         self._pack, self._unpack, self._kind = pack, unpack, kind
         self.backend = open_backend(context.state, context.name, context.index, context.key_groups, self.packed)
         self._memory = self.backend if isinstance(self.backend, MemoryBackend) else None
-        self._departing: list[DepartingKeys] = []
+        self._departing: list[BackendTransfer] = []
         self._working: dict[Any, Any] = {}
         self._undoable = undoable
         self._before: tuple[list[Any], dict[Any, bytes]] = [], {}
@@ -113,9 +113,8 @@ class KeyedStates:
             keys = self._memory.newest(added)
             self._memory.note_new(self._groups(self.types.columns(keys)), keys)
 
-    def depart(self, move: Move) -> Departing:
-        """Let go of the states of the keys that `move` selects."""
-        departing = DepartingKeys(self, move)
+    def depart(self, move: Move) -> StateTransfer:
+        departing = BackendTransfer(self, move)
         self._departing.append(departing)
         return departing
 
@@ -128,11 +127,14 @@ class KeyedStates:
         selected = np.any([departing.move.selects(hashes, self.context.key_groups) for departing in self._departing], axis=0)
         return frozenset(keys[place] for place in np.flatnonzero(selected).tolist())
 
-    def install(self, state: Batch) -> list[Any]:
-        """Take what another worker let go of, or a chunk of a snapshot; returns its keys."""
-        columns = self._columns(state.rows)
+    def install(self, chunk: Batch) -> None:
+        self._install(chunk)
+
+    def _install(self, chunk: Batch) -> list[Any]:
+        """`install` a chunk; returns its keys."""
+        columns = self._columns(chunk.rows)
         self.types.learn(columns)
-        packed: list[bytes | None] = state.rows.column(STATE).to_pylist()
+        packed: list[bytes | None] = chunk.rows.column(STATE).to_pylist()
         groups, keys = self._groups(columns), key_values(columns)
         if self._memory is not None:
             self._memory.put_many(groups, keys, [self._unpack(value) for value in packed if value is not None])
@@ -146,23 +148,20 @@ class KeyedStates:
             self.backend.put_many([groups[i] for i in given], [places[i] for i in given], [value for value in packed if value is not None])
         return keys
 
-    def check_kind(self, schema: pa.Schema) -> None:
-        """Raises TypeError for states of another kind; what was saved before kinds were noted passes."""
+    def check(self, schema: pa.Schema) -> None:
+        """What was saved before kinds were noted passes."""
         kind = (schema.metadata or {}).get(KIND, self._kind)
         if kind != self._kind:
             raise TypeError(f"it is made of {kind.decode()}, expected {self._kind.decode()}")
 
     def snapshot(self) -> Iterator[Batch]:
-        """All states as they are now, in chunks that `install` takes."""
         return (self._batch(self.columns_of(keys), values) for keys, values in self.backend.snapshot())
 
     def changes(self) -> Changes | None:
-        """What has changed since the last call, or None if that is not known; from now on it is noted."""
         noted = self.backend.changes()
         return None if noted is None else KeyChanges(noted)
 
     def delta(self, changes: Changes) -> Iterator[Batch]:
-        """As `snapshot`, of what is among the changes, in chunks that replace what was."""
         assert isinstance(changes, KeyChanges)
         return (batch for keys, values in self.backend.delta(changes.keys) for batch in self._replacing(keys, values))
 
@@ -212,12 +211,11 @@ class KeyedStates:
             raise RecordError(self.context.name, problem, key=keys[len(packed)], record=states[len(packed)]) from error
         return packed
 
-    def state_bytes(self) -> int:
-        """Estimate of the bytes of all states."""
+    @property
+    def nbytes(self) -> int:
         return self.backend.nbytes()
 
     def close(self) -> None:
-        """Let go of the backend's files and connections."""
         self.backend.close()
 
     def _columns(self, rows: pa.RecordBatch) -> list[pa.Array]:

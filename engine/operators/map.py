@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,25 +12,36 @@ import pyarrow as pa
 from ..batch import Batch
 from ..rows import RowsEncoder
 from .base import Context, Emit
-from .refusals import OnError, Refusing
+from .error_policy import ErrorPolicy, FunctionInstance, FunctionOperator, OnError
 from .user_function import call_rows
 
 
-class Map(Refusing):
+@dataclass(frozen=True, eq=False)
+class Map(FunctionOperator):
     """Applies `function(row) -> row` (a dict, or a plain value that becomes the column `item`)."""
 
-    def __init__(self, function: Callable[[dict[str, Any]], Any], schema: pa.Schema | None = None, on_error: OnError = "stop") -> None:
-        self.function, self.schema, self.on_error = function, schema, on_error
+    function: Callable[[dict[str, Any]], Any]
+    schema: pa.Schema | None = None
+    on_error: OnError = "stop"
 
-    def open(self, context: Context) -> None:
-        super().open(context)
-        self.encoder = RowsEncoder(context.name, self.schema)
-
-    def process(self, batch: Batch, emit: Emit) -> None:
-        results, batch = call_rows(self.function, batch, self.refusals, emit)
-        offsets = np.arange(len(results) + 1)
-        for first, stop, rows in self.refusals.encoded(self.encoder, results, offsets, batch, emit):
-            emit(batch.slice(first, stop - first).with_rows(rows))
+    def open(self, context: Context) -> MapInstance:
+        return MapInstance(self, context)
 
     def describe(self) -> str:
         return getattr(self.function, "__qualname__", "function")
+
+
+class MapInstance(FunctionInstance):
+    """Learns the types of its columns from the first rows."""
+
+    def __init__(self, operator: Map, context: Context) -> None:
+        super().__init__(context)
+        self.function = operator.function
+        self.errors = ErrorPolicy(context.name, operator.on_error)
+        self.encoder = RowsEncoder(context.name, operator.schema)
+
+    def process(self, batch: Batch, emit: Emit) -> None:
+        results, batch = call_rows(self.function, batch, self.errors, emit)
+        offsets = np.arange(len(results) + 1)
+        for first, stop, rows in self.errors.encoded(self.encoder, results, offsets, batch, emit):
+            emit(batch.slice(first, stop - first).with_rows(rows))

@@ -3,29 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from ..batch import Batch
 from ..errors import RecordError
-from .base import Emit
-from .refusals import OnError, Refused, Refusing, function_name
+from .base import Context, Emit
+from .error_policy import ErrorPolicy, FunctionInstance, FunctionOperator, OnError, Refused, function_name
 
 
-class MapBatches(Refusing):
+@dataclass(frozen=True, eq=False)
+class MapBatches(FunctionOperator):
     """Applies `function(record batch) -> record batch, table, or dict of columns` with as many rows as it got.
 
     A stream without event time may change the number of rows; with event time, use filter or flat_map for that. How the stream is cut into
     batches is not the user's choice, so a batch that is refused is tried again in halves, until the row is alone that is to be skipped.
     """
 
-    def __init__(self, function: Callable[[pa.RecordBatch], Any], on_error: OnError = "stop") -> None:
-        self.function, self.on_error = function, on_error
+    function: Callable[[pa.RecordBatch], Any]
+    on_error: OnError = "stop"
+
+    def open(self, context: Context) -> MapBatchesInstance:
+        return MapBatchesInstance(self, context)
+
+    def describe(self) -> str:
+        return getattr(self.function, "__qualname__", "function")
+
+
+class MapBatchesInstance(FunctionInstance):
+    """Has no state."""
+
+    def __init__(self, operator: MapBatches, context: Context) -> None:
+        super().__init__(context)
+        self.function = operator.function
+        self.errors = ErrorPolicy(context.name, operator.on_error)
 
     def process(self, batch: Batch, emit: Emit) -> None:
         results: list[Batch] = []
-        self.refusals.halved(batch, lambda part: results.append(self._call(part)), emit)
+        self.errors.halved(batch, lambda part: results.append(self._call(part)), emit)
         for result in results:
             if result.num_rows:
                 emit(result)
@@ -44,9 +61,6 @@ class MapBatches(Refusing):
             problem = f"got {batch.num_rows} rows and returned {rows.num_rows}: with event time use filter or flat_map to change the number"
             raise Refused(0, RecordError(self.context.name, problem))
         return Batch(rows, batch.times)
-
-    def describe(self) -> str:
-        return getattr(self.function, "__qualname__", "function")
 
 
 def _record_batch(result: Any) -> pa.RecordBatch:

@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from ..batch import Batch
 from ..errors import RecordError
-from .base import Emit, Operator
+from .base import Context, Emit, Operator, OperatorInstance
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Project(Operator):
     """Keeps `select` (in that order, None for all), without `drop`, under the names that `rename` gives."""
 
@@ -20,18 +20,8 @@ class Project(Operator):
     drop: frozenset[str] = frozenset()
     rename: Mapping[str, str] | None = None
 
-    def process(self, batch: Batch, emit: Emit) -> None:
-        schema = batch.rows.schema
-        for name in (*(self.select or ()), *self.drop, *(self.rename or ())):
-            if schema.get_field_index(name) < 0:
-                raise RecordError(self.context.name, f"no column `{name}`; there are: {', '.join(schema.names)}")
-        kept = [n for n in (self.select if self.select is not None else schema.names) if n not in self.drop]
-        names = [(self.rename or {}).get(n, n) for n in kept]
-        if not names:
-            raise RecordError(self.context.name, f"no column is left of {', '.join(schema.names)}: keep at least one")
-        if len(set(names)) < len(names):
-            raise RecordError(self.context.name, f"two columns would have one name: {names}")
-        emit(batch.with_rows(pa.record_batch([batch.rows.column(n) for n in kept], names=names)))
+    def open(self, context: Context) -> ProjectInstance:
+        return ProjectInstance(self, context)
 
     def describe(self) -> str:
         parts = [
@@ -40,3 +30,24 @@ class Project(Operator):
             *(f"{a}->{b}" for a, b in (self.rename or {}).items()),
         ]
         return " ".join(part for part in parts if part)
+
+
+class ProjectInstance(OperatorInstance):
+    """Has no state."""
+
+    def __init__(self, operator: Project, context: Context) -> None:
+        super().__init__(context)
+        self.select, self.drop, self.rename = operator.select, operator.drop, operator.rename or {}
+
+    def process(self, batch: Batch, emit: Emit) -> None:
+        schema = batch.rows.schema
+        for name in (*(self.select or ()), *self.drop, *self.rename):
+            if schema.get_field_index(name) < 0:
+                raise RecordError(self.context.name, f"no column `{name}`; there are: {', '.join(schema.names)}")
+        kept = [n for n in (self.select if self.select is not None else schema.names) if n not in self.drop]
+        names = [self.rename.get(n, n) for n in kept]
+        if not names:
+            raise RecordError(self.context.name, f"no column is left of {', '.join(schema.names)}: keep at least one")
+        if len(set(names)) < len(names):
+            raise RecordError(self.context.name, f"two columns would have one name: {names}")
+        emit(batch.with_rows(pa.record_batch([batch.rows.column(n) for n in kept], names=names)))

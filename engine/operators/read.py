@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ..batch import Batch
 from ..source import Source
-from .base import Emit, Operator
+from .base import Context, Emit, Operator, OperatorInstance
 
 
+@dataclass(frozen=True, eq=False)
 class Read(Operator):
     """Stands for the source in the chain; the worker makes the reader and polls it."""
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
+    source: Source
 
-    def process(self, batch: Batch, emit: Emit) -> None:
-        emit(batch)
+    def open(self, context: Context) -> ReadInstance:
+        return ReadInstance(context)
 
     def describe(self) -> str:
         return self.source.guarantee
+
+
+class ReadInstance(OperatorInstance):
+    """Has no state: where the source is, its reader knows."""
+
+    def process(self, batch: Batch, emit: Emit) -> None:
+        emit(batch)

@@ -6,6 +6,7 @@ This is the loop where a user's Python runs once a record: everything around the
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NoReturn
 
@@ -17,32 +18,45 @@ from ..errors import RecordError
 from ..keys import key_values
 from ..rows import RowsEncoder
 from .base import Context
+from .error_policy import ErrorPolicy, FunctionOperator, OnError, Refused, function_name
+from .keyed import KeyedOperator
 from .keyed_states import KeyedStates
-from .refusals import OnError, Refused, function_name
-from .with_states import WithStates
+from .with_states import StatefulInstance
 
 StatefulFunction = Callable[[Any, dict[str, Any]], tuple[Any, Any]]
 """`function(state, row) -> (state, row or None)`; the state is None for a new key, and returning None forgets the key."""
 
 
-class StatefulMap(WithStates):
+@dataclass(frozen=True, eq=False)
+class StatefulMap(FunctionOperator, KeyedOperator):
     """Rows come in arrival order; a result has its row's event time."""
 
-    def __init__(
-        self, keys: tuple[str, ...], function: StatefulFunction, schema: pa.Schema | None = None, on_error: OnError = "stop"
-    ) -> None:
-        self.keys, self.function, self.schema, self.on_error = keys, function, schema, on_error
+    keys: tuple[str, ...]
+    function: StatefulFunction
+    schema: pa.Schema | None = None
+    on_error: OnError = "stop"
 
-    def open(self, context: Context) -> None:
-        super().open(context)
-        self.encoder = RowsEncoder(context.name, self.schema)
-        self.states = KeyedStates(context, self.keys, undoable=not self.refusals.stops)
+    def open(self, context: Context) -> StatefulMapInstance:
+        return StatefulMapInstance(self, context)
+
+    def describe(self) -> str:
+        return f"{getattr(self.function, '__qualname__', 'function')} by {', '.join(self.keys)}"
+
+
+class StatefulMapInstance(StatefulInstance):
+    """Its state is a Python object per key."""
+
+    def __init__(self, operator: StatefulMap, context: Context) -> None:
+        self.function = operator.function
+        self.errors = ErrorPolicy(context.name, operator.on_error, keyed=True)
+        self.encoder = RowsEncoder(context.name, operator.schema)
+        super().__init__(context, operator.keys, KeyedStates(context, operator.keys, undoable=not self.errors.stops))
 
     def attempt(self, batch: Batch) -> list[Batch]:
-        states = self.states.read(batch.rows)
+        states = self.state.read(batch.rows)
         results, places, added = self._call(batch, states)
         rows = self._encode(results, places, batch)
-        self.states.written(added)
+        self.state.written(added)
         if rows is None:
             return []
         return [Batch(rows, None if batch.times is None else batch.times[np.array(places, np.int64)])]
@@ -85,6 +99,3 @@ class StatefulMap(WithStates):
             "return a tuple (state, row), with None as row for no row, and None as state to forget the key"
         )
         raise RecordError(self.context.name, problem)
-
-    def describe(self) -> str:
-        return f"{getattr(self.function, '__qualname__', 'function')} by {', '.join(self.keys)}"

@@ -5,7 +5,8 @@ One call per batch instead of one per record: the function's numpy runs over all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,44 +14,55 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch
-from ..changes import Changes
 from ..errors import RecordError
 from ..key_rows import Array, KeyRows
 from ..keys import Keys, encode_keys, key_values
-from ..routing import Move
+from ..state_arrays import StateArrays
 from ..state_places import open_arrays
 from .base import Context, Emit
-from .keyed import Departing, KeyedOperator
-from .refusals import OnError, Refused, Refusing, function_name
+from .error_policy import ErrorPolicy, FunctionInstance, FunctionOperator, OnError, Refused, function_name
+from .keyed import KeyedInstance, KeyedOperator
 
 ColumnsFunction = Callable[[dict[str, Array], KeyRows], tuple[Mapping[str, Array], Mapping[str, Array] | None]]
 """`function(state, rows) -> (state, columns or None)`: state arrays of shape (keys,), zero for a new key; rows sorted by key."""
 
 
-class StatefulMapColumns(Refusing, KeyedOperator):
-    """Output columns have a row per input row, or as many as a mask of the rows lets through; see `KeyRows.where`."""
+@dataclass(frozen=True, eq=False)
+class StatefulMapColumns(FunctionOperator, KeyedOperator):
+    """Output columns have a row per input row, or as many as a mask of the rows lets through; see `KeyRows.where`.
 
-    keyed = True
+    `state`: the columns of the state, with their types; `columns`: those of the input that the function reads, None for all.
+    """
 
-    def __init__(
-        self,
-        keys: tuple[str, ...],
-        function: ColumnsFunction,
-        state: Mapping[str, np.dtype[Any]],
-        columns: tuple[str, ...] | None = None,
-        on_error: OnError = "stop",
-    ) -> None:
-        self.keys, self.function, self.state, self.columns, self.on_error = keys, function, dict(state), columns, on_error
+    keys: tuple[str, ...]
+    function: ColumnsFunction
+    state: Mapping[str, np.dtype[Any]]
+    columns: tuple[str, ...] | None = None
+    on_error: OnError = "stop"
 
-    def open(self, context: Context) -> None:
-        super().open(context)
-        self.states = open_arrays(context, self.keys, self.state)
+    def open(self, context: Context) -> StatefulMapColumnsInstance:
+        return StatefulMapColumnsInstance(self, context)
+
+    def describe(self) -> str:
+        return f"{getattr(self.function, '__qualname__', 'function')} by {', '.join(self.keys)}"
+
+
+class StatefulMapColumnsInstance(FunctionInstance, KeyedInstance):
+    """Its state is a row per key, whose columns have the types that the user gave."""
+
+    state: StateArrays
+
+    def __init__(self, operator: StatefulMapColumns, context: Context) -> None:
+        super().__init__(context, operator.keys, open_arrays(context, operator.keys, operator.state))
+        self.function, self.columns = operator.function, operator.columns
+        self.errors = ErrorPolicy(context.name, operator.on_error, keyed=True)
+        self._state_columns = tuple(operator.state)
 
     def process(self, batch: Batch, emit: Emit) -> None:
         keys = encode_keys(batch.rows, self.keys, self.context.name)
         self.note_load(keys.columns, np.bincount(keys.codes, minlength=keys.count))
         results: list[Batch] = []
-        self.refusals.halved(batch, lambda part: results.extend(self._attempt(part, keys if part is batch else None)), emit)
+        self.errors.halved(batch, lambda part: results.extend(self._attempt(part, keys if part is batch else None)), emit)
         for result in results:
             emit(result)
 
@@ -59,13 +71,13 @@ class StatefulMapColumns(Refusing, KeyedOperator):
         keys = encoded if encoded is not None else encode_keys(batch.rows, self.keys, self.context.name)
         order = np.argsort(keys.codes.astype(np.uint16) if keys.count < 2**16 else keys.codes, kind="stable")
         rows = KeyRows(self._sorted(batch, order), np.bincount(keys.codes, minlength=keys.count))
-        before = self.states.read(keys.columns)
+        before = self.state.read(keys.columns)
         try:
             state, output = self._checked(self.function(before, rows), keys.count)
             results = [] if output is None else self._results(batch, order, output, rows.selected)
-            self.states.write(state)
+            self.state.write(state)
         except BaseException as error:
-            self.states.undo()
+            self.state.undo()
             raise Refused(0, error, self.function, key_values(keys.columns)[0]) from error
         return results
 
@@ -74,9 +86,9 @@ class StatefulMapColumns(Refusing, KeyedOperator):
         wrong = None
         if not isinstance(returned, tuple) or len(returned) != 2:
             wrong = f"{type(returned).__name__}: return a tuple (state, columns), with None as columns for no rows"
-        elif not isinstance(returned[0], Mapping) or set(returned[0]) != set(self.state):
+        elif not isinstance(returned[0], Mapping) or set(returned[0]) != set(self._state_columns):
             columns = ", ".join(map(str, returned[0])) if isinstance(returned[0], Mapping) else type(returned[0]).__name__
-            wrong = f"a state of {columns or 'no columns'}: return a dict of the arrays {', '.join(self.state)}"
+            wrong = f"a state of {columns or 'no columns'}: return a dict of the arrays {', '.join(self._state_columns)}"
         elif not (returned[1] is None or isinstance(returned[1], Mapping)) or returned[1] == {}:
             wrong = f"{returned[1]!r:.200} as columns: return a dict of arrays, or None for no rows"
         else:
@@ -88,31 +100,6 @@ class StatefulMapColumns(Refusing, KeyedOperator):
             raise RecordError(self.context.name, f"{function_name(self.function)} returned {wrong}")
         state, output = returned
         return state, output
-
-    def state_bytes(self) -> int:
-        return self.states.nbytes
-
-    def close(self) -> None:
-        if hasattr(self, "states"):
-            self.states.close()
-
-    def describe(self) -> str:
-        return f"{getattr(self.function, '__qualname__', 'function')} by {', '.join(self.keys)}"
-
-    def depart(self, move: Move) -> Departing:
-        return self.states.depart(move)
-
-    def install(self, state: Batch) -> None:
-        self.states.install(state)
-
-    def snapshot(self) -> Iterator[Batch]:
-        return self.states.snapshot()
-
-    def changes(self) -> Changes | None:
-        return self.states.changes()
-
-    def delta(self, changes: Changes) -> Iterator[Batch]:
-        return self.states.delta(changes)
 
     def _sorted(self, batch: Batch, order: npt.NDArray[np.intp]) -> dict[str, Array]:
         names = list(self.columns) if self.columns is not None else batch.rows.schema.names

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from ..batch import Batch
 from ..errors import RecordError
-from .base import Context, Emit, Operator
+from .base import Context, Emit, Operator, OperatorInstance
 
 
 class Union(Operator):
     """Passes everything on, with the columns in the order of the first batch; the task takes the minimum of the inputs' watermarks."""
 
-    def open(self, context: Context) -> None:
-        super().open(context)
+    def open(self, context: Context) -> UnionInstance:
+        return UnionInstance(context)
+
+
+class UnionInstance(OperatorInstance):
+    """Knows the columns of the first batch, and whether it had event times."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         self._columns: list[str] = []
         self._timed = False
 

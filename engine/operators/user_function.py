@@ -15,7 +15,7 @@ import numpy as np
 from ..batch import Batch
 from ..errors import FlowError
 from .base import Emit
-from .refusals import Refusals, Refused, function_name
+from .error_policy import ErrorPolicy, Refused, function_name
 
 
 def check_function(function: Any, called: str, *arguments: str, yields: bool = False) -> Any:
@@ -62,7 +62,7 @@ def _check_arguments(function: Any, place: str, arguments: tuple[str, ...]) -> N
         raise FlowError(f"{place}: it takes {signature}, but is called with ({', '.join(arguments)}): {error}") from error
 
 
-def call_rows(function: Callable[[dict[str, Any]], Any], batch: Batch, refusals: Refusals, emit: Emit) -> tuple[list[Any], Batch]:
+def call_rows(function: Callable[[dict[str, Any]], Any], batch: Batch, errors: ErrorPolicy, emit: Emit) -> tuple[list[Any], Batch]:
     """`function` of every row, in order, and the rows that gave them: all but those that are refused."""
     results: list[Any] = []
     refused: list[int] = []
@@ -76,6 +76,6 @@ def call_rows(function: Callable[[dict[str, Any]], Any], batch: Batch, refusals:
                 break
             except BaseException as error:  # noqa: BLE001 -- a user's function may raise anything
                 place = len(results) + len(refused)
-                refusals.take(Refused(place, error, function), batch, emit)
+                errors.take(Refused(place, error, function), batch, emit)
                 refused.append(place)
     return results, batch.take(np.delete(np.arange(batch.num_rows), refused)) if refused else batch

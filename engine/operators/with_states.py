@@ -1,26 +1,20 @@
-"""An operator whose keyed state is a `KeyedStates`: it leaves, arrives and is saved as that says."""
+"""What operators with a user's function per record and a state per key share: a record that is refused leaves no trace in a state."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
-
-import pyarrow as pa
 
 from ..batch import Batch
-from ..changes import Changes
-from ..routing import Move
 from .base import Emit
-from .keyed import Departing, KeyedOperator
+from .error_policy import FunctionInstance, Refused
+from .keyed import KeyedInstance
 from .keyed_states import KeyedStates
-from .refusals import Refused, Refusing
 
 
-class WithStates(Refusing, KeyedOperator):
-    """`states` is made by `open`, which may fail; what is asked of the operator at any time knows that."""
+class StatefulInstance(FunctionInstance, KeyedInstance):
+    """A batch is processed by `attempt`, as often as records of it are refused."""
 
-    states: KeyedStates
-    keyed = True
+    state: KeyedStates
 
     @abstractmethod
     def attempt(self, batch: Batch) -> list[Batch]:
@@ -36,37 +30,12 @@ class WithStates(Refusing, KeyedOperator):
             try:
                 results = self.attempt(batch)
             except Refused as refused:
-                if not self.refusals.stops:
-                    self.states.undo()
+                if not self.errors.stops:
+                    self.state.undo()
                     self._take(batch.slice(0, refused.place), emit)
-                self.refusals.take(refused, batch, emit)
+                self.errors.take(refused, batch, emit)
                 batch = batch.slice(refused.place + 1, batch.num_rows - refused.place - 1)
             else:
                 for result in results:
                     emit(result)
                 return
-
-    def depart(self, move: Move) -> Departing:
-        return self.states.depart(move)
-
-    def install(self, state: Batch) -> None:
-        self.states.install(state)
-
-    def check_restored(self, schema: pa.Schema) -> None:
-        self.states.check_kind(schema)
-
-    def snapshot(self) -> Iterator[Batch]:
-        return self.states.snapshot()
-
-    def changes(self) -> Changes | None:
-        return self.states.changes()
-
-    def delta(self, changes: Changes) -> Iterator[Batch]:
-        return self.states.delta(changes)
-
-    def state_bytes(self) -> int:
-        return self.states.state_bytes() if hasattr(self, "states") else 0
-
-    def close(self) -> None:
-        if hasattr(self, "states"):
-            self.states.close()

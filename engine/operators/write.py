@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ..batch import Batch
 from ..sink import Sink, SinkWriter
-from .base import Context, Emit, Operator
+from .base import Context, Emit, Operator, OperatorInstance
 
 
+@dataclass(frozen=True, eq=False)
 class Write(Operator):
-    """Writes to the writer that the sink makes for this worker; nothing is emitted."""
+    """Stands for the sink in the chain."""
 
-    writer: SinkWriter
+    sink: Sink
 
-    def __init__(self, sink: Sink) -> None:
-        self.sink = sink
+    def open(self, context: Context) -> WriteInstance:
+        return WriteInstance(context, self.sink.writer(context.index, context.parallelism))
 
-    def open(self, context: Context) -> None:
-        super().open(context)
-        self.writer = self.sink.writer(context.index, context.parallelism)
+    def describe(self) -> str:
+        return self.sink.guarantee
+
+
+class WriteInstance(OperatorInstance):
+    """Writes to the writer that the sink made for this worker; nothing is emitted."""
+
+    def __init__(self, context: Context, writer: SinkWriter) -> None:
+        super().__init__(context)
+        self.writer = writer
 
     def process(self, batch: Batch, emit: Emit) -> None:
         self.writer.write(batch)
@@ -29,8 +38,4 @@ class Write(Operator):
         return self.writer.prepare(checkpoint)
 
     def close(self) -> None:
-        if hasattr(self, "writer"):
-            self.writer.close()
-
-    def describe(self) -> str:
-        return self.sink.guarantee
+        self.writer.close()

@@ -31,14 +31,15 @@ from ..engine.json_text import json_text
 from ..engine.key_rows import KeyRows
 from ..engine.operators.aggregate_running import AggregateRunning
 from ..engine.operators.aggregate_windows import AggregateWindows
+from ..engine.operators.error_policy import DEAD_LETTERS, FunctionOperator
 from ..engine.operators.filter import Filter
 from ..engine.operators.flat_map import FlatMap
 from ..engine.operators.key_by import KeyBy
+from ..engine.operators.keyed import KeyedOperator
 from ..engine.operators.map import Map
 from ..engine.operators.map_batches import MapBatches
 from ..engine.operators.process import Process
 from ..engine.operators.project import Project
-from ..engine.operators.refusals import DEAD_LETTERS, Refusing
 from ..engine.operators.stateful_map import StatefulMap
 from ..engine.operators.stateful_map_columns import StatefulMapColumns
 from ..engine.operators.union import Union
@@ -121,7 +122,9 @@ def evaluate(operator: Any, inputs: Sequence[Records]) -> Records:  # noqa: ARG0
     raise FlowError(f"the oracle does not know {type(operator).__name__}: register how it is evaluated with evaluate.register")
 
 
-def by_row(operator: Refusing, records: Iterable[Record], function: Callable[[Row], Iterable[Any]], schema: pa.Schema | None) -> Records:
+def by_row(
+    operator: FunctionOperator, records: Iterable[Record], function: Callable[[Row], Iterable[Any]], schema: pa.Schema | None
+) -> Records:
     """What `function` gives for each row, and what it refuses where the operator may leave that out."""
     items, refused = [], list[Record]()
     for record in records:
@@ -132,12 +135,12 @@ def by_row(operator: Refusing, records: Iterable[Record], function: Callable[[Ro
     return Records(items, schema, refused)
 
 
-def letter_of(operator: Refusing, key: Any, row: Row, time: int | None, error: Exception) -> Record:
+def letter_of(operator: FunctionOperator, key: Any, row: Row, time: int | None, error: Exception) -> Record:
     """The dead letter of a row. Raises the error itself if that stops the job."""
     if operator.on_error == "stop":
         raise error
     letter = {
-        "key": json_text(key) if operator.keyed else None,
+        "key": json_text(key) if isinstance(operator, KeyedOperator) else None,
         "record": json_text(row),
         "error": type(error).__name__,
         "message": str(error),

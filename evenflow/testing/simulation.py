@@ -24,7 +24,6 @@ from typing import Any
 
 from ..connectors.list_sink import to_list
 from ..dataflow import Dataflow
-from ..engine.operators.aggregate_windows import AggregateWindows
 from ..engine.operators.read import Read
 from ..engine.operators.write import Write
 from ..engine.plan import Plan
@@ -245,9 +244,8 @@ class _Simulation:
     def _late_records(self) -> dict[str, int]:
         late: Counter[str] = Counter()
         for worker in self.world.workers.values():
-            for chained, operator in zip(worker.spec.chain, worker.task.operators, strict=True):
-                if isinstance(operator, AggregateWindows) and worker.started:
-                    late[chained.name] += operator.late_records
+            for operator in worker.task.operators:
+                late[operator.context.name] += operator.late_records
         return dict(late)
 
     def _list_sinks(self, plan: Plan) -> dict[str, Sink]:

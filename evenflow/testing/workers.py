@@ -16,8 +16,8 @@ from ..engine.elements import Answered, Giving, Handed
 from ..engine.errors import CorruptCheckpointError, EvenflowError
 from ..engine.exchange import Sent
 from ..engine.handover import Arrived
-from ..engine.operators.aggregate_windows import AggregateWindows
-from ..engine.operators.keyed import KeyedOperator
+from ..engine.operators.aggregate_windows import AggregateWindowsInstance
+from ..engine.operators.keyed import KeyedInstance
 from ..engine.operators.read import Read
 from ..engine.routing import Move, RoutingTable
 from ..engine.source import SourceReader
@@ -291,7 +291,7 @@ class Worker:
     def leftovers(self) -> list[str]:
         """What a task that has finished must not have any more."""
         held = self.task.held_elements
-        panes = [c.name for c, o in zip(self.spec.chain, self.task.operators, strict=True) if isinstance(o, AggregateWindows) and o.panes]
+        panes = [o.context.name for o in self.task.operators if isinstance(o, AggregateWindowsInstance) and o.state]
         return [
             *(["is not finished"] if not self.task.finished else []),
             *(["has rows or signals in its buffers"] if self.task.waits else []),
@@ -305,12 +305,12 @@ class Worker:
     def misplaced(self, table: RoutingTable) -> bool:
         """Whether it holds state of a key that belongs to another worker by the table that its operator has come to; takes it away."""
         operator, index = self.task.operators[0], self.spec.index
-        if not isinstance(operator, KeyedOperator):
+        if not isinstance(operator, KeyedInstance):
             return False
         groups = tuple(np.flatnonzero(table.groups != index).tolist())
         here = tuple(key for key, worker in table.keys.items() if worker == index)
         away = tuple(key for key, worker in table.keys.items() if worker != index)
-        return operator.depart(Move(index, index, groups, away, here)).some(1) is not None
+        return operator.state.depart(Move(index, index, groups, away, here)).next_chunk(1) is not None
 
     def _carry_out(self, effects: Sequence[Effect]) -> None:
         for effect in effects:

@@ -38,7 +38,7 @@ from evenflow.engine.exchange import Sent
 from evenflow.engine.handover import Arrived
 from evenflow.engine.handover_step import HandoverStep
 from evenflow.engine.keys import key_groups, key_hashes
-from evenflow.engine.operators.aggregate_windows import AggregateWindows
+from evenflow.engine.operators.aggregate_windows import AggregateWindowsInstance
 from evenflow.engine.operators.keyed_states import STATE
 from evenflow.engine.routing import RoutingTable
 from evenflow.engine.task import TaskCore
@@ -204,7 +204,7 @@ class Scenario:
         if names == ["user"]:
             return "keys " + " ".join(row["user"] for row in rows)
         operator = self.tasks[self.names[channel][1]].operators[0]
-        assert isinstance(operator, AggregateWindows)
+        assert isinstance(operator, AggregateWindowsInstance)
         return "state " + _summary(operator, *operator.summariser.from_batch(batch))
 
 
@@ -237,13 +237,13 @@ def _move(move: Any) -> str:
 
 def _held(task: TaskCore) -> str:
     operator: Any = task.operators[0]
-    if isinstance(operator, AggregateWindows):
-        summaries = [(summary, start) for start in sorted(operator.panes.starts()) for summary in operator.panes.window([start])]
+    if isinstance(operator, AggregateWindowsInstance):
+        summaries = [(summary, start) for start in sorted(operator.state.starts()) for summary in operator.state.window([start])]
         return " ".join(_summary(operator, summary, np.full(len(summary), start)) for summary, start in summaries) or "no state"
-    return " ".join(f"{user}={state}" for user, state in sorted(operator.states.backend.objects.items())) or "no state"
+    return " ".join(f"{user}={state}" for user, state in sorted(operator.state.backend.objects.items())) or "no state"
 
 
-def _summary(operator: AggregateWindows, summary: Any, panes: Any) -> str:
+def _summary(operator: AggregateWindowsInstance, summary: Any, panes: Any) -> str:
     users, clicks = summary.keys[0].to_pylist(), operator.summariser.results(summary)[0].to_pylist()
     ends = [_time(operator.windows.last_end(pane)) for pane in panes.tolist()]
     return " ".join(f"{user}={n} by {end}" for user, n, end in sorted(zip(users, clicks, ends, strict=True)))

@@ -22,13 +22,12 @@ JOBS = count()
 class Driven:
     """One instance of an operator named `step`; `rows` and `times` collect what it emits, by port."""
 
-    def __init__(self, operator: Operator, state: StateSettings | None = None) -> None:
-        self.operator = operator
-        weakref.finalize(self, operator.close)
+    def __init__(self, operator: Operator, state: StateSettings | None = None, index: int = 0) -> None:
         self.rows: dict[str, list[dict[str, Any]]] = {"out": [], "late": [], "dead_letters": []}
         self.times: dict[str, list[int]] = {"out": [], "late": [], "dead_letters": []}
         self.schemas: list[pa.Schema] = []
-        operator.open(Context("step", 0, 1, 16, KeyLoad(16), StateSettings() if state is None else state))
+        self.operator: Any = operator.open(Context("step", index, 1 + index, 16, KeyLoad(16), StateSettings() if state is None else state))
+        weakref.finalize(self, self.operator.close)
 
     def process(self, rows: Any, times: list[int] | None = None) -> list[dict[str, Any]]:
         """Process rows (dicts, or columns by name); returns what came out on the port `out` since the last call."""

@@ -124,10 +124,10 @@ def test_state_is_let_go_with_the_last_window_that_needs_it(drive):
     step = drive(windows_step(Windows(size=10, slide=5)))
     step.process({"k": ["a"]}, [7])
     step.advance(10)
-    assert step.operator.panes
+    assert step.operator.state
     step.advance(15)
-    assert not step.operator.panes
-    assert step.operator.state_bytes() == 0
+    assert not step.operator.state
+    assert step.operator.state.nbytes == 0
 
 
 def test_watermark_that_jumps_over_years_is_no_work(drive):

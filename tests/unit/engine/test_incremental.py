@@ -104,7 +104,7 @@ class World:
         core = TaskCore(self.specs[index])
         core.open()
         self.open.append(core)
-        return core.operators[0], Snapshots(core.operators[0])
+        return core.operators[0], Snapshots(core.operators[0].state)
 
     def rows(self, rows: list[Any]) -> None:
         keys, values = [row[0] for row in rows], [row[2] for row in rows]
@@ -130,14 +130,14 @@ class World:
         staying = tuple(key for key, worker in self.table.keys.items() if worker != source and key % GROUPS in here)
         move = Move(source, 1 - source, here, single, staying)
         departing = self.workers[source][0].depart(move)
-        while (batch := departing.some(2)) is not None:
+        while (batch := departing.next_chunk(2)) is not None:
             self.workers[1 - source][0].install(batch)
         self.table = self.table.after([move])
 
     def checkpoint(self, wanted: Any) -> None:
         outcome, meanwhile = wanted
         self.number += 1
-        expected = [list(operator.snapshot()) for operator, _ in self.workers]
+        expected = [list(operator.state.snapshot()) for operator, _ in self.workers]
         base = 0 if outcome == "whole" else self.base
         savings = [snapshots.begin(Prepared(self.number, {}), base) for _, snapshots in self.workers]
         table, now = self.table, self.now
@@ -184,17 +184,17 @@ def nowhere(batch: Batch, port: str = "out") -> None:
 def install(operator: Any, now: int, chunks: Any) -> None:
     operator.advance((now - 500) * 1_000, nowhere)
     for chunk in chunks:
-        operator.install(Batch(chunk))
+        operator.state.install(Batch(chunk))
 
 
 def content(operator: Any) -> list[str]:
     """What the operator holds, in no order; windows are emitted for it."""
     emitted: list[Batch] = []
     if hasattr(operator, "windows"):
-        assert all(operator.windows.last_end(start) > operator.watermark for start in operator.panes.starts()), "what was emitted is gone"
+        assert all(operator.windows.last_end(start) > operator.watermark for start in operator.state.starts()), "what was emitted is gone"
         operator.advance(min(MAX_TIME, 10**15), lambda batch, port="out": emitted.append(batch))
     else:
-        emitted += operator.snapshot()
+        emitted += operator.state.snapshot()
     return sorted(repr(sorted(row.items())) for batch in emitted for row in batch.rows.to_pylist())
 
 

@@ -11,8 +11,6 @@ import pytest
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import RecordError
 from evenflow.engine.keys import key_hashes
-from evenflow.engine.load import KeyLoad
-from evenflow.engine.operators.base import Context
 from evenflow.engine.operators.stateful_map import StatefulMap
 from evenflow.engine.routing import Move
 from evenflow.state.backends.settings import StateSettings
@@ -36,8 +34,7 @@ def step(drive, request):
 
     def make(place, index=0):
         backend = request.getfixturevalue("state_server") if place == "server" else place
-        driven = drive(StatefulMap(("day", "name"), collect))
-        driven.operator.open(Context("step", index, 2, 16, KeyLoad(16), StateSettings(backend, job=job)))
+        driven = drive(StatefulMap(("day", "name"), collect), StateSettings(backend, job=job), index)
         opened.append(driven.operator)
         return driven
 
@@ -57,8 +54,8 @@ EXPECTED = {day: [i, i + 20, i + 40, -1] for i, day in enumerate(DAYS)}
 def test_snapshot_of_any_backend_is_installed_in_any_other(step, old, new):
     first, second = step(old), step(new, index=1)
     first.process(ROWS)
-    for chunk in first.operator.snapshot():
-        second.operator.install(chunk)
+    for chunk in first.operator.state.snapshot():
+        second.operator.state.install(chunk)
     assert seen_next(second) == EXPECTED
     assert seen_next(first) == EXPECTED, "the snapshot has taken nothing away"
 
@@ -68,9 +65,9 @@ def test_snapshot_of_any_backend_is_installed_in_any_other(step, old, new):
 def test_keys_that_move_take_their_states_along(step, place, chunk):
     old, new = step(place), step(place, index=1)
     old.process(ROWS)
-    departing = old.operator.depart(Move(0, 1, groups=ALL))
-    while (state := departing.some(chunk)) is not None:
-        new.operator.install(state)
+    departing = old.operator.state.depart(Move(0, 1, groups=ALL))
+    while (state := departing.next_chunk(chunk)) is not None:
+        new.operator.state.install(state)
     assert seen_next(new) == EXPECTED
     assert set(map(tuple, seen_next(old).values())) == {(-1,)}
 
@@ -82,9 +79,9 @@ def test_keys_with_a_route_of_their_own_go_or_stay_alone(step, place):
     columns = [pa.array(DAYS), pa.array(["ann", None] * 10)]
     hashes = key_hashes(columns, "step").tolist()
     for move in (Move(0, 1, keys=(hashes[3],)), Move(0, 1, groups=ALL, staying=(hashes[5],))):
-        departing = old.operator.depart(move)
-        while (state := departing.some(4)) is not None:
-            new.operator.install(state)
+        departing = old.operator.state.depart(move)
+        while (state := departing.next_chunk(4)) is not None:
+            new.operator.state.install(state)
     stayed, went = seen_next(old), seen_next(new)
     assert {day: seen for day, seen in stayed.items() if len(seen) > 1} == {DAYS[5]: EXPECTED[DAYS[5]]}
     assert went == {**EXPECTED, DAYS[5]: [-1]}
@@ -94,11 +91,11 @@ def test_keys_with_a_route_of_their_own_go_or_stay_alone(step, place):
 def test_keys_that_are_asked_for_one_by_one_are_there_for_the_new_owner(step, place):
     old, new = step(place), step(place, index=1)
     old.process(ROWS)
-    departing = old.operator.depart(Move(0, 1, groups=ALL))
+    departing = old.operator.state.depart(Move(0, 1, groups=ALL))
     for day, name in zip(DAYS, ["ann", None] * 10, strict=True):
-        state = departing.of([pa.array([day]), pa.array([name], pa.string())])
+        state = departing.fetch([pa.array([day]), pa.array([name], pa.string())])
         if state is not None:
-            new.operator.install(state)
+            new.operator.state.install(state)
     assert seen_next(new) == EXPECTED
 
 
@@ -106,12 +103,12 @@ def test_keys_that_are_asked_for_one_by_one_are_there_for_the_new_owner(step, pl
 def test_states_that_change_while_a_snapshot_is_taken_are_in_it_as_they_were(step, place):
     driven, other = step(place), step("memory")
     driven.process(ROWS)
-    chunks = driven.operator.snapshot()
+    chunks = driven.operator.state.snapshot()
     seen_next(driven)
     driven.process({"day": [dt.date(1999, 1, 1)], "name": ["new"], "v": [1]})
     for chunk in chunks:
-        other.operator.install(chunk)
-    assert len(other.operator.states.backend.objects) == 20
+        other.operator.state.install(chunk)
+    assert len(other.operator.state.backend.objects) == 20
     assert seen_next(other) == EXPECTED
 
 
@@ -130,7 +127,7 @@ def test_state_that_can_not_be_saved_names_its_key_wherever_it_lies(drive_in, pl
 
     def process_and_save():
         step.process({"k": ["a", "b"]})
-        return list(step.operator.snapshot())
+        return list(step.operator.state.snapshot())
 
     with pytest.raises(RecordError, match=r"(?s)operator `step`: the state can't be moved or saved: it must be made of .*key: 'b'"):
         process_and_save()

@@ -74,9 +74,9 @@ class Workers:
 
     def move(self, step, chunk=100):
         """All state goes to another worker, `step`, who goes on."""
-        departing = self.step.operator.depart(EVERYTHING)
-        while (state := departing.some(chunk)) is not None:
-            step.operator.install(state)
+        departing = self.step.operator.state.depart(EVERYTHING)
+        while (state := departing.next_chunk(chunk)) is not None:
+            step.operator.state.install(state)
         self.step = step
 
     def results(self):
@@ -172,11 +172,11 @@ def test_state_that_is_still_leaving_when_a_type_comes_leaves_whole(drive, make,
     for key in "ab":
         workers.give(NULLS, [None], key=key)
         workers.give(INTEGERS, [2], key=key)
-    departing = workers.step.operator.depart(Move(0, 1, keys=tuple(key_hashes([pa.array(["a"])], "step").tolist())))
+    departing = workers.step.operator.state.depart(Move(0, 1, keys=tuple(key_hashes([pa.array(["a"])], "step").tolist())))
     workers.give(FLOATS, [0.5], key="b")
     new = workers.worker()
-    while (state := departing.some(1)) is not None:
-        new.operator.install(state)
+    while (state := departing.next_chunk(1)) is not None:
+        new.operator.state.install(state)
     assert workers.results()["b"] == expected([None, 2, 0.5])
     workers.step = new
     workers.give(FLOATS, [1.5], key="a")
@@ -205,11 +205,11 @@ def test_a_binding_that_holds_all_types_stays(drive):
     step = drive(finals())
     for column in (pa.nulls(1), pa.array([0.5])):
         step.process({"k": ["a"], "x": column}, [0])
-    binding, table = step.operator.summariser.binding, step.operator.table
+    binding, table = step.operator.summariser.binding, step.operator.state
     for column in (pa.nulls(1), pa.array([1]), pa.array([1.5]), pa.array([1], pa.int8())):
         step.process({"k": ["a"], "x": column}, [0])
     assert step.operator.summariser.binding is binding
-    assert step.operator.table is table
+    assert step.operator.state is table
 
 
 batches = st.lists(

@@ -10,8 +10,6 @@ import pytest
 import evenflow as ef
 from evenflow.engine.elements import MAX_TIME
 from evenflow.engine.errors import FlowError, RecordError
-from evenflow.engine.load import KeyLoad
-from evenflow.engine.operators.base import Context
 from evenflow.engine.operators.process import Process
 from evenflow.engine.routing import Move
 from evenflow.engine.timers import MOST_VOID
@@ -33,9 +31,7 @@ def step(drive, place):
     opened = []
 
     def make(function, index=0):
-        driven = drive(Process(("k",), function))
-        driven.operator.close()
-        driven.operator.open(Context("step", index, 2, 16, KeyLoad(16), place))
+        driven = drive(Process(("k",), function), place, index)
         opened.append(driven.operator)
         return driven
 
@@ -75,7 +71,7 @@ def test_states_are_of_one_key_and_stay_from_batch_to_batch(step):
         {"k": "b", "number": 2, "items": [2], "names": "2"},
         {"k": "a", "number": 3, "items": [1, 3], "names": "1 3"},
     ]
-    assert driven.operator.states.backend.count() == 0, "a key without states is forgotten"
+    assert driven.operator.state.backend.count() == 0, "a key without states is forgotten"
     assert driven.process({"k": ["a"], "v": [1]}) == [{"k": "a", **nothing}]
 
 
@@ -101,7 +97,7 @@ def test_list_state_does_what_a_list_does(step):
         {"items": [5, 30, 20], "len": 3, "has": True, "slice": [30, 20], "same": True},
         {"items": [9, 8], "len": 2, "has": False, "slice": [8], "same": True},
     ]
-    assert driven.operator.states.backend.count() == 0
+    assert driven.operator.state.backend.count() == 0
 
 
 class Maps(ef.KeyedFunction):
@@ -120,7 +116,7 @@ def test_map_state_does_what_a_dict_does(step):
     driven = step(Maps())
     rows = driven.process({"k": ["a"], "v": [1]})
     assert rows == [{"all": True, "get": 0, "pop": 2}, {"all": True, "get": 1, "pop": 26}]
-    assert driven.operator.states.backend.count() == 0
+    assert driven.operator.state.backend.count() == 0
 
 
 class Defaults(ef.KeyedFunction):
@@ -269,24 +265,24 @@ def test_expired_states_take_no_room_once_the_watermark_has_passed(step):
     driven = step(Expiring())
     driven.process({"k": ["a", "b"], "v": [1, 1]}, [0, 5 * SECOND])
     driven.advance(29 * SECOND)
-    assert driven.operator.states.backend.count() == 2
+    assert driven.operator.state.backend.count() == 2
     driven.advance(30 * SECOND)
-    assert driven.operator.states.backend.count() == 1
+    assert driven.operator.state.backend.count() == 1
     driven.process({"k": ["b"], "v": [1]}, [34 * SECOND])
     driven.advance(40 * SECOND)
-    assert driven.operator.states.backend.count() == 1, "it was written again"
+    assert driven.operator.state.backend.count() == 1, "it was written again"
     driven.advance(64 * SECOND)
-    assert driven.operator.states.backend.count() == 0
+    assert driven.operator.state.backend.count() == 0
 
 
 def test_timers_and_states_go_with_their_key_to_another_worker(step):
     old, new = step(Alarms()), step(Alarms(), index=1)
     old.process({"k": ["a", "b", "c"], "at": [[10, 20], [15], []]}, [1, 1, 1])
     old.advance(12 * SECOND)
-    departing = old.operator.depart(Move(0, 1, groups=tuple(range(16))))
+    departing = old.operator.state.depart(Move(0, 1, groups=tuple(range(16))))
     keys = 0
-    while (chunk := departing.some(1)) is not None:
-        new.operator.install(chunk)
+    while (chunk := departing.next_chunk(1)) is not None:
+        new.operator.state.install(chunk)
         keys += chunk.num_rows
     assert keys == 2, "`c` has neither states nor timers"
     assert old.advance(MAX_TIME) == []
@@ -297,13 +293,13 @@ def test_timers_and_states_go_with_their_key_to_another_worker(step):
 def test_event_time_that_goes_on_does_not_touch_keys_that_are_still_being_given_away(step, function, rows):
     old, new = step(function()), step(function(), index=1)
     old.process({"k": ["a", "b"], **rows}, [1, 1])
-    departing = old.operator.depart(Move(0, 1, groups=tuple(range(16))))
-    chunks = [departing.some(1)]
+    departing = old.operator.state.depart(Move(0, 1, groups=tuple(range(16))))
+    chunks = [departing.next_chunk(1)]
     assert old.advance(60 * SECOND) == []
     while chunks[-1] is not None:
-        new.operator.install(chunks[-1])
-        chunks.append(departing.some(1))
-    assert new.operator.states.backend.count() == 2
+        new.operator.state.install(chunks[-1])
+        chunks.append(departing.next_chunk(1))
+    assert new.operator.state.backend.count() == 2
     if function is Alarms:
         assert sorted(alarms(new.advance(60 * SECOND))) == [("a", 20), ("b", 20)]
     else:
@@ -315,13 +311,13 @@ def test_snapshot_holds_states_and_timers_as_they_were_and_restores_them(step, d
     driven = step(Alarms())
     driven.process({"k": ["a", "b"], "at": [[10, 20], [20]]}, [1, 1])
     driven.advance(10 * SECOND)
-    chunks = driven.operator.snapshot()
+    chunks = driven.operator.state.snapshot()
     driven.process({"k": ["b", "c"], "at": [[-20], [20]]}, [11 * SECOND] * 2)
     driven.advance(30 * SECOND)
     restored = drive(Process(("k",), Alarms()))
     restored.advance(10 * SECOND)
     for chunk in chunks:
-        restored.operator.install(chunk)
+        restored.operator.state.install(chunk)
     assert [(row["k"], row["nth"]) for row in sorted(restored.advance(MAX_TIME), key=lambda row: row["k"])] == [("a", 2), ("b", 1)]
 
 
@@ -375,7 +371,7 @@ def test_timer_without_on_timer_is_named(drive):
 
 def process_and_save(driven):
     driven.process({"k": ["a"], "v": ["state"]}, [1])
-    next(driven.operator.snapshot())
+    next(driven.operator.state.snapshot())
 
 
 def test_state_that_can_not_be_packed_names_its_key(step):
@@ -422,6 +418,6 @@ def test_timers_that_were_put_off_and_keys_that_were_forgotten_do_not_pile_up(st
         rows = {"k": [*keys, *keys[30:]], "v": [1] * 60 + [0] * 30}
         driven.process(rows, times=[second * SECOND] * 90)
         driven.advance(second * SECOND)
-    assert len(driven.operator.timers) <= MOST_VOID
-    assert len(driven.operator.expiries) <= MOST_VOID
+    assert len(driven.operator.state.timers) <= MOST_VOID
+    assert len(driven.operator.state.expiries) <= MOST_VOID
     assert driven.advance(MAX_TIME) == [{"k": key, "at": 3699} for key in range(30)]

@@ -188,7 +188,7 @@ def test_others_are_processed_as_if_the_refused_had_not_come(drive, operator, ro
 
 def saved(step):
     """The state of each key, packed."""
-    return {row["k"]: row for chunk in step.operator.snapshot() for row in chunk.rows.to_pylist()}
+    return {row["k"]: row for chunk in step.operator.state.snapshot() for row in chunk.rows.to_pylist()}
 
 
 def test_refused_timer_has_fired_and_left_no_trace(drive, state):
@@ -219,7 +219,7 @@ def test_columns_that_are_refused_leave_their_keys_as_they_were(drive):
     step.process({"k": ["a", "b", "a", "b", "c"], "v": [1, -1, 1, 1, -1]})
     assert sorted((row["k"], row["n"]) for row in step.rows["out"]) == [("a", 1), ("a", 2), ("b", 1)]
     assert [letter["key"] for letter in step.rows["dead_letters"]] == ['"b"', '"c"']
-    assert sorted(key for chunk in step.operator.snapshot() for key in chunk.rows["k"].to_pylist()) == ["a", "b"]
+    assert sorted(key for chunk in step.operator.state.snapshot() for key in chunk.rows["k"].to_pylist()) == ["a", "b"]
 
 
 def test_state_that_can_not_be_saved_stops_the_job_and_names_the_key(drive):

@@ -10,12 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import evenflow as ef
-from evenflow.engine import memory_panes, slot_arrays
+from evenflow.engine import key_table, memory_panes, slot_arrays
 from evenflow.engine.batch import Batch
 from evenflow.engine.effects import Finished, Prepared, Saved
 from evenflow.engine.elements import MAX_TIME, MIN_TIME
 from evenflow.engine.exchange import Sent
-from evenflow.engine.operators import aggregate_running
 from evenflow.engine.task import TaskCore
 from evenflow.state.backends import memory
 
@@ -145,7 +144,7 @@ class Job:
 @settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 def test_snapshot_is_the_state_at_the_barrier_whatever_comes_while_it_is_made(operator, combine, before, meanwhile, behind, chunk):
     with pytest.MonkeyPatch.context() as patch:
-        for module in (aggregate_running, memory_panes, slot_arrays):
+        for module in (key_table, memory_panes, slot_arrays):
             patch.setattr(module, "CHUNK", chunk)
         patch.setattr(memory, "SNAPSHOT_CHUNK", chunk)
         disturbed = Job(operator, combine).read(before).begin()

@@ -35,7 +35,7 @@ def test_state_of_none_forgets_the_key(drive):
     rows = step.process({"k": ["a"] * 4, "v": [1, 1, 0, 1]})
     assert [row["state"] for row in rows] == [None, 1, 2, None]
     step.process({"k": ["a"], "v": [0]})
-    assert step.operator.state_bytes() == step_of(drive, running).operator.state_bytes()
+    assert step.operator.state.nbytes == step_of(drive, running).operator.state.nbytes
 
 
 def test_result_of_none_is_no_row_and_the_others_keep_their_times(drive):

@@ -61,8 +61,8 @@ class Worker:
     """One instance of an operator; `out` collects what it emits."""
 
     def __init__(self, operator, state, index=0):
-        self.operator, self.out, self.batches = operator, [], 0
-        operator.open(Context("step", index, 2, GROUPS, KeyLoad(GROUPS), state))
+        self.out, self.batches = [], 0
+        self.operator = operator.open(Context("step", index, 2, GROUPS, KeyLoad(GROUPS), state))
 
     def process(self, batch):
         self.operator.process(batch, self._emit)
@@ -106,8 +106,8 @@ def expected(worker):
 @pytest.mark.parametrize(("old", "new"), [pair for pair in product(PLACES, PLACES) if pair != ("memory", "memory")])
 def test_snapshot_from_any_place_is_installed_in_any_other(worker, expected, operator, old, new):
     first, second = worker(operator, old).process(rows_of(0, times=3)), worker(operator, new, index=1)
-    for chunk in first.operator.snapshot():
-        second.operator.install(chunk)
+    for chunk in first.operator.state.snapshot():
+        second.operator.state.install(chunk)
     assert second.end() == expected(operator)
     assert first.end() == expected(operator), "the snapshot has taken nothing away"
 
@@ -116,12 +116,12 @@ def test_snapshot_from_any_place_is_installed_in_any_other(worker, expected, ope
 @pytest.mark.parametrize("place", PLACES)
 def test_snapshot_and_what_changed_behind_it_are_the_whole_state(worker, expected, operator, place):
     first, second = worker(operator, place).process(rows_of(0)), worker(operator, "lmdb", index=1)
-    first.operator.changes()
-    whole = [chunk.rows for chunk in first.operator.snapshot()]
+    first.operator.state.changes()
+    whole = [chunk.rows for chunk in first.operator.state.snapshot()]
     first.process(rows_of(20, times=2))
-    delta = [chunk.rows for chunk in first.operator.delta(first.operator.changes())]
+    delta = [chunk.rows for chunk in first.operator.state.delta(first.operator.state.changes())]
     for chunk in resolved([delta, whole]):
-        second.operator.install(Batch(chunk))
+        second.operator.state.install(Batch(chunk))
     assert second.end() == expected(operator)
 
 
@@ -130,9 +130,9 @@ def test_snapshot_and_what_changed_behind_it_are_the_whole_state(worker, expecte
 @pytest.mark.parametrize("chunk", [1, 7, 1_000])
 def test_keys_that_move_take_their_columns_along(worker, expected, operator, place, chunk):
     old, new = worker(operator, place).process(rows_of(0, times=3)), worker(operator, place, index=1)
-    departing = old.operator.depart(Move(0, 1, groups=ALL))
-    while (state := departing.some(chunk)) is not None:
-        new.operator.install(state)
+    departing = old.operator.state.depart(Move(0, 1, groups=ALL))
+    while (state := departing.next_chunk(chunk)) is not None:
+        new.operator.state.install(state)
     assert new.end() == expected(operator)
     assert old.end() == worker(operator, "memory").end(), "nothing of them is left"
 
@@ -143,9 +143,9 @@ def test_keys_that_move_take_their_columns_along(worker, expected, operator, pla
 def test_key_with_a_route_of_its_own_goes_or_stays_alone(worker, expected, operator, place, alone):
     old, new = worker(operator, place).process(rows_of(0, times=3)), worker(operator, place, index=1)
     own = tuple(key_hashes([pa.array(DAYS[:1]), pa.array(NAMES[:1])], "step").tolist())
-    departing = old.operator.depart(Move(0, 1, keys=own) if alone else Move(0, 1, groups=ALL, staying=own))
-    while (state := departing.some(2)) is not None:
-        new.operator.install(state)
+    departing = old.operator.state.depart(Move(0, 1, keys=own) if alone else Move(0, 1, groups=ALL, staying=own))
+    while (state := departing.next_chunk(2)) is not None:
+        new.operator.state.install(state)
     there, here = (new, old) if alone else (old, new)
     whole = expected(operator)
     assert [row for row in there.end() if FIRST in row] == [row for row in whole if FIRST in row]
@@ -156,22 +156,22 @@ def test_key_with_a_route_of_its_own_goes_or_stays_alone(worker, expected, opera
 @pytest.mark.parametrize("place", PLACES)
 def test_keys_that_are_asked_for_come_before_the_others(worker, expected, operator, place):
     old, new = worker(operator, place).process(rows_of(0, times=3)), worker(operator, place, index=1)
-    departing = old.operator.depart(Move(0, 1, groups=ALL))
-    asked = departing.of([pa.array(DAYS[3:5]), pa.array(NAMES[3:5])])
-    new.operator.install(asked)
+    departing = old.operator.state.depart(Move(0, 1, groups=ALL))
+    asked = departing.fetch([pa.array(DAYS[3:5]), pa.array(NAMES[3:5])])
+    new.operator.state.install(asked)
     if place != "server":
         assert sorted(asked.rows.column("day").to_pylist()) == DAYS[3:5]
-    while (state := departing.some(3)) is not None:
-        new.operator.install(state)
+    while (state := departing.next_chunk(3)) is not None:
+        new.operator.state.install(state)
     assert new.end() == expected(operator)
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_state_in_a_server_changes_hands_without_being_sent(worker, operator):
     old = worker(operator, "server").process(rows_of(0, times=3))
-    departing = old.operator.depart(Move(0, 1, groups=ALL))
+    departing = old.operator.state.depart(Move(0, 1, groups=ALL))
     sent = []
-    while (state := departing.some(1_000)) is not None:
+    while (state := departing.next_chunk(1_000)) is not None:
         sent.append(state)
     assert sum(state.num_rows for state in sent) >= len(DAYS)
     assert {name for state in sent for name in state.rows.schema.names} <= {*KEYS, "__pane"}
@@ -190,8 +190,8 @@ def test_pane_that_no_window_needs_leaves_nothing_behind(worker):
     for place in ("lmdb", "server"):
         windows = worker("sliding", place).process(rows_of(0, times=3))
         windows.end()
-        assert windows.operator.panes._rows.backend.count() == 0
-        assert not windows.operator.panes
+        assert windows.operator.state._rows.backend.count() == 0
+        assert not windows.operator.state
 
 
 def test_key_of_another_type_than_before_is_refused_by_name(worker):

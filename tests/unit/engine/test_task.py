@@ -287,7 +287,7 @@ def test_operators_of_two_tasks_share_no_state():
     )
     first, second = Task(flow, "stateful_map-0"), Task(flow, "stateful_map-0")
     first.receive(0, batch(1, 1))
-    held = [task.core.operators[0].states.backend.objects for task in (first, second)]
+    held = [task.core.operators[0].state.backend.objects for task in (first, second)]
     assert held == [{1: 2}, {}]
 
 

@@ -17,7 +17,7 @@ from ..batch import Batch
 from ..errors import EvenflowError, FlowError, RecordError, shown
 from ..json_text import json_text
 from ..rows import RowsEncoder
-from .base import Context, Emit, Operator
+from .base import Emit, Operator, OperatorInstance
 
 OnError = Literal["stop", "skip", "dead_letter"]
 """For an operator that calls a user's function: what becomes of a record that the function refuses."""
@@ -39,12 +39,12 @@ class Refused(Exception):
         self.place, self.error, self.function, self.key = place, error, function, key
 
 
-class Refusals:
-    """What one operator instance does with the records that it refuses; `keyed`: whether it knows their keys."""
+class ErrorPolicy:
+    """What one operator instance does with the records that its user's function refuses; `keyed`: whether it knows their keys."""
 
     def __init__(self, operator: str, on_error: OnError, *, keyed: bool = False) -> None:
         self.operator, self.on_error, self.keyed = operator, on_error, keyed
-        self.count = 0
+        self.skipped = 0
 
     @property
     def stops(self) -> bool:
@@ -61,7 +61,7 @@ class Refusals:
         error = refused.error
         if self.stops or not _is_of_record(error):
             refuse(self.operator, refused.function, error, key=refused.key, record=record)
-        self.count += 1
+        self.skipped += 1
         if self.on_error == "dead_letter":
             letter = dead_letter(self.operator, json_text(refused.key) if self.keyed else None, record, error)
             times = None if time is None else np.array([time], np.int64)
@@ -108,19 +108,20 @@ class Refusals:
                 return
 
 
-class Refusing(Operator):
-    """An operator that calls a user's function; `keyed`: of records whose key it knows."""
+class FunctionOperator(Operator):
+    """An operator that calls a user's function; `on_error` says what becomes of the records that the function refuses."""
 
     on_error: OnError = "stop"
-    keyed = False
 
-    def open(self, context: Context) -> None:
-        super().open(context)
-        self.refusals = Refusals(context.name, self.on_error, keyed=self.keyed)
+
+class FunctionInstance(OperatorInstance):
+    """An instance of an operator that calls a user's function."""
+
+    errors: ErrorPolicy
 
     @property
     def skipped_records(self) -> int:
-        return self.refusals.count if hasattr(self, "refusals") else 0
+        return self.errors.skipped
 
 
 def refuse(operator: str, function: Callable[..., Any] | None, error: BaseException, *, key: Any = None, record: Any = None) -> NoReturn:
