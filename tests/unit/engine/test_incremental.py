@@ -129,9 +129,9 @@ class World:
         single = tuple(int(h) for h, owner in zip(hashes, there, strict=True) if owner == source and int(h) % GROUPS not in here)
         staying = tuple(key for key, worker in self.table.keys.items() if worker != source and key % GROUPS in here)
         move = Move(source, 1 - source, here, single, staying)
-        departing = self.workers[source][0].depart(move)
+        departing = self.workers[source][0].state.depart(move)
         while (batch := departing.next_chunk(2)) is not None:
-            self.workers[1 - source][0].install(batch)
+            self.workers[1 - source][0].state.install(batch)
         self.table = self.table.after([move])
 
     def checkpoint(self, wanted: Any) -> None:
