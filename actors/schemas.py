@@ -20,7 +20,7 @@ _EXTENSION = b"ARROW:extension:"
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The names, plain types and nullability of `schema`, and of its metadata only what summaries say about their input.
+    """The names, plain types and nullability of `schema`, and of its metadata only what partial aggregates say about their input.
 
     Raises TypeError naming a column that can't be sent.
     """

@@ -16,16 +16,16 @@ from typing import Any
 from ..engine.elements import (
     MAX_TIME,
     MIN_TIME,
-    Answered,
     Barrier,
     Element,
     End,
-    Giving,
-    Handed,
+    FetchReply,
+    FetchRequest,
     LatencyMark,
     Marker,
-    Request,
     Rewind,
+    TransferEnd,
+    TransferStart,
     Watermark,
 )
 from .headers import number
@@ -57,11 +57,11 @@ KINDS = (
     SignalKind(3, Barrier, lambda s: (s.checkpoint, s.base), lambda c, b: Barrier(number(c, "checkpoint"), number(b, "base"))),
     SignalKind(4, End, lambda _: (), lambda: End()),
     SignalKind(5, Marker, lambda s: (s.version,), lambda version: Marker(number(version, "version"))),
-    SignalKind(9, Giving, lambda s: (s.version,), lambda version: Giving(number(version, "version"))),
-    SignalKind(6, Request, _numbered, lambda v, n: Request(number(v, "version"), number(n, "request"))),
-    SignalKind(7, Answered, _numbered, lambda v, n: Answered(number(v, "version"), number(n, "request"))),
+    SignalKind(9, TransferStart, lambda s: (s.version,), lambda version: TransferStart(number(version, "version"))),
+    SignalKind(6, FetchRequest, _numbered, lambda v, n: FetchRequest(number(v, "version"), number(n, "request"))),
+    SignalKind(7, FetchReply, _numbered, lambda v, n: FetchReply(number(v, "version"), number(n, "request"))),
     SignalKind(10, Rewind, lambda s: (s.time,), lambda time: Rewind(number(time, "event time", MIN_TIME, MAX_TIME))),
-    SignalKind(8, Handed, lambda s: (s.version,), lambda version: Handed(number(version, "version"))),
+    SignalKind(8, TransferEnd, lambda s: (s.version,), lambda version: TransferEnd(number(version, "version"))),
 )
 
 BY_TYPE: dict[type[Element], SignalKind] = {kind.signal: kind for kind in KINDS}

@@ -64,33 +64,33 @@ class Rewind:
 
 
 @dataclass(frozen=True, slots=True)
-class Giving:
-    """The state that moves to this worker in step `version` follows."""
+class TransferStart:
+    """The state that moves to this worker in step `version` follows, in chunks."""
 
     version: int
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """The next batch on this channel holds keys whose state is asked for: request `number` in step `version`."""
-
-    version: int
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """Everything that request `number` asked for has been sent, or never was there."""
+class FetchRequest:
+    """The next batch on this channel holds keys whose state is to be fetched at once: request `number` in step `version`."""
 
     version: int
     number: int
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class FetchReply:
+    """Everything that fetch request `number` asked for has been sent before this, or never was there."""
+
+    version: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class TransferEnd:
     """All state that moves to this worker in step `version` has been sent."""
 
     version: int
 
 
-Element = Batch | Watermark | Rewind | LatencyMark | Barrier | End | Marker | Giving | Request | Answered | Handed
+Element = Batch | Watermark | Rewind | LatencyMark | Barrier | End | Marker | TransferStart | FetchRequest | FetchReply | TransferEnd

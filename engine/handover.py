@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from .batch import Batch
-from .elements import Answered, Element, Giving, Handed, Request
+from .elements import Element, FetchReply, FetchRequest, TransferEnd, TransferStart
 from .errors import ProtocolError
 from .exchange import Sent, runs
 from .handover_step import HandoverStep
@@ -162,7 +162,7 @@ class Handovers:
         for outgoing in self._outgoing:
             if outgoing.transfer is None:
                 outgoing.transfer = self._operator.state.depart(outgoing.move)
-                self._out.append(Sent(self._peers[outgoing.move.target].outgoing, Giving(outgoing.version)))
+                self._out.append(Sent(self._peers[outgoing.move.target].outgoing, TransferStart(outgoing.version)))
                 requests, outgoing.requests = outgoing.requests, []
                 for number, keys in requests:
                     self._answer(outgoing, number, keys)
@@ -196,7 +196,7 @@ class Handovers:
     def peer_element(self, channel: int, element: Element) -> tuple[list[Batch], Arrived | None]:
         """Something has come from a peer; returns what can be processed now that was set aside, and what has arrived whole."""
         source = self._sender[channel]
-        if isinstance(element, Request):
+        if isinstance(element, FetchRequest):
             self._asked[channel] = element.version, element.number
         elif isinstance(element, Batch) and channel in self._asked:
             self._requested(source, *self._asked.pop(channel), element)
@@ -207,17 +207,17 @@ class Handovers:
     def state_element(self, source: int, element: Element) -> tuple[list[Batch], Arrived | None]:
         """As `peer_element`, of what belongs to a move from worker `source` to here; it is kept until the barrier is passed."""
         incoming = self._incoming.get(source)
-        if isinstance(element, Giving) and element.version != self._version and incoming is None:
+        if isinstance(element, TransferStart) and element.version != self._version and incoming is None:
             self._begin(element.version)
         elif incoming is not None and incoming.early is not None:
             incoming.early.append(element)
         elif isinstance(element, Batch):
             self._install(source, element)
-        elif isinstance(element, Answered):
+        elif isinstance(element, FetchReply):
             return self._answered(source, element), None
-        elif isinstance(element, Handed):
+        elif isinstance(element, TransferEnd):
             return self._handed(source, element.version)
-        elif not isinstance(element, Giving):
+        elif not isinstance(element, TransferStart):
             raise ProtocolError(f"worker {source} sent a {type(element).__name__} on a channel for state")
         return [], None
 
@@ -238,7 +238,7 @@ class Handovers:
         while outgoing.transfer is not None:
             chunk = outgoing.transfer.next_chunk(CHUNK)
             if chunk is None:
-                self._out.append(Sent(channel, Handed(outgoing.version)))
+                self._out.append(Sent(channel, TransferEnd(outgoing.version)))
                 return True
             self._out.append(Sent(channel, chunk))
             if not everything:
@@ -261,7 +261,7 @@ class Handovers:
         chunk = outgoing.transfer.fetch(keys.rows.columns) if outgoing.transfer is not None else None
         if chunk is not None:
             self._out.append(Sent(channel, chunk))
-        self._out.append(Sent(channel, Answered(outgoing.version, number)))
+        self._out.append(Sent(channel, FetchReply(outgoing.version, number)))
 
     def _set_aside(self, source: int, incoming: _Incoming, rows: Batch) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Keep rows of moving keys for later; which of them can be processed at once, because their keys' state is here."""
@@ -296,7 +296,7 @@ class Handovers:
             return
         channel, gathered = self._peers[source].outgoing, incoming.gathered
         batches = [Batch(pa.RecordBatch.from_arrays(columns, names=list(self._operator.keys))) for columns in gathered]
-        self._out.append(Sent(channel, Request(incoming.version, incoming.requests)))
+        self._out.append(Sent(channel, FetchRequest(incoming.version, incoming.requests)))
         self._out.append(Sent(channel, Batch.concat(batches)))
         incoming.requests, incoming.asking, incoming.gathered = incoming.requests + 1, True, []
 
@@ -306,7 +306,7 @@ class Handovers:
         incoming.keys += state.num_rows
         incoming.state_bytes += state.nbytes
 
-    def _answered(self, source: int, answer: Answered) -> list[Batch]:
+    def _answered(self, source: int, answer: FetchReply) -> list[Batch]:
         incoming = self._incoming.get(source)
         if incoming is None or incoming.version != answer.version:
             return []

@@ -20,7 +20,7 @@ from .key_slots import KeySlots
 from .keyed_state.base import StateTransfer
 from .keys import key_values
 from .routing import Move
-from .summary import Carry, Summariser, Summary
+from .summary import Carry, PartialAggregates, PartialAggregator
 from .table import Table
 
 CHUNK = 16_384
@@ -30,47 +30,47 @@ CHUNK = 16_384
 class KeyTable(Table):
     """Rows are slots of growing arrays."""
 
-    def __init__(self, summariser: Summariser, key_groups: int) -> None:
-        self._summariser, self._key_groups = summariser, key_groups
-        self._frozen: FrozenRows[Summary] | None = None
+    def __init__(self, aggregator: PartialAggregator, key_groups: int) -> None:
+        self._aggregator, self._key_groups = aggregator, key_groups
+        self._frozen: FrozenRows[PartialAggregates] | None = None
         self._forget()
-        summariser.when_rebound(self._carry_over)
+        aggregator.when_rebound(self._carry_over)
 
     @property
     def nbytes(self) -> int:
-        parts = sum(a.nbytes(p) for a, p in zip(self._summariser.accumulators, self._parts, strict=False))
+        parts = sum(a.nbytes(p) for a, p in zip(self._aggregator.accumulators, self._parts, strict=False))
         return parts + self._rows.nbytes + self._slots.nbytes
 
-    def merge(self, summary: Summary) -> Summary:
-        where = self._slots.of(summary.keys)
+    def merge(self, partial: PartialAggregates) -> PartialAggregates:
+        where = self._slots.of(partial.keys)
         self._before(where)
         self._grow()
         fresh = self._slots.fresh
         if len(fresh):
             self._rows[fresh] = 0
-            for accumulator, parts in zip(self._summariser.accumulators, self._parts, strict=True):
+            for accumulator, parts in zip(self._aggregator.accumulators, self._parts, strict=True):
                 for column, value in zip(parts, accumulator.empty(len(fresh)), strict=True):
                     column[fresh] = value
-        self._rows[where] += summary.rows
+        self._rows[where] += partial.rows
         merged = []
-        for accumulator, parts, new in zip(self._summariser.accumulators, self._parts, summary.parts, strict=True):
+        for accumulator, parts, new in zip(self._aggregator.accumulators, self._parts, partial.parts, strict=True):
             values = accumulator.merge(tuple(column[where] for column in parts), new)
             for column, value in zip(parts, values, strict=True):
                 column[where] = value
             merged.append(values)
-        return Summary(summary.keys, self._rows[where], tuple(merged))
+        return PartialAggregates(partial.keys, self._rows[where], tuple(merged))
 
     def install(self, chunk: Batch) -> None:
-        summary, _ = self._summariser.from_batch(chunk)
-        self.merge(summary)
+        partial, _ = self._aggregator.from_batch(chunk)
+        self.merge(partial)
 
-    def everything(self) -> Iterator[Summary]:
+    def everything(self) -> Iterator[PartialAggregates]:
         if len(self._slots):
             yield self._at(self._slots.everything())
 
     def snapshot(self) -> Iterator[Batch]:
-        binding = self._summariser.binding
-        return (self._summariser.to_batch(summary, None, None, binding) for summary in self._freeze(self._slots.live))
+        binding = self._aggregator.binding
+        return (self._aggregator.to_batch(partial, None, None, binding) for partial in self._freeze(self._slots.live))
 
     def changes(self) -> Changes | None:
         noted = self._slots.changes()
@@ -78,14 +78,14 @@ class KeyTable(Table):
 
     def delta(self, changes: Changes) -> Iterator[Batch]:
         assert isinstance(changes, SlotChanges)
-        names, summariser, binding = self._summariser.keys, self._summariser, self._summariser.binding
+        names, aggregator, binding = self._aggregator.keys, self._aggregator, self._aggregator.binding
         there = self._freeze(self._slots.in_use(changes.those))
         return chain(
             removed(self._slots.types, names, changes.removed, CHUNK),
-            (Batch(replacing(summariser.to_batch(summary, None, None, binding).rows, names)) for summary in there),
+            (Batch(replacing(aggregator.to_batch(partial, None, None, binding).rows, names)) for partial in there),
         )
 
-    def _freeze(self, those: Mask) -> Iterator[Summary]:
+    def _freeze(self, those: Mask) -> Iterator[PartialAggregates]:
         """The rows at these slots as they are now. It ends the one before it."""
         self._frozen = FrozenRows(those, self._at, CHUNK)
         return self._frozen
@@ -99,33 +99,33 @@ class KeyTable(Table):
 
     def depart(self, move: Move) -> StateTransfer:
         keys = self._slots.keys(self._slots.where(lambda hashes: move.selects(hashes, self._key_groups)))
-        return _RowTransfer(self, self._summariser, keys)
+        return _RowTransfer(self, self._aggregator, keys)
 
     def _carry_over(self, carry: Carry) -> None:
         """Builds the table anew, which costs once what merging all its keys does."""
         self._before(self._slots.everything())
         kept = list(self.everything())
         self._forget()
-        for summary in kept:
-            self.merge(carry(summary))
+        for partial in kept:
+            self.merge(carry(partial))
 
-    def take(self, keys: list[Any]) -> Summary | None:
+    def take(self, keys: list[Any]) -> PartialAggregates | None:
         """The rows of those of the keys that are here, which are gone after it."""
         where = self._slots.known(keys)
         if not len(where):
             return None
         self._before(where)
-        summary = self._at(where)
+        partial = self._at(where)
         self._slots.remove(where)
-        return summary
+        return partial
 
     def _forget(self) -> None:
-        self._slots = KeySlots(self._summariser.operator)
+        self._slots = KeySlots(self._aggregator.operator)
         self._rows = np.zeros(0, np.int64)
         self._parts: tuple[Parts, ...] = ()
 
-    def _at(self, where: Where) -> Summary:
-        return Summary(
+    def _at(self, where: Where) -> PartialAggregates:
+        return PartialAggregates(
             tuple(self._slots.columns(where)), self._rows[where], tuple(tuple(column[where] for column in parts) for parts in self._parts)
         )
 
@@ -134,7 +134,7 @@ class KeyTable(Table):
         if more <= 0:
             return
         self._rows = np.concatenate([self._rows, np.zeros(more, np.int64)])
-        accumulators = self._summariser.accumulators
+        accumulators = self._aggregator.accumulators
         before = self._parts or tuple(a.empty(0) for a in accumulators)
         self._parts = tuple(
             tuple(np.concatenate([old, new]) for old, new in zip(olds, a.empty(more), strict=True))
@@ -145,8 +145,8 @@ class KeyTable(Table):
 class _RowTransfer(StateTransfer):
     """Rows leave the table as they are taken."""
 
-    def __init__(self, table: KeyTable, summariser: Summariser, keys: list[Any]) -> None:
-        self._table, self._summariser, self._left = table, summariser, keys
+    def __init__(self, table: KeyTable, aggregator: PartialAggregator, keys: list[Any]) -> None:
+        self._table, self._aggregator, self._left = table, aggregator, keys
 
     def next_chunk(self, keys: int) -> Batch | None:
         while self._left:
@@ -160,5 +160,5 @@ class _RowTransfer(StateTransfer):
         return self._take(key_values(columns))
 
     def _take(self, keys: list[Any]) -> Batch | None:
-        summary = self._table.take(keys)
-        return None if summary is None else self._summariser.to_batch(summary, None, None)
+        partial = self._table.take(keys)
+        return None if partial is None else self._aggregator.to_batch(partial, None, None)

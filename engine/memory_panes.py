@@ -1,4 +1,4 @@
-"""Panes in memory: each a log of summaries."""
+"""Panes in memory: each a log of partial aggregates."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from .pane import Pane
 from .pane_changes import Left, PaneChanges, panes_gone, split
 from .panes import Panes, distinct
 from .routing import Move
-from .summary import PANE, Carry, Summariser, Summary
+from .summary import PANE, Carry, PartialAggregates, PartialAggregator
 
 CHUNK = 32_768
 """Keys of a chunk of a snapshot."""
 
 
 class MemoryPanes(Panes):
-    """What a summary holds is never changed in place."""
+    """What a piece of a log holds is never changed in place."""
 
-    def __init__(self, summariser: Summariser, context: Context) -> None:
-        self._summariser, self._context = summariser, context
-        summariser.when_rebound(self._carry_over)
+    def __init__(self, aggregator: PartialAggregator, context: Context) -> None:
+        self._aggregator, self._context = aggregator, context
+        aggregator.when_rebound(self._carry_over)
         self._panes: dict[int, Pane] = {}
         self._noting = False
         self._left: list[Left] = []
@@ -39,17 +39,17 @@ class MemoryPanes(Panes):
     def starts(self) -> Collection[int]:
         return self._panes.keys()
 
-    def append(self, summary: Summary, panes: npt.NDArray[np.int64]) -> None:
+    def append(self, partial: PartialAggregates, panes: npt.NDArray[np.int64]) -> None:
         starts = distinct(panes)
         for start in starts:
-            rows = summary if len(starts) == 1 else summary.take(np.flatnonzero(panes == start))
-            self._panes.setdefault(start, Pane()).append(rows, self._summariser)
+            rows = partial if len(starts) == 1 else partial.take(np.flatnonzero(panes == start))
+            self._panes.setdefault(start, Pane()).append(rows, self._aggregator)
 
-    def window(self, panes: Sequence[int]) -> Iterator[Summary]:
+    def window(self, panes: Sequence[int]) -> Iterator[PartialAggregates]:
         if len(panes) == 1:
-            yield self._panes[panes[0]].combined(self._summariser)
+            yield self._panes[panes[0]].combined(self._aggregator)
         else:
-            yield self._summariser.combine([summary for pane in panes for summary in self._panes[pane].log])
+            yield self._aggregator.combine([partial for pane in panes for partial in self._panes[pane].log])
 
     def drop(self, panes: Sequence[int]) -> None:
         for start in panes:
@@ -57,27 +57,27 @@ class MemoryPanes(Panes):
                 self._forgotten.add(start)
 
     def install(self, chunk: Batch) -> None:
-        summary, panes = self._summariser.from_batch(chunk)
+        partial, panes = self._aggregator.from_batch(chunk)
         if panes is not None:
-            self.append(summary, panes)
+            self.append(partial, panes)
 
     def snapshot(self) -> Iterator[Batch]:
-        return self._chunks([(start, list(pane.log)) for start, pane in self._panes.items()], self._summariser.binding)
+        return self._chunks([(start, list(pane.log)) for start, pane in self._panes.items()], self._aggregator.binding)
 
     def depart(self, move: Move) -> StateTransfer:
         """The keys are cut out at once, so that the windows that stay can go on."""
-        left: list[tuple[int, Summary]] = []
+        left: list[tuple[int, PartialAggregates]] = []
         for start, pane in list(self._panes.items()):
-            settled, fresh = pane.cut_out(lambda summary: split(summary, move, *self._hashing), self._summariser)
+            settled, fresh = pane.cut_out(lambda partial: split(partial, move, *self._hashing), self._aggregator)
             if settled is not None:
                 self._left.append(Left(start, settled.keys, move))
-            left += [(start, summary) for summary in (settled, fresh) if summary is not None]
+            left += [(start, partial) for partial in (settled, fresh) if partial is not None]
             if not len(pane):
                 del self._panes[start]
-        return _PaneTransfer(self._summariser, left)
+        return _PaneTransfer(self._aggregator, left)
 
     def changes(self) -> Changes | None:
-        came = {start: pane.settle(self._summariser) for start, pane in self._panes.items()}
+        came = {start: pane.settle(self._aggregator) for start, pane in self._panes.items()}
         changes = PaneChanges(came, self._left, frozenset(self._forgotten), *self._hashing)
         known, self._noting = self._noting, True
         self._left, self._forgotten = [], set()
@@ -85,7 +85,7 @@ class MemoryPanes(Panes):
 
     def delta(self, changes: Changes) -> Iterator[Batch]:
         assert isinstance(changes, PaneChanges)
-        return chain(self._gone(changes), self._chunks(list(changes.came.items()), self._summariser.binding))
+        return chain(self._gone(changes), self._chunks(list(changes.came.items()), self._aggregator.binding))
 
     def _carry_over(self, carry: Carry) -> None:
         """What was noted before is of the binding before, and no longer of use."""
@@ -95,7 +95,7 @@ class MemoryPanes(Panes):
 
     @property
     def nbytes(self) -> int:
-        return sum(pane.nbytes(self._summariser) for pane in self._panes.values())
+        return sum(pane.nbytes(self._aggregator) for pane in self._panes.values())
 
     @property
     def _hashing(self) -> tuple[int, str]:
@@ -104,33 +104,33 @@ class MemoryPanes(Panes):
     def _gone(self, changes: PaneChanges) -> Iterator[Batch]:
         if changes.forgotten:
             yield panes_gone(changes.forgotten)
-        names = [*self._summariser.keys, PANE]
+        names = [*self._aggregator.keys, PANE]
         for left in changes.left:
             panes = pa.array(np.full(len(left.keys[0]), left.start, np.int64))
             yield Batch(replacing(pa.RecordBatch.from_arrays([*left.keys, panes], names=names), names))
 
-    def _chunks(self, panes: Sequence[tuple[int, Sequence[Summary]]], binding: Binding | None) -> Iterator[Batch]:
+    def _chunks(self, panes: Sequence[tuple[int, Sequence[PartialAggregates]]], binding: Binding | None) -> Iterator[Batch]:
         for start, log in panes:
-            for summary in log:
-                for first in range(0, len(summary), CHUNK):
-                    piece = summary.take(np.arange(first, min(first + CHUNK, len(summary))))
-                    yield self._summariser.to_batch(piece, None, np.full(len(piece), start, np.int64), binding)
+            for partial in log:
+                for first in range(0, len(partial), CHUNK):
+                    piece = partial.take(np.arange(first, min(first + CHUNK, len(partial))))
+                    yield self._aggregator.to_batch(piece, None, np.full(len(piece), start, np.int64), binding)
 
 
 class _PaneTransfer(StateTransfer):
     """The leaving keys' part of every pane."""
 
-    def __init__(self, summariser: Summariser, left: list[tuple[int, Summary]]) -> None:
-        self._summariser, self._binding, self._left = summariser, summariser.binding, left
+    def __init__(self, aggregator: PartialAggregator, left: list[tuple[int, PartialAggregates]]) -> None:
+        self._aggregator, self._binding, self._left = aggregator, aggregator.binding, left
 
     def next_chunk(self, keys: int) -> Batch | None:
         if not self._left:
             return None
-        start, summary = self._left.pop()
-        if len(summary) > keys:
-            self._left.append((start, summary.take(np.arange(keys, len(summary)))))
-            summary = summary.take(np.arange(keys))
-        return self._summariser.to_batch(summary, None, np.full(len(summary), start, np.int64), self._binding)
+        start, partial = self._left.pop()
+        if len(partial) > keys:
+            self._left.append((start, partial.take(np.arange(keys, len(partial)))))
+            partial = partial.take(np.arange(keys))
+        return self._aggregator.to_batch(partial, None, np.full(len(partial), start, np.int64), self._binding)
 
     def fetch(self, columns: Sequence[pa.Array]) -> Batch | None:
         return None

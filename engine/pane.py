@@ -1,4 +1,4 @@
-"""A pane: the summaries of one stretch of event time, as logs that are combined when they have doubled.
+"""A pane: the partial aggregates of one stretch of event time, as logs that are combined when they have doubled.
 
 Appending costs nothing per key; combining is vectorised and amortised, so that no Python runs per key. The log-structured
 merge is after O'Neil et al., "The log-structured merge-tree" (1996), with one level; where it is noted what comes, that is a level above.
@@ -7,8 +7,12 @@ merge is after O'Neil et al., "The log-structured merge-tree" (1996), with one l
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
-from .summary import Carry, Summariser, Summary
+from .summary import Carry, PartialAggregates, PartialAggregator
+
+Split: TypeAlias = Callable[[PartialAggregates], tuple[PartialAggregates, PartialAggregates]]
+"""Takes partial aggregates apart: what leaves, and what stays."""
 
 _SMALLEST = 32_768
 
@@ -17,30 +21,30 @@ class Log:
     """Holds at most about twice the rows of its distinct keys, plus a constant."""
 
     def __init__(self) -> None:
-        self.summaries: list[Summary] = []
+        self.partials: list[PartialAggregates] = []
         self._rows = 0
         self._limit = _SMALLEST
 
-    def append(self, summary: Summary, summariser: Summariser) -> None:
-        """Add a summary; its keys may repeat ones that are there."""
-        self.summaries.append(summary)
-        self._rows += len(summary)
+    def append(self, partial: PartialAggregates, aggregator: PartialAggregator) -> None:
+        """Add partial aggregates; their keys may repeat ones that are there."""
+        self.partials.append(partial)
+        self._rows += len(partial)
         if self._rows > self._limit:
-            self._rows = len(self.combined(summariser))
+            self._rows = len(self.combined(aggregator))
             self._limit = max(_SMALLEST, 2 * self._rows)
 
-    def combined(self, summariser: Summariser) -> Summary:
+    def combined(self, aggregator: PartialAggregator) -> PartialAggregates:
         """Everything in it, every key once."""
-        self.summaries = [summariser.combine(self.summaries)]
-        return self.summaries[0]
+        self.partials = [aggregator.combine(self.partials)]
+        return self.partials[0]
 
-    def replace(self, summary: Summary) -> None:
+    def replace(self, partial: PartialAggregates) -> None:
         """Hold this alone from now on, every key once."""
-        self.summaries, self._rows = [summary], len(summary)
+        self.partials, self._rows = [partial], len(partial)
 
     def carry(self, carry: Carry) -> None:
         """Hold the same in a new binding."""
-        self.summaries = [carry(summary) for summary in self.summaries]
+        self.partials = [carry(partial) for partial in self.partials]
 
     def __len__(self) -> int:
         return self._rows
@@ -52,24 +56,24 @@ class Pane:
     def __init__(self) -> None:
         self._settled, self._fresh = Log(), Log()
 
-    def append(self, summary: Summary, summariser: Summariser) -> None:
-        """Add a summary; its keys may repeat ones that are there."""
-        self._fresh.append(summary, summariser)
+    def append(self, partial: PartialAggregates, aggregator: PartialAggregator) -> None:
+        """Add partial aggregates; their keys may repeat ones that are there."""
+        self._fresh.append(partial, aggregator)
 
-    def combined(self, summariser: Summariser) -> Summary:
+    def combined(self, aggregator: PartialAggregator) -> PartialAggregates:
         """Everything in it, every key once."""
-        return summariser.combine(self.log) if len(self._settled) else self._fresh.combined(summariser)
+        return aggregator.combine(self.log) if len(self._settled) else self._fresh.combined(aggregator)
 
-    def settle(self, summariser: Summariser) -> tuple[Summary, ...]:
+    def settle(self, aggregator: PartialAggregator) -> tuple[PartialAggregates, ...]:
         """What has come since the last call, in which keys may repeat."""
-        fresh, self._fresh = tuple(self._fresh.summaries), Log()
-        for summary in fresh:
-            self._settled.append(summary, summariser)
+        fresh, self._fresh = tuple(self._fresh.partials), Log()
+        for partial in fresh:
+            self._settled.append(partial, aggregator)
         return fresh
 
-    def cut_out(self, split: Callable[[Summary], tuple[Summary, Summary]], summariser: Summariser) -> tuple[Summary | None, Summary | None]:
-        """Take out the first part that `split` makes of a summary: of what was settled, and of what has come since; None for no rows."""
-        return _cut_out(self._settled, split, summariser), _cut_out(self._fresh, split, summariser)
+    def cut_out(self, split: Split, aggregator: PartialAggregator) -> tuple[PartialAggregates | None, PartialAggregates | None]:
+        """Take out what leaves by `split`: of what was settled, and of what has come since; None for no rows."""
+        return _cut_out(self._settled, split, aggregator), _cut_out(self._fresh, split, aggregator)
 
     def carry(self, carry: Carry) -> None:
         """Hold the same in a new binding."""
@@ -85,19 +89,19 @@ class Pane:
         return len(self._settled) > 0
 
     @property
-    def log(self) -> list[Summary]:
-        """The summaries as they lie, keys may repeat."""
-        return [*self._settled.summaries, *self._fresh.summaries]
+    def log(self) -> list[PartialAggregates]:
+        """The pieces as they lie, keys may repeat."""
+        return [*self._settled.partials, *self._fresh.partials]
 
-    def nbytes(self, summariser: Summariser) -> int:
+    def nbytes(self, aggregator: PartialAggregator) -> int:
         """Estimate of its bytes."""
-        return sum(summariser.nbytes(summary) for summary in self.log)
+        return sum(aggregator.nbytes(partial) for partial in self.log)
 
 
-def _cut_out(log: Log, split: Callable[[Summary], tuple[Summary, Summary]], summariser: Summariser) -> Summary | None:
+def _cut_out(log: Log, split: Split, aggregator: PartialAggregator) -> PartialAggregates | None:
     if not len(log):
         return None
-    leaving, staying = split(log.combined(summariser))
+    leaving, staying = split(log.combined(aggregator))
     if not len(leaving):
         return None
     log.replace(staying)

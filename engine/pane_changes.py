@@ -1,7 +1,7 @@
-"""What has changed in panes in memory: summaries that came, keys that left, panes that were forgotten.
+"""What has changed in panes in memory: partial aggregates that came, keys that left, panes that were forgotten.
 
-Summaries are added to what older files have of their keys, so that a key's row needn't be looked for when it changes. Invariant: of what
-left or was forgotten nothing is among what came before that.
+Partial aggregates are added to what older files have of their keys, so that a key's row needn't be looked for when it changes. Invariant:
+of what left or was forgotten nothing is among what came before that.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .chain import replacing
 from .changes import Changes
 from .keys import key_hashes
 from .routing import Move
-from .summary import PANE, Summary
+from .summary import PANE, PartialAggregates
 
-Log = tuple[Summary, ...]
+Log = tuple[PartialAggregates, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class PaneChanges(Changes):
-    """`came`: summaries by pane; `forgotten`: panes. `key_groups` and `operator` are what hashes of keys need."""
+    """`came`: partial aggregates by pane; `forgotten`: panes. `key_groups` and `operator` are what hashes of keys need."""
 
     came: Mapping[int, Log]
     left: Sequence[Left]
@@ -43,7 +43,7 @@ class PaneChanges(Changes):
     operator: str
 
     def __len__(self) -> int:
-        rows = sum(len(summary) for log in self.came.values() for summary in log)
+        rows = sum(len(partial) for log in self.came.values() for partial in log)
         return rows + sum(len(left.keys[0]) for left in self.left) + len(self.forgotten)
 
     def behind(self, earlier: PaneChanges) -> PaneChanges:
@@ -57,7 +57,7 @@ class PaneChanges(Changes):
         return PaneChanges(came, both, earlier.forgotten | self.forgotten, self.key_groups, self.operator)
 
     def _without(self, log: Log, move: Move) -> Log:
-        return tuple(split(summary, move, self.key_groups, self.operator)[1] for summary in log)
+        return tuple(split(partial, move, self.key_groups, self.operator)[1] for partial in log)
 
 
 def panes_gone(panes: Collection[int]) -> Batch:
@@ -65,7 +65,7 @@ def panes_gone(panes: Collection[int]) -> Batch:
     return Batch(replacing(pa.record_batch({PANE: sorted(panes)}), [PANE]))
 
 
-def split(summary: Summary, move: Move, key_groups: int, operator: str) -> tuple[Summary, Summary]:
-    """What `move` selects of a summary, and the rest."""
-    leaving: np.ndarray[Any, np.dtype[np.bool_]] = move.selects(key_hashes(summary.keys, operator), key_groups)
-    return summary.take(np.flatnonzero(leaving)), summary.take(np.flatnonzero(~leaving))
+def split(partial: PartialAggregates, move: Move, key_groups: int, operator: str) -> tuple[PartialAggregates, PartialAggregates]:
+    """What `move` selects of partial aggregates, and the rest."""
+    leaving: np.ndarray[Any, np.dtype[np.bool_]] = move.selects(key_hashes(partial.keys, operator), key_groups)
+    return partial.take(np.flatnonzero(leaving)), partial.take(np.flatnonzero(~leaving))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .keyed_state.base import KeyedState
-from .summary import PANE, Summary
+from .summary import PANE, PartialAggregates
 
 
 class Panes(KeyedState):
@@ -24,11 +24,11 @@ class Panes(KeyedState):
         return len(self.starts())
 
     @abstractmethod
-    def append(self, summary: Summary, panes: npt.NDArray[np.int64]) -> None:
-        """Add a summary, the pane of each of its rows in `panes`; a key may be there repeatedly."""
+    def append(self, partial: PartialAggregates, panes: npt.NDArray[np.int64]) -> None:
+        """Add partial aggregates, the pane of each of their rows in `panes`; a key may be there repeatedly."""
 
     @abstractmethod
-    def window(self, panes: Sequence[int]) -> Iterator[Summary]:
+    def window(self, panes: Sequence[int]) -> Iterator[PartialAggregates]:
         """Everything in these panes, every key once, in as many pieces as it takes not to hold it all at once."""
 
     @abstractmethod
@@ -41,7 +41,7 @@ class Panes(KeyedState):
 
 
 def distinct(panes: npt.NDArray[np.int64]) -> list[int]:
-    """The different panes, rising; most summaries have one, and one whose rows were all late has none."""
+    """The different panes, rising; most batches have one, and one whose rows were all late has none."""
     if not len(panes) or (panes == panes[0]).all():
         return panes[:1].tolist()  # type: ignore[no-any-return]
     return np.unique(panes).tolist()  # type: ignore[no-any-return]

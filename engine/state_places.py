@@ -17,22 +17,22 @@ from .state_arrays import StateArrays
 from .stored_arrays import StoredArrays
 from .stored_panes import StoredPanes
 from .stored_table import StoredTable
-from .summary import Summariser
+from .summary import PartialAggregator
 from .table import Table
 
 
-def open_table(summariser: Summariser, context: Context) -> Table:
+def open_table(aggregator: PartialAggregator, context: Context) -> Table:
     """An empty table. Raises StateBackendError if there is no room, or no server."""
     if context.state.backend == MEMORY:
-        return KeyTable(summariser, context.key_groups)
-    return StoredTable(summariser, context)
+        return KeyTable(aggregator, context.key_groups)
+    return StoredTable(aggregator, context)
 
 
-def open_panes(summariser: Summariser, context: Context) -> Panes:
+def open_panes(aggregator: PartialAggregator, context: Context) -> Panes:
     """No panes yet. Raises StateBackendError if there is no room, or no server."""
     if context.state.backend == MEMORY:
-        return MemoryPanes(summariser, context)
-    return StoredPanes(summariser, context)
+        return MemoryPanes(aggregator, context)
+    return StoredPanes(aggregator, context)
 
 
 def open_arrays(context: Context, keys: tuple[str, ...], state: Mapping[str, np.dtype[Any]]) -> StateArrays:

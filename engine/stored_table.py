@@ -13,43 +13,43 @@ from .keyed_state.base import StateTransfer
 from .operators.base import Context
 from .routing import Move
 from .stored_rows import StoredRows
-from .summary import Summariser, Summary
-from .summary_rows import SummaryRows
+from .summary import PartialAggregates, PartialAggregator
+from .summary_rows import PartialRows
 from .table import Table
 
 
 class StoredTable(Table):
     """A batch costs what its distinct keys do, however many there are in all."""
 
-    def __init__(self, summariser: Summariser, context: Context) -> None:
-        self._summariser = summariser
-        self._form = SummaryRows(summariser)
-        self._rows = StoredRows(context, summariser.keys, self._sent, self._form.about)
+    def __init__(self, aggregator: PartialAggregator, context: Context) -> None:
+        self._aggregator = aggregator
+        self._form = PartialRows(aggregator)
+        self._rows = StoredRows(context, aggregator.keys, self._sent, self._form.about)
         self.passes_on = self._rows.backend.passes_on
 
-    def merge(self, summary: Summary) -> Summary:
-        places = self._rows.places(summary.keys)
-        changed = self._form.merged(summary, self._rows.get(places))
+    def merge(self, partial: PartialAggregates) -> PartialAggregates:
+        places = self._rows.places(partial.keys)
+        changed = self._form.merged(partial, self._rows.get(places))
         self._rows.put(places, self._form.pack(changed))
         return changed
 
     def install(self, chunk: Batch) -> None:
         if not self._form.learned(chunk, self._rows):
-            summary, _ = self._summariser.from_batch(chunk)
-            self.merge(summary)
+            partial, _ = self._aggregator.from_batch(chunk)
+            self.merge(partial)
 
-    def everything(self) -> Iterator[Summary]:
+    def everything(self) -> Iterator[PartialAggregates]:
         return (self._form.unpack(columns, rows) for columns, rows in self._rows.read())
 
     def snapshot(self) -> Iterator[Batch]:
-        binding = self._summariser.binding
+        binding = self._aggregator.binding
         return (self._saved(columns, rows, binding) for columns, rows in self._rows.snapshot())
 
     def changes(self) -> Changes | None:
         return self._rows.changes()
 
     def delta(self, changes: Changes) -> Iterator[Batch]:
-        binding = self._summariser.binding
+        binding = self._aggregator.binding
         return self._rows.delta(changes, lambda columns, rows: self._saved(columns, rows, binding))
 
     def depart(self, move: Move) -> StateTransfer:
@@ -63,7 +63,7 @@ class StoredTable(Table):
         self._rows.backend.close()
 
     def _saved(self, columns: list[pa.Array], rows: list[bytes], binding: Binding | None) -> Batch:
-        return self._summariser.to_batch(self._form.unpack(columns, rows, binding), None, None, binding)
+        return self._aggregator.to_batch(self._form.unpack(columns, rows, binding), None, None, binding)
 
     def _sent(self, columns: list[pa.Array], rows: list[bytes]) -> Batch:
         return self._form.sent(self._form.unpack(columns, rows), None)

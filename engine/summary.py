@@ -1,6 +1,6 @@
-"""Summaries: the aggregates of one operator, kept together as arrays with one row per key.
+"""Partial aggregates: those of one operator, kept together as arrays with one row per key.
 
-A `Summary` holds distinct or repeated keys beside the parts of every aggregate. Summaries travel as batches (what the combiner
+A `PartialAggregates` holds distinct or repeated keys beside the parts of every aggregate. They travel as batches (what the combiner
 sends across the shuffle) and lie in state as they are: there is one form from the first batch to the result. The invariant: all that an
 operator holds is of its newest binding; when a column's type comes late or widens, what was gathered is carried over at once.
 """
@@ -26,11 +26,11 @@ ROWS = "__rows"
 
 PANE = "__pane"
 INPUT = b"evenflow.input"
-"""Schema metadata of a summary: the Arrow schema of the columns that were summarised."""
+"""Schema metadata of partial aggregates: the Arrow schema of the columns that were aggregated."""
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class PartialAggregates:
     """`keys`: key columns, shape (n,); `rows`: records behind each row; `parts`: one `Parts` per aggregate, arrays of shape (n,)."""
 
     keys: tuple[pa.Array, ...]
@@ -40,17 +40,17 @@ class Summary:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def take(self, indices: npt.NDArray[Any]) -> Summary:
+    def take(self, indices: npt.NDArray[Any]) -> PartialAggregates:
         where = pa.array(indices)
         parts = tuple(tuple(column[indices] for column in part) for part in self.parts)
-        return Summary(tuple(k.take(where) for k in self.keys), self.rows[indices], parts)
+        return PartialAggregates(tuple(k.take(where) for k in self.keys), self.rows[indices], parts)
 
 
-Carry: TypeAlias = Callable[[Summary], Summary]
-"""Turns a summary of the binding before into one of the binding now."""
+Carry: TypeAlias = Callable[[PartialAggregates], PartialAggregates]
+"""Turns partial aggregates of the binding before into ones of the binding now."""
 
 
-class Summariser:
+class PartialAggregator:
     """The aggregates `functions` by name over the key columns `keys`, bound to the types that have come so far."""
 
     def __init__(self, operator: str, keys: tuple[str, ...], functions: Mapping[str, AggregateFunction]) -> None:
@@ -62,7 +62,7 @@ class Summariser:
         self._received: dict[bytes, Binding] = {}
 
     def when_rebound(self, carry_over: Callable[[Carry], None]) -> None:
-        """Call this when the binding changes, before anything of the new one is given out: it carries over every summary that it keeps."""
+        """Call this when the binding changes, before anything of the new one is given out: it carries over all that it keeps."""
         self._rebound.append(carry_over)
 
     def bind(self, schema: pa.Schema) -> Binding:
@@ -76,59 +76,63 @@ class Summariser:
             self.binding, self.accumulators = now, now.accumulators
             if before is not None:
                 for carry_over in self._rebound:
-                    carry_over(lambda summary: replace(summary, parts=now.carried(summary.parts, before)))
+                    carry_over(lambda partial: replace(partial, parts=now.carried(partial.parts, before)))
         return now
 
-    def summarise(self, batch: Batch, codes: npt.NDArray[Any], keys: Sequence[pa.Array], groups: int) -> Summary:
+    def aggregate(self, batch: Batch, codes: npt.NDArray[Any], keys: Sequence[pa.Array], groups: int) -> PartialAggregates:
         """Raw rows by group: `codes` (rows,) below `groups`; `keys` the key columns of each group, shape (groups,)."""
         self.bind(batch.rows.schema)
         rows = np.bincount(codes, minlength=groups)
-        return Summary(tuple(keys), rows, tuple(a.partial(batch, codes, groups) for a in self.accumulators))
+        return PartialAggregates(tuple(keys), rows, tuple(a.partial(batch, codes, groups) for a in self.accumulators))
 
-    def combine(self, summaries: Sequence[Summary]) -> Summary:
-        """One summary with every key once."""
-        keys = [_joined([s.keys[i] for s in summaries], name, self.operator) for i, name in enumerate(self.keys)]
+    def combine(self, partials: Sequence[PartialAggregates]) -> PartialAggregates:
+        """All of them as one, with every key once."""
+        keys = [_joined([s.keys[i] for s in partials], name, self.operator) for i, name in enumerate(self.keys)]
         encoded = encode_keys(pa.record_batch(keys, names=list(self.keys)), self.keys, self.operator)
-        if len(summaries) == 1 and encoded.count == len(summaries[0]):
-            return summaries[0]
+        if len(partials) == 1 and encoded.count == len(partials[0]):
+            return partials[0]
         codes, groups = encoded.codes, encoded.count
         rows = np.zeros(groups, np.int64)
-        np.add.at(rows, codes, np.concatenate([s.rows for s in summaries]))
+        np.add.at(rows, codes, np.concatenate([s.rows for s in partials]))
         parts = []
         for i, accumulator in enumerate(self.accumulators):
-            columns = zip(*(s.parts[i] for s in summaries), strict=True)
+            columns = zip(*(s.parts[i] for s in partials), strict=True)
             parts.append(accumulator.combine(tuple(np.concatenate(column) for column in columns), codes, groups))
-        return Summary(tuple(encoded.columns), rows, tuple(parts))
+        return PartialAggregates(tuple(encoded.columns), rows, tuple(parts))
 
-    def results(self, summary: Summary) -> list[pa.Array]:
+    def results(self, partial: PartialAggregates) -> list[pa.Array]:
         """The aggregates' values, one array of shape (n,) per aggregate."""
-        return [a.finish(parts) for a, parts in zip(self.accumulators, summary.parts, strict=True)]
+        return [a.finish(parts) for a, parts in zip(self.accumulators, partial.parts, strict=True)]
 
     def to_batch(
-        self, summary: Summary, times: npt.NDArray[np.int64] | None, panes: npt.NDArray[np.int64] | None, binding: Binding | None = None
+        self,
+        partial: PartialAggregates,
+        times: npt.NDArray[np.int64] | None,
+        panes: npt.NDArray[np.int64] | None,
+        binding: Binding | None = None,
     ) -> Batch:
-        """The summary as a batch, with the input's types in the schema's metadata.
+        """The partial aggregates as a batch, with the input's types in the schema's metadata.
 
-        A summary that was taken before the binding changed is written by the `binding` of that time, any other by the newest.
+        What was taken before the binding changed is written by the `binding` of that time, all else by the newest.
         """
         binding = binding or self.binding
         if binding is None:
-            raise ValueError("a summariser that saw no batch has nothing to send")
-        names, columns = list(self.keys), list(summary.keys)
+            raise ValueError("an aggregator that saw no batch has nothing to send")
+        names, columns = list(self.keys), list(partial.keys)
         if panes is not None:
             names.append(PANE)
             columns.append(pa.array(panes))
         names.append(f"{ROWS}{binding.label}")
-        columns.append(pa.array(summary.rows))
-        for i, (accumulator, parts) in enumerate(zip(binding.accumulators, summary.parts, strict=True)):
+        columns.append(pa.array(partial.rows))
+        for i, (accumulator, parts) in enumerate(zip(binding.accumulators, partial.parts, strict=True)):
             for j, column in enumerate(accumulator.to_arrow(parts)):
                 names.append(f"__{i}.{j}")
                 columns.append(column)
         schema = pa.schema([(n, c.type) for n, c in zip(names, columns, strict=True)], metadata={INPUT: binding.written})
         return Batch(pa.RecordBatch.from_arrays(columns, schema=schema), times)
 
-    def from_batch(self, batch: Batch) -> tuple[Summary, npt.NDArray[np.int64] | None]:
-        """What `to_batch` made, of whatever binding: the summary in the newest one, and its panes."""
+    def from_batch(self, batch: Batch) -> tuple[PartialAggregates, npt.NDArray[np.int64] | None]:
+        """What `to_batch` made, of whatever binding: the partial aggregates in the newest one, and their panes."""
         rows, at = batch.rows, len(self.keys)
         came = self.binding_of(rows.schema.metadata[INPUT])
         now = self.bind(came.input)
@@ -140,12 +144,12 @@ class Summariser:
             parts.append(accumulator.from_arrow(rows.columns[at : at + width]))
             at += width
         carried = tuple(parts) if came.input.equals(now.input) else now.carried(tuple(parts), came)
-        return Summary(tuple(rows.columns[: len(self.keys)]), counts, carried), panes
+        return PartialAggregates(tuple(rows.columns[: len(self.keys)]), counts, carried), panes
 
-    def nbytes(self, summary: Summary) -> int:
-        """Estimate of the bytes that the summary takes."""
-        parts = sum(a.nbytes(p) for a, p in zip(self.accumulators, summary.parts, strict=True))
-        return int(parts + summary.rows.nbytes + sum(k.nbytes for k in summary.keys))
+    def nbytes(self, partial: PartialAggregates) -> int:
+        """Estimate of the bytes that they take."""
+        parts = sum(a.nbytes(p) for a, p in zip(self.accumulators, partial.parts, strict=True))
+        return int(parts + partial.rows.nbytes + sum(k.nbytes for k in partial.keys))
 
     def binding_of(self, written: bytes) -> Binding:
         """The binding to the types that another instance wrote."""

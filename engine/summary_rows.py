@@ -1,4 +1,4 @@
-"""Summaries as bytes, a row each, for state that lies in a backend: fixed-width parts as in memory, all else as msgpack behind them.
+"""Partial aggregates as bytes, a row for each key, for state in a backend: fixed-width parts as in memory, all else as msgpack behind them.
 
 Invariant: a row says of which binding it is. So rows stay as they were written when a type comes late or widens, and are carried over when
 they are next read.
@@ -23,53 +23,53 @@ from .batch import Batch
 from .key_codec import KeyCodec
 from .keys import KeyTypes
 from .stored_rows import StoredRows
-from .summary import Summariser, Summary
+from .summary import PartialAggregates, PartialAggregator
 
 BINDINGS = b"evenflow.bindings"
-"""Schema metadata of summaries that go to another worker: the bindings of their sender's rows."""
+"""Schema metadata of partial aggregates that go to another worker: the bindings of their sender's rows."""
 
 
-class SummaryRows:
+class PartialRows:
     """The rows of one operator's aggregates. What another worker has written is `learned` of before its rows are read."""
 
-    def __init__(self, summariser: Summariser) -> None:
-        self._summariser = summariser
+    def __init__(self, aggregator: PartialAggregator) -> None:
+        self._aggregator = aggregator
         self._layouts: dict[int, _Layout] = {}
         self._newest: _Layout | None = None
 
-    def pack(self, summary: Summary) -> list[bytes]:
-        """The rows of a summary of the newest binding."""
-        return self._layout().pack(summary)
+    def pack(self, partial: PartialAggregates) -> list[bytes]:
+        """The rows of partial aggregates of the newest binding."""
+        return self._layout().pack(partial)
 
-    def unpack(self, keys: Sequence[pa.Array], rows: Sequence[bytes], binding: Binding | None = None) -> Summary:
-        """The summary of what `pack` gave, as of `binding`, which holds all of theirs, or of the newest."""
+    def unpack(self, keys: Sequence[pa.Array], rows: Sequence[bytes], binding: Binding | None = None) -> PartialAggregates:
+        """The partial aggregates of what `pack` gave, as of `binding`, which holds all of theirs, or of the newest."""
         wanted = self._layout() if binding is None else self._of(binding)
         found = wanted.unpack(rows)
         if found is None:
             found = self._of_several_bindings(rows, wanted)
-        return Summary(tuple(keys), *found)
+        return PartialAggregates(tuple(keys), *found)
 
-    def merged(self, summary: Summary, found: Sequence[bytes | None]) -> Summary:
-        """A summary with every key once, together with what was found of each of its keys."""
+    def merged(self, partial: PartialAggregates, found: Sequence[bytes | None]) -> PartialAggregates:
+        """Partial aggregates with every key once, together with what was found of each of its keys."""
         there = [place for place, row in enumerate(found) if row is not None]
         if not there:
-            return summary
+            return partial
         before = self.unpack((), [row for row in found if row is not None])
-        accumulators = self._summariser.accumulators
-        if len(there) == len(summary):
-            pairs = zip(accumulators, before.parts, summary.parts, strict=True)
-            return Summary(summary.keys, before.rows + summary.rows, tuple(a.merge(old, new) for a, old, new in pairs))
+        accumulators = self._aggregator.accumulators
+        if len(there) == len(partial):
+            pairs = zip(accumulators, before.parts, partial.parts, strict=True)
+            return PartialAggregates(partial.keys, before.rows + partial.rows, tuple(a.merge(old, new) for a, old, new in pairs))
         where = np.array(there, np.int64)
-        rows, parts = summary.rows.copy(), []
+        rows, parts = partial.rows.copy(), []
         rows[where] += before.rows
-        for accumulator, old, new in zip(accumulators, before.parts, summary.parts, strict=True):
+        for accumulator, old, new in zip(accumulators, before.parts, partial.parts, strict=True):
             both = accumulator.merge(old, tuple(column[where] for column in new))
             parts.append(tuple(_with(column, where, values) for column, values in zip(new, both, strict=True)))
-        return Summary(summary.keys, rows, tuple(parts))
+        return PartialAggregates(partial.keys, rows, tuple(parts))
 
-    def sent(self, summary: Summary, panes: npt.NDArray[np.int64] | None) -> Batch:
-        """A summary that goes to another worker, which may find others there of older bindings."""
-        batch = self._summariser.to_batch(summary, None, panes)
+    def sent(self, partial: PartialAggregates, panes: npt.NDArray[np.int64] | None) -> Batch:
+        """Partial aggregates that go to another worker, which may find others there of older bindings."""
+        batch = self._aggregator.to_batch(partial, None, panes)
         return Batch(batch.rows.replace_schema_metadata({**batch.rows.schema.metadata, BINDINGS: self.about()}))
 
     def about(self) -> bytes:
@@ -88,14 +88,14 @@ class SummaryRows:
     def learn(self, about: bytes) -> None:
         """Take what another worker's `about` gave; the newest binding holds all of it."""
         for written in unpack_value(about):
-            binding = self._summariser.binding_of(written)
-            self._summariser.bind(binding.input)
+            binding = self._aggregator.binding_of(written)
+            self._aggregator.bind(binding.input)
             self._of(binding)
 
     def _layout(self) -> _Layout:
-        binding = self._summariser.binding
+        binding = self._aggregator.binding
         if binding is None:
-            raise ValueError("a summariser that saw no batch has no rows")
+            raise ValueError("an aggregator that saw no batch has no rows")
         if self._newest is None or self._newest.binding is not binding:
             self._newest = self._of(binding)
         return self._newest
@@ -115,7 +115,7 @@ class SummaryRows:
             found = None if layout is None else layout.unpack([rows[place] for place in where.tolist()])
             if layout is None or found is None:
                 problem = "its state holds a row that it has not written; does another job use the same place under the same name?"
-                raise StateBackendError(f"operator `{self._summariser.operator}`: {problem}")
+                raise StateBackendError(f"operator `{self._aggregator.operator}`: {problem}")
             counts[where] = found[0]
             carried = found[1] if layout is wanted else wanted.binding.carried(found[1], layout.binding)
             for part, values in zip(columns, carried, strict=True):
@@ -142,11 +142,11 @@ class _Layout:
             types.learn([pa.nulls(0, kind) for kind in others])
             self._codec = KeyCodec(types)
 
-    def pack(self, summary: Summary) -> list[bytes]:
-        table = np.empty(len(summary), self._dtype)
-        table["binding"], table["rows"] = self.number, summary.rows
+    def pack(self, partial: PartialAggregates) -> list[bytes]:
+        table = np.empty(len(partial), self._dtype)
+        table["binding"], table["rows"] = self.number, partial.rows
         others: list[pa.Array] = []
-        for place, (accumulator, parts) in enumerate(zip(self.binding.accumulators, summary.parts, strict=True)):
+        for place, (accumulator, parts) in enumerate(zip(self.binding.accumulators, partial.parts, strict=True)):
             if self._fixed[place]:
                 for i, part in enumerate(parts):
                     table[f"{place}.{i}"] = part

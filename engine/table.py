@@ -8,18 +8,18 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from .keyed_state.base import KeyedState
-from .summary import PANE, Summary
+from .summary import PANE, PartialAggregates
 
 
 class Table(KeyedState):
     """Used by one thread."""
 
     @abstractmethod
-    def merge(self, summary: Summary) -> Summary:
-        """Add a summary with every key once; returns the new rows of these keys."""
+    def merge(self, partial: PartialAggregates) -> PartialAggregates:
+        """Add partial aggregates with every key once; returns the new rows of these keys."""
 
     @abstractmethod
-    def everything(self) -> Iterator[Summary]:
+    def everything(self) -> Iterator[PartialAggregates]:
         """All keys, in as many pieces as it takes not to hold them all at once. Nothing is merged meanwhile."""
 
     def check(self, schema: pa.Schema) -> None:

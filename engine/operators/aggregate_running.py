@@ -14,10 +14,10 @@ from ..aggregates.base import AggregateFunction
 from ..batch import Batch
 from ..keys import encode_keys
 from ..state_places import open_table
-from ..summary import Summary
+from ..summary import PartialAggregates
 from ..table import Table
 from .base import Context, Emit, Operator
-from .combine import Combine, Summarise, latest
+from .combine import BatchAggregator, Combine, latest
 from .keyed import KeyedInstance, KeyedOperator
 
 
@@ -31,8 +31,8 @@ class AggregateRunning(KeyedOperator):
     behind_combiner: bool = field(default=False, kw_only=True)
 
     def open(self, context: Context) -> AggregateRunningInstance:
-        summarise = Summarise(context.name, self.keys, self.functions, None)
-        return AggregateRunningInstance(self, context, summarise, open_table(summarise.summariser, context))
+        batch_aggregator = BatchAggregator(context.name, self.keys, self.functions, None)
+        return AggregateRunningInstance(self, context, batch_aggregator, open_table(batch_aggregator.aggregator, context))
 
     def combined(self) -> tuple[Operator, Operator]:
         return Combine(self.keys, self.functions, None), replace(self, behind_combiner=True)
@@ -46,41 +46,41 @@ class AggregateRunningInstance(KeyedInstance):
 
     state: Table
 
-    def __init__(self, operator: AggregateRunning, context: Context, summarise: Summarise, table: Table) -> None:
+    def __init__(self, operator: AggregateRunning, context: Context, batch_aggregator: BatchAggregator, table: Table) -> None:
         super().__init__(context, operator.keys, table)
         self.updates, self.behind_combiner = operator.updates, operator.behind_combiner
         self.merges_state = not operator.updates
-        self.summarise, self.summariser = summarise, summarise.summariser
+        self.batch_aggregator, self.aggregator = batch_aggregator, batch_aggregator.aggregator
         self._names = [*operator.keys, *operator.functions]
 
     def process(self, batch: Batch, emit: Emit) -> None:
-        summary, times = self._summary(batch)
-        self.note_load(summary.keys, summary.rows)
-        changed = self.state.merge(summary)
+        partial, times = self._partial(batch)
+        self.note_load(partial.keys, partial.rows)
+        changed = self.state.merge(partial)
         if self.updates:
             self._emit(changed, times, emit)
 
     def finish(self, emit: Emit) -> None:
         if not self.updates:
-            for summary in self.state.everything():
-                self._emit(summary, None, emit)
+            for partial in self.state.everything():
+                self._emit(partial, None, emit)
 
-    def _summary(self, batch: Batch) -> tuple[Summary, npt.NDArray[np.int64] | None]:
+    def _partial(self, batch: Batch) -> tuple[PartialAggregates, npt.NDArray[np.int64] | None]:
         if not self.behind_combiner:
-            summary, codes, _ = self.summarise(batch)
-            return summary, latest(batch, codes, len(summary))
-        received, _ = self.summariser.from_batch(batch)
-        summary = self.summariser.combine([received])
-        if summary is received:
-            return summary, batch.times
-        return summary, None if batch.times is None else self._latest_times(received, batch.times, len(summary))
+            partial, codes, _ = self.batch_aggregator(batch)
+            return partial, latest(batch, codes, len(partial))
+        received, _ = self.aggregator.from_batch(batch)
+        partial = self.aggregator.combine([received])
+        if partial is received:
+            return partial, batch.times
+        return partial, None if batch.times is None else self._latest_times(received, batch.times, len(partial))
 
-    def _latest_times(self, received: Summary, times: npt.NDArray[np.int64], groups: int) -> npt.NDArray[np.int64]:
+    def _latest_times(self, received: PartialAggregates, times: npt.NDArray[np.int64], groups: int) -> npt.NDArray[np.int64]:
         keys = encode_keys(pa.record_batch(list(received.keys), names=list(self.keys)), self.keys, self.context.name)
         newest = np.full(groups, np.iinfo(np.int64).min)
         np.maximum.at(newest, keys.codes, times)
         return newest
 
-    def _emit(self, summary: Summary, times: Any, emit: Emit) -> None:
-        columns = [*summary.keys, *self.summariser.results(summary)]
+    def _emit(self, partial: PartialAggregates, times: Any, emit: Emit) -> None:
+        columns = [*partial.keys, *self.aggregator.results(partial)]
         emit(Batch(pa.RecordBatch.from_arrays(columns, names=self._names), times))

@@ -20,10 +20,10 @@ from ..elements import MIN_TIME
 from ..keys import encode_keys
 from ..panes import Panes, distinct
 from ..state_places import open_panes
-from ..summary import Summary
+from ..summary import PartialAggregates
 from ..windows import Windows
 from .base import Context, Emit, Operator
-from .combine import Combine, Summarise
+from .combine import BatchAggregator, Combine
 from .keyed import KeyedInstance, KeyedOperator
 
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -39,8 +39,8 @@ class AggregateWindows(KeyedOperator):
     behind_combiner: bool = field(default=False, kw_only=True)
 
     def open(self, context: Context) -> AggregateWindowsInstance:
-        summarise = Summarise(context.name, self.keys, self.functions, self.windows)
-        return AggregateWindowsInstance(self, context, summarise, open_panes(summarise.summariser, context))
+        batch_aggregator = BatchAggregator(context.name, self.keys, self.functions, self.windows)
+        return AggregateWindowsInstance(self, context, batch_aggregator, open_panes(batch_aggregator.aggregator, context))
 
     def combined(self) -> tuple[Operator, Operator]:
         return Combine(self.keys, self.functions, self.windows), replace(self, behind_combiner=True)
@@ -55,29 +55,29 @@ class AggregateWindowsInstance(KeyedInstance):
     state: Panes
     merges_state = True
 
-    def __init__(self, operator: AggregateWindows, context: Context, summarise: Summarise, panes: Panes) -> None:
+    def __init__(self, operator: AggregateWindows, context: Context, batch_aggregator: BatchAggregator, panes: Panes) -> None:
         super().__init__(context, operator.keys, panes)
         self.windows, self.behind_combiner = operator.windows, operator.behind_combiner
-        self.summarise, self.summariser = summarise, summarise.summariser
+        self.batch_aggregator, self.aggregator = batch_aggregator, batch_aggregator.aggregator
         self.watermark = MIN_TIME
         self._names = [*operator.keys, "window_start", "window_end", *operator.functions]
 
     def process(self, batch: Batch, emit: Emit) -> None:
         if self.behind_combiner:
-            summary, panes = self.summariser.from_batch(batch)
+            partial, panes = self.aggregator.from_batch(batch)
             codes = None
         else:
-            summary, codes, panes = self.summarise(batch)
+            partial, codes, panes = self.batch_aggregator(batch)
         if panes is None:
-            raise ValueError("a summary for windows came without panes")
-        self._note_panes(summary, panes)
+            raise ValueError("partial aggregates for windows came without panes")
+        self._note_panes(partial, panes)
         late = np.array([pane for pane in distinct(panes) if self.windows.last_end(pane) <= self.watermark], np.int64)
         if len(late):
             rows = np.isin(panes, late)
-            self._late(batch, summary, codes, rows, emit)
+            self._late(batch, partial, codes, rows, emit)
             kept = np.flatnonzero(~rows)
-            summary, panes = summary.take(kept), panes[kept]
-        self.state.append(summary, panes)
+            partial, panes = partial.take(kept), panes[kept]
+        self.state.append(partial, panes)
 
     def advance(self, watermark: int, emit: Emit) -> None:
         for end in self._ends(self.watermark, watermark):
@@ -85,20 +85,22 @@ class AggregateWindowsInstance(KeyedInstance):
         self.watermark = watermark
         self.state.drop([pane for pane in self.state.starts() if self.windows.last_end(pane) <= watermark])
 
-    def _note_panes(self, summary: Summary, panes: npt.NDArray[np.int64]) -> None:
+    def _note_panes(self, partial: PartialAggregates, panes: npt.NDArray[np.int64]) -> None:
         """Note the load, if it is due; a key that is in several panes is counted once, with all its records."""
         if not self.context.load.due():
             return
         if (panes == panes[0]).all():
-            self._note(summary.keys, summary.rows)
+            self._note(partial.keys, partial.rows)
             return
-        keys = encode_keys(pa.record_batch(list(summary.keys), names=list(self.keys)), self.keys, self.context.name)
+        keys = encode_keys(pa.record_batch(list(partial.keys), names=list(self.keys)), self.keys, self.context.name)
         counts = np.zeros(keys.count, np.int64)
-        np.add.at(counts, keys.codes, summary.rows)
+        np.add.at(counts, keys.codes, partial.rows)
         self._note(keys.columns, counts)
 
-    def _late(self, batch: Batch, summary: Summary, codes: npt.NDArray[Any] | None, rows: npt.NDArray[np.bool_], emit: Emit) -> None:
-        self.late_records += int(summary.rows[rows].sum())
+    def _late(
+        self, batch: Batch, partial: PartialAggregates, codes: npt.NDArray[Any] | None, rows: npt.NDArray[np.bool_], emit: Emit
+    ) -> None:
+        self.late_records += int(partial.rows[rows].sum())
         if codes is not None:
             emit(batch.filter(rows[codes]), "late")
 
@@ -115,10 +117,10 @@ class AggregateWindowsInstance(KeyedInstance):
 
     def _emit_window(self, end: int, emit: Emit) -> None:
         start = end - self.windows.size
-        for summary in self.state.window(self._panes_between(start, end)):
-            n = len(summary)
+        for partial in self.state.window(self._panes_between(start, end)):
+            n = len(partial)
             bounds = [pa.array(np.full(n, t, np.int64)).cast(pa.timestamp("us")).cast(_TIMESTAMP) for t in (start, end)]
-            columns = [*summary.keys, *bounds, *self.summariser.results(summary)]
+            columns = [*partial.keys, *bounds, *self.aggregator.results(partial)]
             rows = pa.RecordBatch.from_arrays(columns, names=self._names)
             emit(Batch(rows, np.full(n, end - 1, np.int64)))
 

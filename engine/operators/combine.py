@@ -1,4 +1,4 @@
-"""Combining before the shuffle: a batch becomes one summary row per key (and pane).
+"""Combining before the shuffle: a batch becomes a row of partial aggregates per key (and pane).
 
 It takes the heat out of a hot key: however many records a key has in a batch, one row crosses the network.
 """
@@ -18,7 +18,7 @@ from ..batch import Batch
 from ..errors import FlowError, RecordError
 from ..event_time import shown_time
 from ..keys import compact, encode_keys
-from ..summary import Summariser, Summary
+from ..summary import PartialAggregates, PartialAggregator
 from ..windows import Windows
 from .base import Context, Emit, Operator, OperatorInstance
 
@@ -26,18 +26,18 @@ SUFFIX = ".combine"
 """What the combiner's name has behind its aggregate's; errors name the aggregate, which the user knows."""
 
 
-class Summarise:
-    """Batch in, summary out: by key, and by pane if there are windows."""
+class BatchAggregator:
+    """A batch in, its partial aggregates out: by key, and by pane if there are windows."""
 
     def __init__(self, operator: str, keys: tuple[str, ...], functions: Mapping[str, AggregateFunction], windows: Windows | None) -> None:
         self.operator, self.keys, self.windows = operator, keys, windows
-        self.summariser = Summariser(operator, keys, functions)
+        self.aggregator = PartialAggregator(operator, keys, functions)
 
-    def __call__(self, batch: Batch) -> tuple[Summary, npt.NDArray[Any], npt.NDArray[np.int64] | None]:
-        """The summary; each record's row in it, shape (records,); and the panes of its rows (microseconds) if there are windows."""
+    def __call__(self, batch: Batch) -> tuple[PartialAggregates, npt.NDArray[Any], npt.NDArray[np.int64] | None]:
+        """The partial aggregates; each record's row in them, shape (records,); the pane of each row (microseconds) if there are windows."""
         keys = encode_keys(batch.rows, self.keys, self.operator)
         if self.windows is None:
-            return self.summariser.summarise(batch, keys.codes, keys.columns, keys.count), keys.codes, None
+            return self.aggregator.aggregate(batch, keys.codes, keys.columns, keys.count), keys.codes, None
         if batch.times is None:
             raise FlowError(f"operator `{self.operator}` has windows, but its stream has no event time: give the source event_time=")
         if (outside := self.windows.outside(batch.times)) is not None:
@@ -49,8 +49,8 @@ class Summarise:
             )
         first, newest = self.windows.pane_of(np.array([batch.times.min(), batch.times.max()])).tolist()
         if first == newest:
-            summary = self.summariser.summarise(batch, keys.codes, keys.columns, keys.count)
-            return summary, keys.codes, np.full(len(summary), first, np.int64)
+            partial = self.aggregator.aggregate(batch, keys.codes, keys.columns, keys.count)
+            return partial, keys.codes, np.full(len(partial), first, np.int64)
         width = self.windows.pane
         place, last = (batch.times - first) // width, (newest - first) // width
         if last > len(place):  # one stray time must not cost memory for all the panes up to it
@@ -59,8 +59,8 @@ class Summarise:
             distinct = np.arange(last + 1)
         present, codes = compact(place * keys.count + keys.codes, len(distinct) * keys.count)
         where = pa.array(present % keys.count)
-        summary = self.summariser.summarise(batch, codes, [c.take(where) for c in keys.columns], len(present))
-        return summary, codes, first + distinct[present // keys.count] * width
+        partial = self.aggregator.aggregate(batch, codes, [c.take(where) for c in keys.columns], len(present))
+        return partial, codes, first + distinct[present // keys.count] * width
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,11 +83,11 @@ class CombineInstance(OperatorInstance):
 
     def __init__(self, operator: Combine, context: Context) -> None:
         super().__init__(context)
-        self.summarise = Summarise(context.name.removesuffix(SUFFIX), operator.keys, operator.functions, operator.windows)
+        self.batch_aggregator = BatchAggregator(context.name.removesuffix(SUFFIX), operator.keys, operator.functions, operator.windows)
 
     def process(self, batch: Batch, emit: Emit) -> None:
-        summary, codes, panes = self.summarise(batch)
-        emit(self.summarise.summariser.to_batch(summary, latest(batch, codes, len(summary)), panes))
+        partial, codes, panes = self.batch_aggregator(batch)
+        emit(self.batch_aggregator.aggregator.to_batch(partial, latest(batch, codes, len(partial)), panes))
 
 
 def latest(batch: Batch, codes: npt.NDArray[Any], groups: int) -> npt.NDArray[np.int64] | None:

@@ -59,7 +59,7 @@ class KeyedStates(KeyedState):
         self._pack, self._unpack, self._kind = pack, unpack, kind
         self.backend = open_backend(context.state, context.name, context.index, context.key_groups, self.packed)
         self._memory = self.backend if isinstance(self.backend, MemoryBackend) else None
-        self._departing: list[BackendTransfer] = []
+        self._transfers: list[BackendTransfer] = []
         self._working: dict[Any, Any] = {}
         self._undoable = undoable
         self._before: tuple[list[Any], dict[Any, bytes]] = [], {}
@@ -114,17 +114,17 @@ class KeyedStates(KeyedState):
             self._memory.note_new(self._groups(self.types.columns(keys)), keys)
 
     def depart(self, move: Move) -> StateTransfer:
-        departing = BackendTransfer(self, move)
-        self._departing.append(departing)
-        return departing
+        transfer = BackendTransfer(self, move)
+        self._transfers.append(transfer)
+        return transfer
 
     def leaving(self, keys: Sequence[Any]) -> frozenset[Any]:
         """Those of the keys that have been let go of, though their states may still lie here: event time must not touch them any more."""
-        self._departing = [departing for departing in self._departing if not departing.over]
-        if not self._departing:
+        self._transfers = [transfer for transfer in self._transfers if not transfer.over]
+        if not self._transfers:
             return frozenset()
         hashes = key_hashes(self.types.columns(list(keys)), self.context.name)
-        selected = np.any([departing.move.selects(hashes, self.context.key_groups) for departing in self._departing], axis=0)
+        selected = np.any([transfer.move.selects(hashes, self.context.key_groups) for transfer in self._transfers], axis=0)
         return frozenset(keys[place] for place in np.flatnonzero(selected).tolist())
 
     def install(self, chunk: Batch) -> None:

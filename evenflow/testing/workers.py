@@ -12,7 +12,7 @@ import numpy as np
 from ..engine.batch import Batch
 from ..engine.chain import resolved
 from ..engine.effects import Consumed, Effect, Finished, Latency, Prepared, Rewound, Saved, Switched
-from ..engine.elements import Answered, Giving, Handed
+from ..engine.elements import FetchReply, TransferEnd, TransferStart
 from ..engine.errors import CorruptCheckpointError, EvenflowError
 from ..engine.exchange import Sent
 from ..engine.handover import Arrived
@@ -351,4 +351,4 @@ def _brings_rows(channel: Channel) -> bool:
 
 def _brings_state(channel: Channel) -> bool:
     """Whether state is under way; a request that comes when everything has been given, and the keys behind it, may stay."""
-    return any(isinstance(element, (Giving, Answered, Handed)) for element in channel.elements)
+    return any(isinstance(element, (TransferStart, FetchReply, TransferEnd)) for element in channel.elements)

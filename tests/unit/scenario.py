@@ -33,7 +33,18 @@ import evenflow as ef
 from evenflow.balancer.strategies import plan_steps
 from evenflow.engine.batch import Batch
 from evenflow.engine.effects import Consumed, Effect, Finished, Switched
-from evenflow.engine.elements import MAX_TIME, MIN_TIME, Answered, Element, End, Giving, Handed, Marker, Request, Watermark
+from evenflow.engine.elements import (
+    MAX_TIME,
+    MIN_TIME,
+    Element,
+    End,
+    FetchReply,
+    FetchRequest,
+    Marker,
+    TransferEnd,
+    TransferStart,
+    Watermark,
+)
 from evenflow.engine.exchange import Sent
 from evenflow.engine.handover import Arrived
 from evenflow.engine.handover_step import HandoverStep
@@ -205,16 +216,16 @@ class Scenario:
             return "keys " + " ".join(row["user"] for row in rows)
         operator = self.tasks[self.names[channel][1]].operators[0]
         assert isinstance(operator, AggregateWindowsInstance)
-        return "state " + _summary(operator, *operator.summariser.from_batch(batch))
+        return "state " + _partial(operator, *operator.aggregator.from_batch(batch))
 
 
 _WORDS: dict[type[Any], Callable[[Any], str]] = {
     Watermark: lambda element: f"watermark {_time(element.time)}",
     Marker: lambda element: f"marker {element.version}",
-    Giving: lambda element: f"giving {element.version}",
-    Request: lambda element: f"request {element.number} of step {element.version}",
-    Answered: lambda element: f"answered {element.number} of step {element.version}",
-    Handed: lambda element: f"handed {element.version}",
+    TransferStart: lambda element: f"transfer {element.version} starts",
+    FetchRequest: lambda element: f"fetch request {element.number} of step {element.version}",
+    FetchReply: lambda element: f"fetch reply {element.number} of step {element.version}",
+    TransferEnd: lambda element: f"transfer {element.version} ends",
     End: lambda element: "end",
 }
 
@@ -238,13 +249,13 @@ def _move(move: Any) -> str:
 def _held(task: TaskCore) -> str:
     operator: Any = task.operators[0]
     if isinstance(operator, AggregateWindowsInstance):
-        summaries = [(summary, start) for start in sorted(operator.state.starts()) for summary in operator.state.window([start])]
-        return " ".join(_summary(operator, summary, np.full(len(summary), start)) for summary, start in summaries) or "no state"
+        partials = [(partial, start) for start in sorted(operator.state.starts()) for partial in operator.state.window([start])]
+        return " ".join(_partial(operator, partial, np.full(len(partial), start)) for partial, start in partials) or "no state"
     return " ".join(f"{user}={state}" for user, state in sorted(operator.state.backend.objects.items())) or "no state"
 
 
-def _summary(operator: AggregateWindowsInstance, summary: Any, panes: Any) -> str:
-    users, clicks = summary.keys[0].to_pylist(), operator.summariser.results(summary)[0].to_pylist()
+def _partial(operator: AggregateWindowsInstance, partial: Any, panes: Any) -> str:
+    users, clicks = partial.keys[0].to_pylist(), operator.aggregator.results(partial)[0].to_pylist()
     ends = [_time(operator.windows.last_end(pane)) for pane in panes.tolist()]
     return " ".join(f"{user}={n} by {end}" for user, n, end in sorted(zip(users, clicks, ends, strict=True)))
 

@@ -10,15 +10,15 @@ from evenflow.engine.batch import Batch
 from evenflow.engine.elements import (
     MAX_TIME,
     MIN_TIME,
-    Answered,
     Barrier,
     Element,
     End,
-    Giving,
-    Handed,
+    FetchReply,
+    FetchRequest,
     LatencyMark,
     Marker,
-    Request,
+    TransferEnd,
+    TransferStart,
     Watermark,
 )
 from evenflow.engine.errors import ProtocolError
@@ -32,10 +32,10 @@ EXAMPLES = [
     Barrier(3, 2),
     End(),
     Marker(4),
-    Giving(4),
-    Request(4, 1),
-    Answered(4, 1),
-    Handed(4),
+    TransferStart(4),
+    FetchRequest(4, 1),
+    FetchReply(4, 1),
+    TransferEnd(4),
 ]
 
 

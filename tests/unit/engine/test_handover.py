@@ -7,7 +7,7 @@ import pytest
 from scenario import Scenario
 
 from evenflow.engine.batch import Batch
-from evenflow.engine.elements import Barrier, Giving, Handed, Marker, Watermark
+from evenflow.engine.elements import Barrier, Marker, TransferEnd, TransferStart, Watermark
 from evenflow.engine.errors import ProtocolError, RecordError
 
 
@@ -55,9 +55,9 @@ def test_state_that_nobody_moves_here_is_refused(job):
 def test_end_of_another_step_is_refused(job):
     for sender in ("clicks-0", "clicks-1"):
         receive(job, sender, "count-1", Marker(1))
-    receive(job, "count-0", "count-1", Giving(1))
+    receive(job, "count-0", "count-1", TransferStart(1))
     with pytest.raises(ProtocolError, match="worker 0 has handed over step 2, expected step 1"):
-        receive(job, "count-0", "count-1", Handed(2))
+        receive(job, "count-0", "count-1", TransferEnd(2))
 
 
 @pytest.mark.parametrize("element", [Watermark(5), Barrier(1), Marker(1)], ids=lambda element: type(element).__name__)
@@ -67,8 +67,8 @@ def test_signal_for_records_is_refused_on_a_channel_for_state(job, element):
 
 
 def test_state_on_a_channel_for_records_is_refused(job):
-    with pytest.raises(ProtocolError, match="task count-0: a Giving came on channel 0, which is for records"):
-        receive(job, "clicks-0", "count-0", Giving(1))
+    with pytest.raises(ProtocolError, match="task count-0: a TransferStart came on channel 0, which is for records"):
+        receive(job, "clicks-0", "count-0", TransferStart(1))
 
 
 def test_state_that_can_not_travel_is_refused_by_operator_and_key(job):

@@ -192,7 +192,7 @@ def test_types_that_do_not_go_together_are_refused_by_name_also_from_two_workers
         two.into(step).process({"k": ["a"], "x": ["one"]}, [0])
 
 
-def test_summaries_of_other_types_are_not_put_into_one_batch(drive):
+def test_partial_aggregates_of_other_types_are_not_put_into_one_batch(drive):
     buffer, sent, combiner = Buffer(0), [], drive(Combine(("k",), FUNCTIONS, None))
     combiner._emit = lambda batch, port="out": buffer.add(batch, 0.0)
     for column in (pa.nulls(1), pa.nulls(1), pa.array([1]), pa.array([2]), pa.nulls(1), pa.array([0.5])):
@@ -205,10 +205,10 @@ def test_a_binding_that_holds_all_types_stays(drive):
     step = drive(finals())
     for column in (pa.nulls(1), pa.array([0.5])):
         step.process({"k": ["a"], "x": column}, [0])
-    binding, table = step.operator.summariser.binding, step.operator.state
+    binding, table = step.operator.aggregator.binding, step.operator.state
     for column in (pa.nulls(1), pa.array([1]), pa.array([1.5]), pa.array([1], pa.int8())):
         step.process({"k": ["a"], "x": column}, [0])
-    assert step.operator.summariser.binding is binding
+    assert step.operator.aggregator.binding is binding
     assert step.operator.state is table
 
 

@@ -8,28 +8,28 @@ import pyarrow as pa
 import evenflow as ef
 from evenflow.engine.batch import Batch
 from evenflow.engine.pane import Pane
-from evenflow.engine.summary import Summariser
+from evenflow.engine.summary import PartialAggregator
 
 
-def summary_of(summariser, keys):
+def partial_of(aggregator, keys):
     rows = Batch(pa.record_batch({"k": keys}))
-    return summariser.summarise(rows, np.arange(len(keys)), [rows.rows.column("k")], len(keys))
+    return aggregator.aggregate(rows, np.arange(len(keys)), [rows.rows.column("k")], len(keys))
 
 
 def test_log_of_repeated_keys_is_combined_before_it_grows_large():
-    summariser, pane = Summariser("step", ("k",), {"n": ef.count()}), Pane()
+    aggregator, pane = PartialAggregator("step", ("k",), {"n": ef.count()}), Pane()
     for _ in range(200):
-        pane.append(summary_of(summariser, list(range(1_000))), summariser)
+        pane.append(partial_of(aggregator, list(range(1_000))), aggregator)
         assert sum(map(len, pane.log)) <= 2 * 32_768
-    combined = pane.combined(summariser)
+    combined = pane.combined(aggregator)
     assert len(combined) == 1_000
     assert set(combined.rows.tolist()) == {200}
-    assert summariser.results(combined)[0].to_pylist() == [200] * 1_000
+    assert aggregator.results(combined)[0].to_pylist() == [200] * 1_000
 
 
 def test_many_keys_are_not_combined_with_every_batch():
-    summariser, pane = Summariser("step", ("k",), {"n": ef.count()}), Pane()
+    aggregator, pane = PartialAggregator("step", ("k",), {"n": ef.count()}), Pane()
     for first in range(0, 100_000, 10_000):
-        pane.append(summary_of(summariser, list(range(first, first + 10_000))), summariser)
+        pane.append(partial_of(aggregator, list(range(first, first + 10_000))), aggregator)
     assert len(pane.log) > 1
-    assert len(pane.combined(summariser)) == 100_000
+    assert len(pane.combined(aggregator)) == 100_000

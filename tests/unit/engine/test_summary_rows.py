@@ -1,4 +1,4 @@
-"""Rows of bytes hold all that a summary does, whatever the types, and are carried over when a type comes late or widens."""
+"""Rows of bytes hold all that partial aggregates do, whatever the types, and are carried over when a type comes late or widens."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import evenflow as ef
 from evenflow.engine.batch import Batch
 from evenflow.engine.keys import encode_keys
-from evenflow.engine.summary import Summariser
-from evenflow.engine.summary_rows import SummaryRows
+from evenflow.engine.summary import PartialAggregator
+from evenflow.engine.summary_rows import PartialRows
 from evenflow.state.backends.base import StateBackendError
 
 
@@ -59,73 +59,73 @@ VALUES = [
 ]
 
 
-def summary_of(summariser, values, kind, keys=("a", "b", "c", "a")):
+def partial_of(aggregator, values, kind, keys=("a", "b", "c", "a")):
     rows = pa.record_batch({"k": list(keys), "x": pa.array(values, kind)})
     encoded = encode_keys(rows, ("k",), "step")
     times = np.arange(len(values)) * 10
-    return summariser.summarise(Batch(rows, times), encoded.codes, encoded.columns, encoded.count)
+    return aggregator.aggregate(Batch(rows, times), encoded.codes, encoded.columns, encoded.count)
 
 
-def results(summariser, summary):
-    columns = [*summary.keys, pa.array(summary.rows), *summariser.results(summary)]
+def results(aggregator, partial):
+    columns = [*partial.keys, pa.array(partial.rows), *aggregator.results(partial)]
     return sorted(zip(*(column.to_pylist() for column in columns), strict=True), key=str)
 
 
 @pytest.mark.parametrize(("functions", "values", "kind"), VALUES)
 def test_what_was_packed_is_unpacked(functions, values, kind):
-    summariser = Summariser("step", ("k",), functions)
-    rows, summary = SummaryRows(summariser), summary_of(summariser, values, kind)
-    packed = rows.pack(summary)
+    aggregator = PartialAggregator("step", ("k",), functions)
+    rows, partial = PartialRows(aggregator), partial_of(aggregator, values, kind)
+    packed = rows.pack(partial)
     assert all(type(row) is bytes for row in packed)
-    assert results(summariser, rows.unpack(summary.keys, packed)) == results(summariser, summary)
+    assert results(aggregator, rows.unpack(partial.keys, packed)) == results(aggregator, partial)
 
 
 @pytest.mark.parametrize(("functions", "values", "kind"), VALUES)
-def test_summary_is_merged_with_what_was_found_of_some_of_its_keys(functions, values, kind):
-    summariser = Summariser("step", ("k",), functions)
-    rows, old = SummaryRows(summariser), summary_of(summariser, values, kind)
-    new = summary_of(summariser, values[::-1], kind, keys=("c", "a", "d", "e"))
+def test_partial_aggregates_are_merged_with_what_was_found_of_some_of_its_keys(functions, values, kind):
+    aggregator = PartialAggregator("step", ("k",), functions)
+    rows, old = PartialRows(aggregator), partial_of(aggregator, values, kind)
+    new = partial_of(aggregator, values[::-1], kind, keys=("c", "a", "d", "e"))
     found = dict(zip(old.keys[0].to_pylist(), rows.pack(old), strict=True))
     merged = rows.merged(new, [found.get(key) for key in new.keys[0].to_pylist()])
-    expected = {row[0]: row for row in results(summariser, summariser.combine([old, new]))}
-    assert results(summariser, merged) == sorted((expected[key] for key in "acde"), key=str)
+    expected = {row[0]: row for row in results(aggregator, aggregator.combine([old, new]))}
+    assert results(aggregator, merged) == sorted((expected[key] for key in "acde"), key=str)
 
 
 @given(kinds=st.lists(st.sampled_from([pa.null(), pa.int8(), pa.int64(), pa.float64()]), min_size=1, max_size=5))
 @settings(max_examples=50, deadline=None)
 def test_rows_of_older_bindings_are_carried_over_when_they_are_read(kinds):
-    summariser = Summariser("step", ("k",), {**NUMBERS, "own": Longest()})
-    rows, packed, keys, pieces = SummaryRows(summariser), [], [], []
+    aggregator = PartialAggregator("step", ("k",), {**NUMBERS, "own": Longest()})
+    rows, packed, keys, pieces = PartialRows(aggregator), [], [], []
     for place, kind in enumerate(kinds):
         values = [None, None] if kind == pa.null() else [place, None]
-        summary = summary_of(summariser, values, kind, keys=(f"{place}a", f"{place}b"))
-        packed += rows.pack(summary)
-        keys += summary.keys[0].to_pylist()
-        pieces.append((values, kind, summary.keys[0].to_pylist()))
+        partial = partial_of(aggregator, values, kind, keys=(f"{place}a", f"{place}b"))
+        packed += rows.pack(partial)
+        keys += partial.keys[0].to_pylist()
+        pieces.append((values, kind, partial.keys[0].to_pylist()))
     found = rows.unpack([pa.array(keys)], packed)
-    expected = [row for values, kind, names in pieces for row in results(summariser, summary_of(summariser, values, kind, names))]
-    assert results(summariser, found) == sorted(expected, key=str)
+    expected = [row for values, kind, names in pieces for row in results(aggregator, partial_of(aggregator, values, kind, names))]
+    assert results(aggregator, found) == sorted(expected, key=str)
 
 
 @pytest.mark.parametrize(
     "change", [lambda row: b"12345678" + row[8:], lambda row: row[:-1], lambda row: b""], ids=["types", "short", "nothing"]
 )
 def test_row_that_was_not_written_here_is_refused_with_the_operator(change):
-    summariser = Summariser("step", ("k",), ORDERED)
-    rows = SummaryRows(summariser)
-    packed = rows.pack(summary_of(summariser, [1, 2], pa.int64(), keys=("a", "b")))
+    aggregator = PartialAggregator("step", ("k",), ORDERED)
+    rows = PartialRows(aggregator)
+    packed = rows.pack(partial_of(aggregator, [1, 2], pa.int64(), keys=("a", "b")))
     with pytest.raises(StateBackendError, match="operator `step`: its state holds a row that it has not written"):
         rows.unpack([pa.array(["a", "b"])], [packed[0], change(packed[1])])
 
 
 def test_another_worker_reads_rows_once_it_knows_of_their_bindings():
-    old, new = (Summariser("step", ("k",), NUMBERS) for _ in range(2))
-    theirs, ours = SummaryRows(old), SummaryRows(new)
-    integers = summary_of(old, [1, 2], pa.int64(), keys=("a", "b"))
+    old, new = (PartialAggregator("step", ("k",), NUMBERS) for _ in range(2))
+    theirs, ours = PartialRows(old), PartialRows(new)
+    integers = partial_of(old, [1, 2], pa.int64(), keys=("a", "b"))
     packed = theirs.pack(integers)
-    floats = summary_of(old, [0.5, 1.5], pa.float64(), keys=("c", "d"))
+    floats = partial_of(old, [0.5, 1.5], pa.float64(), keys=("c", "d"))
     packed += theirs.pack(floats)
-    summary_of(new, [None], pa.null(), keys=("e",))
+    partial_of(new, [None], pa.null(), keys=("e",))
     ours.learn(theirs.about())
     keys = [pa.array(["a", "b", "c", "d"])]
     assert results(new, ours.unpack(keys, packed)) == results(old, theirs.unpack(keys, packed))
