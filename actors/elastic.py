@@ -60,10 +60,11 @@ class ScalingReport:
     problem: str | None = None
 
     def __str__(self) -> str:
-        from ..scheduler.drawing import as_text
-        from .tables import scalings_table
-
-        return as_text(scalings_table([self]))
+        taken = "" if self.seconds is None else f" in {self.seconds:.3f} s"
+        why = self.reason if self.problem is None else f"{self.reason}; {self.problem}"
+        moved = f"{self.keys_moved:,} keys, {self.state_bytes:,} bytes"
+        what = f"scaling {self.number} of `{self.operator}` from {self.before} to {self.after} workers"
+        return f"{what} {self.state.value}{taken}: {moved}; {why}"
 
 
 @dataclass(slots=True)

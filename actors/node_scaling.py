@@ -62,9 +62,13 @@ class NodeScalingReport:
     problem: str | None = None
 
     def __str__(self) -> str:
-        from .tables import node_scalings_text
-
-        return str(node_scalings_text([self]))
+        changes = [f"{operator} {before} to {after} workers" for operator, (before, after) in self.parallelism.items()]
+        changes += [f"{', '.join(self.replaced)} went on elsewhere"] * bool(self.replaced)
+        nodes = ", ".join(map(short, self.added)) if self.removed is None else short(self.removed)
+        taken = "" if self.seconds is None else f" in {self.seconds:.3f} s"
+        what = f"node {nodes} {'added' if self.removed is None else 'given back'}{taken}: {'; '.join(changes)}"
+        why = self.reason if self.problem is None else f"{self.reason}; {self.problem}"
+        return f"{what}\n{self.number}: {why}"
 
 
 @dataclass(slots=True)

@@ -72,10 +72,9 @@ class JobStatus:
     spares: int = 0
 
     def __str__(self) -> str:
-        from ..scheduler.drawing import as_text
-        from .tables import status_table
-
-        return as_text(status_table(self))
+        facts = f"job `{self.name}`: {self.state.value}, {self.running_seconds:.1f} s, {self.completed_checkpoints} checkpoints"
+        problem = () if self.error is None else (f"error: {self.error}", *getattr(self.error, "__notes__", ()))
+        return "\n".join((facts, f"{len(self.workers)} workers: {', '.join(self.workers)}", *problem))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+from ..drawing.terminal import DataTable, console
 from ..scheduler.config import LIVE
-from ..scheduler.drawing import DataTable, console
 from . import latency, memory, migration, overhead, recovery, scaling, skew, soak, soak_flow, throughput
 from .comparison import compare, other_conditions
 from .conditions import RESULTS, save

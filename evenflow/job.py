@@ -16,19 +16,20 @@ from typing import Any, Protocol, TypeVar
 from .actors.elastic import ScalingReport
 from .actors.node_scaling import NodeScalingReport
 from .actors.supervisor import JobStatus, Progress
-from .actors.tables import node_scalings_text, scalings_table
 from .balancer.snapshot import LoadSnapshot
+from .drawing.changes import decisions_table, migrations_table, node_scalings_text, scalings_table
+from .drawing.job import checkpoints_table
+from .drawing.metrics import metrics_tables
+from .drawing.terminal import Listing
 from .engine.duration import Duration, seconds
 from .engine.errors import ConnectorError, EvenflowError, JobError
 from .engine.sink import Sink
 from .engine.source import Source
 from .scheduler.checkpoints import CheckpointReport, CheckpointState
-from .scheduler.drawing import Listing
 from .scheduler.job_effects import JobState
 from .scheduler.metrics import HISTORY, OperatorLoad, WorkerFigures
 from .scheduler.migration import MigrationReport
 from .scheduler.scaling.controller import DecisionRecord, Mode
-from .scheduler.tables import checkpoints_table, decisions_table, metrics_tables, migrations_table
 
 T = TypeVar("T")
 POLL = 0.05

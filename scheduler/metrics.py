@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .window import WorkerWindow
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
 HISTORY = 120
+
+MOST = 5
+"""Key groups and keys that a load names when it is printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class WorkerFigures:
 
 @dataclass(frozen=True, slots=True)
 class OperatorLoad:
-    """Load of an operator over some windows, in useful seconds per second; `print` shows it as a table.
+    """Load of an operator over some windows, in useful seconds per second; `print` shows it in a few lines.
 
     `hot_keys`: (key, records at least), hottest first; `records`: those of all keys.
     """
@@ -72,15 +72,20 @@ class OperatorLoad:
         """The least imbalance with one owner per key: `max(1, workers * p1)`, p1 the hottest key's part of the records."""
         return max(1.0, len(self.workers) * self.hot_keys[0][1] / self.records) if self.hot_keys and self.records else 1.0
 
-    def __rich__(self) -> RenderableType:
-        from .tables import load_table
-
-        return load_table(self)
-
     def __str__(self) -> str:
-        from .drawing import as_text
-
-        return as_text(self)
+        total = sum(self.workers.values()) or 1.0
+        groups = sorted(self.groups.items(), key=lambda item: -item[1])[:MOST]
+        return "\n".join(
+            (
+                f"load of {len(self.workers)} workers: imbalance {self.imbalance:.2f}, floor {self.floor:.2f}",
+                *(
+                    f"{worker}: useful {useful:.1%} of its time, {useful / total:.1%} of the load"
+                    for worker, useful in self.workers.items()
+                ),
+                f"hottest groups: {', '.join(f'{group} {useful:.1%}' for group, useful in groups) or '-'}",
+                f"hottest keys: {', '.join(f'{key!r} {count / max(self.records, 1):.1%}' for key, count in self.hot_keys[:MOST]) or '-'}",
+            )
+        )
 
 
 class JobMetrics:

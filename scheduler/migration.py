@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from ..balancer.plan import BalancePlan
 from ..engine.effects import Switched
@@ -17,9 +16,6 @@ from ..engine.handover_step import HandoverStep
 from ..engine.routing import RoutingTable
 from .messages import Announce, Announced, Resume, Switch, Told
 from .newest import Newest
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 
 class MigrationState(StrEnum):
@@ -38,7 +34,7 @@ class MigrationReport:
     A key with state in several panes of a window counts once for each.
 
     `plan` is what the balancer wanted, None for a migration by hand; `latency_ms` p50 and p99 at the sinks while it went on, None if there
-    was no latency mark in that time. `print` shows it as a table.
+    was no latency mark in that time.
     """
 
     number: int
@@ -56,15 +52,10 @@ class MigrationReport:
     seconds: float | None
     latency_ms: tuple[float, float] | None = None
 
-    def __rich__(self) -> RenderableType:
-        from .tables import migration_table
-
-        return migration_table(self)
-
     def __str__(self) -> str:
-        from .drawing import as_text
-
-        return as_text(self)
+        taken = "" if self.seconds is None else f" in {self.seconds:.3f} s"
+        moved = f"{self.steps_done} of {self.steps} steps, {self.keys_moved:,} keys, {self.state_bytes:,} bytes"
+        return f"migration {self.number} of `{self.operator}` by {self.strategy} {self.state.value}{taken}: {moved}; {self.reason}"
 
 
 @dataclass(slots=True)

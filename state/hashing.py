@@ -30,9 +30,22 @@ MAX_GROUPS = 32_768
 NULL_HASH = np.uint64(0x6E756C6C6E756C6C)
 """The hash of a null of any type."""
 
+FEW = 64
+"""Texts up to which a loop over all is quicker than to find the distinct ones first."""
+
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MULTIPLY_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MULTIPLY_2 = np.uint64(0x94D049BB133111EB)
+_BYTES = {
+    pa.string().id: pa.binary(),
+    pa.large_string().id: pa.large_binary(),
+    pa.string_view().id: pa.binary_view(),
+    pa.binary().id: None,
+    pa.large_binary().id: None,
+    pa.binary_view().id: None,
+    pa.binary(1).id: None,
+}
+"""Types of text and bytes, by id, and how text is seen as bytes."""
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
@@ -50,7 +63,9 @@ def hash64(column: pa.Array) -> Hashes:
         return np.full(len(column), NULL_HASH)
     if pa.types.is_dictionary(column.type):
         return _hash_distinct(column)
-    if _is_bytes(column.type) or pa.types.is_decimal(column.type):
+    if column.type.id in _BYTES and len(column) <= FEW:
+        return _digests(_as_bytes(column))
+    if column.type.id in _BYTES or pa.types.is_decimal(column.type):
         return _hash_distinct(column.dictionary_encode())
     if column.null_count == 0:
         return mix(_words(column))
@@ -122,25 +137,13 @@ def _float_words(column: pa.Array) -> Hashes:
     return words
 
 
-def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_string_view(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_binary_view(kind)
-        or pa.types.is_fixed_size_binary(kind)
-    )
-
-
 def _hash_distinct(column: pa.DictionaryArray) -> Hashes:
     """Hash every distinct value once."""
     distinct = column.dictionary
     if pa.types.is_decimal(distinct.type):
         hashes = _digests([None if value is None else _canonical(value) for value in distinct.to_pylist()])
-    elif _is_bytes(distinct.type):
-        hashes = _digests(distinct.cast(pa.large_binary()).to_pylist())
+    elif distinct.type.id in _BYTES:
+        hashes = _digests(_as_bytes(distinct))
     else:
         hashes = hash64(distinct)
     with_null = np.append(hashes, NULL_HASH)
@@ -149,6 +152,13 @@ def _hash_distinct(column: pa.DictionaryArray) -> Hashes:
         indices = indices.cast(pa.int64()).fill_null(len(distinct))
     rows: Hashes = with_null[indices.to_numpy(zero_copy_only=False)]
     return rows
+
+
+def _as_bytes(column: pa.Array) -> list[bytes | None]:
+    """The values of a column of text or bytes; text needs no copy for it, as Arrow keeps it in UTF-8."""
+    as_bytes = _BYTES[column.type.id]
+    values: list[bytes | None] = (column if as_bytes is None else column.view(as_bytes)).to_pylist()
+    return values
 
 
 def _digests(values: Sequence[bytes | None]) -> Hashes:

@@ -134,7 +134,7 @@ def poll(worker: Worker, world: World) -> list[Choice]:
 @OfWorker
 def flush(worker: Worker, world: World) -> list[Choice]:
     """A worker lets its buffers go, as it does when it has nothing else to do."""
-    return once(worker, "flush", _at_once, worker.flush, world) if worker.task.waits and worker.may_take else []
+    return once(worker, "flush", _at_once, worker.flush, world) if worker.may_take and worker.task.waits else []
 
 
 @OfWorker
@@ -182,7 +182,8 @@ def once(worker: Worker, kind: str, run: Callable[..., None], *arguments: Any) -
 
 def _from_channels(worker: Worker, kind: str, channels: Mapping[int, Channel], world: World) -> list[Choice]:
     """A choice for each channel on which something waits."""
-    choices, known = list[Choice](), worker.known
+    choices: list[Choice] = []
+    known = worker.known
     for number, channel in channels.items():
         if channel.elements:
             if number not in known:

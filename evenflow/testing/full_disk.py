@@ -22,15 +22,20 @@ def with_full_disk(actions: Sequence[Action], most: int = 3) -> tuple[Action, ..
 
     def change(world: World) -> Iterator[Choice]:
         storage = world.coordinator.storage
-        written = bool(world.coordinator.saves) or any(worker.may_save or worker.may_write for worker in world.workers.values())
-        begins = WRITTEN if written else ELSE
         for trouble in ("full", "slow"):
             if getattr(storage, trouble):
                 setattr(storage, trouble, world.random.random() >= OVER)  # whatever else happens meanwhile, and however often
-            elif storage.troubles[trouble] < most and world.random.random() < begins:
-                yield Choice(DISK, trouble, _trouble, (storage, trouble))
+            elif storage.troubles[trouble] < most:
+                chance = world.random.random()
+                if chance < WRITTEN and (chance < ELSE or _is_written(world)):
+                    yield Choice(DISK, trouble, _trouble, (storage, trouble))
 
     return *actions, write_state, change
+
+
+def _is_written(world: World) -> bool:
+    """Whether a checkpoint is being written."""
+    return bool(world.coordinator.saves) or any(worker.may_save or worker.may_write for worker in world.workers.values())
 
 
 @OfWorker

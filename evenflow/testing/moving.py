@@ -71,5 +71,6 @@ def migrate(world: World, stages: Sequence[Stage], strategies: Sequence[str]) ->
 
 def _may_move(world: World, stage: Stage) -> bool:
     """Whether there is keyed state of the stage, and another worker for it."""
-    workers = [world.workers[f"{stage.name}-{index}"] for index in range(stage.parallelism)]
-    return stage.is_keyed and len(workers) > 1 and any(worker.task.rows_in for worker in workers)
+    if not stage.is_keyed or stage.parallelism < 2:
+        return False
+    return any(world.workers[f"{stage.name}-{index}"].task.rows_in for index in range(stage.parallelism))

@@ -201,7 +201,9 @@ class _Simulation:
 
     def _choices(self) -> tuple[list[Choice], list[Choice]]:
         """What somebody may do next, and how time may pass."""
-        world, acts, waits = self.world, list[Choice](), list[Choice]()
+        world = self.world
+        acts: list[Choice] = []
+        waits: list[Choice] = []
         for worker in self._workers.values():
             if worker.choices is None:
                 worker.choices = [choice for choices_of in self._of_worker for choice in choices_of(worker, world)]

@@ -30,6 +30,7 @@ class Storage:
         self._written: dict[int, set[str]] = {}
         self._files: dict[str, list[Batch]] = {}
         self._manifests: dict[int, bytes] = {}
+        self._attempts: dict[int, int] = {}
         self._needs: dict[int, Needs] = {}
         self._damaged: set[str] = set()
         self._unreadable: set[int] = set()
@@ -73,6 +74,7 @@ class Storage:
         if manifest.checkpoint in self._manifests:
             raise FileExistsError(f"checkpoint {manifest.checkpoint} has a manifest")
         self._manifests[manifest.checkpoint] = manifest.to_bytes()
+        self._attempts[manifest.checkpoint] = manifest.attempt
         self._needs[manifest.checkpoint] = Needs.of(manifest)
 
     def sweep(self, terms: Terms) -> None:
@@ -92,7 +94,7 @@ class Storage:
         return Manifest.from_bytes(self._manifests[number]) if number is not None else None
 
     def _counts(self, number: int, terms: Terms) -> bool:
-        return number not in self._unreadable and terms.counts(number, Manifest.from_bytes(self._manifests[number]).attempt)
+        return number not in self._unreadable and terms.counts(number, self._attempts[number])
 
     @property
     def last(self) -> int:

@@ -46,6 +46,13 @@ class DecisionRecord:
     done: str
 
     @property
+    def changes(self) -> str:
+        """What was decided, in short: operators with their workers before and after, and those to be rebalanced."""
+        before = self.seen.parallelism
+        workers = [f"{name} {before[name]} -> {after}" for name, after in self.decided.parallelism.items()]
+        return ", ".join([*workers, *(f"{name} rebalanced" for name in self.decided.rebalance)])
+
+    @property
     def saw(self) -> str:
         """What was seen, in short: the demand, how much of it was read, and the operators with what they do, by worker.
 
@@ -64,10 +71,7 @@ class DecisionRecord:
         return "; ".join(parts)
 
     def __str__(self) -> str:
-        from ..drawing import as_text
-        from ..tables import decisions_table
-
-        return as_text(decisions_table([self]))
+        return f"{self.policy} decided {self.changes or 'nothing'}, {self.done}: {self.decided.reason}; saw {self.saw}"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it, with what was seen in short: `before` has the workers of the operators that change."""

@@ -19,6 +19,7 @@ ONLY_IN = {
     "ray": frozenset({"actors", "evenflow", "bench"}),
     "zmq": frozenset({"actors", "evenflow"}),
     "pyspark": frozenset({"connectors", "bench"}),
+    "rich": frozenset({"evenflow", "bench"}),
 }
 ALLOWED = {("evenflow", "state", "backends", "resp"): frozenset({"socket"})}
 """State may lie in a server, and this module is the one that talks to it."""
@@ -111,6 +112,7 @@ def test_layer_keeps_the_import_rules(layer):
         pytest.param("balancer", "from threading import Lock", "imports threading.Lock", id="a thread in a pure package"),
         pytest.param("connectors", "import ray.data", "ray is imported in actors and bench and evenflow only", id="ray in a connector"),
         pytest.param("engine", "import lmdb", "lmdb is imported in state only", id="lmdb outside state"),
+        pytest.param("actors", "from rich.table import Table", "rich is imported in bench and evenflow only", id="drawing below the top"),
         pytest.param("scheduler", "import random\nrandom.shuffle([])", "2: uses random.shuffle", id="the global generator"),
         pytest.param("scheduler", "from random import choice", "imports random.choice", id="the global generator by name"),
         pytest.param("scheduler", "from datetime import datetime\ndatetime.now()", "uses datetime.now", id="the wall clock"),

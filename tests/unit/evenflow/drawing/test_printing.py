@@ -9,15 +9,17 @@ import pytest
 import evenflow as ef
 from evenflow.actors.elastic import ScalingReport, ScalingState
 from evenflow.actors.node_scaling import NodeScalingReport, NodeScalingState
+from evenflow.actors.supervisor import JobStatus
 from evenflow.balancer.snapshot import GroupLoad, KeyLoad, LoadSnapshot
 from evenflow.cli import main
-from evenflow.scheduler.drawing import Listing, as_text
-from evenflow.scheduler.metrics import WorkerFigures
+from evenflow.drawing.metrics import metrics_tables
+from evenflow.drawing.terminal import Listing, as_text
+from evenflow.scheduler.metrics import OperatorLoad, WorkerFigures
+from evenflow.scheduler.migration import MigrationReport, MigrationState
 from evenflow.scheduler.scaling.controller import DecisionRecord
 from evenflow.scheduler.scaling.decision import ScalingDecision
 from evenflow.scheduler.scaling.figures import OperatorFigures
 from evenflow.scheduler.scaling.snapshot import DataflowSnapshot
-from evenflow.scheduler.tables import metrics_tables
 
 QUESTIONS = ("metrics", "status", "checkpoints", "migrations", "scalings", "node_scalings", "decisions")
 
@@ -54,7 +56,7 @@ def test_what_a_job_is_asked_prints_as_tables(job):
         readable(str(getattr(job, question)()))
     readable(str(job.load("count")))
     assert "count: 3 workers" in str(job.metrics())
-    assert "state" in str(job.status())
+    assert "job `shop`: running" in str(job.status())
     assert "2 to 3" in str(job.scalings())
     assert len(job.checkpoints()) >= 1
     assert isinstance(job.metrics(), list)
@@ -91,13 +93,21 @@ def test_totals_fit_too():
     assert "10 123,456,789,012 123,456,789,012 123,456 123,456 123,456 0.0 s" in " ".join(text.split())
 
 
-def test_reports_print_as_their_tables():
+def test_reports_print_in_a_sentence_without_any_drawing():
     scaling = ScalingReport(0, "count[eu]", 2, 3, "by hand", ScalingState.DONE, 1.5, 1234, 5678)
     nodes = NodeScalingReport(0, ("ab12cd34ef",), None, {"count[/b]": (2, 3)}, (), "busy", NodeScalingState.DONE, 1.5)
     seen = DataflowSnapshot((OperatorFigures("count[/b]", 2),))
     decision = DecisionRecord(0.0, "ds2", seen, ScalingDecision({"count[/b]": 3}, reason="count[/b] needs 2.5"), "done")
+    migration = MigrationReport(4, "count", "fluid", "hot", None, MigrationState.DONE, 3, 1, 4, 4, 1234, 5678, 0.25)
+    error = ef.JobError("disk full")
+    error.add_note("a file is gone too")
+    load = OperatorLoad({"a-0": 0.75, "a-1": 0.25}, {3: 0.6}, (("JFK", 60),), 100)
+    status = JobStatus("shop", ef.JobState.FAILED, error, ("a-0", "a-1"), 3, 1.25)
     for report, parts in (
-        (scaling, ("count[eu]", "2 to 3", "1,234", "0: by hand")),
+        (migration, ("migration 4 of `count` by fluid done in 0.250 s: 4 of 4 steps, 1,234 keys, 5,678 bytes; hot",)),
+        (status, ("`shop`: failed, 1.2 s, 3 check", "2 workers: a-0, a-1", "gone too")),
+        (load, ("load of 2 workers", "a-0: useful 75.0%", "3 60.0%", "'JFK' 60.0%")),
+        (scaling, ("scaling 0 of `count[eu]`", "2 to 3 workers done", "1,234 keys", "by hand")),
         (nodes, ("count[/b] 2 to 3 workers", "0: busy")),
         (decision, ("count[/b] 2 -> 3", "count[/b] needs 2.5")),
         (Listing([decision], lambda records: str(records[0])), ("count[/b] 2 -> 3",)),

@@ -1,6 +1,6 @@
-"""The commands about running jobs: jobs, status, metrics, stop, cancel.
+"""The commands about running jobs: jobs, status, metrics, checkpoints, stop, cancel.
 
-What a command needs is imported when it runs, so that a wrong command line is told at once.
+What a command needs is imported when it runs, so that a wrong command line is answered at once.
 """
 
 from __future__ import annotations
@@ -8,11 +8,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
+from .arguments import add_job
+
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     """All but `jobs` are about one job."""
     if name != "jobs":
-        parser.add_argument("job", metavar="JOB", help="the job's name, which is its dataflow's")
+        add_job(parser)
     if name == "metrics":
         parser.add_argument(
             "--totals", action="store_true", help="also what each worker has done so far, and how far its event time is behind"
@@ -22,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command that was chosen. Raises JobError if no such job runs."""
     actions: dict[str, Callable[[argparse.Namespace], None]] = {
-        "jobs": show_jobs, "status": show_status, "metrics": show_metrics, "stop": stop, "cancel": cancel,
+        "jobs": show_jobs, "status": show_status, "metrics": show_metrics, "checkpoints": show_checkpoints, "stop": stop, "cancel": cancel,
     }  # fmt: skip
     actions[arguments.command](arguments)
     return 0
@@ -30,8 +32,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def show_jobs(_arguments: argparse.Namespace) -> None:
     """The names of the jobs that run."""
-    from .actors.cluster import running_jobs
-    from .scheduler.drawing import DataTable, console
+    from ..actors.cluster import running_jobs
+    from ..drawing.terminal import DataTable, console
 
     table = DataTable("job", title="running jobs")
     for name in running_jobs():
@@ -41,26 +43,35 @@ def show_jobs(_arguments: argparse.Namespace) -> None:
 
 def show_status(arguments: argparse.Namespace) -> None:
     """A job's state."""
-    from . import connect
-    from .actors.tables import status_table
-    from .scheduler.drawing import console
+    from .. import connect
+    from ..drawing.job import status_table
+    from ..drawing.terminal import console
 
     console().print(status_table(connect(arguments.job).status()))
 
 
 def show_metrics(arguments: argparse.Namespace) -> None:
     """A job's workers."""
-    from . import connect
-    from .scheduler.drawing import console
-    from .scheduler.tables import metrics_tables
+    from .. import connect
+    from ..drawing.metrics import metrics_tables
+    from ..drawing.terminal import console
 
     console().print(metrics_tables(connect(arguments.job).metrics(), totals=arguments.totals))
 
 
+def show_checkpoints(arguments: argparse.Namespace) -> None:
+    """A job's newest checkpoints."""
+    from .. import connect
+    from ..drawing.job import checkpoints_table
+    from ..drawing.terminal import console
+
+    console().print(checkpoints_table(connect(arguments.job).checkpoints()))
+
+
 def stop(arguments: argparse.Namespace) -> None:
     """Let a job's sources end."""
-    from . import connect
-    from .scheduler.drawing import console
+    from .. import connect
+    from ..drawing.terminal import console
 
     connect(arguments.job).stop()
     console().print(f"{arguments.job} is stopping: what was read is processed and committed")
@@ -68,8 +79,8 @@ def stop(arguments: argparse.Namespace) -> None:
 
 def cancel(arguments: argparse.Namespace) -> None:
     """End a job at once."""
-    from . import connect
-    from .scheduler.drawing import console
+    from .. import connect
+    from ..drawing.terminal import console
 
     connect(arguments.job).cancel()
     console().print(f"{arguments.job} is cancelled")

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from evenflow.scheduler import drawing
-from evenflow.scheduler.drawing import DataTable, Listing, as_text
+from evenflow.drawing import terminal
+from evenflow.drawing.terminal import DataTable, Listing, as_text
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 NAMES = ["a[/b]c", "count[eu]", "[red]x[/red]", ":cat:", "[link=x]"]
 
 
@@ -36,14 +36,14 @@ def test_names_are_shown_as_they_are_on_a_console_of_somebody_else(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_lines_beside_tables_are_shown_as_they_are(name, capsys):
-    drawing.console().print(f"{name} is cancelled")
-    drawing.complain(f"no job `{name}`")
+    terminal.console().print(f"{name} is cancelled")
+    terminal.complain(f"no job `{name}`")
     assert capsys.readouterr() == (f"{name} is cancelled\n", f"error: no job `{name}`\n")
 
 
 @pytest.mark.parametrize(("text", "shown"), [("a\x1b[31mb", r"a\x1b[31mb"), ("\ud800", r"\ud800"), ("a\x9bb", r"a\x9bb"), ("a\tb", "a\tb")])
 def test_what_no_terminal_shows_is_escaped(text, shown):
-    assert drawing.data(text).plain == shown
+    assert terminal.data(text).plain == shown
 
 
 def test_nothing_is_cut_off_where_the_terminal_is_narrow(monkeypatch):
@@ -59,7 +59,7 @@ def test_nothing_is_cut_off_where_the_terminal_is_narrow(monkeypatch):
 
 def test_an_error_is_one_line_however_narrow_the_terminal(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "20")
-    drawing.complain("a long sentence " * 10)
+    terminal.complain("a long sentence " * 10)
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
@@ -73,11 +73,11 @@ def test_a_listing_is_a_list_that_prints_as_its_table():
 def test_nobody_draws_by_other_means():
     """A `Console` of rich's own takes names for markup."""
     for folder in ("evenflow", "scheduler", "actors", "balancer", "connectors", "bench"):
-        for path in (ROOT / folder).glob("*.py"):
+        for path in (ROOT / folder).rglob("*.py"):
             names = {
                 alias.name
                 for node in ast.walk(ast.parse(path.read_text()))
                 if isinstance(node, ast.ImportFrom) and node.module in {"rich", "rich.console"}
                 for alias in node.names
             }
-            assert path.name == "drawing.py" or not names & {"Console", "print", "get_console"}, path
+            assert path.name == "terminal.py" or not names & {"Console", "print", "get_console"}, path

@@ -48,9 +48,6 @@ def test_an_operator_is_scaled_and_what_was_done_is_shown(job, capsys):
     [
         (["scale", "shop", "aggregate", "17"], "operator `aggregate` can't have 17 workers: it has 16 key groups"),
         (["scale", "shop", "nothing", "2"], "has no operator `nothing`"),
-        (["scale", "shop"], "scale one thing at a time: OPERATOR N, --out-nodes NODES, or --in-nodes NODES"),
-        (["scale", "shop", "aggregate"], "scale one thing at a time"),
-        (["scale", "shop", "aggregate", "2", "--in-nodes", "1"], "scale one thing at a time"),
         (["scale", "shop", "--out-nodes", "1"], "job `shop` runs in one process and has no nodes: run it on Ray"),
         (["scale", "shop", "--in-nodes", "1"], "job `shop` runs in one process and has no nodes: run it on Ray"),
     ],
@@ -58,6 +55,14 @@ def test_an_operator_is_scaled_and_what_was_done_is_shown(job, capsys):
 def test_what_cannot_be_is_one_clear_line(job, capsys, words, message):
     assert main(words) == 1
     assert message in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("words", [[], ["aggregate"], ["aggregate", "2", "--in-nodes", "1"], ["--out-nodes", "1", "--in-nodes", "1"]])
+def test_more_or_less_than_one_thing_to_scale_is_a_wrong_command_line(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["scale", "shop", *words])
+    assert ended.value.code == 2
+    assert "scale one thing at a time: OPERATOR N, --out-nodes NODES, or --in-nodes NODES" in capsys.readouterr().err
 
 
 def test_number_of_workers_that_is_none_is_a_wrong_command_line(capsys):

@@ -3,10 +3,12 @@ from __future__ import annotations
 import pytest
 
 from evenflow.balancer.plan import BalancePlan
-from evenflow.scheduler.drawing import as_text
+from evenflow.drawing.changes import migration_table, migrations_table
+from evenflow.drawing.metrics import load_table
+from evenflow.drawing.terminal import as_text
+from evenflow.drawing.units import bar
 from evenflow.scheduler.metrics import OperatorLoad
 from evenflow.scheduler.migration import MigrationReport, MigrationState
-from evenflow.scheduler.tables import bar, migrations_table
 
 LOAD = OperatorLoad({"count-0": 0.75, "count-1": 0.25}, {3: 0.6, 5: 0.4}, (("JFK", 60), ("LAX", 10)), 100)
 PLAN = BalancePlan((), 1.5, 1.2, 1.2, 100, "worker 0 is hot")
@@ -20,25 +22,25 @@ def report(**changes):
     return MigrationReport(**{**facts, **changes})
 
 
-def test_printed_load_shows_imbalance_floor_workers_groups_and_keys():
-    text = str(LOAD)
+def test_load_is_drawn_with_imbalance_floor_workers_groups_and_keys():
+    text = as_text(load_table(LOAD))
     assert text.startswith("load of 2 workers: imbalance 1.50, floor 1.20")
     assert all(part in text for part in ("count-0", "75.0%", "1.50", "3 60.0%, 5 40.0%", "JFK 60.0%, LAX 10.0%"))
 
 
 def test_a_bar_is_as_long_as_the_part_of_the_hottest_worker():
-    lines = [line for line in str(LOAD).splitlines() if "count-" in line]
+    lines = [line for line in as_text(load_table(LOAD)).splitlines() if "count-" in line]
     assert [line.count("█") for line in lines] == [24, 8]
 
 
 def test_load_of_nothing_is_even():
     load = OperatorLoad({}, {}, ())
     assert (load.imbalance, load.floor) == (1.0, 1.0)
-    assert "load of 0 workers" in str(load)
+    assert "load of 0 workers" in as_text(load_table(load))
 
 
-def test_printed_migration_shows_what_moved_why_and_how_long_it_took():
-    text = str(report(latency_ms=(1.0, 2.5)))
+def test_a_migration_is_drawn_with_what_moved_why_and_how_long_it_took():
+    text = as_text(migration_table(report(latency_ms=(1.0, 2.5))))
     assert all(part in text for part in ("fluid", "done", "1,234", "56,789", "0.250", "1.0/2.5", "1.50 to 1.20, floor 1.20"))
 
 

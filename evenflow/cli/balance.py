@@ -6,34 +6,34 @@ import argparse
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .balancer.snapshot_json import snapshot_to_json
-from .engine.errors import ConnectorError, FlowError
-from .job import Job
-from .scheduler.config import AUTOMATIC, LIVE, OFF
-from .scheduler.drawing import console
-from .scheduler.metrics import HISTORY
-from .scheduler.tables import load_table, migration_table, migrations_table
+from .arguments import Names, add_job, add_waiting
+
+if TYPE_CHECKING:
+    from ..job import Job
+
+POLICIES = "scheduler.config:AUTOMATIC"
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     """All are about one job, and all but `migrations` about one operator of it."""
-    parser.add_argument("job", metavar="JOB", help="the job's name, which is its dataflow's")
+    add_job(parser)
     if name == "migrations":
         return
     parser.add_argument("operator", metavar="OPERATOR", help="an operator of the job, for example aggregate")
     if name == "load":
-        parser.add_argument("--windows", type=int, default=HISTORY, metavar="N", help="newest windows (default: %(default)s)")
+        parser.add_argument("--windows", type=int, metavar="N", help="of the newest so many windows (default: all that the job keeps)")
     if name == "snapshot":
         parser.add_argument("--output", type=Path, metavar="FILE", help="where to write it (default: standard output)")
     if name == "balancer":
-        parser.add_argument("policy", choices=(*AUTOMATIC, OFF), metavar="POLICY", help=f"{', '.join(AUTOMATIC)}, or {OFF}")
+        parser.add_argument("policy", choices=Names(POLICIES, "off"), metavar="POLICY", help="%(choices)s")
     if name == "rebalance":
-        parser.add_argument("--policy", choices=AUTOMATIC, default=AUTOMATIC[0], help="default: %(default)s")
+        parser.add_argument(
+            "--policy", choices=Names(POLICIES), metavar="NAME", default="hotspot", help="%(choices)s (default: %(default)s)"
+        )
     if name in ("rebalance", "migrate"):
-        parser.add_argument("--strategy", choices=LIVE, help="how keys move (default: the job's)")
-        parser.add_argument("--timeout", default="60s", help="how long to wait until it is done (default: %(default)s)")
+        add_waiting(parser, "60s")
     if name == "migrate":
         parser.add_argument("--groups", type=ranges, default=(), metavar="0-99,120", help="key groups")
         parser.add_argument("--keys", type=key_of, nargs="+", default=(), metavar="KEY", help="keys; a JSON list for several columns")
@@ -42,7 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command that was chosen. Raises JobError if no such job runs, FlowError for what the job hasn't or can't."""
-    from . import connect
+    if arguments.command == "migrate" and not arguments.groups and not arguments.keys:
+        arguments.usage_error("name what to move, with --groups 0-99,120 or --keys JFK LAX")
+    from .. import connect
 
     actions: dict[str, Callable[[Job, argparse.Namespace], None]] = {
         "load": show_load, "snapshot": write_snapshot, "rebalance": rebalance, "migrate": migrate,
@@ -54,11 +56,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 def show_load(job: Job, arguments: argparse.Namespace) -> None:
     """How an operator's load is shared out."""
-    console().print(load_table(job.load(arguments.operator, windows=arguments.windows)))
+    from ..drawing.metrics import load_table
+    from ..drawing.terminal import console
+
+    windows = {} if arguments.windows is None else {"windows": arguments.windows}
+    console().print(load_table(job.load(arguments.operator, **windows)))
 
 
 def write_snapshot(job: Job, arguments: argparse.Namespace) -> None:
     """What `evenflow plan balance --snapshot` reads. Raises ConnectorError if the file can't be written."""
+    from ..balancer.snapshot_json import snapshot_to_json
+    from ..drawing.terminal import console
+    from ..engine.errors import ConnectorError
+
     text = snapshot_to_json(job.snapshot(arguments.operator))
     if arguments.output is None:
         print(text)  # noqa: T201 -- JSON for another program: rich would wrap it
@@ -72,14 +82,18 @@ def write_snapshot(job: Job, arguments: argparse.Namespace) -> None:
 
 def rebalance(job: Job, arguments: argparse.Namespace) -> None:
     """Plan, move, and show what was done."""
+    from ..drawing.changes import migration_table
+    from ..drawing.terminal import console
+
     report = job.rebalance(arguments.operator, policy=arguments.policy, strategy=arguments.strategy, timeout=arguments.timeout)
     console().print(migration_table(report))
 
 
 def migrate(job: Job, arguments: argparse.Namespace) -> None:
-    """Move what is named. Raises FlowError if nothing is."""
-    if not arguments.groups and not arguments.keys:
-        raise FlowError("migrate: name what to move, with --groups 0-99,120 or --keys JFK LAX")
+    """Move what is named."""
+    from ..drawing.changes import migration_table
+    from ..drawing.terminal import console
+
     report = job.migrate(
         arguments.operator, groups=arguments.groups, keys=arguments.keys, to=arguments.to, strategy=arguments.strategy,
         timeout=arguments.timeout,
@@ -89,13 +103,18 @@ def migrate(job: Job, arguments: argparse.Namespace) -> None:
 
 def show_migrations(job: Job, _arguments: argparse.Namespace) -> None:
     """All migrations of a job."""
+    from ..drawing.changes import migrations_table
+    from ..drawing.terminal import console
+
     console().print(migrations_table(job.migrations()))
 
 
 def set_balancer(job: Job, arguments: argparse.Namespace) -> None:
     """Switch automatic balancing of an operator."""
+    from ..drawing.terminal import console
+
     job.balancer(arguments.operator, arguments.policy)
-    done = "is no longer balanced" if arguments.policy == OFF else f"is balanced by {arguments.policy} from now on"
+    done = "is no longer balanced" if arguments.policy == "off" else f"is balanced by {arguments.policy} from now on"
     console().print(f"{arguments.operator} of {arguments.job} {done}")
 
 

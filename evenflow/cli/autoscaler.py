@@ -5,31 +5,33 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from .engine.errors import FlowError
-from .job import Job
-from .scheduler.config import OFF
-from .scheduler.drawing import console
-from .scheduler.scaling.controller import MODES
-from .scheduler.scaling.policies import POLICIES
-from .scheduler.scaling.snapshot_json import snapshot_to_json
-from .scheduler.tables import decisions_table
+from .arguments import Names, add_job
+
+if TYPE_CHECKING:
+    from ..job import Job
+
+POLICIES = Names("scheduler.scaling.policies:POLICIES", "off")
+MODES = Names("scheduler.scaling.controller:MODES")
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     """Both are about one job."""
-    parser.add_argument("job", metavar="JOB", help="the job's name, which is its dataflow's")
+    add_job(parser)
     if name == "decisions":
         parser.add_argument("--json", action="store_true", help="a decision per line, as JSON")
         parser.add_argument("--seen", type=int, metavar="N", help="what decision N was made on: `evenflow plan scale` reads it")
     if name == "autoscaler":
-        parser.add_argument("policy", choices=(*POLICIES, OFF), metavar="POLICY", help=f"{', '.join(POLICIES)}, or {OFF}")
-        parser.add_argument("--mode", choices=MODES, default=MODES[0], help="act, or advise: only record (default: %(default)s)")
+        parser.add_argument("policy", choices=POLICIES, metavar="POLICY", help="%(choices)s")
+        parser.add_argument(
+            "--mode", choices=MODES, metavar="MODE", default="act", help="act, or advise: only record (default: %(default)s)"
+        )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command that was chosen. Raises JobError if no such job runs, FlowError for what the job hasn't or can't."""
-    from . import connect
+    from .. import connect
 
     actions: dict[str, Callable[[Job, argparse.Namespace], None]] = {"decisions": show_decisions, "autoscaler": set_autoscaler}
     actions[arguments.command](connect(arguments.job), arguments)
@@ -38,6 +40,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def show_decisions(job: Job, arguments: argparse.Namespace) -> None:
     """All decisions of a job, or what one was made on. Raises FlowError for a number that no decision has."""
+    from ..drawing.changes import decisions_table
+    from ..drawing.terminal import console
+    from ..engine.errors import FlowError
+    from ..scheduler.scaling.snapshot_json import snapshot_to_json
+
     decisions = job.decisions()
     if arguments.seen is not None:
         if not 0 <= arguments.seen < len(decisions):
@@ -52,6 +59,8 @@ def show_decisions(job: Job, arguments: argparse.Namespace) -> None:
 
 def set_autoscaler(job: Job, arguments: argparse.Namespace) -> None:
     """Switch automatic scaling of a job."""
+    from ..drawing.terminal import console
+
     job.autoscaler(arguments.policy, mode=arguments.mode)
     by = f"scaled by {arguments.policy}" if arguments.mode == "act" else f"looked at by {arguments.policy}, which only advises,"
-    console().print(f"{arguments.job} is no longer scaled" if arguments.policy == OFF else f"{arguments.job} is {by} from now on")
+    console().print(f"{arguments.job} is no longer scaled" if arguments.policy == "off" else f"{arguments.job} is {by} from now on")

@@ -45,7 +45,7 @@ def test_load_shows_workers_groups_keys_imbalance_and_its_floor(job, capsys):
     assert all(part in text for part in ("stateful_map-0", "stateful_map-1", "imbalance", "floor", "hottest groups", "hottest keys", "█"))
 
 
-def test_printed_load_is_the_same_table(job):
+def test_printed_load_says_how_even_it_is_and_which_keys_are_hot(job):
     text = str(job.load("stateful_map"))
     assert "load of 2 workers: imbalance" in text
     assert "hottest keys" in text
@@ -104,7 +104,6 @@ def test_top_ends_with_the_job(job, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["migrate", "shop", "stateful_map", "--to", "1"], "name what to move"),
         (["migrate", "shop", "stateful_map", "--groups", "0", "--to", "2"], "has no worker 2"),
         (["load", "shop", "nothing"], "nothing"),
         (["snapshot", "shop", "stateful_map", "--output", "/nowhere/load.json"], "can't be written to /nowhere/load.json"),
@@ -114,6 +113,13 @@ def test_top_ends_with_the_job(job, capsys):
 def test_what_cannot_be_is_one_clear_line(job, capsys, words, message):
     assert main(words) == 1
     assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_migration_of_nothing_is_a_wrong_command_line(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["migrate", "shop", "stateful_map", "--to", "1"])
+    assert ended.value.code == 2
+    assert "error: name what to move, with --groups 0-99,120 or --keys JFK LAX" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("groups", ["a", "1-b", "1,,2"])

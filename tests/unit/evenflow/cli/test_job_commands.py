@@ -3,13 +3,13 @@ from __future__ import annotations
 import numpy as np
 
 from evenflow.actors.supervisor import JobStatus
-from evenflow.actors.tables import status_table
+from evenflow.drawing.job import status_table
+from evenflow.drawing.metrics import metrics_tables
+from evenflow.drawing.terminal import as_text
 from evenflow.engine.errors import JobError
-from evenflow.scheduler.drawing import as_text
 from evenflow.scheduler.job_effects import JobState
 from evenflow.scheduler.metrics import JobMetrics
 from evenflow.scheduler.placement import Place
-from evenflow.scheduler.tables import metrics_tables
 from evenflow.scheduler.window import WorkerWindow
 
 text_of = as_text

@@ -7,14 +7,14 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from .balancer import policies as balancers
-from .balancer.base import ANY_STATE, Limits
-from .balancer.snapshot_json import snapshot_from_json as load_snapshot_from_json
-from .engine.errors import FlowError
-from .scheduler.drawing import complain
-from .scheduler.scaling import policies as scaling
-from .scheduler.scaling.base import settled
-from .scheduler.scaling.snapshot_json import snapshot_from_json as dataflow_snapshot_from_json
+from ..balancer import policies as balancers
+from ..balancer.base import ANY_STATE, Limits
+from ..balancer.snapshot_json import snapshot_from_json as load_snapshot_from_json
+from ..drawing.terminal import complain
+from ..engine.errors import FlowError
+from ..scheduler.scaling import policies as scaling
+from ..scheduler.scaling.base import settled
+from ..scheduler.scaling.snapshot_json import snapshot_from_json as dataflow_snapshot_from_json
 
 
 def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import evenflow
-from evenflow.cli import COMMANDS, main, parser_of
+from evenflow.cli.command_line import COMMANDS, main, parser_of
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -54,7 +54,13 @@ def test_the_version_is_that_of_the_package(capsys):
     assert capsys.readouterr().out == f"evenflow {version('evenflow')}\n"
 
 
-@pytest.mark.parametrize("words", [["--help"], ["--version"], [], ["unknown"], ["status"], ["metrics"], ["stop"], ["checkpoints"]])
+AT_ONCE = [
+    ["--help"], ["--version"], [], ["unknown"], *([name] for name in COMMANDS if name not in {"jobs", "plan", "bench"}),
+    ["scale", "shop"], ["migrate", "shop", "count", "--to", "1"], ["load", "shop", "count", "--windows", "many"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", AT_ONCE, ids=" ".join)
 def test_help_and_wrong_command_lines_wait_for_no_imports(words):
     code = "import sys\nfrom evenflow.cli import main\ntry:\n  main(sys.argv[1:])\nfinally:\n  print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
@@ -64,7 +70,7 @@ def test_help_and_wrong_command_lines_wait_for_no_imports(words):
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "bench"])
 def test_no_command_imports_ray_before_its_command_line_is_read(name):
-    code = f"import sys\nfrom evenflow.cli import parser_of\nparser_of({name!r})\nprint(*sys.modules)"
+    code = f"import sys\nfrom evenflow.cli.command_line import parser_of\nparser_of({name!r})\nprint(*sys.modules)"
     assert "ray" not in subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
 
 

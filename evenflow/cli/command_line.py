@@ -1,7 +1,8 @@
-"""The command line: `evenflow COMMAND`, also `python -m evenflow`.
+"""The parser of all commands, and which module each is in.
 
 A command is a line in `COMMANDS` and two functions in the module that it names: one adds its arguments, one runs it. The module is
-imported when the command is used, so that `evenflow status` doesn't wait for the benchmarks' imports.
+imported when the command is used, and imports Ray, NumPy and rich when the command runs, so that nobody waits for them to read that the
+command line was wrong.
 
 >>> parser_of("status").parse_args(["status", "delays"]).job
 'delays'
@@ -17,40 +18,44 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from .engine.errors import EvenflowError
+from ..engine.errors import EvenflowError
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`module` has `add_arguments(parser, name)` and `run(arguments) -> exit code`."""
+    """`module` has `add_arguments(parser, name)` and `run(arguments) -> exit code`.
+
+    `run` may call `arguments.usage_error(message)` for arguments that don't fit together: it ends with code 2.
+    """
 
     module: str
     help: str
 
 
-_JOBS = "evenflow.job_commands"
-_BALANCE = "evenflow.balance_commands"
-_AUTOSCALER = "evenflow.autoscaler_commands"
+_JOBS = "evenflow.cli.jobs"
+_BALANCE = "evenflow.cli.balance"
+_SCALE = "evenflow.cli.scale"
+_AUTOSCALER = "evenflow.cli.autoscaler"
 
 COMMANDS = {
     "jobs": Command(_JOBS, "the jobs that run on the cluster"),
     "status": Command(_JOBS, "a job's state, workers and checkpoints"),
     "metrics": Command(_JOBS, "what a job's workers do: rows, shares of time, watermark, latency"),
-    "checkpoints": Command("evenflow.checkpoint_commands", "a job's checkpoints: their time, their state, why one failed"),
+    "checkpoints": Command(_JOBS, "a job's checkpoints: their time, their state, why one failed"),
     "stop": Command(_JOBS, "end a job gracefully: what was read is processed and committed"),
     "cancel": Command(_JOBS, "end a job at once"),
-    "top": Command("evenflow.top_command", "a job as it is now, on the terminal: rates, load, hot keys, lag, moves"),
+    "top": Command("evenflow.cli.top", "a job as it is now, on the terminal: rates, load, hot keys, lag, moves"),
     "load": Command(_BALANCE, "how an operator's load is shared out, beside the least imbalance possible"),
     "snapshot": Command(_BALANCE, "an operator's load as balancers see it, as JSON"),
     "rebalance": Command(_BALANCE, "even out an operator's load while the stream runs"),
     "migrate": Command(_BALANCE, "move key groups or single keys to another worker while the stream runs"),
     "migrations": Command(_BALANCE, "what was moved in a job, why, and how long it took"),
     "balancer": Command(_BALANCE, "balance an operator automatically from now on, or no longer"),
-    "scale": Command("evenflow.scale_commands", "give an operator another number of workers while the stream runs"),
-    "scalings": Command("evenflow.scale_commands", "how the operators of a job were scaled, why, and how long it took"),
+    "scale": Command(_SCALE, "give an operator another number of workers while the stream runs"),
+    "scalings": Command(_SCALE, "how the operators of a job were scaled, why, and how long it took"),
     "autoscaler": Command(_AUTOSCALER, "scale a job automatically from now on, or no longer"),
     "decisions": Command(_AUTOSCALER, "what a job's scaling policies decided, why, and what became of it"),
-    "plan": Command("evenflow.plan_commands", "what a policy would do with a load, without a cluster"),
+    "plan": Command("evenflow.cli.plan", "what a policy would do with a load, without a cluster"),
     "bench": Command("evenflow.bench.command", "benchmarks: data, run, compare"),
 }
 
@@ -74,6 +79,7 @@ def parser_of(chosen: str | None) -> argparse.ArgumentParser:
     for name, command in COMMANDS.items():
         one = commands.add_parser(name, help=command.help, description=command.help)
         if name == chosen:
+            one.set_defaults(usage_error=one.error)
             importlib.import_module(command.module).add_arguments(one, name)
     return parser
 
@@ -86,7 +92,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         code: int = importlib.import_module(COMMANDS[arguments.command].module).run(arguments)
     except EvenflowError as error:
-        from .scheduler.drawing import complain
+        from ..drawing.terminal import complain
 
         complain(error)
         return 1

@@ -8,39 +8,35 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
-from rich.console import Group, RenderableType
-from rich.live import Live
-from rich.table import Table
-from rich.text import Text
+from .arguments import add_job
 
-from .actors.supervisor import JobStatus
-from .engine.errors import JobError
-from .job import Job
-from .scheduler.drawing import DataTable, console
-from .scheduler.metrics import OperatorLoad, WorkerFigures
-from .scheduler.migration import MigrationReport
-from .scheduler.tables import bar, keys_of, lag, latency, migrations_table, newest_time, short_bytes, short_number
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from ..job import Job
 
 WINDOWS = 5
 """Newest windows that the loads are of."""
 
-MOST_MIGRATIONS = 5
-BAR = 4
-
 
 def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
     """The job, how often to look, and whether once."""
-    parser.add_argument("job", metavar="JOB", help="the job's name, which is its dataflow's")
+    add_job(parser)
     parser.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help="default: %(default)s")
     parser.add_argument("--once", action="store_true", help="print one picture and end")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the job until q is pressed or it has ended. Raises JobError if no such job runs."""
-    from . import connect
+    from rich.live import Live
+
+    from .. import connect
+    from ..drawing.terminal import console
+    from ..engine.errors import JobError
 
     job, terminal = connect(arguments.job), console()
     if arguments.once:
@@ -58,37 +54,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def frame_of(job: Job) -> RenderableType:
     """One picture of a job."""
+    from ..drawing.top import frame
+
     figures = job.metrics()
     loads = {operator: job.load(operator, windows=WINDOWS) for operator in dict.fromkeys(f.operator for f in figures)}
     return frame(job.status(), figures, {name: load for name, load in loads.items() if load.groups}, job.migrations())
-
-
-def frame(
-    status: JobStatus, figures: list[WorkerFigures], loads: Mapping[str, OperatorLoad], migrations: list[MigrationReport]
-) -> RenderableType:
-    """The picture that these figures make; `loads` are those of the operators with keys."""
-    facts = f" {status.state.value}, {status.running_seconds:.0f} s, {status.completed_checkpoints} checkpoints"
-    parts: list[RenderableType] = [Text.assemble((status.name, "bold"), facts), workers_table(figures)]
-    for name, load in loads.items():
-        keys = keys_of(load)
-        even = f" imbalance {load.imbalance:.2f}, floor {load.floor:.2f}" + (f", hottest keys {keys}" if keys else "")
-        parts.append(Text.assemble((name, "bold"), even))
-    if migrations:
-        parts.append(migrations_table(migrations[-MOST_MIGRATIONS:]))
-    return Group(*parts)
-
-
-def workers_table(figures: list[WorkerFigures]) -> Table:
-    """A worker per line, with how busy it is as a bar; `waits` is its backpressure, lag how far its event
-    time is behind the sources'.
-    """
-    newest = newest_time(figures)
-    numbers = ("in/s", "out/s", "useful", "waits", "lag", "state", "p50/p99 ms")
-    table = DataTable("worker", *numbers[:3], "", *numbers[3:], right=numbers)
-    for f in figures:
-        rates = (short_number(f.rows_in_per_second), short_number(f.rows_out_per_second), f"{f.useful_share:.0%}", bar(f.useful_share, BAR))
-        table.row(f.worker, *rates, f"{f.backpressure:.0%}", lag(f, newest), short_bytes(f.state_bytes), latency(f))
-    return table
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""How jobs, their figures and their changes look on a terminal."""

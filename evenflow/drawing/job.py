@@ -1,0 +1,61 @@
+"""A job's state and its checkpoints as tables.
+
+>>> from .terminal import as_text
+>>> from ..scheduler.job_effects import JobState
+>>> from ..actors.supervisor import JobStatus
+>>> print(as_text(status_table(JobStatus("words", JobState.RUNNING, None, ("read-0", "count-0"), 3, 1.25))))
+             words
+────────────────────
+state        running
+running      1.2 s
+checkpoints  3
+workers      read-0
+             count-0
+metrics      -
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from ..actors.supervisor import JobStatus
+from ..scheduler.checkpoints import CheckpointReport
+from ..scheduler.placement import short
+from .terminal import DataTable, lines
+
+
+def status_table(status: JobStatus) -> Table:
+    """A job's state, a fact per line."""
+    table = DataTable("", status.name)
+    table.row("state", status.state.value)
+    table.row("running", f"{status.running_seconds:.1f} s")
+    table.row("checkpoints", str(status.completed_checkpoints))
+    table.row("workers", "\n".join(f"{worker}{_place(worker, status)}" for worker in status.workers))
+    if status.spares:
+        table.row("warm spares", str(status.spares))
+    table.row("metrics", status.metrics_url or "-")
+    if status.error is not None:
+        table.row("error", "\n".join([str(status.error), *getattr(status.error, "__notes__", ())]))
+    return table
+
+
+def checkpoints_table(reports: Sequence[CheckpointReport]) -> RenderableType:
+    """A checkpoint per line, the oldest first, and why one failed, or what it waits for."""
+    numbers = ("seconds", "keys", "bytes saved", "bytes of state")
+    table = DataTable("no.", "state", *numbers, right=("no.", *numbers), title="checkpoints")
+    for report in reports:
+        taken = "-" if report.seconds is None else f"{report.seconds:.3f}"
+        figures = f"{report.keys:,}", f"{report.saved_bytes:,}", f"{report.state_bytes:,}"
+        table.row(str(report.number), report.state.value, taken, *figures)
+    return Group(table, lines(str(report) for report in reports if report.problem is not None or report.waits_for))
+
+
+def _place(worker: str, status: JobStatus) -> str:
+    """Its node, and the name of its process where that is another than its own."""
+    place = status.places.get(worker)
+    if place is None:
+        return ""
+    return f" on {short(place.node)}" + (f" ({place.process})" if place.process != worker else "")
