@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from .errors import FlowError
 from .operators.base import Operator
-from .operators.error_policy import DEAD_LETTERS, FunctionOperator
+from .operators.error_policy import DEAD_LETTERS
+from .operators.function import FunctionOperator
 from .sink import Sink
 from .source import Source
 from .worker_bounds import UNBOUND, WorkerBounds

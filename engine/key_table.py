@@ -27,7 +27,7 @@ CHUNK = 16_384
 """Keys of a chunk of a snapshot."""
 
 
-class KeyTable(Table):
+class MemoryTable(Table):
     """Rows are slots of growing arrays."""
 
     def __init__(self, aggregator: PartialAggregator, key_groups: int) -> None:
@@ -145,7 +145,7 @@ class KeyTable(Table):
 class _RowTransfer(StateTransfer):
     """Rows leave the table as they are taken."""
 
-    def __init__(self, table: KeyTable, aggregator: PartialAggregator, keys: list[Any]) -> None:
+    def __init__(self, table: MemoryTable, aggregator: PartialAggregator, keys: list[Any]) -> None:
         self._table, self._aggregator, self._left = table, aggregator, keys
 
     def next_chunk(self, keys: int) -> Batch | None:

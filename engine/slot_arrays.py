@@ -27,7 +27,7 @@ CHUNK = 16_384
 """Keys of a chunk of a snapshot."""
 
 
-class SlotArrays(StateArrays):
+class MemoryArrays(StateArrays):
     """`keys` names the key columns, `state` the state's with their types."""
 
     def __init__(self, context: Context, keys: tuple[str, ...], state: Mapping[str, np.dtype[Any]]) -> None:
@@ -115,7 +115,7 @@ class SlotArrays(StateArrays):
 class _SlotTransfer(StateTransfer):
     """States leave the arrays as they are taken."""
 
-    def __init__(self, arrays: SlotArrays, keys: list[Any]) -> None:
+    def __init__(self, arrays: MemoryArrays, keys: list[Any]) -> None:
         self._arrays, self._left = arrays, keys
 
     def next_chunk(self, keys: int) -> Batch | None:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..state.backends.settings import MEMORY
-from .key_table import KeyTable
+from .key_table import MemoryTable
 from .memory_panes import MemoryPanes
 from .operators.base import Context
 from .panes import Panes
-from .slot_arrays import SlotArrays
+from .slot_arrays import MemoryArrays
 from .state_arrays import StateArrays
 from .stored_arrays import StoredArrays
 from .stored_panes import StoredPanes
@@ -24,7 +24,7 @@ from .table import Table
 def open_table(aggregator: PartialAggregator, context: Context) -> Table:
     """An empty table. Raises StateBackendError if there is no room, or no server."""
     if context.state.backend == MEMORY:
-        return KeyTable(aggregator, context.key_groups)
+        return MemoryTable(aggregator, context.key_groups)
     return StoredTable(aggregator, context)
 
 
@@ -38,5 +38,5 @@ def open_panes(aggregator: PartialAggregator, context: Context) -> Panes:
 def open_arrays(context: Context, keys: tuple[str, ...], state: Mapping[str, np.dtype[Any]]) -> StateArrays:
     """States of no keys yet. Raises StateBackendError if there is no room, or no server."""
     if context.state.backend == MEMORY:
-        return SlotArrays(context, keys, state)
+        return MemoryArrays(context, keys, state)
     return StoredArrays(context, keys, state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .engine.graph import Graph, Node
-from .engine.operators.error_policy import FunctionOperator
+from .engine.operators.function import FunctionOperator
 from .engine.operators.keyed import KeyedOperator
 from .engine.plan import Plan
 from .engine.sink import Sink

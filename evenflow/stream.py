@@ -20,9 +20,10 @@ from .engine.keyed_function import KeyedFunction
 from .engine.operators.aggregate_running import AggregateRunning
 from .engine.operators.aggregate_windows import AggregateWindows
 from .engine.operators.base import Operator
-from .engine.operators.error_policy import DEAD_LETTERS, FunctionOperator, OnError, check_on_error
+from .engine.operators.error_policy import DEAD_LETTERS, OnError, check_on_error
 from .engine.operators.filter import Filter, Predicate
 from .engine.operators.flat_map import FlatMap
+from .engine.operators.function import FunctionOperator
 from .engine.operators.key_by import KeyBy
 from .engine.operators.map import Map
 from .engine.operators.map_batches import MapBatches

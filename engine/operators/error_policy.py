@@ -17,7 +17,7 @@ from ..batch import Batch
 from ..errors import EvenflowError, FlowError, RecordError, shown
 from ..json_text import json_text
 from ..rows import RowsEncoder
-from .base import Emit, Operator, OperatorInstance
+from .base import Emit
 
 OnError = Literal["stop", "skip", "dead_letter"]
 """For an operator that calls a user's function: what becomes of a record that the function refuses."""
@@ -106,22 +106,6 @@ class ErrorPolicy:
             else:
                 yield first, count, rows
                 return
-
-
-class FunctionOperator(Operator):
-    """An operator that calls a user's function; `on_error` says what becomes of the records that the function refuses."""
-
-    on_error: OnError = "stop"
-
-
-class FunctionInstance(OperatorInstance):
-    """An instance of an operator that calls a user's function."""
-
-    errors: ErrorPolicy
-
-    @property
-    def skipped_records(self) -> int:
-        return self.errors.skipped
 
 
 def refuse(operator: str, function: Callable[..., Any] | None, error: BaseException, *, key: Any = None, record: Any = None) -> NoReturn:

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from ..batch import Batch
 from ..errors import RecordError
 from .base import Context, Emit
-from .error_policy import ErrorPolicy, FunctionInstance, FunctionOperator, OnError, Refused, function_name
+from .error_policy import ErrorPolicy, OnError, Refused, function_name
+from .function import FunctionInstance, FunctionOperator
 from .user_function import call_rows
 
 Predicate: TypeAlias = Callable[[dict[str, Any]], Any] | pc.Expression

@@ -13,7 +13,8 @@ from ..batch import Batch
 from ..errors import RecordError
 from ..rows import RowsEncoder
 from .base import Context, Emit
-from .error_policy import ErrorPolicy, FunctionInstance, FunctionOperator, OnError
+from .error_policy import ErrorPolicy, OnError
+from .function import FunctionInstance, FunctionOperator
 from .user_function import call_rows
 
 

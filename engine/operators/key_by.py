@@ -10,7 +10,8 @@ from ..batch import Batch
 from ..errors import RecordError
 from ..rows import RowsEncoder
 from .base import Context, Emit
-from .error_policy import ErrorPolicy, FunctionInstance, FunctionOperator
+from .error_policy import ErrorPolicy
+from .function import FunctionInstance, FunctionOperator
 from .user_function import call_rows
 
 _CONTAINERS = {list, dict, set, tuple}

@@ -37,7 +37,7 @@ KIND = b"evenflow.kind"
 _MADE_OF = "None, bool, int, float, str, bytes, lists, tuples and dicts"
 
 
-class KeyedStates(KeyedState):
+class StateObjects(KeyedState):
     """`pack` and `unpack` turn states into bytes and back; `keys` names the key columns. `undoable`: `undo` may be called.
 
     `kind` says what `unpack` gives, so that states are never taken for others that are packed in the same way.

@@ -12,7 +12,8 @@ import pyarrow as pa
 from ..batch import Batch
 from ..rows import RowsEncoder
 from .base import Context, Emit
-from .error_policy import ErrorPolicy, FunctionInstance, FunctionOperator, OnError
+from .error_policy import ErrorPolicy, OnError
+from .function import FunctionInstance, FunctionOperator
 from .user_function import call_rows
 
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 from ..batch import Batch
 from ..errors import RecordError
 from .base import Context, Emit
-from .error_policy import ErrorPolicy, FunctionInstance, FunctionOperator, OnError, Refused, function_name
+from .error_policy import ErrorPolicy, OnError, Refused, function_name
+from .function import FunctionInstance, FunctionOperator
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,8 @@ from ..keyed_function import KeyContext, KeyedFunction
 from ..keys import key_values
 from ..rows import RowsEncoder
 from .base import Context, Emit
-from .error_policy import ErrorPolicy, FunctionOperator, OnError, Refused
+from .error_policy import ErrorPolicy, OnError, Refused
+from .function import FunctionOperator
 from .keyed import KeyedOperator
 from .state_records import AT_ONCE, StateRecords
 from .with_states import StatefulInstance

@@ -13,13 +13,13 @@ from ..batch import Batch
 from ..key_record import KeyRecord, pack_records, unpack_record
 from ..timers import Timers
 from .base import Context
-from .keyed_states import KeyedStates
+from .keyed_states import StateObjects
 
 AT_ONCE = 1_024
 """Keys that are looked at with one call of the backend."""
 
 
-class StateRecords(KeyedStates):
+class StateRecords(StateObjects):
     """`lives`: the time to live, in microseconds, of each value that has one, by its name."""
 
     def __init__(self, context: Context, keys: tuple[str, ...], lives: Mapping[str, int], *, undoable: bool) -> None:

@@ -18,9 +18,10 @@ from ..errors import RecordError
 from ..keys import key_values
 from ..rows import RowsEncoder
 from .base import Context
-from .error_policy import ErrorPolicy, FunctionOperator, OnError, Refused, function_name
+from .error_policy import ErrorPolicy, OnError, Refused, function_name
+from .function import FunctionOperator
 from .keyed import KeyedOperator
-from .keyed_states import KeyedStates
+from .keyed_states import StateObjects
 from .with_states import StatefulInstance
 
 StatefulFunction = Callable[[Any, dict[str, Any]], tuple[Any, Any]]
@@ -50,7 +51,7 @@ class StatefulMapInstance(StatefulInstance):
         self.function = operator.function
         self.errors = ErrorPolicy(context.name, operator.on_error, keyed=True)
         self.encoder = RowsEncoder(context.name, operator.schema)
-        super().__init__(context, operator.keys, KeyedStates(context, operator.keys, undoable=not self.errors.stops))
+        super().__init__(context, operator.keys, StateObjects(context, operator.keys, undoable=not self.errors.stops))
 
     def attempt(self, batch: Batch) -> list[Batch]:
         states = self.state.read(batch.rows)

@@ -20,7 +20,8 @@ from ..keys import Keys, encode_keys, key_values
 from ..state_arrays import StateArrays
 from ..state_places import open_arrays
 from .base import Context, Emit
-from .error_policy import ErrorPolicy, FunctionInstance, FunctionOperator, OnError, Refused, function_name
+from .error_policy import ErrorPolicy, OnError, Refused, function_name
+from .function import FunctionInstance, FunctionOperator
 from .keyed import KeyedInstance, KeyedOperator
 
 ColumnsFunction = Callable[[dict[str, Array], KeyRows], tuple[Mapping[str, Array], Mapping[str, Array] | None]]

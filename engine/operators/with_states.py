@@ -6,15 +6,16 @@ from abc import abstractmethod
 
 from ..batch import Batch
 from .base import Emit
-from .error_policy import FunctionInstance, Refused
+from .error_policy import Refused
+from .function import FunctionInstance
 from .keyed import KeyedInstance
-from .keyed_states import KeyedStates
+from .keyed_states import StateObjects
 
 
 class StatefulInstance(FunctionInstance, KeyedInstance):
     """A batch is processed by `attempt`, as often as records of it are refused."""
 
-    state: KeyedStates
+    state: StateObjects
 
     @abstractmethod
     def attempt(self, batch: Batch) -> list[Batch]:

@@ -31,9 +31,10 @@ from ..engine.json_text import json_text
 from ..engine.key_rows import KeyRows
 from ..engine.operators.aggregate_running import AggregateRunning
 from ..engine.operators.aggregate_windows import AggregateWindows
-from ..engine.operators.error_policy import DEAD_LETTERS, FunctionOperator
+from ..engine.operators.error_policy import DEAD_LETTERS
 from ..engine.operators.filter import Filter
 from ..engine.operators.flat_map import FlatMap
+from ..engine.operators.function import FunctionOperator
 from ..engine.operators.key_by import KeyBy
 from ..engine.operators.keyed import KeyedOperator
 from ..engine.operators.map import Map
