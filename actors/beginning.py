@@ -9,7 +9,7 @@ import logging
 from dataclasses import dataclass
 
 from ..engine.errors import CorruptCheckpointError, JobError
-from ..engine.plan import Plan
+from ..engine.plan.physical import Plan
 from ..scheduler.manifest import Manifest
 from .saved_state import SAVEPOINT, SavedState
 

@@ -14,9 +14,9 @@ import ray
 from ray._private import services
 from ray.exceptions import ActorAlreadyExistsError, ActorUnavailableError, GetTimeoutError, RayActorError, RayError, RayTaskError
 
-from ..engine.duration import seconds
 from ..engine.errors import EvenflowError, FlowError, JobError
-from ..engine.plan import Plan
+from ..engine.plan.physical import Plan
+from ..engine.time.duration import seconds
 from ..scheduler.config import JobConfig
 from ..scheduler.job_effects import JobState
 from ..scheduler.metrics import OperatorLoad, WorkerFigures

@@ -19,11 +19,11 @@ from typing import Any, NoReturn
 import ray
 from ray.exceptions import RayActorError
 
-from ..engine.duration import seconds
 from ..engine.errors import EvenflowError, JobError
-from ..engine.plan import Plan
+from ..engine.plan.physical import Plan
 from ..engine.sink import Sink
 from ..engine.source import Source
+from ..engine.time.duration import seconds
 from ..scheduler.config import JobConfig
 from ..scheduler.job_effects import JobState, Redeploy, Retire, Spawn
 from ..scheduler.messages import Attach, Command, InOrder, Report

@@ -12,9 +12,9 @@ from typing import Any
 import ray
 from ray.exceptions import RayActorError, RayError
 
-from ..engine.duration import seconds
 from ..engine.errors import EvenflowError, JobError
-from ..engine.plan import Plan
+from ..engine.plan.physical import Plan
+from ..engine.time.duration import seconds
 from ..scheduler.config import JobConfig
 from ..scheduler.placement import NoRoomError
 from ..scheduler.restore import RestoredTask

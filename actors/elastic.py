@@ -16,9 +16,9 @@ import numpy as np
 from ..balancer.evacuation import evacuated, highest_worker, spread
 from ..balancer.policies import named
 from ..engine.errors import EvenflowError, JobError
-from ..engine.plan import Stage
-from ..engine.rescale import check_parallelism
-from ..engine.routing import RoutingTable
+from ..engine.plan.physical import Stage
+from ..engine.plan.rescale import check_parallelism
+from ..engine.protocol.routing import RoutingTable
 from ..scheduler.load_snapshot import hash_of
 from ..scheduler.migration import Migration, MigrationState
 from ..scheduler.newest import Newest

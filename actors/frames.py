@@ -25,8 +25,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..engine.batch import Batch, Times
-from ..engine.elements import Element, End
 from ..engine.errors import ProtocolError, RecordError
+from ..engine.protocol.elements import Element, End
 from .headers import number, pack
 from .schemas import loose_columns, plain_schema, read_schema, write_schema
 from .signals import BATCH, BY_CODE, BY_TYPE

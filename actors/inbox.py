@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..engine.batch import Batch
-from ..engine.elements import Element
+from ..engine.protocol.elements import Element
 from .credit import ChannelLimits, ReceiverCredit
 from .frames import ChannelDecoder
 from .outbox import COPY_BELOW

@@ -13,11 +13,11 @@ from traceback import format_exception
 from typing import Any
 
 from ..engine.batch import Batch
-from ..engine.duration import seconds
-from ..engine.elements import Element
 from ..engine.errors import EvenflowError, JobError, shown
-from ..engine.plan import Plan
-from ..engine.task_spec import TaskSpec
+from ..engine.plan.physical import Plan
+from ..engine.plan.task_spec import TaskSpec
+from ..engine.protocol.elements import Element
+from ..engine.time.duration import seconds
 from ..scheduler.config import JobConfig
 from ..scheduler.job_effects import Redeploy, Retire, Spawn
 from ..scheduler.messages import Attach, Command, Report

@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from ..engine.elements import MAX_TIME, MIN_TIME
+from ..engine.protocol.elements import MAX_TIME, MIN_TIME
 from ..engine.task import TaskCore
 from ..scheduler.window import WorkerWindow
 from .run_queue import RunQueue, Spent

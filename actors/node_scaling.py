@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from ..engine.duration import seconds
 from ..engine.errors import EvenflowError, FlowError, JobError
-from ..engine.rescale import check_parallelism
+from ..engine.plan.rescale import check_parallelism
+from ..engine.time.duration import seconds
 from ..scheduler.checkpoints import CheckpointState
 from ..scheduler.config import JobConfig
 from ..scheduler.emptying import emptying

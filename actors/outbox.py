@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import zmq
 
 from ..engine.batch import Batch
-from ..engine.elements import Element
+from ..engine.protocol.elements import Element
 from .credit import ChannelLimits, SenderCredit
 from .drain import DrainWindow
 from .frames import ChannelEncoder

@@ -13,15 +13,15 @@ from dataclasses import replace
 from typing import Any
 
 from ..engine.batch import Batch
-from ..engine.chain import resolved
-from ..engine.effects import Consumed, Effect, Finished, Latency, Prepared, Saved
-from ..engine.elements import Element
 from ..engine.errors import CorruptCheckpointError, EvenflowError, JobError, ProtocolError, is_own, shown
-from ..engine.exchange import Sent
 from ..engine.operators.read import Read
+from ..engine.plan.task_spec import TaskSpec
+from ..engine.protocol.effects import Consumed, Effect, Finished, Latency, Prepared, Saved
+from ..engine.protocol.elements import Element
+from ..engine.protocol.exchange import Sent
+from ..engine.snapshots.chain import resolved
 from ..engine.source import SourceReader
 from ..engine.task import TaskCore
-from ..engine.task_spec import TaskSpec
 from ..scheduler.messages import (
     Announce,
     Announced,

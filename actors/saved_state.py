@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from ..engine.errors import FlowError, JobError
-from ..engine.plan import Plan
+from ..engine.plan.physical import Plan
 from ..scheduler.manifest import Manifest
 from ..scheduler.newest import KEPT
 from ..scheduler.restore import RestoredTask, restored_tasks, unmatched

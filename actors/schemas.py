@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from ..engine.aggregates.partial_aggregates import INPUT
 from ..engine.errors import ProtocolError
-from ..engine.summary import INPUT
 
 MAX_SCHEMA_BYTES = 1 << 20
 _EXTENSION = b"ARROW:extension:"

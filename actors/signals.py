@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..engine.elements import (
+from ..engine.protocol.elements import (
     MAX_TIME,
     MIN_TIME,
     Barrier,

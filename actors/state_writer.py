@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from ..engine.batch import Batch
-from ..engine.effects import Prepared
 from ..engine.errors import JobError
+from ..engine.protocol.effects import Prepared
 from ..scheduler.messages import CheckpointFailed
 from ..state.files import encoded
 from ..state.store import CheckpointStore

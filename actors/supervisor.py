@@ -18,11 +18,11 @@ from ..balancer.policies import named
 from ..balancer.snapshot import LoadSnapshot
 from ..balancer.strategies import plan_steps
 from ..engine.errors import CorruptCheckpointError, EvenflowError, FlowError, JobError
-from ..engine.handover_step import HandoverStep
 from ..engine.operators.read import Read
 from ..engine.operators.write import Write
-from ..engine.plan import Plan, Stage
-from ..engine.routing import RoutingTable
+from ..engine.plan.physical import Plan, Stage
+from ..engine.protocol.handover_step import HandoverStep
+from ..engine.protocol.routing import RoutingTable
 from ..engine.sink import Sink
 from ..engine.source import Source
 from ..scheduler.balancing import Balancing

@@ -16,11 +16,11 @@ from time import monotonic
 import pyarrow as pa
 
 from ..engine.batch import Batch
-from ..engine.duration import seconds
-from ..engine.elements import Element
 from ..engine.errors import JobError
-from ..engine.plan import ChannelSpec
-from ..engine.task_spec import TaskSpec
+from ..engine.plan.physical import ChannelSpec
+from ..engine.plan.task_spec import TaskSpec
+from ..engine.protocol.elements import Element
+from ..engine.time.duration import seconds
 from ..scheduler.config import JobConfig
 from ..scheduler.messages import Attach, Command, Detach, InOrder, Report, Shutdown
 from ..scheduler.restore import RestoredTask

@@ -6,7 +6,7 @@ batch without credit): ProtocolError leaves `poll`, and the job must go back to 
 the peer was not accepted for, it is refused: counted, logged once per peer, and nothing else. What an older attempt left behind is dropped
 and counted.
 
->>> from evenflow.engine.elements import Watermark
+>>> from evenflow.engine.protocol.elements import Watermark
 >>> security, limits = Security.generate(), ChannelLimits()
 >>> with Transport("read[0]", 0, security, limits) as up, Transport("map[0]", 0, security, limits) as down:
 ...     down.accept(7, "read[0]")
@@ -26,8 +26,8 @@ from typing import Any, Self
 import zmq
 
 from ..engine.batch import Batch
-from ..engine.elements import Element
 from ..engine.errors import JobError, ProtocolError
+from ..engine.protocol.elements import Element
 from .address import Address
 from .credit import ChannelLimits
 from .drain import DrainWindow

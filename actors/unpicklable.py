@@ -12,7 +12,7 @@ from ray import cloudpickle
 from ..engine.errors import FlowError
 from ..engine.operators.read import Read
 from ..engine.operators.write import Write
-from ..engine.plan import Plan
+from ..engine.plan.physical import Plan
 
 _dumps: Any = cloudpickle.dumps
 

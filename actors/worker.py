@@ -14,8 +14,8 @@ from typing import Any
 import ray
 
 from ..engine.errors import JobError
-from ..engine.plan import ChannelSpec
-from ..engine.task_spec import TaskSpec
+from ..engine.plan.physical import ChannelSpec
+from ..engine.plan.task_spec import TaskSpec
 from ..scheduler.config import JobConfig
 from ..scheduler.messages import Command, Report
 from ..scheduler.restore import RestoredTask

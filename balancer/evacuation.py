@@ -16,7 +16,7 @@ import heapq
 import numpy as np
 import numpy.typing as npt
 
-from ..engine.routing import RoutingTable
+from ..engine.protocol.routing import RoutingTable
 
 
 def evacuated(table: RoutingTable, workers: int, loads: npt.NDArray[np.float64]) -> RoutingTable:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..engine.errors import FlowError
-from ..engine.routing import RoutingTable
+from ..engine.protocol.routing import RoutingTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..engine.routing import even_table
+from ..engine.protocol.routing import even_table
 from .base import ANY_STATE, Balancer, Limits
 from .placement import plan_to, with_their_groups
 from .plan import BalancePlan

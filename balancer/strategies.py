@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..engine.errors import FlowError
-from ..engine.routing import Move, RoutingTable
+from ..engine.protocol.routing import Move, RoutingTable
 from ..state.hashing import group_of
 
 Pair = tuple[int, int]

@@ -3,7 +3,7 @@
 Invariant: a snapshot is of one window of all workers. A worker that is more than `patience` windows behind is taken at its last window: a
 worker that is too busy to report isn't idle.
 
->>> from ..engine.routing import even_table
+>>> from ..engine.protocol.routing import even_table
 >>> windows, table = OperatorWindows(length=1.0), even_table(2, 2)
 >>> windows.add(WorkerLoad(0, 10.0, np.array([0]), np.array([0.75])))
 >>> windows.take(table, 2)
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from ..engine.routing import RoutingTable
+from ..engine.protocol.routing import RoutingTable
 from ..state.hashing import group_of
 from .snapshot import GroupLoad, KeyLoad, LoadSnapshot
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import evenflow as ef
 
 from ..engine.errors import JobError
-from ..engine.keys import key_groups
+from ..engine.keys.encoding import key_groups
 from ..scheduler.migration import MigrationReport
 from . import machine
 from .conditions import record

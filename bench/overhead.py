@@ -18,7 +18,7 @@ import numpy as np
 
 from ..balancer.hotspot import Hotspot
 from ..balancer.snapshot import GroupLoad, LoadSnapshot
-from ..engine.routing import even_table
+from ..engine.protocol.routing import even_table
 from ..state.hashing import MAX_GROUPS
 from . import machine
 from .conditions import record, scratch

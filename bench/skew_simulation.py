@@ -19,8 +19,8 @@ import pyarrow as pa
 from ..balancer.snapshot import GroupLoad, KeyLoad, LoadSnapshot
 from ..balancer.two_choices import TwoChoices
 from ..connectors.generate import zipf_cdf
-from ..engine.keys import key_hashes
-from ..engine.routing import RoutingTable, even_table
+from ..engine.keys.encoding import key_hashes
+from ..engine.protocol.routing import RoutingTable, even_table
 from ..scheduler.balancing import Balancing
 from ..scheduler.config import JobConfig
 from ..scheduler.window import WorkerWindow

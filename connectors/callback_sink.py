@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..engine.batch import Batch
-from ..engine.operators.error_policy import refuse
-from ..engine.operators.user_function import check_function
+from ..engine.functions.error_policy import refuse
+from ..engine.functions.user_function import check_function
 from ..engine.sink import Sink, SinkWriter
 
 

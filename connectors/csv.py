@@ -18,9 +18,9 @@ from typing import NoReturn
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
-from ..engine.duration import Duration, microseconds
 from ..engine.errors import ConnectorError, FlowError
-from ..engine.event_time import EventTime
+from ..engine.time.duration import Duration, microseconds
+from ..engine.time.event_time import EventTime
 from .file_source import FIRST_BYTES
 from .inferred import START, InferredSource, Types
 from .paths import COMPRESSED, Paths

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..engine.elements import MAX_TIME
 from ..engine.errors import ConnectorError
-from ..engine.event_time import EventTime
+from ..engine.protocol.elements import MAX_TIME
 from ..engine.source import Source
+from ..engine.time.event_time import EventTime
 from .paths import Paths, find_files, path_list
 from .split_position import SplitPosition, share_out_splits
 from .splits import Split, SplitReader

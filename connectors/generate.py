@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.batch import Batch
-from ..engine.duration import Duration, microseconds, seconds
-from ..engine.elements import MAX_TIME
 from ..engine.errors import FlowError
-from ..engine.event_time import EARLIEST, LATEST
+from ..engine.protocol.elements import MAX_TIME
 from ..engine.source import Source, SourceReader
+from ..engine.time.duration import Duration, microseconds, seconds
+from ..engine.time.event_time import EARLIEST, LATEST
 from .share import ENDLESS, Share, share_out
 
 _KEY, _VALUE, _DELAY = 1, 2, 3

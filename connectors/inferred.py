@@ -13,7 +13,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from ..engine.errors import ConnectorError, FlowError
-from ..engine.event_time import EventTime
+from ..engine.time.event_time import EventTime
 from .file_source import FileSource, refuse_duplicates, whole_files
 from .paths import Paths
 from .splits import Split

@@ -18,11 +18,11 @@ from typing import Any
 import pyarrow as pa
 
 from ..engine.batch import ITEM, Batch
-from ..engine.duration import Duration, microseconds
-from ..engine.elements import MAX_TIME, MIN_TIME
 from ..engine.errors import FlowError, RecordError
-from ..engine.event_time import EventTime
+from ..engine.protocol.elements import MAX_TIME, MIN_TIME
 from ..engine.source import Source, SourceReader
+from ..engine.time.duration import Duration, microseconds
+from ..engine.time.event_time import EventTime
 from .share import Share, share_out
 
 _NOT_TYPED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError, ValueError)

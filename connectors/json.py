@@ -19,9 +19,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.json as arrow_json
 
-from ..engine.duration import Duration, microseconds
 from ..engine.errors import ConnectorError
-from ..engine.event_time import EventTime
+from ..engine.time.duration import Duration, microseconds
+from ..engine.time.event_time import EventTime
 from .file_source import FIRST_BYTES
 from .inferred import InferredSource, Types
 from .paths import COMPRESSED, Paths

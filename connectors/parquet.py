@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..engine.duration import Duration, microseconds
 from ..engine.errors import ConnectorError
-from ..engine.event_time import EventTime
+from ..engine.time.duration import Duration, microseconds
+from ..engine.time.event_time import EventTime
 from .file_source import FileSource, refuse_duplicates
 from .one_schema import fitted
 from .paths import Paths

@@ -20,9 +20,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..engine.elements import MAX_TIME, MIN_TIME
 from ..engine.errors import ConnectorError
-from ..engine.event_time import EventTime
+from ..engine.protocol.elements import MAX_TIME, MIN_TIME
+from ..engine.time.event_time import EventTime
 from .splits import Split
 
 _UNITS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}

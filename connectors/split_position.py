@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..engine.elements import MAX_TIME
+from ..engine.protocol.elements import MAX_TIME
 from .share import Share, share_out
 
 

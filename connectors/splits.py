@@ -27,10 +27,10 @@ from typing import Any
 import pyarrow as pa
 
 from ..engine.batch import Batch
-from ..engine.elements import MAX_TIME, MIN_TIME
 from ..engine.errors import ConnectorError
-from ..engine.event_time import EventTime
+from ..engine.protocol.elements import MAX_TIME, MIN_TIME
 from ..engine.source import SourceReader
+from ..engine.time.event_time import EventTime
 from .share import Share
 from .split_position import PartlyRead, SplitPosition
 

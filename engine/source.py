@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from .batch import Batch
-from .elements import MAX_TIME, MIN_TIME
 from .errors import FlowError
+from .protocol.elements import MAX_TIME, MIN_TIME
 
 
 class Source(ABC):

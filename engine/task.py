@@ -14,20 +14,20 @@ from typing import Any
 
 from ..state.files import StateFile
 from .batch import Batch, NoPythonValueError
-from .effects import Consumed, Effect, Finished, Latency, Prepared, Rewound, Saved, Switched
-from .elements import MAX_TIME, MIN_TIME, Barrier, Element, End, LatencyMark, Marker, Rewind, Watermark
 from .errors import ProtocolError, RecordError
-from .exchange import Exchange, HashExchange, RebalanceExchange, Sent
-from .handover import Arrived, Handovers, Peer
-from .handover_step import HandoverStep
-from .keys import key_hashes
-from .load import KeyLoad
+from .keys.encoding import key_hashes
+from .keys.load import KeyLoad
 from .operators.base import Context, OperatorInstance
 from .operators.keyed import KeyedInstance
 from .operators.write import WriteInstance
-from .routing import RoutingTable
-from .saving import Saving, Snapshots
-from .task_spec import ExchangeSpec, TaskSpec
+from .plan.task_spec import ExchangeSpec, TaskSpec
+from .protocol.effects import Consumed, Effect, Finished, Latency, Prepared, Rewound, Saved, Switched
+from .protocol.elements import MAX_TIME, MIN_TIME, Barrier, Element, End, LatencyMark, Marker, Rewind, Watermark
+from .protocol.exchange import Exchange, HashExchange, RebalanceExchange, Sent
+from .protocol.handover import Arrived, Handovers, Peer
+from .protocol.handover_step import HandoverStep
+from .protocol.routing import RoutingTable
+from .snapshots.saving import Saving, Snapshots
 
 
 class TaskCore:

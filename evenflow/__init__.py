@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from .engine.aggregates.functions import approx_distinct, approx_quantile, count, first, last, max, mean, min, sum  # noqa: A004 -- as in SQL
     from .engine.batch import Batch
     from .engine.errors import ConnectorError, EvenflowError, FlowError, JobError, ProtocolError, RecordError
-    from .engine.key_states import list_state, map_state, value_state
-    from .engine.keyed_function import KeyContext, KeyedFunction
+    from .engine.functions.declared_states import list_state, map_state, value_state
+    from .engine.functions.keyed_function import KeyContext, KeyedFunction
     from .engine.sink import Sink, SinkWriter
     from .engine.source import Source, SourceReader
-    from .engine.windows import sliding, tumbling
+    from .engine.time.windows import sliding, tumbling
     from .job import Job, connect
     from .savepoint import SavedJob, read_savepoint
     from .scheduler.checkpoints import CheckpointReport, CheckpointState
@@ -68,8 +68,8 @@ _HOMES = {
     "JobError": "engine.errors",
     "JobState": "scheduler.job_effects",
     "JobStatus": "actors.supervisor",
-    "KeyContext": "engine.keyed_function",
-    "KeyedFunction": "engine.keyed_function",
+    "KeyContext": "engine.functions.keyed_function",
+    "KeyedFunction": "engine.functions.keyed_function",
     "KeyedStream": "stream",
     "LoadSnapshot": "balancer.snapshot",
     "MigrationReport": "scheduler.migration",
@@ -95,8 +95,8 @@ _HOMES = {
     "from_spark": "connectors.spark.source",
     "generate": "connectors.generate",
     "last": "engine.aggregates.functions",
-    "list_state": "engine.key_states",
-    "map_state": "engine.key_states",
+    "list_state": "engine.functions.declared_states",
+    "map_state": "engine.functions.declared_states",
     "max": "engine.aggregates.functions",
     "mean": "engine.aggregates.functions",
     "min": "engine.aggregates.functions",
@@ -106,13 +106,13 @@ _HOMES = {
     "read_parquet": "connectors.parquet",
     "read_savepoint": "savepoint",
     "read_text": "connectors.text",
-    "sliding": "engine.windows",
+    "sliding": "engine.time.windows",
     "sum": "engine.aggregates.functions",
     "to_callback": "connectors.callback_sink",
     "to_list": "connectors.list_sink",
     "to_spark": "connectors.spark.sink",
-    "tumbling": "engine.windows",
-    "value_state": "engine.key_states",
+    "tumbling": "engine.time.windows",
+    "value_state": "engine.functions.declared_states",
     "write_csv": "connectors.csv_sink",
     "write_json": "connectors.json_sink",
     "write_parquet": "connectors.parquet_sink",

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from .actors.beginning import Savepoint
 from .engine.errors import FlowError
-from .engine.graph import Graph, check_name
-from .engine.plan import Plan, plan
+from .engine.plan.graph import Graph, check_name
+from .engine.plan.physical import Plan, plan
 from .engine.sink import Sink
 from .engine.source import Source
 from .explain import explain, to_mermaid

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .engine.graph import Graph, Node
 from .engine.operators.function import FunctionOperator
 from .engine.operators.keyed import KeyedOperator
-from .engine.plan import Plan
+from .engine.plan.graph import Graph, Node
+from .engine.plan.physical import Plan
 from .engine.sink import Sink
 from .engine.source import Source
 

@@ -21,10 +21,10 @@ from .drawing.changes import decisions_table, migrations_table, node_scalings_te
 from .drawing.job import checkpoints_table
 from .drawing.metrics import metrics_tables
 from .drawing.terminal import Listing
-from .engine.duration import Duration, seconds
 from .engine.errors import ConnectorError, EvenflowError, JobError
 from .engine.sink import Sink
 from .engine.source import Source
+from .engine.time.duration import Duration, seconds
 from .scheduler.checkpoints import CheckpointReport, CheckpointState
 from .scheduler.job_effects import JobState
 from .scheduler.metrics import HISTORY, OperatorLoad, WorkerFigures

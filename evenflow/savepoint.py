@@ -23,10 +23,10 @@ from typing import Any
 import pyarrow as pa
 
 from .actors.saved_state import SAVEPOINT
-from .engine.chain import resolved
+from .engine.aggregates.partial_aggregates import INPUT, PANE, ROWS
 from .engine.errors import ConnectorError, FlowError
-from .engine.operators.keyed_states import STATE
-from .engine.summary import INPUT, PANE, ROWS
+from .engine.keyed_state.objects import STATE
+from .engine.snapshots.chain import resolved
 from .scheduler.manifest import Manifest
 from .state.files import CorruptStateError
 from .state.packing import unpack_value

@@ -15,12 +15,13 @@ import pyarrow.compute as pc
 from .engine.aggregates.base import AggregateFunction
 from .engine.aggregates.custom import Aggregate
 from .engine.errors import FlowError
-from .engine.graph import Input, Node
-from .engine.keyed_function import KeyedFunction
+from .engine.functions.error_policy import DEAD_LETTERS, OnError, check_on_error
+from .engine.functions.keyed_function import KeyedFunction
+from .engine.functions.rows_encoder import SchemaLike, arrow_schema
+from .engine.functions.user_function import check_function
 from .engine.operators.aggregate_running import AggregateRunning
 from .engine.operators.aggregate_windows import AggregateWindows
 from .engine.operators.base import Operator
-from .engine.operators.error_policy import DEAD_LETTERS, OnError, check_on_error
 from .engine.operators.filter import Filter, Predicate
 from .engine.operators.flat_map import FlatMap
 from .engine.operators.function import FunctionOperator
@@ -32,11 +33,10 @@ from .engine.operators.project import Project
 from .engine.operators.stateful_map import StatefulFunction, StatefulMap
 from .engine.operators.stateful_map_columns import ColumnsFunction, StatefulMapColumns
 from .engine.operators.union import Union
-from .engine.operators.user_function import check_function
-from .engine.rows import SchemaLike, arrow_schema
+from .engine.plan.graph import Input, Node
+from .engine.plan.worker_bounds import WorkerBounds
 from .engine.sink import Sink
-from .engine.windows import Windows, check_windows
-from .engine.worker_bounds import WorkerBounds
+from .engine.time.windows import Windows, check_windows
 
 if TYPE_CHECKING:
     from .dataflow import Dataflow

@@ -17,8 +17,8 @@ from ..balancer.plan import BalancePlan
 from ..balancer.policies import named
 from ..balancer.trigger import Trigger, TriggerSettings
 from ..balancer.window import OperatorWindows, WorkerLoad
-from ..engine.duration import seconds
-from ..engine.routing import RoutingTable
+from ..engine.protocol.routing import RoutingTable
+from ..engine.time.duration import seconds
 from .config import JobConfig, check_balancer
 from .load_snapshot import hash_of
 from .window import WorkerWindow

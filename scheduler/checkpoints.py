@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from ..engine.effects import Finished, Prepared
-from ..engine.plan import Plan
-from ..engine.routing import RoutingTable
+from ..engine.plan.physical import Plan
+from ..engine.protocol.effects import Finished, Prepared
+from ..engine.protocol.routing import RoutingTable
 from ..state.files import StateFile
 from ..state.store import seen_from_beside
 from .manifest import Manifest, TaskEntry

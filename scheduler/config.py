@@ -10,9 +10,9 @@ from typing import Any
 from ..balancer.policies import POLICIES
 from ..balancer.strategies import STRATEGIES
 from ..balancer.two_choices import TwoChoices
-from ..engine.duration import Duration, seconds
 from ..engine.errors import FlowError
-from ..engine.task_spec import TaskSettings
+from ..engine.plan.task_spec import TaskSettings
+from ..engine.time.duration import Duration, seconds
 from ..state.backends.settings import MEMORY, StateSettings
 from .job_settings import JobSettings
 from .placement import SPREAD

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..balancer.plan import BalancePlan
-from ..engine.effects import Finished, Prepared, Rewound, Switched
 from ..engine.errors import EvenflowError, FlowError, JobError
-from ..engine.handover import Arrived
-from ..engine.handover_step import HandoverStep
-from ..engine.plan import Plan, Stage
-from ..engine.rescale import rescale
-from ..engine.routing import RoutingTable
+from ..engine.plan.physical import Plan, Stage
+from ..engine.plan.rescale import rescale
+from ..engine.protocol.effects import Finished, Prepared, Rewound, Switched
+from ..engine.protocol.handover import Arrived
+from ..engine.protocol.handover_step import HandoverStep
+from ..engine.protocol.routing import RoutingTable
 from .checkpoints import Checkpoints
 from .job_effects import Commit, Discard, Effect, Ended, JobState, Redeploy, Retire, Save, Spawn, Tell
 from .job_settings import JobSettings

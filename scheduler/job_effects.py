@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from ..engine.plan import Plan
+from ..engine.plan.physical import Plan
 from .manifest import Manifest
 from .messages import Command
 

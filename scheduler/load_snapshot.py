@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..balancer.snapshot import GroupLoad, KeyLoad, LoadSnapshot
-from ..engine.keys import key_hashes
-from ..engine.routing import RoutingTable
+from ..engine.keys.encoding import key_hashes
+from ..engine.protocol.routing import RoutingTable
 from ..state.hashing import group_of
 from .window import WorkerWindow
 

@@ -15,7 +15,7 @@ import msgpack
 import numpy as np
 import xxhash
 
-from ..engine.routing import RoutingTable
+from ..engine.protocol.routing import RoutingTable
 from ..state.files import CorruptStateError, StateFile
 
 MAGIC = b"evenflow manifest 2\n"

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from ..engine.effects import Finished, Prepared, Rewound, Switched
-from ..engine.handover import Arrived, Peer
-from ..engine.handover_step import HandoverStep
-from ..engine.plan import ChannelSpec
+from ..engine.plan.physical import ChannelSpec
+from ..engine.protocol.effects import Finished, Prepared, Rewound, Switched
+from ..engine.protocol.handover import Arrived, Peer
+from ..engine.protocol.handover_step import HandoverStep
 from .window import WorkerWindow
 
 T = TypeVar("T")

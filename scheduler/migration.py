@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ..balancer.plan import BalancePlan
-from ..engine.effects import Switched
-from ..engine.handover import Arrived
-from ..engine.handover_step import HandoverStep
-from ..engine.routing import RoutingTable
+from ..engine.protocol.effects import Switched
+from ..engine.protocol.handover import Arrived
+from ..engine.protocol.handover_step import HandoverStep
+from ..engine.protocol.routing import RoutingTable
 from .messages import Announce, Announced, Resume, Switch, Told
 from .newest import Newest
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from ..engine.effects import Rewound
 from ..engine.operators.read import Read
-from ..engine.plan import Plan
-from ..engine.rescale import Rescale
+from ..engine.plan.physical import Plan
+from ..engine.plan.rescale import Rescale
+from ..engine.protocol.effects import Rewound
 from ..engine.source import Source
 from .messages import Attach, Attached, Detach, ExpectRewind, PauseSource, ResumeSource, SourcePaused, TakeSource, Told
 

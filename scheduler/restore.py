@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.elements import MIN_TIME
 from ..engine.errors import FlowError
 from ..engine.operators.read import Read
-from ..engine.plan import Plan, Stage
-from ..engine.rescale import rescale
-from ..engine.routing import RoutingTable
+from ..engine.plan.physical import Plan, Stage
+from ..engine.plan.rescale import rescale
+from ..engine.protocol.elements import MIN_TIME
+from ..engine.protocol.routing import RoutingTable
 from ..state.files import StateFile
 from .manifest import Manifest, TaskEntry
 

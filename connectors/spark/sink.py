@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 
 from ...engine.batch import Batch
 from ...engine.errors import ConnectorError, FlowError
-from ...engine.operators.user_function import check_function
+from ...engine.functions.user_function import check_function
 from ..file_sink import Encoder, FileSink, FileWriter
 from ..parquet_sink import ParquetEncoder
 from .delivery import Delivery, Receive, append_to_table

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...engine.duration import Duration, microseconds
-from ...engine.elements import MAX_TIME
 from ...engine.errors import FlowError
-from ...engine.event_time import EventTime
+from ...engine.protocol.elements import MAX_TIME
 from ...engine.source import Source
+from ...engine.time.duration import Duration, microseconds
+from ...engine.time.event_time import EventTime
 from ..split_position import SplitPosition
 from .exchange import End, Exchange
 from .feed import BatchFeed, Feed, StreamFeed, Trigger

@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...engine.elements import MIN_TIME
 from ...engine.errors import ConnectorError
-from ...engine.event_time import EventTime
+from ...engine.protocol.elements import MIN_TIME
+from ...engine.time.event_time import EventTime
 from ..row_groups import open_parquet, read_row_groups, time_bounds
 from ..split_position import SplitPosition, share_out_splits
 from ..splits import Split, SplitReader

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from ..batch import Batch
-from ..changes import Changes
 from ..errors import RecordError
-from ..routing import Move
+from ..protocol.routing import Move
+from ..snapshots.changes import Changes
 
 
 class StateTransfer(ABC):

@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..aggregates.base import AggregateFunction
+from ..aggregates.partial_aggregates import PartialAggregates
 from ..batch import Batch
-from ..keys import encode_keys
-from ..state_places import open_table
-from ..summary import PartialAggregates
-from ..table import Table
+from ..keyed_state.opening import open_table
+from ..keyed_state.table import Table
+from ..keys.encoding import encode_keys
 from .base import Context, Emit, Operator
 from .combine import BatchAggregator, Combine, latest
 from .keyed import KeyedInstance, KeyedOperator

@@ -15,13 +15,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..aggregates.base import AggregateFunction
+from ..aggregates.partial_aggregates import PartialAggregates
 from ..batch import Batch
-from ..elements import MIN_TIME
-from ..keys import encode_keys
-from ..panes import Panes, distinct
-from ..state_places import open_panes
-from ..summary import PartialAggregates
-from ..windows import Windows
+from ..keyed_state.opening import open_panes
+from ..keyed_state.panes import Panes, distinct
+from ..keys.encoding import encode_keys
+from ..protocol.elements import MIN_TIME
+from ..time.windows import Windows
 from .base import Context, Emit, Operator
 from .combine import BatchAggregator, Combine
 from .keyed import KeyedInstance, KeyedOperator

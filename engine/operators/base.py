@@ -12,7 +12,7 @@ from typing import Protocol
 
 from ...state.backends.settings import StateSettings
 from ..batch import Batch
-from ..load import KeyLoad
+from ..keys.load import KeyLoad
 
 
 class Emit(Protocol):

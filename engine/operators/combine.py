@@ -14,12 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..aggregates.base import AggregateFunction
+from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator
 from ..batch import Batch
 from ..errors import FlowError, RecordError
-from ..event_time import shown_time
-from ..keys import compact, encode_keys
-from ..summary import PartialAggregates, PartialAggregator
-from ..windows import Windows
+from ..keys.encoding import compact, encode_keys
+from ..time.event_time import shown_time
+from ..time.windows import Windows
 from .base import Context, Emit, Operator, OperatorInstance
 
 SUFFIX = ".combine"

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from ..batch import Batch
 from ..errors import RecordError
+from ..functions.error_policy import ErrorPolicy, OnError, Refused, function_name
+from ..functions.user_function import call_rows
 from .base import Context, Emit
-from .error_policy import ErrorPolicy, OnError, Refused, function_name
 from .function import FunctionInstance, FunctionOperator
-from .user_function import call_rows
 
 Predicate: TypeAlias = Callable[[dict[str, Any]], Any] | pc.Expression
 """`function(row) -> bool`, or an Arrow expression such as `pc.field("delay") > 0`, which is vectorised."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..functions.error_policy import ErrorPolicy, OnError
 from .base import Operator, OperatorInstance
-from .error_policy import ErrorPolicy, OnError
 
 
 class FunctionOperator(Operator):

@@ -8,11 +8,11 @@ from typing import Any
 
 from ..batch import Batch
 from ..errors import RecordError
-from ..rows import RowsEncoder
+from ..functions.error_policy import ErrorPolicy
+from ..functions.rows_encoder import RowsEncoder
+from ..functions.user_function import call_rows
 from .base import Context, Emit
-from .error_policy import ErrorPolicy
 from .function import FunctionInstance, FunctionOperator
-from .user_function import call_rows
 
 _CONTAINERS = {list, dict, set, tuple}
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..keyed_state.base import KeyedState
-from ..keys import encode_keys, key_column, key_groups, key_values
+from ..keys.encoding import encode_keys, key_column, key_groups, key_values
 from .base import Context, Operator, OperatorInstance
 
 HOTTEST = 32

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from ..batch import Batch
-from ..rows import RowsEncoder
+from ..functions.error_policy import ErrorPolicy, OnError
+from ..functions.rows_encoder import RowsEncoder
+from ..functions.user_function import call_rows
 from .base import Context, Emit
-from .error_policy import ErrorPolicy, OnError
 from .function import FunctionInstance, FunctionOperator
-from .user_function import call_rows
 
 
 @dataclass(frozen=True, eq=False)

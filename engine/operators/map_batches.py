@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from ..batch import Batch
 from ..errors import RecordError
+from ..functions.error_policy import ErrorPolicy, OnError, Refused, function_name
 from .base import Context, Emit
-from .error_policy import ErrorPolicy, OnError, Refused, function_name
 from .function import FunctionInstance, FunctionOperator
 
 

@@ -12,18 +12,18 @@ import numpy as np
 import pyarrow as pa
 
 from ..batch import Batch
-from ..elements import MAX_TIME, MIN_TIME
 from ..errors import RecordError
-from ..key_record import KeyRecord
-from ..keyed_function import KeyContext, KeyedFunction
-from ..keys import key_values
-from ..rows import RowsEncoder
+from ..functions.error_policy import ErrorPolicy, OnError, Refused
+from ..functions.keyed_function import KeyContext, KeyedFunction
+from ..functions.rows_encoder import RowsEncoder
+from ..keyed_state.key_record import KeyRecord
+from ..keyed_state.records import AT_ONCE, StateRecords
+from ..keys.encoding import key_values
+from ..protocol.elements import MAX_TIME, MIN_TIME
 from .base import Context, Emit
-from .error_policy import ErrorPolicy, OnError, Refused
 from .function import FunctionOperator
 from .keyed import KeyedOperator
-from .state_records import AT_ONCE, StateRecords
-from .with_states import StatefulInstance
+from .stateful import StatefulInstance
 
 MOST_AT_END = 100_000
 """Timers of one key that fire at the end of the stream; a function that sets more sets them for ever."""

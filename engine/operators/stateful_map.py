@@ -15,14 +15,14 @@ import pyarrow as pa
 
 from ..batch import Batch
 from ..errors import RecordError
-from ..keys import key_values
-from ..rows import RowsEncoder
+from ..functions.error_policy import ErrorPolicy, OnError, Refused, function_name
+from ..functions.rows_encoder import RowsEncoder
+from ..keyed_state.objects import StateObjects
+from ..keys.encoding import key_values
 from .base import Context
-from .error_policy import ErrorPolicy, OnError, Refused, function_name
 from .function import FunctionOperator
 from .keyed import KeyedOperator
-from .keyed_states import StateObjects
-from .with_states import StatefulInstance
+from .stateful import StatefulInstance
 
 StatefulFunction = Callable[[Any, dict[str, Any]], tuple[Any, Any]]
 """`function(state, row) -> (state, row or None)`; the state is None for a new key, and returning None forgets the key."""

@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from ..batch import Batch
 from ..errors import RecordError
-from ..key_rows import Array, KeyRows
-from ..keys import Keys, encode_keys, key_values
-from ..state_arrays import StateArrays
-from ..state_places import open_arrays
+from ..functions.error_policy import ErrorPolicy, OnError, Refused, function_name
+from ..functions.key_rows import Array, KeyRows
+from ..keyed_state.arrays import StateArrays
+from ..keyed_state.opening import open_arrays
+from ..keys.encoding import Keys, encode_keys, key_values
 from .base import Context, Emit
-from .error_policy import ErrorPolicy, OnError, Refused, function_name
 from .function import FunctionInstance, FunctionOperator
 from .keyed import KeyedInstance, KeyedOperator
 

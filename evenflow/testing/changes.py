@@ -7,7 +7,7 @@ from functools import partial
 from random import Random
 
 from ..balancer.strategies import STRATEGIES
-from ..engine.duration import Duration
+from ..engine.time.duration import Duration
 from ..job import Job
 
 IN_PEACE: Duration = "60s"

@@ -26,8 +26,8 @@ import ray
 from ray.exceptions import RayError
 
 from ..actors.process import NAMESPACE
-from ..engine.duration import Duration, seconds
 from ..engine.errors import EvenflowError, FlowError, JobError
+from ..engine.time.duration import Duration, seconds
 from ..job import Job
 from .accidents import Accidents, Kill
 from .changes import Changes

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..engine.errors import CorruptCheckpointError, EvenflowError, JobError
-from ..engine.plan import Plan
+from ..engine.plan.physical import Plan
 from ..engine.sink import Sink
 from ..scheduler.job import JobCore
 from ..scheduler.job_effects import Commit, Discard, Effect, Redeploy, Retire, Save, Spawn, Tell

@@ -8,9 +8,9 @@ from random import Random
 import pyarrow as pa
 
 from ..balancer.strategies import plan_steps
-from ..engine.handover_step import HandoverStep
-from ..engine.plan import Stage
-from ..engine.routing import RoutingTable
+from ..engine.plan.physical import Stage
+from ..engine.protocol.handover_step import HandoverStep
+from ..engine.protocol.routing import RoutingTable
 from ..scheduler.config import LIVE
 from ..scheduler.job_effects import JobState
 from ..state.hashing import hash64

@@ -9,8 +9,8 @@ from collections import deque
 from typing import Generic, TypeVar
 
 from ..engine.batch import Batch
-from ..engine.elements import MIN_TIME, Barrier, Element, End, Rewind, Watermark
-from ..engine.plan import ChannelSpec
+from ..engine.plan.physical import ChannelSpec
+from ..engine.protocol.elements import MIN_TIME, Barrier, Element, End, Rewind, Watermark
 from ..scheduler.messages import InOrder
 
 T = TypeVar("T")

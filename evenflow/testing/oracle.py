@@ -26,12 +26,11 @@ import pyarrow.compute as pc
 from ..dataflow import Dataflow
 from ..engine.batch import ITEM
 from ..engine.errors import FlowError
-from ..engine.graph import Node
-from ..engine.json_text import json_text
-from ..engine.key_rows import KeyRows
+from ..engine.functions.error_policy import DEAD_LETTERS
+from ..engine.functions.json_text import json_text
+from ..engine.functions.key_rows import KeyRows
 from ..engine.operators.aggregate_running import AggregateRunning
 from ..engine.operators.aggregate_windows import AggregateWindows
-from ..engine.operators.error_policy import DEAD_LETTERS
 from ..engine.operators.filter import Filter
 from ..engine.operators.flat_map import FlatMap
 from ..engine.operators.function import FunctionOperator
@@ -44,9 +43,10 @@ from ..engine.operators.project import Project
 from ..engine.operators.stateful_map import StatefulMap
 from ..engine.operators.stateful_map_columns import StatefulMapColumns
 from ..engine.operators.union import Union
+from ..engine.plan.graph import Node
 from ..engine.sink import Sink
 from ..engine.source import Source
-from ..engine.windows import Windows
+from ..engine.time.windows import Windows
 from .plain_aggregates import aggregated
 from .plain_process import processed
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from ..engine.elements import MAX_TIME
-from ..engine.key_record import KeyRecord
-from ..engine.keyed_function import KeyContext, KeyedFunction
-from ..engine.timers import Timers
+from ..engine.functions.keyed_function import KeyContext, KeyedFunction
+from ..engine.keyed_state.key_record import KeyRecord
+from ..engine.keyed_state.timers import Timers
+from ..engine.protocol.elements import MAX_TIME
 
 Timed = tuple[Any, int | None]
 """A row, and its event time."""

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..balancer.strategies import plan_steps
-from ..engine.handover_step import HandoverStep
-from ..engine.plan import Stage
-from ..engine.routing import RoutingTable
+from ..engine.plan.physical import Stage
+from ..engine.protocol.handover_step import HandoverStep
+from ..engine.protocol.routing import RoutingTable
 from ..scheduler.config import LIVE
 from ..scheduler.job_effects import JobState
 from .actions import COORDINATOR, Action, Choice, World

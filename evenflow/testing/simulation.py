@@ -26,10 +26,10 @@ from ..connectors.list_sink import to_list
 from ..dataflow import Dataflow
 from ..engine.operators.read import Read
 from ..engine.operators.write import Write
-from ..engine.plan import Plan
+from ..engine.plan.physical import Plan
+from ..engine.plan.task_spec import TaskSpec
 from ..engine.sink import Sink
 from ..engine.source import Source
-from ..engine.task_spec import TaskSpec
 from ..scheduler.config import JobConfig
 from ..scheduler.job_effects import JobState, Redeploy, Retire, Spawn
 from ..scheduler.restore import RestoredTask, restored_tasks

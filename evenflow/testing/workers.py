@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 
 from ..engine.batch import Batch
-from ..engine.chain import resolved
-from ..engine.effects import Consumed, Effect, Finished, Latency, Prepared, Rewound, Saved, Switched
-from ..engine.elements import FetchReply, TransferEnd, TransferStart
 from ..engine.errors import CorruptCheckpointError, EvenflowError
-from ..engine.exchange import Sent
-from ..engine.handover import Arrived
 from ..engine.operators.aggregate_windows import AggregateWindowsInstance
 from ..engine.operators.keyed import KeyedInstance
 from ..engine.operators.read import Read
-from ..engine.routing import Move, RoutingTable
+from ..engine.plan.task_spec import TaskSpec
+from ..engine.protocol.effects import Consumed, Effect, Finished, Latency, Prepared, Rewound, Saved, Switched
+from ..engine.protocol.elements import FetchReply, TransferEnd, TransferStart
+from ..engine.protocol.exchange import Sent
+from ..engine.protocol.handover import Arrived
+from ..engine.protocol.routing import Move, RoutingTable
+from ..engine.snapshots.chain import resolved
 from ..engine.source import SourceReader
 from ..engine.task import TaskCore
-from ..engine.task_spec import TaskSpec
 from ..scheduler.messages import (
     Announce,
     Announced,

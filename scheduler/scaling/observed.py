@@ -30,7 +30,7 @@ from typing import Any
 
 from ...engine.operators.aggregate_windows import AggregateWindows
 from ...engine.operators.read import Read
-from ...engine.plan import Plan, Stage
+from ...engine.plan.physical import Plan, Stage
 from ..window import WorkerWindow
 from .figures import InstanceFigures, OperatorFigures
 from .settings import DEFAULTS, PolicySettings

@@ -32,8 +32,11 @@ import pyarrow as pa
 import evenflow as ef
 from evenflow.balancer.strategies import plan_steps
 from evenflow.engine.batch import Batch
-from evenflow.engine.effects import Consumed, Effect, Finished, Switched
-from evenflow.engine.elements import (
+from evenflow.engine.keyed_state.objects import STATE
+from evenflow.engine.keys.encoding import key_groups, key_hashes
+from evenflow.engine.operators.aggregate_windows import AggregateWindowsInstance
+from evenflow.engine.protocol.effects import Consumed, Effect, Finished, Switched
+from evenflow.engine.protocol.elements import (
     MAX_TIME,
     MIN_TIME,
     Element,
@@ -45,13 +48,10 @@ from evenflow.engine.elements import (
     TransferStart,
     Watermark,
 )
-from evenflow.engine.exchange import Sent
-from evenflow.engine.handover import Arrived
-from evenflow.engine.handover_step import HandoverStep
-from evenflow.engine.keys import key_groups, key_hashes
-from evenflow.engine.operators.aggregate_windows import AggregateWindowsInstance
-from evenflow.engine.operators.keyed_states import STATE
-from evenflow.engine.routing import RoutingTable
+from evenflow.engine.protocol.exchange import Sent
+from evenflow.engine.protocol.handover import Arrived
+from evenflow.engine.protocol.handover_step import HandoverStep
+from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.engine.task import TaskCore
 from evenflow.state.packing import unpack_value
 

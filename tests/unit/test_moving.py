@@ -15,9 +15,9 @@ import pytest
 
 import evenflow as ef
 from evenflow.balancer.strategies import plan_steps
-from evenflow.engine import handover
-from evenflow.engine.handover_step import HandoverStep
-from evenflow.engine.routing import RoutingTable
+from evenflow.engine.protocol import handover
+from evenflow.engine.protocol.handover_step import HandoverStep
+from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.scheduler.config import LIVE
 from evenflow.scheduler.job_effects import JobState
 from evenflow.testing import ACTIONS, Choice, check, simulate

@@ -23,7 +23,7 @@ from flows import (
 )
 
 import evenflow as ef
-from evenflow.engine import handover
+from evenflow.engine.protocol import handover
 from evenflow.state.backends.remote import RemoteBackend
 from evenflow.testing import check
 from evenflow.testing.crashing import with_crashes

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import evenflow as ef
-from evenflow.engine.keys import key_hashes
-from evenflow.engine.routing import even_table
+from evenflow.engine.keys.encoding import key_hashes
+from evenflow.engine.protocol.routing import even_table
 from evenflow.scheduler.migration import MigrationState
 
 SLEEP = time.sleep

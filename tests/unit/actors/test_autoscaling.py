@@ -9,9 +9,9 @@ import pytest
 
 import evenflow as ef
 from evenflow.actors.supervisor import Supervisor
-from evenflow.engine.effects import Finished, Rewound, Switched
 from evenflow.engine.errors import FlowError
-from evenflow.engine.handover import Arrived
+from evenflow.engine.protocol.effects import Finished, Rewound, Switched
+from evenflow.engine.protocol.handover import Arrived
 from evenflow.scheduler.job_effects import Spawn
 from evenflow.scheduler.messages import (
     Announce,

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from evenflow.actors.state_writer import StateWriter
 from evenflow.engine.batch import Batch
-from evenflow.engine.chain import replacing, resolved
-from evenflow.engine.effects import Prepared
+from evenflow.engine.protocol.effects import Prepared
+from evenflow.engine.snapshots.chain import replacing, resolved
 from evenflow.state.files import CorruptStateError
 from evenflow.state.store import CheckpointStore, seen_from_beside
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from evenflow.actors.frames import MAX_SCHEMAS, ChannelDecoder, ChannelEncoder
 from evenflow.actors.headers import pack, unpack
 from evenflow.engine.batch import Batch
-from evenflow.engine.elements import Barrier, End, LatencyMark, Watermark
 from evenflow.engine.errors import ProtocolError, RecordError
+from evenflow.engine.protocol.elements import Barrier, End, LatencyMark, Watermark
 
 CHANNEL, ATTEMPT = 7, 2
 ROWS = 12

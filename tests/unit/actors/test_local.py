@@ -16,9 +16,9 @@ from evenflow.actors.elastic import ScalingState
 from evenflow.connectors.items import ItemsSource, rows_of
 from evenflow.connectors.list_sink import ListSink
 from evenflow.engine.batch import Batch
-from evenflow.engine.event_time import EventTime
 from evenflow.engine.sink import Sink, SinkWriter
 from evenflow.engine.source import Source, SourceReader
+from evenflow.engine.time.event_time import EventTime
 from evenflow.scheduler.job_effects import JobState
 
 SLEEP = time.sleep

@@ -7,8 +7,8 @@ import pytest
 import evenflow as ef
 from evenflow.actors.node_scaling import NodeScalingState
 from evenflow.actors.supervisor import Supervisor
-from evenflow.engine.effects import Finished, Prepared
 from evenflow.engine.errors import FlowError, JobError
+from evenflow.engine.protocol.effects import Finished, Prepared
 from evenflow.scheduler.job_effects import JobState, Redeploy, Retire, Spawn
 from evenflow.scheduler.messages import Attach, Attached, BeginCheckpoint, Detach
 from evenflow.scheduler.placement import Node, NoRoomError, Place

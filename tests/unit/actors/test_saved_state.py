@@ -16,7 +16,7 @@ import pytest
 import evenflow as ef
 from evenflow.actors.saved_state import SavedState, SupersededError
 from evenflow.engine.errors import FlowError, JobError
-from evenflow.engine.routing import RoutingTable
+from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.scheduler.manifest import Manifest, TaskEntry
 from evenflow.scheduler.newest import KEPT
 from evenflow.scheduler.terms import first_attempt

@@ -7,7 +7,8 @@ import pytest
 
 from evenflow.actors.signals import BATCH, BY_CODE, BY_TYPE, KINDS
 from evenflow.engine.batch import Batch
-from evenflow.engine.elements import (
+from evenflow.engine.errors import ProtocolError
+from evenflow.engine.protocol.elements import (
     MAX_TIME,
     MIN_TIME,
     Barrier,
@@ -21,7 +22,6 @@ from evenflow.engine.elements import (
     TransferStart,
     Watermark,
 )
-from evenflow.engine.errors import ProtocolError
 
 EXAMPLES = [
     Watermark(MIN_TIME),

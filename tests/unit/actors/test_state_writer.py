@@ -11,7 +11,7 @@ import pytest
 
 from evenflow.actors.state_writer import StateWriter
 from evenflow.engine.batch import Batch
-from evenflow.engine.effects import Prepared
+from evenflow.engine.protocol.effects import Prepared
 from evenflow.scheduler.messages import CheckpointFailed
 from evenflow.state.store import CheckpointStore
 

@@ -15,11 +15,11 @@ from evenflow.actors.run_memory import RunMemory
 from evenflow.actors.saved_state import SupersededError
 from evenflow.actors.supervisor import Supervisor
 from evenflow.engine.batch import Batch
-from evenflow.engine.effects import Prepared, Switched
 from evenflow.engine.errors import FlowError, JobError, RecordError
-from evenflow.engine.handover import Arrived
-from evenflow.engine.rescale import rescale
-from evenflow.engine.routing import Move, RoutingTable
+from evenflow.engine.plan.rescale import rescale
+from evenflow.engine.protocol.effects import Prepared, Switched
+from evenflow.engine.protocol.handover import Arrived
+from evenflow.engine.protocol.routing import Move, RoutingTable
 from evenflow.scheduler.load_snapshot import hash_of
 from evenflow.scheduler.manifest import TaskEntry
 from evenflow.scheduler.messages import Announce, Announced, Failed, Switch

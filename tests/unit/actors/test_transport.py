@@ -14,8 +14,8 @@ from transports import LIMITS, PATIENCE, TCP, numbers, receive, shown
 from evenflow.actors.socket_folder import SocketFolder
 from evenflow.actors.transport import Transport
 from evenflow.engine.batch import Batch
-from evenflow.engine.elements import End, Watermark
 from evenflow.engine.errors import JobError
+from evenflow.engine.protocol.elements import End, Watermark
 
 
 @TCP

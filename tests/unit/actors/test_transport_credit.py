@@ -9,7 +9,7 @@ from transports import PATIENCE, numbers, receive, until
 
 from evenflow.actors.credit import ChannelLimits
 from evenflow.actors.drain import FIRST, PIECES
-from evenflow.engine.elements import Barrier, Watermark
+from evenflow.engine.protocol.elements import Barrier, Watermark
 
 
 def test_a_sender_without_credit_keeps_its_batches_and_goes_on_when_they_are_processed(pair):

@@ -17,8 +17,8 @@ from evenflow.actors.frames import ChannelEncoder
 from evenflow.actors.headers import pack
 from evenflow.actors.security import Security
 from evenflow.actors.socket_folder import SocketFolder
-from evenflow.engine.elements import Watermark
 from evenflow.engine.errors import ProtocolError
+from evenflow.engine.protocol.elements import Watermark
 
 
 def test_garbage_from_a_peer_that_was_not_accepted_is_refused_and_counted_and_logged_once(pair, stranger, security, caplog):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evenflow.balancer.plan import BalanceMove, BalancePlan
 from evenflow.balancer.policies import named
 from evenflow.balancer.snapshot import GroupLoad, KeyLoad, LoadSnapshot
-from evenflow.engine.routing import RoutingTable
+from evenflow.engine.protocol.routing import RoutingTable
 
 
 def plan_of(*moves: BalanceMove) -> BalancePlan:

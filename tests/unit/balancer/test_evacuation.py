@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.balancer.evacuation import evacuated, highest_worker, spread
-from evenflow.engine.routing import RoutingTable
+from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.state.hashing import group_of
 
 

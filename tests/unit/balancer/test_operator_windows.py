@@ -7,7 +7,7 @@ import pytest
 
 from evenflow.balancer.snapshot import KeyLoad
 from evenflow.balancer.window import OperatorWindows, WorkerLoad, snapshot_of
-from evenflow.engine.routing import RoutingTable, even_table
+from evenflow.engine.protocol.routing import RoutingTable, even_table
 
 TABLE = even_table(4, 2)
 

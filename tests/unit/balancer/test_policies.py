@@ -12,7 +12,7 @@ from evenflow.balancer.plan import BalancePlan
 from evenflow.balancer.policies import POLICIES, named
 from evenflow.balancer.snapshot import GroupLoad, KeyLoad, LoadSnapshot, imbalance
 from evenflow.engine.errors import FlowError
-from evenflow.engine.routing import even_table
+from evenflow.engine.protocol.routing import even_table
 
 
 @st.composite

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evenflow.balancer.strategies import STRATEGIES, Step, batched, fluid, plan_steps
 from evenflow.engine.errors import FlowError
-from evenflow.engine.routing import Move, RoutingTable, even_table
+from evenflow.engine.protocol.routing import Move, RoutingTable, even_table
 
 KEY_GROUPS = 8
 WORKERS = 6

@@ -12,7 +12,7 @@ from evenflow.balancer.policies import named
 from evenflow.balancer.snapshot import GroupLoad, KeyLoad, LoadSnapshot
 from evenflow.balancer.trigger import Trigger, TriggerSettings, mean_of
 from evenflow.engine.errors import FlowError
-from evenflow.engine.routing import RoutingTable, even_table
+from evenflow.engine.protocol.routing import RoutingTable, even_table
 
 WORKERS, KEY_GROUPS = 4, 64
 

@@ -9,9 +9,9 @@ import pytest
 
 from evenflow.connectors.row_groups import open_parquet, read_row_groups, time_bounds
 from evenflow.connectors.splits import Split
-from evenflow.engine.elements import MAX_TIME, MIN_TIME
 from evenflow.engine.errors import ConnectorError
-from evenflow.engine.event_time import EventTime
+from evenflow.engine.protocol.elements import MAX_TIME, MIN_TIME
+from evenflow.engine.time.event_time import EventTime
 
 DAY = 86_400_000_000
 

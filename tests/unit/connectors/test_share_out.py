@@ -24,10 +24,10 @@ from evenflow.connectors.items import from_items
 from evenflow.connectors.spark.exchange import End, Exchange
 from evenflow.connectors.spark.source import SparkSource, from_spark
 from evenflow.connectors.splits import Split
-from evenflow.engine.elements import MAX_TIME, MIN_TIME
 from evenflow.engine.errors import ConnectorError, FlowError
-from evenflow.engine.event_time import EventTime
+from evenflow.engine.protocol.elements import MAX_TIME, MIN_TIME
 from evenflow.engine.source import Source
+from evenflow.engine.time.event_time import EventTime
 
 BY_TIME = EventTime("ts", max_delay=MAX_DELAY * 1000)
 

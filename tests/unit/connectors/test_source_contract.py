@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.connectors import file_source
-from evenflow.engine.elements import MAX_TIME, MIN_TIME
+from evenflow.engine.protocol.elements import MAX_TIME, MIN_TIME
 from evenflow.engine.source import SourceReader
 
 every_source = pytest.mark.parametrize("build", [items, parquet, csv, ndjson, text, generated])

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.connectors.splits import Split, SplitReader
-from evenflow.engine.elements import MAX_TIME, MIN_TIME
 from evenflow.engine.errors import ConnectorError
-from evenflow.engine.event_time import EventTime
+from evenflow.engine.protocol.elements import MAX_TIME, MIN_TIME
+from evenflow.engine.time.event_time import EventTime
 
 MAX_DELAY = 5
 BY_TIME = EventTime("t", unit="us", max_delay=MAX_DELAY)

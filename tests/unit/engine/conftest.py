@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from evenflow.engine.batch import Batch
-from evenflow.engine.load import KeyLoad
+from evenflow.engine.keys.load import KeyLoad
 from evenflow.engine.operators.base import Context, Operator
 from evenflow.state.backends.settings import StateSettings
 

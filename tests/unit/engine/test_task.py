@@ -11,10 +11,10 @@ import pytest
 
 import evenflow as ef
 from evenflow.engine.batch import Batch
-from evenflow.engine.effects import Consumed, Finished, Latency, Prepared
-from evenflow.engine.elements import MAX_TIME, Barrier, End, LatencyMark, Watermark
 from evenflow.engine.errors import ProtocolError, RecordError
-from evenflow.engine.exchange import Sent
+from evenflow.engine.protocol.effects import Consumed, Finished, Latency, Prepared
+from evenflow.engine.protocol.elements import MAX_TIME, Barrier, End, LatencyMark, Watermark
+from evenflow.engine.protocol.exchange import Sent
 from evenflow.engine.task import TaskCore
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evenflow.engine.errors import FlowError
-from evenflow.engine.routing import even_table
+from evenflow.engine.protocol.routing import even_table
 from evenflow.scheduler.balancing import Balancing, trigger_settings
 from evenflow.scheduler.config import JobConfig
 from evenflow.scheduler.load_snapshot import hash_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import evenflow as ef
-from evenflow.engine.effects import Finished, Prepared
 from evenflow.engine.errors import JobError
+from evenflow.engine.protocol.effects import Finished, Prepared
 from evenflow.scheduler.job import JobCore
 from evenflow.scheduler.job_effects import Commit, Ended, JobState, Tell
 from evenflow.scheduler.job_settings import JobSettings

@@ -9,10 +9,10 @@ import pytest
 
 import evenflow as ef
 from evenflow.balancer.strategies import plan_steps
-from evenflow.engine.effects import Finished, Prepared
 from evenflow.engine.errors import JobError, RecordError
-from evenflow.engine.handover_step import HandoverStep
-from evenflow.engine.routing import RoutingTable
+from evenflow.engine.protocol.effects import Finished, Prepared
+from evenflow.engine.protocol.handover_step import HandoverStep
+from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.scheduler.checkpoints import CheckpointState
 from evenflow.scheduler.job import JobCore
 from evenflow.scheduler.job_effects import Commit, Discard, Ended, JobState, Redeploy, Save, Tell

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evenflow.engine.errors import RecordError
-from evenflow.engine.routing import RoutingTable
+from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.scheduler.load_snapshot import STEP_BYTES, groups_per_step, hash_of, load_snapshot
 from evenflow.scheduler.window import WorkerWindow
 from evenflow.state.hashing import group_of

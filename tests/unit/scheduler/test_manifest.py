@@ -11,7 +11,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.engine.routing import RoutingTable
+from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.scheduler.manifest import MAGIC, Manifest, TaskEntry
 from evenflow.state.files import CorruptStateError, StateFile
 

@@ -10,11 +10,11 @@ import pytest
 
 import evenflow as ef
 from evenflow.balancer.strategies import plan_steps
-from evenflow.engine.effects import Finished, Prepared, Switched
 from evenflow.engine.errors import FlowError, JobError
-from evenflow.engine.handover import Arrived
-from evenflow.engine.handover_step import HandoverStep
-from evenflow.engine.routing import RoutingTable
+from evenflow.engine.protocol.effects import Finished, Prepared, Switched
+from evenflow.engine.protocol.handover import Arrived
+from evenflow.engine.protocol.handover_step import HandoverStep
+from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.scheduler.config import LIVE
 from evenflow.scheduler.job import JobCore
 from evenflow.scheduler.job_effects import Commit, JobState, Tell

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import evenflow as ef
-from evenflow.engine.effects import Rewound
-from evenflow.engine.rescale import rescale
-from evenflow.engine.routing import even_table
+from evenflow.engine.plan.rescale import rescale
+from evenflow.engine.protocol.effects import Rewound
+from evenflow.engine.protocol.routing import even_table
 from evenflow.scheduler.messages import Attach, Attached, Detach, ExpectRewind, PauseSource, ResumeSource, SourcePaused, TakeSource
 from evenflow.scheduler.rescaling import Phase, RescaleState, Rescaling
 

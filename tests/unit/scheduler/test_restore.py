@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import evenflow as ef
-from evenflow.engine.elements import MIN_TIME
-from evenflow.engine.routing import RoutingTable, even_table
+from evenflow.engine.protocol.elements import MIN_TIME
+from evenflow.engine.protocol.routing import RoutingTable, even_table
 from evenflow.scheduler.manifest import Manifest, TaskEntry
 from evenflow.scheduler.restore import fitting_tables, restored_tasks, unmatched
 from evenflow.state.files import StateFile

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import evenflow as ef
-from evenflow.engine.elements import End
+from evenflow.engine.protocol.elements import End
 from evenflow.scheduler.job_effects import JobState
 from evenflow.testing import ACTIONS, Choice, SimulationError, simulate
 

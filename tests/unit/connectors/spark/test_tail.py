@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from evenflow.connectors.spark.exchange import End, Exchange
 from evenflow.connectors.spark.tail import TailReader
-from evenflow.engine.elements import MAX_TIME, MIN_TIME
 from evenflow.engine.errors import ConnectorError
-from evenflow.engine.event_time import EventTime
+from evenflow.engine.protocol.elements import MAX_TIME, MIN_TIME
+from evenflow.engine.time.event_time import EventTime
 
 SCHEMA = pa.schema({"t": pa.int64()})
 BY_TIME = EventTime("t", unit="us", max_delay=5)

@@ -1,0 +1,172 @@
+"""Partial aggregates: those of one operator, kept together as arrays with one row per key.
+
+A `PartialAggregates` holds distinct or repeated keys beside the parts of every aggregate. They travel as batches (what the combiner
+sends across the shuffle) and lie in state as they are: there is one form from the first batch to the result. The invariant: all that an
+operator holds is of its newest binding; when a column's type comes late or widens, what was gathered is carried over at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..batch import Batch
+from ..errors import RecordError
+from ..keys.encoding import encode_keys
+from .base import Accumulator, AggregateFunction, Parts
+from .binding import Binding
+
+ROWS = "__rows"
+"""What the column of row counts is called, with the input's types behind it: batches of other types are never put together."""
+
+PANE = "__pane"
+INPUT = b"evenflow.input"
+"""Schema metadata of partial aggregates: the Arrow schema of the columns that were aggregated."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartialAggregates:
+    """`keys`: key columns, shape (n,); `rows`: records behind each row; `parts`: one `Parts` per aggregate, arrays of shape (n,)."""
+
+    keys: tuple[pa.Array, ...]
+    rows: npt.NDArray[np.int64]
+    parts: tuple[Parts, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, indices: npt.NDArray[Any]) -> PartialAggregates:
+        where = pa.array(indices)
+        parts = tuple(tuple(column[indices] for column in part) for part in self.parts)
+        return PartialAggregates(tuple(k.take(where) for k in self.keys), self.rows[indices], parts)
+
+
+Carry: TypeAlias = Callable[[PartialAggregates], PartialAggregates]
+"""Turns partial aggregates of the binding before into ones of the binding now."""
+
+
+class PartialAggregator:
+    """The aggregates `functions` by name over the key columns `keys`, bound to the types that have come so far."""
+
+    def __init__(self, operator: str, keys: tuple[str, ...], functions: Mapping[str, AggregateFunction]) -> None:
+        self.operator, self.keys, self.functions = operator, keys, functions
+        self.accumulators: tuple[Accumulator, ...] = ()
+        self.binding: Binding | None = None
+        self._rebound: list[Callable[[Carry], None]] = []
+        self._last: pa.Schema | None = None
+        self._received: dict[bytes, Binding] = {}
+
+    def when_rebound(self, carry_over: Callable[[Carry], None]) -> None:
+        """Call this when the binding changes, before anything of the new one is given out: it carries over all that it keeps."""
+        self._rebound.append(carry_over)
+
+    def bind(self, schema: pa.Schema) -> Binding:
+        """Make room for the types of `schema`; a RecordError if there is no type for what came before and this."""
+        before = self.binding
+        if before is not None and schema.equals(self._last):
+            return before
+        now = Binding(self.operator, self.functions, schema) if before is None else before.holding(schema)
+        self._last = schema
+        if now is not before:
+            self.binding, self.accumulators = now, now.accumulators
+            if before is not None:
+                for carry_over in self._rebound:
+                    carry_over(lambda partial: replace(partial, parts=now.carried(partial.parts, before)))
+        return now
+
+    def aggregate(self, batch: Batch, codes: npt.NDArray[Any], keys: Sequence[pa.Array], groups: int) -> PartialAggregates:
+        """Raw rows by group: `codes` (rows,) below `groups`; `keys` the key columns of each group, shape (groups,)."""
+        self.bind(batch.rows.schema)
+        rows = np.bincount(codes, minlength=groups)
+        return PartialAggregates(tuple(keys), rows, tuple(a.partial(batch, codes, groups) for a in self.accumulators))
+
+    def combine(self, partials: Sequence[PartialAggregates]) -> PartialAggregates:
+        """All of them as one, with every key once."""
+        keys = [_joined([s.keys[i] for s in partials], name, self.operator) for i, name in enumerate(self.keys)]
+        encoded = encode_keys(pa.record_batch(keys, names=list(self.keys)), self.keys, self.operator)
+        if len(partials) == 1 and encoded.count == len(partials[0]):
+            return partials[0]
+        codes, groups = encoded.codes, encoded.count
+        rows = np.zeros(groups, np.int64)
+        np.add.at(rows, codes, np.concatenate([s.rows for s in partials]))
+        parts = []
+        for i, accumulator in enumerate(self.accumulators):
+            columns = zip(*(s.parts[i] for s in partials), strict=True)
+            parts.append(accumulator.combine(tuple(np.concatenate(column) for column in columns), codes, groups))
+        return PartialAggregates(tuple(encoded.columns), rows, tuple(parts))
+
+    def results(self, partial: PartialAggregates) -> list[pa.Array]:
+        """The aggregates' values, one array of shape (n,) per aggregate."""
+        return [a.finish(parts) for a, parts in zip(self.accumulators, partial.parts, strict=True)]
+
+    def to_batch(
+        self,
+        partial: PartialAggregates,
+        times: npt.NDArray[np.int64] | None,
+        panes: npt.NDArray[np.int64] | None,
+        binding: Binding | None = None,
+    ) -> Batch:
+        """The partial aggregates as a batch, with the input's types in the schema's metadata.
+
+        What was taken before the binding changed is written by the `binding` of that time, all else by the newest.
+        """
+        binding = binding or self.binding
+        if binding is None:
+            raise ValueError("an aggregator that saw no batch has nothing to send")
+        names, columns = list(self.keys), list(partial.keys)
+        if panes is not None:
+            names.append(PANE)
+            columns.append(pa.array(panes))
+        names.append(f"{ROWS}{binding.label}")
+        columns.append(pa.array(partial.rows))
+        for i, (accumulator, parts) in enumerate(zip(binding.accumulators, partial.parts, strict=True)):
+            for j, column in enumerate(accumulator.to_arrow(parts)):
+                names.append(f"__{i}.{j}")
+                columns.append(column)
+        schema = pa.schema([(n, c.type) for n, c in zip(names, columns, strict=True)], metadata={INPUT: binding.written})
+        return Batch(pa.RecordBatch.from_arrays(columns, schema=schema), times)
+
+    def from_batch(self, batch: Batch) -> tuple[PartialAggregates, npt.NDArray[np.int64] | None]:
+        """What `to_batch` made, of whatever binding: the partial aggregates in the newest one, and their panes."""
+        rows, at = batch.rows, len(self.keys)
+        came = self.binding_of(rows.schema.metadata[INPUT])
+        now = self.bind(came.input)
+        panes = rows.column(at).to_numpy() if rows.schema.names[at] == PANE else None
+        at += panes is not None
+        counts, at, parts = rows.column(at).to_numpy(), at + 1, []
+        for accumulator in came.accumulators:
+            width = len(accumulator.part_types)
+            parts.append(accumulator.from_arrow(rows.columns[at : at + width]))
+            at += width
+        carried = tuple(parts) if came.input.equals(now.input) else now.carried(tuple(parts), came)
+        return PartialAggregates(tuple(rows.columns[: len(self.keys)]), counts, carried), panes
+
+    def nbytes(self, partial: PartialAggregates) -> int:
+        """Estimate of the bytes that they take."""
+        parts = sum(a.nbytes(p) for a, p in zip(self.accumulators, partial.parts, strict=True))
+        return int(parts + partial.rows.nbytes + sum(k.nbytes for k in partial.keys))
+
+    def binding_of(self, written: bytes) -> Binding:
+        """The binding to the types that another instance wrote."""
+        binding = self._received.get(written)
+        if binding is None:
+            binding = Binding(self.operator, self.functions, pa.ipc.read_schema(pa.py_buffer(written)))
+            self._received[written] = binding
+        return binding
+
+
+def _joined(columns: Sequence[pa.Array], name: str, operator: str) -> pa.Array:
+    """Pieces of the key column `name` as one; a piece that holds only nulls takes the others' type."""
+    types = {column.type for column in columns}
+    if len(types) == 1:
+        return pa.concat_arrays(columns)
+    known = [kind for kind in types if not pa.types.is_null(kind)]
+    if len(known) > 1:
+        found = " and ".join(sorted(map(str, known)))
+        raise RecordError(operator, f"the key column `{name}` is of the types {found} in turn: give it one type, for example by schema=")
+    return pa.concat_arrays([column.cast(known[0]) for column in columns])

@@ -1,0 +1,1 @@
+"""What users' functions are given, and how they are called."""

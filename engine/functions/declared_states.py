@@ -1,0 +1,220 @@
+"""The states that a `KeyedFunction` declares as class attributes: a value, a list or a map per key, with a time to live if wanted.
+
+They are descriptors: inside `on_row` and `on_timer` the attribute is the state of the key at hand. A value that is mutable may be changed
+in place, but only what is assigned to the attribute counts as a write for its time to live.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, MutableSequence
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+from ..errors import FlowError
+from ..time.duration import Duration, microseconds
+
+if TYPE_CHECKING:
+    from .keyed_function import KeyedFunction
+
+_UNCHANGING = (type(None), bool, int, float, str, bytes)
+
+
+class KeyState(ABC):
+    """`ttl`: microseconds of event time after its last write at which the state is gone; None for never."""
+
+    def __init__(self, ttl: Duration | None) -> None:
+        self.ttl = None if ttl is None else microseconds(ttl, "ttl")
+        if self.ttl == 0:
+            raise FlowError("ttl must be longer than zero")
+        self.name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, function: KeyedFunction | None, owner: type) -> Any:
+        return self if function is None else self.of(function)
+
+    def __set__(self, function: KeyedFunction, value: Any) -> None:
+        self.put(function, self.checked(value))
+
+    def __delete__(self, function: KeyedFunction) -> None:
+        self.forget(function)
+
+    @abstractmethod
+    def of(self, function: KeyedFunction) -> Any:
+        """What the attribute is for the key at hand."""
+
+    @abstractmethod
+    def checked(self, value: Any) -> Any:
+        """What is kept of a value that is assigned. Raises TypeError for one that can't be."""
+
+    def get(self, function: KeyedFunction, otherwise: Any) -> Any:
+        """The value for the key at hand if there is one that has not expired."""
+        record, now = function.current
+        values = record.values
+        if self.name not in values:
+            return otherwise
+        if self.ttl is not None and now is not None:
+            written = record.written.get(self.name)
+            if written is not None and written + self.ttl <= now:
+                self.forget(function)
+                return otherwise
+        return values[self.name]
+
+    def put(self, function: KeyedFunction, value: Any) -> None:
+        """Keep a value for the key at hand; it is written now."""
+        record, now = function.current
+        if self.ttl is not None:
+            if now is None:
+                raise ValueError(f"the state `{self.name}` has a ttl, which needs event time: give the source event_time=")
+            record.written[self.name] = now
+        record.values[self.name] = value
+
+    def forget(self, function: KeyedFunction) -> None:
+        """Forget the value for the key at hand, if there is one."""
+        record, _ = function.current
+        record.values.pop(self.name, None)
+        record.written.pop(self.name, None)
+
+
+class ValueState(KeyState):
+    """One value; `default` where there is none, a copy of it if it can be changed."""
+
+    def __init__(self, default: Any = None, ttl: Duration | None = None) -> None:
+        super().__init__(ttl)
+        self.default = default
+
+    def of(self, function: KeyedFunction) -> Any:
+        value = self.get(function, self)
+        if value is not self:
+            return value
+        return self.default if isinstance(self.default, _UNCHANGING) else deepcopy(self.default)
+
+    def checked(self, value: Any) -> Any:
+        return value
+
+
+class ListState(KeyState):
+    """A list; empty where there is none."""
+
+    def of(self, function: KeyedFunction) -> Any:
+        return _Items(self, function)
+
+    def checked(self, value: Any) -> list[Any]:
+        if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+            raise TypeError(f"the state `{self.name}` is a list, got {value!r}")
+        return list(value)
+
+
+class MapState(KeyState):
+    """A dict; empty where there is none."""
+
+    def of(self, function: KeyedFunction) -> Any:
+        return _Entries(self, function)
+
+    def checked(self, value: Any) -> dict[Any, Any]:
+        if not isinstance(value, Mapping):
+            raise TypeError(f"the state `{self.name}` is a map, got {value!r}")
+        return dict(value)
+
+
+class _Items(MutableSequence[Any]):
+    """The list of the key at hand."""
+
+    def __init__(self, state: ListState, function: KeyedFunction) -> None:
+        self._state, self._function = state, function
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._state.get(self._function, [])[place]
+
+    def __len__(self) -> int:
+        return len(self._state.get(self._function, ()))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._state.get(self._function, ()))
+
+    def __setitem__(self, place: Any, value: Any) -> None:
+        items = self._state.get(self._function, [])
+        items[place] = value
+        self._put(items)
+
+    def __delitem__(self, place: Any) -> None:
+        items = self._state.get(self._function, [])
+        del items[place]
+        self._put(items)
+
+    def insert(self, index: int, value: Any) -> None:
+        items = self._state.get(self._function, [])
+        items.insert(index, value)
+        self._put(items)
+
+    def clear(self) -> None:
+        self._state.forget(self._function)
+
+    def __eq__(self, other: object) -> bool:
+        return list(self) == (list(other) if isinstance(other, _Items) else other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+    def _put(self, items: list[Any]) -> None:
+        if items:
+            self._state.put(self._function, items)
+        else:
+            self._state.forget(self._function)
+
+
+class _Entries(MutableMapping[Any, Any]):
+    """The dict of the key at hand."""
+
+    def __init__(self, state: MapState, function: KeyedFunction) -> None:
+        self._state, self._function = state, function
+
+    def __getitem__(self, name: Any) -> Any:
+        return self._state.get(self._function, {})[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._state.get(self._function, ())
+
+    def __len__(self) -> int:
+        return len(self._state.get(self._function, ()))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._state.get(self._function, ()))
+
+    def __setitem__(self, name: Any, value: Any) -> None:
+        entries = self._state.get(self._function, {})
+        entries[name] = value
+        self._state.put(self._function, entries)
+
+    def __delitem__(self, name: Any) -> None:
+        entries = self._state.get(self._function, {})
+        del entries[name]
+        if entries:
+            self._state.put(self._function, entries)
+        else:
+            self._state.forget(self._function)
+
+    def clear(self) -> None:
+        self._state.forget(self._function)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+def value_state(default: Any = None, ttl: Duration | None = None) -> Any:
+    """A value per key: `self.count += 1`, `del self.count`."""
+    return ValueState(default, ttl)
+
+
+def list_state(ttl: Duration | None = None) -> Any:
+    """A list per key: `self.last.append(x)`, `self.last.clear()`, `self.last = [...]`."""
+    return ListState(ttl)
+
+
+def map_state(ttl: Duration | None = None) -> Any:
+    """A dict per key: `self.seen[name] = x`, `name in self.seen`, `del self.seen[name]`."""
+    return MapState(ttl)

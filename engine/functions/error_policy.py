@@ -1,0 +1,145 @@
+"""What becomes of a record that a user's function refuses: it stops the job, is skipped, or goes out as a dead letter.
+
+Invariant: a record that is refused has left no trace but its place in the count and its dead letter; those before and behind it are
+processed as if it had not been there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..batch import Batch
+from ..errors import EvenflowError, FlowError, RecordError, shown
+from ..operators.base import Emit
+from .json_text import json_text
+from .rows_encoder import RowsEncoder
+
+OnError = Literal["stop", "skip", "dead_letter"]
+"""For an operator that calls a user's function: what becomes of a record that the function refuses."""
+
+CHOICES = ("stop", "skip", "dead_letter")
+
+DEAD_LETTERS = "dead_letters"
+"""The port on which dead letters leave."""
+
+DEAD_LETTER = pa.schema([(name, pa.string()) for name in ("operator", "key", "record", "error", "message")])
+"""A dead letter: `key` (null where the operator has no keys) and `record` as JSON, `error` is the error's type, `message` its text."""
+
+
+class Refused(Exception):
+    """Row `place` of a batch was refused: `function` (None: what it returned) gave `error`. `key` where there is one."""
+
+    def __init__(self, place: int, error: BaseException, function: Callable[..., Any] | None = None, key: Any = None) -> None:
+        super().__init__(place, error)
+        self.place, self.error, self.function, self.key = place, error, function, key
+
+
+class ErrorPolicy:
+    """What one operator instance does with the records that its user's function refuses; `keyed`: whether it knows their keys."""
+
+    def __init__(self, operator: str, on_error: OnError, *, keyed: bool = False) -> None:
+        self.operator, self.on_error, self.keyed = operator, on_error, keyed
+        self.skipped = 0
+
+    @property
+    def stops(self) -> bool:
+        """Whether the first refused record ends the job."""
+        return self.on_error == "stop"
+
+    def take(self, refused: Refused, batch: Batch, emit: Emit) -> None:
+        """Row `refused.place` of `batch` is refused. Raises RecordError for it if it is to stop the job."""
+        row = batch.slice(refused.place, 1)
+        self.note(refused, row.to_rows()[0], None if row.times is None else int(row.times[0]), emit)
+
+    def note(self, refused: Refused, record: Any, time: int | None, emit: Emit) -> None:
+        """As `take`, of a record of the event time `time` in microseconds."""
+        error = refused.error
+        if self.stops or not _is_of_record(error):
+            refuse(self.operator, refused.function, error, key=refused.key, record=record)
+        self.skipped += 1
+        if self.on_error == "dead_letter":
+            letter = dead_letter(self.operator, json_text(refused.key) if self.keyed else None, record, error)
+            times = None if time is None else np.array([time], np.int64)
+            emit(Batch(pa.RecordBatch.from_pylist([letter], schema=DEAD_LETTER), times), DEAD_LETTERS)
+
+    def halved(self, batch: Batch, attempt: Callable[[Batch], None], emit: Emit) -> None:
+        """`attempt` the batch; if it is Refused, which must leave no trace, its halves, until the row is alone that is to be refused."""
+        try:
+            attempt(batch)
+        except Refused as refused:
+            if self.stops:
+                first = batch.slice(0, 1).to_rows()[0]
+                refuse(self.operator, refused.function, refused.error, record=f"a batch of {batch.num_rows} rows beginning with {first}")
+            if batch.num_rows == 1:
+                self.take(refused, batch, emit)
+                return
+        else:
+            return
+        half = batch.num_rows // 2
+        self.halved(batch.slice(0, half), attempt, emit)
+        self.halved(batch.slice(half, batch.num_rows - half), attempt, emit)
+
+    def encoded(
+        self, encoder: RowsEncoder, results: list[Any], offsets: npt.NDArray[np.int64], batch: Batch, emit: Emit
+    ) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+        """`results` as columns: row `i` of `batch` gave those from `offsets[i]` to `offsets[i + 1]`. If one doesn't fit its row is refused.
+
+        Gives (first row, the row behind the last, their results), as many together as fit.
+        """
+        first, count = 0, batch.num_rows
+        while (begin := int(offsets[first])) < len(results):
+            rest, stop = results[begin:], count
+            try:
+                rows = encoder.encode(rest)
+            except RecordError:
+                place, error = encoder.first_misfit(rest)
+                stop = int(np.searchsorted(offsets, begin + place, side="right")) - 1
+                if end := int(offsets[stop]) - begin:
+                    yield first, stop, encoder.encode(rest[:end])
+                self.take(Refused(stop, error), batch, emit)
+                first = stop + 1
+            else:
+                yield first, count, rows
+                return
+
+
+def refuse(operator: str, function: Callable[..., Any] | None, error: BaseException, *, key: Any = None, record: Any = None) -> NoReturn:
+    """Raises the RecordError for a user function that raised `error`; a RecordError passes, with key and record if it has none."""
+    if isinstance(error, RecordError):
+        if error.record is None:
+            error = RecordError(error.operator, error.problem, key=error.key if error.key is not None else key, record=record)
+        raise error
+    problem = f"{function_name(function)} raised {shown(error)}"
+    if not isinstance(error, Exception):
+        problem += "; a function can't end its process: raise an error to end the job, or call job.stop() where it was started"
+    raise RecordError(operator, problem, key=key, record=record) from error
+
+
+def function_name(function: Any) -> str:
+    """What a message calls a user's function."""
+    return str(getattr(function, "__qualname__", type(function).__name__))
+
+
+def _is_of_record(error: BaseException) -> bool:
+    """Whether the error may be the record's fault, so that the job can go on without it."""
+    if isinstance(error, EvenflowError):
+        return isinstance(error, RecordError)
+    return isinstance(error, Exception) and not isinstance(error, MemoryError)
+
+
+def dead_letter(operator: str, key: str | None, record: Any, error: BaseException) -> dict[str, str | None]:
+    """The dead letter of a record."""
+    message = error.problem if isinstance(error, RecordError) else shown(error).removeprefix(f"{type(error).__name__}: ")
+    return {"operator": operator, "key": key, "record": json_text(record), "error": type(error).__name__, "message": message}
+
+
+def check_on_error(on_error: str, method: str) -> OnError:
+    """The choice itself. Raises FlowError for anything else."""
+    if on_error not in CHOICES:
+        raise FlowError(f'{method}(on_error={on_error!r}): expected "stop", "skip" or "dead_letter"')
+    return on_error  # type: ignore[return-value]  # it is one of them

@@ -1,0 +1,113 @@
+"""`KeyedFunction`: what a user writes for `.process(...)`, with states and timers per key.
+
+It holds nothing of a key itself: before every call the operator binds it to the record of the key at hand.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from ..keyed_state.key_record import KeyRecord
+from ..keyed_state.timers import Timers
+from ..protocol.elements import MAX_TIME, MIN_TIME
+from ..time.event_time import EARLIEST, LATEST
+from .declared_states import KeyState
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class KeyContext:
+    """What a function may ask and set for the key at hand.
+
+    `time`: event time of the row, or the timer's, in microseconds since the epoch (UTC); None without event time. `watermark`: no later
+    record is earlier than this; it depends on the run, so results that depend on it do too.
+    """
+
+    __slots__ = ("_key", "_record", "_timers", "time", "watermark")
+
+    def __init__(self, timers: Timers) -> None:
+        self._timers = timers
+        self.time: int | None = None
+        self.watermark = MIN_TIME
+
+    @property
+    def ended(self) -> bool:
+        """Whether the stream has ended: timers that are set now still fire, so set none that sets itself again."""
+        return self.watermark == MAX_TIME
+
+    def timer(self, at: int | datetime) -> None:
+        """Have `on_timer` called for this key when the watermark passes `at` (microseconds, or a datetime), or at the end of the stream.
+
+        A key has one timer for a time, however often it is set. One that lies behind the watermark fires when that rises again.
+        """
+        if self.time is None:
+            raise ValueError("a timer needs event time: give the source event_time=")
+        time = _microseconds(at)
+        if time not in self._record.timers:
+            self._record.timers.add(time)
+            self._timers.add(time, self._key)
+
+    def cancel(self, at: int | datetime) -> None:
+        """Unset the timer of this key at `at`, if there is one."""
+        self._record.timers.discard(_microseconds(at))
+
+    def bind(self, key: Any, record: KeyRecord, time: int | None) -> None:
+        """Called before each call of the function."""
+        self._key, self._record, self.time = key, record, time
+
+
+class KeyedFunction(ABC):
+    """A function of the rows of a key with states, declared as class attributes, and timers.
+
+    >>> import evenflow as ef
+    >>> class PerMinute(ef.KeyedFunction):
+    ...     clicks = ef.map_state()
+    ...     def on_row(self, key, row, context):
+    ...         minute = context.time // 60_000_000
+    ...         self.clicks[minute] = self.clicks.get(minute, 0) + 1
+    ...         context.timer((minute + 1) * 60_000_000)
+    ...     def on_timer(self, key, time, context):
+    ...         yield {"user": key, "until": time // 1_000_000, "clicks": self.clicks.pop(time // 60_000_000 - 1)}
+    >>> flow, out = ef.Dataflow("clicks"), []
+    >>> rows = [{"user": "ann", "ts": 0}, {"user": "ann", "ts": 20}, {"user": "ann", "ts": 90}]
+    >>> clicks = flow.read(ef.from_items(rows, event_time="ts", unit="s")).key_by("user")
+    >>> _ = clicks.process(PerMinute()).write(ef.to_list(out))
+    >>> _ = flow.run(runtime="local").wait()
+    >>> out
+    [{'user': 'ann', 'until': 60, 'clicks': 2}, {'user': 'ann', 'until': 120, 'clicks': 1}]
+
+    A timer fires after all rows that are earlier than it, and perhaps after later ones, which may have come before the watermark did:
+    keep apart what belongs to which time, as here.
+    """
+
+    current: tuple[KeyRecord, int | None]
+    """The record of the key at hand, and the event time: what the states read and write."""
+
+    @abstractmethod
+    def on_row(self, key: Any, row: dict[str, Any], context: KeyContext) -> Iterable[Any] | None:
+        """Called for each row in arrival order; `key` is a tuple if there are several key columns. Yields rows (dicts or plain values)."""
+
+    def on_timer(self, key: Any, time: int, context: KeyContext) -> Iterable[Any] | None:
+        """Called when the watermark passes a timer's `time`: timers in the order of their times, then of their setting. Yields rows."""
+        raise NotImplementedError(f"{type(self).__name__} sets timers: it must define on_timer(self, key, time, context)")
+
+    @classmethod
+    def lives(cls) -> dict[str, int]:
+        """The time to live, in microseconds, of each state that has one."""
+        states = {name: state for base in reversed(cls.__mro__) for name, state in vars(base).items() if isinstance(state, KeyState)}
+        return {name: state.ttl for name, state in states.items() if state.ttl is not None}
+
+
+def _microseconds(at: int | datetime) -> int:
+    """A point in event time; a datetime without a zone is UTC, as in a source's column."""
+    if isinstance(at, datetime):
+        return ((at if at.tzinfo is not None else at.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
+    if not isinstance(at, int) or isinstance(at, bool):
+        raise TypeError(f"a timer's time is a datetime, or a whole number of microseconds since the epoch, got {at!r}")
+    if not EARLIEST <= at <= LATEST:
+        raise ValueError(f"a timer's time, in microseconds since the epoch, must be in the years 1 to 9999, got {at}")
+    return at

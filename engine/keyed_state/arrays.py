@@ -1,0 +1,39 @@
+"""The states of keys as arrays, one per column of the state: what `stateful_map_columns` keeps, wherever it lies."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from ..batch import Batch
+from ..functions.key_rows import Array
+from .base import KeyedState
+
+
+class StateArrays(KeyedState):
+    """Used by one thread. `read`, then `write`, or `undo` also after a `write` that failed."""
+
+    @abstractmethod
+    def read(self, columns: Sequence[pa.Array]) -> dict[str, Array]:
+        """The states of the keys in these key columns, each of which is there once: arrays of its own, zero for a new key."""
+
+    @abstractmethod
+    def write(self, state: Mapping[str, Array]) -> None:
+        """What the states that were read are now. Raises KeyError, TypeError or ValueError if one doesn't fit, and writes none."""
+
+    @abstractmethod
+    def undo(self) -> None:
+        """Nothing will be written: the states are as they were before `read`."""
+
+
+def batch_of(keys: Sequence[str], columns: Sequence[pa.Array], arrays: Mapping[str, Array]) -> Batch:
+    """States as a batch: the key columns, whose names are `keys`, and the state's."""
+    names = [*keys, *(f"__{name}" for name in arrays)]
+    return Batch(pa.RecordBatch.from_arrays([*columns, *(pa.array(array) for array in arrays.values())], names=names))
+
+
+def arrays_of(state: Batch, names: Sequence[str]) -> dict[str, Array]:
+    """The state's columns of what `batch_of` made."""
+    return {name: state.rows.column(f"__{name}").to_numpy(zero_copy_only=False) for name in names}

@@ -1,0 +1,130 @@
+"""States of keys as arrays in memory, in which every key has a slot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...state.frozen_rows import FrozenRows
+from ...state.slots import Mask
+from ..batch import Batch
+from ..functions.key_rows import Array
+from ..keys.encoding import key_values
+from ..keys.slots import KeySlots
+from ..operators.base import Context
+from ..protocol.routing import Move
+from ..snapshots.chain import removed, replacing
+from ..snapshots.changes import Changes, SlotChanges
+from .arrays import StateArrays, arrays_of, batch_of
+from .base import StateTransfer
+
+CHUNK = 16_384
+"""Keys of a chunk of a snapshot."""
+
+
+class MemoryArrays(StateArrays):
+    """`keys` names the key columns, `state` the state's with their types."""
+
+    def __init__(self, context: Context, keys: tuple[str, ...], state: Mapping[str, np.dtype[Any]]) -> None:
+        self._context, self._keys = context, keys
+        self._slots = KeySlots(context.name)
+        self._arrays = {name: np.zeros(0, dtype) for name, dtype in state.items()}
+        self._where, self._fresh = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._frozen: FrozenRows[Batch] | None = None
+
+    def read(self, columns: Sequence[pa.Array]) -> dict[str, Array]:
+        self._where, self._fresh = self._find(columns), self._slots.fresh
+        self._copy_frozen(self._where)
+        return {name: array[self._where] for name, array in self._arrays.items()}
+
+    def write(self, state: Mapping[str, Array]) -> None:
+        fitting = {n: np.broadcast_to(np.asarray(state[n], array.dtype), self._where.shape) for n, array in self._arrays.items()}
+        for name, values in fitting.items():
+            self._arrays[name][self._where] = values
+
+    def undo(self) -> None:
+        self._slots.remove(self._fresh)
+
+    def install(self, chunk: Batch) -> None:
+        where = self._find([chunk.rows.column(key) for key in self._keys])
+        self._copy_frozen(where)
+        for name, values in arrays_of(chunk, list(self._arrays)).items():
+            self._arrays[name][where] = values
+
+    def snapshot(self) -> Iterator[Batch]:
+        return self._freeze(self._slots.live)
+
+    def changes(self) -> Changes | None:
+        noted = self._slots.changes()
+        return None if noted is None else SlotChanges(*noted)
+
+    def delta(self, changes: Changes) -> Iterator[Batch]:
+        assert isinstance(changes, SlotChanges)
+        there = self._freeze(self._slots.in_use(changes.those))
+        gone = removed(self._slots.types, self._keys, changes.removed, CHUNK)
+        return chain(gone, (Batch(replacing(batch.rows, self._keys)) for batch in there))
+
+    def depart(self, move: Move) -> StateTransfer:
+        where = self._slots.where(lambda hashes: move.selects(hashes, self._context.key_groups))
+        return _SlotTransfer(self, self._slots.keys(where))
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self._arrays.values()) + self._slots.nbytes
+
+    def take(self, keys: list[Any]) -> Batch | None:
+        """The states of those of the keys that are here, which are gone after it."""
+        where = self._slots.known(keys)
+        if not len(where):
+            return None
+        self._copy_frozen(where)
+        batch = self._at(where)
+        self._slots.remove(where)
+        return batch
+
+    def _find(self, columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
+        """The slots of the keys' states; new keys get new ones, zero."""
+        where = self._slots.of(columns)
+        for name, array in self._arrays.items():
+            if self._slots.capacity > len(array):
+                self._arrays[name] = np.concatenate([array, np.zeros(self._slots.capacity - len(array), array.dtype)])
+            self._arrays[name][self._slots.fresh] = 0
+        return where
+
+    def _freeze(self, those: Mask) -> Iterator[Batch]:
+        """The states in these slots as they are now. It ends the one before it."""
+        self._frozen = FrozenRows(those, self._at, CHUNK)
+        return self._frozen
+
+    def _copy_frozen(self, where: npt.NDArray[np.int64]) -> None:
+        """The states in these slots are about to be changed."""
+        if self._frozen is not None:
+            self._frozen.before(where)
+            if self._frozen.over:
+                self._frozen = None
+
+    def _at(self, where: npt.NDArray[np.int64]) -> Batch:
+        return batch_of(self._keys, self._slots.columns(where), {name: array[where] for name, array in self._arrays.items()})
+
+
+class _SlotTransfer(StateTransfer):
+    """States leave the arrays as they are taken."""
+
+    def __init__(self, arrays: MemoryArrays, keys: list[Any]) -> None:
+        self._arrays, self._left = arrays, keys
+
+    def next_chunk(self, keys: int) -> Batch | None:
+        while self._left:
+            taken, self._left = self._left[-keys:], self._left[:-keys]
+            batch = self._arrays.take(taken)
+            if batch is not None:
+                return batch
+        return None
+
+    def fetch(self, columns: Sequence[pa.Array]) -> Batch | None:
+        return self._arrays.take(key_values(columns))

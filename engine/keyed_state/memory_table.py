@@ -1,0 +1,164 @@
+"""A table with a row per key: the state of running aggregates, with a fast look-up of the keys that a batch changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...state.frozen_rows import FrozenRows
+from ...state.key_index import Where
+from ...state.slots import Mask
+from ..aggregates.base import Parts
+from ..aggregates.partial_aggregates import Carry, PartialAggregates, PartialAggregator
+from ..batch import Batch
+from ..keys.encoding import key_values
+from ..keys.slots import KeySlots
+from ..protocol.routing import Move
+from ..snapshots.chain import removed, replacing
+from ..snapshots.changes import Changes, SlotChanges
+from .base import StateTransfer
+from .table import Table
+
+CHUNK = 16_384
+"""Keys of a chunk of a snapshot."""
+
+
+class MemoryTable(Table):
+    """Rows are slots of growing arrays."""
+
+    def __init__(self, aggregator: PartialAggregator, key_groups: int) -> None:
+        self._aggregator, self._key_groups = aggregator, key_groups
+        self._frozen: FrozenRows[PartialAggregates] | None = None
+        self._forget()
+        aggregator.when_rebound(self._carry_over)
+
+    @property
+    def nbytes(self) -> int:
+        parts = sum(a.nbytes(p) for a, p in zip(self._aggregator.accumulators, self._parts, strict=False))
+        return parts + self._rows.nbytes + self._slots.nbytes
+
+    def merge(self, partial: PartialAggregates) -> PartialAggregates:
+        where = self._slots.of(partial.keys)
+        self._before(where)
+        self._grow()
+        fresh = self._slots.fresh
+        if len(fresh):
+            self._rows[fresh] = 0
+            for accumulator, parts in zip(self._aggregator.accumulators, self._parts, strict=True):
+                for column, value in zip(parts, accumulator.empty(len(fresh)), strict=True):
+                    column[fresh] = value
+        self._rows[where] += partial.rows
+        merged = []
+        for accumulator, parts, new in zip(self._aggregator.accumulators, self._parts, partial.parts, strict=True):
+            values = accumulator.merge(tuple(column[where] for column in parts), new)
+            for column, value in zip(parts, values, strict=True):
+                column[where] = value
+            merged.append(values)
+        return PartialAggregates(partial.keys, self._rows[where], tuple(merged))
+
+    def install(self, chunk: Batch) -> None:
+        partial, _ = self._aggregator.from_batch(chunk)
+        self.merge(partial)
+
+    def everything(self) -> Iterator[PartialAggregates]:
+        if len(self._slots):
+            yield self._at(self._slots.everything())
+
+    def snapshot(self) -> Iterator[Batch]:
+        binding = self._aggregator.binding
+        return (self._aggregator.to_batch(partial, None, None, binding) for partial in self._freeze(self._slots.live))
+
+    def changes(self) -> Changes | None:
+        noted = self._slots.changes()
+        return None if noted is None else SlotChanges(*noted)
+
+    def delta(self, changes: Changes) -> Iterator[Batch]:
+        assert isinstance(changes, SlotChanges)
+        names, aggregator, binding = self._aggregator.keys, self._aggregator, self._aggregator.binding
+        there = self._freeze(self._slots.in_use(changes.those))
+        return chain(
+            removed(self._slots.types, names, changes.removed, CHUNK),
+            (Batch(replacing(aggregator.to_batch(partial, None, None, binding).rows, names)) for partial in there),
+        )
+
+    def _freeze(self, those: Mask) -> Iterator[PartialAggregates]:
+        """The rows at these slots as they are now. It ends the one before it."""
+        self._frozen = FrozenRows(those, self._at, CHUNK)
+        return self._frozen
+
+    def _before(self, where: Where) -> None:
+        """The rows at these slots are about to be changed."""
+        if self._frozen is not None:
+            self._frozen.before(where)
+            if self._frozen.over:
+                self._frozen = None
+
+    def depart(self, move: Move) -> StateTransfer:
+        keys = self._slots.keys(self._slots.where(lambda hashes: move.selects(hashes, self._key_groups)))
+        return _RowTransfer(self, self._aggregator, keys)
+
+    def _carry_over(self, carry: Carry) -> None:
+        """Builds the table anew, which costs once what merging all its keys does."""
+        self._before(self._slots.everything())
+        kept = list(self.everything())
+        self._forget()
+        for partial in kept:
+            self.merge(carry(partial))
+
+    def take(self, keys: list[Any]) -> PartialAggregates | None:
+        """The rows of those of the keys that are here, which are gone after it."""
+        where = self._slots.known(keys)
+        if not len(where):
+            return None
+        self._before(where)
+        partial = self._at(where)
+        self._slots.remove(where)
+        return partial
+
+    def _forget(self) -> None:
+        self._slots = KeySlots(self._aggregator.operator)
+        self._rows = np.zeros(0, np.int64)
+        self._parts: tuple[Parts, ...] = ()
+
+    def _at(self, where: Where) -> PartialAggregates:
+        return PartialAggregates(
+            tuple(self._slots.columns(where)), self._rows[where], tuple(tuple(column[where] for column in parts) for parts in self._parts)
+        )
+
+    def _grow(self) -> None:
+        more = self._slots.capacity - len(self._rows)
+        if more <= 0:
+            return
+        self._rows = np.concatenate([self._rows, np.zeros(more, np.int64)])
+        accumulators = self._aggregator.accumulators
+        before = self._parts or tuple(a.empty(0) for a in accumulators)
+        self._parts = tuple(
+            tuple(np.concatenate([old, new]) for old, new in zip(olds, a.empty(more), strict=True))
+            for olds, a in zip(before, accumulators, strict=True)
+        )
+
+
+class _RowTransfer(StateTransfer):
+    """Rows leave the table as they are taken."""
+
+    def __init__(self, table: MemoryTable, aggregator: PartialAggregator, keys: list[Any]) -> None:
+        self._table, self._aggregator, self._left = table, aggregator, keys
+
+    def next_chunk(self, keys: int) -> Batch | None:
+        while self._left:
+            taken, self._left = self._left[-keys:], self._left[:-keys]
+            batch = self._take(taken)
+            if batch is not None:
+                return batch
+        return None
+
+    def fetch(self, columns: Sequence[pa.Array]) -> Batch | None:
+        return self._take(key_values(columns))
+
+    def _take(self, keys: list[Any]) -> Batch | None:
+        partial = self._table.take(keys)
+        return None if partial is None else self._aggregator.to_batch(partial, None, None)

@@ -1,0 +1,266 @@
+"""The states of an operator's keys as Python objects, wherever they lie: what operators with a user's state per key share.
+
+A batch is processed between `read` and `written`. With state in memory `read` gives the dict itself, and nothing is copied; from any other
+backend it gives a dict of the keys asked for, and `written` writes back what has changed.
+
+State travels, and is saved, as batches of the key columns and the packed state of each key. A null in place of the state says that it lies
+where the new owner finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...state.backends.memory import MemoryBackend
+from ...state.backends.opening import open_backend
+from ...state.packing import pack_values, unpack_value
+from ..batch import Batch
+from ..errors import RecordError
+from ..keys.codec import KeyCodec
+from ..keys.encoding import KeyTypes, encode_keys, key_column, key_groups, key_hashes, key_values
+from ..operators.base import Context
+from ..protocol.routing import Move
+from ..snapshots.chain import replacing
+from ..snapshots.changes import Changes, KeyChanges
+from .backend_transfer import BackendTransfer
+from .base import KeyedState, StateTransfer
+
+STATE = "__state"
+KIND = b"evenflow.kind"
+"""Schema metadata of a chunk of states."""
+
+_MADE_OF = "None, bool, int, float, str, bytes, lists, tuples and dicts"
+
+
+class StateObjects(KeyedState):
+    """`pack` and `unpack` turn states into bytes and back; `keys` names the key columns. `undoable`: `undo` may be called.
+
+    `kind` says what `unpack` gives, so that states are never taken for others that are packed in the same way.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        keys: tuple[str, ...],
+        pack: Callable[[Iterable[Any]], Iterator[bytes]] = pack_values,
+        unpack: Callable[[bytes], Any] = unpack_value,
+        *,
+        undoable: bool = False,
+        kind: bytes = b"values",
+    ) -> None:
+        self.context, self.keys = context, keys
+        self.types = KeyTypes()
+        self.codec = KeyCodec(self.types)
+        self._pack, self._unpack, self._kind = pack, unpack, kind
+        self.backend = open_backend(context.state, context.name, context.index, context.key_groups, self.packed)
+        self._memory = self.backend if isinstance(self.backend, MemoryBackend) else None
+        self._transfers: list[BackendTransfer] = []
+        self._working: dict[Any, Any] = {}
+        self._undoable = undoable
+        self._before: tuple[list[Any], dict[Any, bytes]] = [], {}
+        self._read: tuple[list[Any], list[int], list[bytes], list[bytes | None]] = [], [], [], []
+
+    def read(self, rows: pa.RecordBatch) -> dict[Any, Any]:
+        """The states of the keys of `rows`, at least; keys that have none are missing. To be changed, and then `written`."""
+        if self._memory is None:
+            return self._fetch(encode_keys(rows, self.keys, self.context.name).columns)
+        columns = self._columns(rows)
+        self.types.learn(columns)
+        if self._memory.watched:
+            self._memory.before(key_values(encode_keys(rows, self.keys, self.context.name).columns))
+        if self._undoable:
+            self._note_before(key_values(columns))
+        return self._memory.objects
+
+    def undo(self) -> None:
+        """The states that were last read are as they were then, whatever was done to them; only before `written`, and if `undoable`."""
+        if self._memory is not None:
+            keys, packed = self._before
+            for key in keys:
+                if key in packed:
+                    self._memory.objects[key] = self._unpack(packed[key])
+                else:
+                    self._memory.objects.pop(key, None)
+
+    def copied(self, key: Any, state: Any) -> Any:
+        """A state of its own that is as `state` is. Raises RecordError naming the key of one that can't be packed."""
+        return self._unpack(self.packed([key], [state])[0])
+
+    def read_keys(self, keys: list[Any]) -> dict[Any, Any]:
+        """As `read`, of keys that came before."""
+        if self._memory is None:
+            return self._fetch(self.types.columns(keys))
+        self._memory.before(keys)
+        return self._memory.objects
+
+    def looked_up(self, keys: list[Any]) -> dict[Any, Any]:
+        """As `read_keys`, of states that are not to be changed."""
+        return self._fetch(self.types.columns(keys)) if self._memory is None else self._memory.objects
+
+    def written(self, added: int) -> None:
+        """The states that were read have been changed; `added` keys of the dict are new.
+
+        Raises RecordError naming the key of a state that can't be packed.
+        """
+        if self._memory is None:
+            self._write_back()
+        elif added:
+            keys = self._memory.newest(added)
+            self._memory.note_new(self._groups(self.types.columns(keys)), keys)
+
+    def depart(self, move: Move) -> StateTransfer:
+        transfer = BackendTransfer(self, move)
+        self._transfers.append(transfer)
+        return transfer
+
+    def leaving(self, keys: Sequence[Any]) -> frozenset[Any]:
+        """Those of the keys that have been let go of, though their states may still lie here: event time must not touch them any more."""
+        self._transfers = [transfer for transfer in self._transfers if not transfer.over]
+        if not self._transfers:
+            return frozenset()
+        hashes = key_hashes(self.types.columns(list(keys)), self.context.name)
+        selected = np.any([transfer.move.selects(hashes, self.context.key_groups) for transfer in self._transfers], axis=0)
+        return frozenset(keys[place] for place in np.flatnonzero(selected).tolist())
+
+    def install(self, chunk: Batch) -> None:
+        self._install(chunk)
+
+    def _install(self, chunk: Batch) -> list[Any]:
+        """`install` a chunk; returns its keys."""
+        columns = self._columns(chunk.rows)
+        self.types.learn(columns)
+        packed: list[bytes | None] = chunk.rows.column(STATE).to_pylist()
+        groups, keys = self._groups(columns), key_values(columns)
+        if self._memory is not None:
+            self._memory.put_many(groups, keys, [self._unpack(value) for value in packed if value is not None])
+            return keys
+        given = [place for place, value in enumerate(packed) if value is not None]
+        if len(given) < len(keys):
+            self.backend.take_over([group for group, value in zip(groups, packed, strict=True) if value is None])
+            self.backend.note(groups, self.codec.pack(columns))
+        if given:
+            places = self.codec.pack(columns)
+            self.backend.put_many([groups[i] for i in given], [places[i] for i in given], [value for value in packed if value is not None])
+        return keys
+
+    def check(self, schema: pa.Schema) -> None:
+        """What was saved before kinds were noted passes."""
+        kind = (schema.metadata or {}).get(KIND, self._kind)
+        if kind != self._kind:
+            raise TypeError(f"it is made of {kind.decode()}, expected {self._kind.decode()}")
+
+    def snapshot(self) -> Iterator[Batch]:
+        return (self._batch(self.columns_of(keys), values) for keys, values in self.backend.snapshot())
+
+    def changes(self) -> Changes | None:
+        noted = self.backend.changes()
+        return None if noted is None else KeyChanges(noted)
+
+    def delta(self, changes: Changes) -> Iterator[Batch]:
+        assert isinstance(changes, KeyChanges)
+        return (batch for keys, values in self.backend.delta(changes.keys) for batch in self._replacing(keys, values))
+
+    def take(self, groups: Sequence[int], keys: Sequence[Any]) -> Batch | None:
+        """The states of those of the keys (as the backend has them) that are here, which are gone after it."""
+        found = self.backend.get_many(groups, keys)
+        here = [place for place, value in enumerate(found) if value is not None]
+        if not here:
+            return None
+        groups, keys, values = [groups[i] for i in here], [keys[i] for i in here], [found[i] for i in here]
+        packed = values if self._memory is None else self.packed(keys, values)
+        self.backend.delete_many(groups, keys)
+        return self._batch(self.columns_of(keys), packed)
+
+    def named(self, keys: Sequence[Any]) -> Batch:
+        """Keys without their states, which lie where the new owner finds them."""
+        return self._batch(self.columns_of(keys), [None] * len(keys))
+
+    def introduced(self, keys: Sequence[Any]) -> Batch | None:
+        """Nothing: a state says by itself what it is."""
+        return None
+
+    def backend_groups(self, key_groups: Sequence[int]) -> list[int]:
+        """They are the key groups."""
+        return list(key_groups)
+
+    def places(self, columns: Sequence[pa.Array]) -> tuple[list[int], list[Any]]:
+        """Key columns as groups and keys of the backend."""
+        keys = key_values(columns) if self._memory is not None else self.codec.pack(columns)
+        return self._groups(list(columns)), keys
+
+    def hashes(self, keys: Sequence[Any]) -> npt.NDArray[np.uint64]:
+        """The hashes of keys of the backend."""
+        return key_hashes(self.columns_of(keys), self.context.name)
+
+    def columns_of(self, keys: Sequence[Any]) -> list[pa.Array]:
+        """Keys of the backend as key columns."""
+        return self.types.columns(list(keys)) if self._memory is not None else self.codec.columns(keys)
+
+    def packed(self, keys: Sequence[Any], states: Sequence[Any]) -> list[bytes]:
+        """The packed states. Raises RecordError naming the key of one that can't be packed."""
+        packed: list[bytes] = []
+        try:
+            packed.extend(self._pack(states))
+        except (TypeError, ValueError, OverflowError) as error:
+            problem = f"the state can't be moved or saved: it must be made of {_MADE_OF} ({error})"
+            raise RecordError(self.context.name, problem, key=keys[len(packed)], record=states[len(packed)]) from error
+        return packed
+
+    @property
+    def nbytes(self) -> int:
+        return self.backend.nbytes()
+
+    def close(self) -> None:
+        self.backend.close()
+
+    def _columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
+        return [key_column(rows, key, self.context.name) for key in self.keys]
+
+    def _groups(self, columns: list[pa.Array]) -> list[int]:
+        groups: list[int] = key_groups(columns, self.context.key_groups, self.context.name).tolist()
+        return groups
+
+    def _note_before(self, keys: list[Any]) -> None:
+        assert self._memory is not None
+        distinct = list(dict.fromkeys(keys))
+        here = [key for key in distinct if key in self._memory.objects]
+        self._before = distinct, dict(zip(here, self.packed(here, [self._memory.objects[key] for key in here]), strict=True))
+
+    def _fetch(self, columns: list[pa.Array]) -> dict[Any, Any]:
+        self.types.learn(columns)
+        keys, groups, places = key_values(columns), self._groups(columns), self.codec.pack(columns)
+        found = self.backend.get_many(groups, places)
+        self._read = keys, groups, places, found
+        self._working = {key: self._unpack(value) for key, value in zip(keys, found, strict=True) if value is not None}
+        return self._working
+
+    def _write_back(self) -> None:
+        working = self._working
+        keys, groups, places, found = self._read
+        kept = [i for i, key in enumerate(keys) if key in working]
+        packed = self.packed([keys[i] for i in kept], [working[keys[i]] for i in kept])
+        changed = [(i, value) for i, value in zip(kept, packed, strict=True) if value != found[i]]
+        if changed:
+            self.backend.put_many([groups[i] for i, _ in changed], [places[i] for i, _ in changed], [value for _, value in changed])
+        gone = [i for i, key in enumerate(keys) if found[i] is not None and key not in working] if len(kept) < len(keys) else []
+        if gone:
+            self.backend.delete_many([groups[i] for i in gone], [places[i] for i in gone])
+
+    def _replacing(self, keys: Sequence[Any], values: Sequence[bytes | None]) -> Iterator[Batch]:
+        """What is there, and which keys are gone."""
+        there = [place for place, value in enumerate(values) if value is not None]
+        if there:
+            batch = self._batch(self.columns_of([keys[i] for i in there]), [values[i] for i in there])
+            yield Batch(replacing(batch.rows, self.keys))
+        if len(there) < len(keys):
+            gone = self.columns_of([key for key, value in zip(keys, values, strict=True) if value is None])
+            yield Batch(replacing(pa.RecordBatch.from_arrays(gone, names=list(self.keys)), self.keys))
+
+    def _batch(self, columns: Sequence[pa.Array], packed: Sequence[bytes | None]) -> Batch:
+        arrays = [*columns, pa.array(packed, pa.binary())]
+        return Batch(pa.RecordBatch.from_arrays(arrays, names=[*self.keys, STATE], metadata={KIND: self._kind}))

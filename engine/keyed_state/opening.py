@@ -1,0 +1,42 @@
+"""From a worker's settings to where an operator's columns of state lie: arrays in memory, or rows in a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...state.backends.settings import MEMORY
+from ..aggregates.partial_aggregates import PartialAggregator
+from ..operators.base import Context
+from .arrays import StateArrays
+from .memory_arrays import MemoryArrays
+from .memory_panes import MemoryPanes
+from .memory_table import MemoryTable
+from .panes import Panes
+from .stored_arrays import StoredArrays
+from .stored_panes import StoredPanes
+from .stored_table import StoredTable
+from .table import Table
+
+
+def open_table(aggregator: PartialAggregator, context: Context) -> Table:
+    """An empty table. Raises StateBackendError if there is no room, or no server."""
+    if context.state.backend == MEMORY:
+        return MemoryTable(aggregator, context.key_groups)
+    return StoredTable(aggregator, context)
+
+
+def open_panes(aggregator: PartialAggregator, context: Context) -> Panes:
+    """No panes yet. Raises StateBackendError if there is no room, or no server."""
+    if context.state.backend == MEMORY:
+        return MemoryPanes(aggregator, context)
+    return StoredPanes(aggregator, context)
+
+
+def open_arrays(context: Context, keys: tuple[str, ...], state: Mapping[str, np.dtype[Any]]) -> StateArrays:
+    """States of no keys yet. Raises StateBackendError if there is no room, or no server."""
+    if context.state.backend == MEMORY:
+        return MemoryArrays(context, keys, state)
+    return StoredArrays(context, keys, state)

@@ -1,0 +1,71 @@
+"""What has changed in panes in memory: partial aggregates that came, keys that left, panes that were forgotten.
+
+Partial aggregates are added to what older files have of their keys, so that a key's row needn't be looked for when it changes. Invariant:
+of what left or was forgotten nothing is among what came before that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..aggregates.partial_aggregates import PANE, PartialAggregates
+from ..batch import Batch
+from ..keys.encoding import key_hashes
+from ..protocol.routing import Move
+from ..snapshots.chain import replacing
+from ..snapshots.changes import Changes
+
+Log = tuple[PartialAggregates, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """`keys`: the key columns of what left pane `start` (microseconds), which `move` selected."""
+
+    start: int
+    keys: Sequence[pa.Array]
+    move: Move
+
+
+@dataclass(frozen=True, slots=True)
+class PaneChanges(Changes):
+    """`came`: partial aggregates by pane; `forgotten`: panes. `key_groups` and `operator` are what hashes of keys need."""
+
+    came: Mapping[int, Log]
+    left: Sequence[Left]
+    forgotten: frozenset[int]
+    key_groups: int
+    operator: str
+
+    def __len__(self) -> int:
+        rows = sum(len(partial) for log in self.came.values() for partial in log)
+        return rows + sum(len(left.keys[0]) for left in self.left) + len(self.forgotten)
+
+    def behind(self, earlier: PaneChanges) -> PaneChanges:
+        came = {start: log for start, log in earlier.came.items() if start not in self.forgotten}
+        for left in self.left:
+            if left.start in came:
+                came[left.start] = self._without(came[left.start], left.move)
+        for start, log in self.came.items():
+            came[start] = (*came.get(start, ()), *log)
+        both = [*earlier.left, *self.left]
+        return PaneChanges(came, both, earlier.forgotten | self.forgotten, self.key_groups, self.operator)
+
+    def _without(self, log: Log, move: Move) -> Log:
+        return tuple(split(partial, move, self.key_groups, self.operator)[1] for partial in log)
+
+
+def panes_gone(panes: Collection[int]) -> Batch:
+    """That what older files have of these panes is gone: a row each."""
+    return Batch(replacing(pa.record_batch({PANE: sorted(panes)}), [PANE]))
+
+
+def split(partial: PartialAggregates, move: Move, key_groups: int, operator: str) -> tuple[PartialAggregates, PartialAggregates]:
+    """What `move` selects of partial aggregates, and the rest."""
+    leaving: np.ndarray[Any, np.dtype[np.bool_]] = move.selects(key_hashes(partial.keys, operator), key_groups)
+    return partial.take(np.flatnonzero(leaving)), partial.take(np.flatnonzero(~leaving))

@@ -1,0 +1,86 @@
+"""The records of an operator's keys, and which of their timers and ends of life are due next: what `process` keeps.
+
+A key's record (states and timers) lies in the state backend and travels with the key; which times are due is an index in memory, made anew
+from the records that arrive. Invariant: every timer of a record that is here is in the index; what else is there the record doesn't know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..batch import Batch
+from ..operators.base import Context
+from .key_record import KeyRecord, pack_records, unpack_record
+from .objects import StateObjects
+from .timers import Timers
+
+AT_ONCE = 1_024
+"""Keys that are looked at with one call of the backend."""
+
+
+class StateRecords(StateObjects):
+    """`lives`: the time to live, in microseconds, of each value that has one, by its name."""
+
+    def __init__(self, context: Context, keys: tuple[str, ...], lives: Mapping[str, int], *, undoable: bool) -> None:
+        super().__init__(context, keys, pack_records, unpack_record, undoable=undoable, kind=b"records")
+        self.timers, self.expiries = Timers(), Timers()
+        self._lives = dict(lives)
+        self._expiring: set[Any] = set()
+        """Keys that are in `expiries`."""
+
+    def install(self, chunk: Batch) -> None:
+        keys = self._install(chunk)
+        records = self.read_keys(keys)
+        for key in keys:
+            record = records.get(key)
+            if record is not None:
+                for time in sorted(record.timers):
+                    self.timers.add(time, key)
+                self._note_expiry(key, record)
+
+    def settle(self, records: dict[Any, Any], key: Any, record: KeyRecord) -> bool:
+        """Keep the record among those that were read, or forget it if nothing is in it any more; whether it was forgotten."""
+        if record:
+            records[key] = record
+            if record.written:
+                self._note_expiry(key, record)
+            return False
+        return records.pop(key, None) is not None
+
+    def expire(self, watermark: int) -> None:
+        """Forget what no later row and no timer can see any more."""
+        while keys := self.expiries.due(watermark, AT_ONCE):
+            records = self.read_keys(keys)
+            loaded, leaving = frozenset(keys), self.leaving(keys)
+            while (due := self.expiries.pop(watermark, loaded)) is not None:
+                key = due[1]
+                self._expiring.discard(key)
+                record = records.get(key)
+                if record is not None and key not in leaving:
+                    record.expire(self._lives, watermark)
+                    self.settle(records, key, record)
+            self.written(0)
+
+    def forget_void(self) -> None:
+        """Once what is noted of timers and expiries may be mostly of timers that were unset and keys that are gone, forget that."""
+        if self.timers.crowded:
+            standing = {key: frozenset(record.timers) for key, record in self._records(self.timers.keys())}
+            self.timers.retain(lambda at, key: at in standing.get(key, ()))
+        if self.expiries.crowded:
+            there = {key for key, record in self._records(self.expiries.keys()) if record.written}
+            self.expiries.retain(lambda _, key: key in there)
+            self._expiring = there
+
+    def _note_expiry(self, key: Any, record: KeyRecord) -> None:
+        """Have the record looked at when the first of its values is over."""
+        ends = record.ends(self._lives)
+        if ends and key not in self._expiring:
+            self._expiring.add(key)
+            self.expiries.add(min(end for _, end in ends), key)
+
+    def _records(self, keys: list[Any]) -> Iterator[tuple[Any, KeyRecord]]:
+        """Those of the keys that have one, with it."""
+        for some in (keys[first : first + AT_ONCE] for first in range(0, len(keys), AT_ONCE)):
+            records = self.looked_up(some)
+            yield from ((key, records[key]) for key in some if key in records)

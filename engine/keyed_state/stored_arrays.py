@@ -1,0 +1,76 @@
+"""States of keys as arrays that are read from a backend for a batch, and written back: a row of bytes per key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..batch import Batch
+from ..functions.key_rows import Array
+from ..operators.base import Context
+from ..protocol.routing import Move
+from ..snapshots.changes import Changes
+from .arrays import StateArrays, arrays_of, batch_of
+from .base import StateTransfer
+from .stored_rows import Places, StoredRows
+
+
+class StoredArrays(StateArrays):
+    """`keys` names the key columns, `state` the state's with their types. Nothing is written before all of it fits."""
+
+    def __init__(self, context: Context, keys: tuple[str, ...], state: Mapping[str, np.dtype[Any]]) -> None:
+        self._keys = keys
+        self._dtype = np.dtype(list(state.items()))
+        self._rows = StoredRows(context, keys, self._batch)
+        self._read: Places = [], []
+
+    def read(self, columns: Sequence[pa.Array]) -> dict[str, Array]:
+        self._read = self._rows.places(columns)
+        nothing = bytes(self._dtype.itemsize)
+        return self._arrays([nothing if row is None else row for row in self._rows.get(self._read)])
+
+    def write(self, state: Mapping[str, Array]) -> None:
+        self._put(self._read, state)
+
+    def undo(self) -> None:
+        """There is nothing to undo."""
+
+    def install(self, chunk: Batch) -> None:
+        if self._rows.take_over(chunk) is None:
+            places = self._rows.places([chunk.rows.column(key) for key in self._keys])
+            self._put(places, arrays_of(chunk, self._dtype.names or ()))
+
+    def snapshot(self) -> Iterator[Batch]:
+        return (self._batch(columns, rows) for columns, rows in self._rows.snapshot())
+
+    def changes(self) -> Changes | None:
+        return self._rows.changes()
+
+    def delta(self, changes: Changes) -> Iterator[Batch]:
+        return self._rows.delta(changes, self._batch)
+
+    def depart(self, move: Move) -> StateTransfer:
+        return self._rows.depart(move)
+
+    @property
+    def nbytes(self) -> int:
+        return self._rows.backend.nbytes()
+
+    def close(self) -> None:
+        self._rows.backend.close()
+
+    def _put(self, places: Places, state: Mapping[str, Array]) -> None:
+        table = np.empty(len(places[0]), self._dtype)
+        for name in self._dtype.names or ():
+            table[name] = state[name]
+        self._rows.put(places, table.view(f"V{self._dtype.itemsize}").tolist())
+
+    def _arrays(self, rows: Sequence[bytes]) -> dict[str, Array]:
+        table = np.frombuffer(b"".join(rows), self._dtype)
+        return {name: table[name].copy() for name in self._dtype.names or ()}
+
+    def _batch(self, columns: list[pa.Array], rows: list[bytes]) -> Batch:
+        return batch_of(self._keys, columns, self._arrays(rows))

@@ -1,0 +1,114 @@
+"""The state of windows in a backend: a row per pane and key, read and written by the batch."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...state.backends.base import SNAPSHOT_CHUNK
+from ..aggregates.binding import Binding
+from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator
+from ..batch import Batch
+from ..operators.base import Context
+from ..protocol.routing import Move
+from ..snapshots.changes import Changes
+from .backend_transfer import BackendTransfer
+from .base import StateTransfer
+from .panes import Panes, distinct
+from .partial_rows import PartialRows
+from .stored_rows import StoredRows
+
+
+class StoredPanes(Panes):
+    """A batch costs what its distinct keys in each pane do; a window is emitted group by group."""
+
+    def __init__(self, aggregator: PartialAggregator, context: Context) -> None:
+        self._aggregator = aggregator
+        self._form = PartialRows(aggregator)
+        self._rows = StoredRows(context, aggregator.keys, self._sent, self._form.about, paned=True)
+        self.passes_on = self._rows.backend.passes_on
+
+    def starts(self) -> Collection[int]:
+        return self._rows.panes
+
+    def append(self, partial: PartialAggregates, panes: npt.NDArray[np.int64]) -> None:
+        starts = distinct(panes)
+        for start in starts:
+            rows = partial if len(starts) == 1 else partial.take(np.flatnonzero(panes == start))
+            once = self._aggregator.combine([rows])
+            places = self._rows.places([*once.keys, pa.array(np.full(len(once), start, np.int64))])
+            self._rows.put(places, self._form.pack(self._form.merged(once, self._rows.get(places))))
+
+    def window(self, panes: Sequence[int]) -> Iterator[PartialAggregates]:
+        for columns, rows in self._rows.read(panes):
+            partial = self._form.unpack(columns[:-1], rows)
+            yield partial if len(panes) == 1 else self._aggregator.combine([partial])
+
+    def drop(self, panes: Sequence[int]) -> None:
+        self._rows.drop(panes)
+
+    def install(self, chunk: Batch) -> None:
+        if self._form.learned(chunk, self._rows):
+            return
+        partial, panes = self._aggregator.from_batch(chunk)
+        if panes is not None:
+            self.append(partial, panes)
+
+    def snapshot(self) -> Iterator[Batch]:
+        binding = self._aggregator.binding
+        return (self._saved(columns, rows, binding) for columns, rows in self._rows.snapshot())
+
+    def changes(self) -> Changes | None:
+        return self._rows.changes()
+
+    def delta(self, changes: Changes) -> Iterator[Batch]:
+        binding = self._aggregator.binding
+        return self._rows.delta(changes, lambda columns, rows: self._saved(columns, rows, binding))
+
+    def depart(self, move: Move) -> StateTransfer:
+        panes = list(self.starts())
+        return _CutOut(self._rows, self._rows.depart(move), panes, move)
+
+    @property
+    def nbytes(self) -> int:
+        return self._rows.backend.nbytes()
+
+    def close(self) -> None:
+        self._rows.backend.close()
+
+    def _saved(self, columns: list[pa.Array], rows: list[bytes], binding: Binding | None) -> Batch:
+        partial = self._form.unpack(columns[:-1], rows, binding)
+        return self._aggregator.to_batch(partial, None, columns[-1].to_numpy(), binding)
+
+    def _sent(self, columns: list[pa.Array], rows: list[bytes]) -> Batch:
+        return self._form.sent(self._form.unpack(columns[:-1], rows), columns[-1].to_numpy())
+
+
+class _CutOut(StateTransfer):
+    """What must be sent is read at once; of what changed hands the names are."""
+
+    def __init__(self, rows: StoredRows, transfer: BackendTransfer, panes: Sequence[int], move: Move) -> None:
+        self._rows, self._transfer, self._panes = rows, transfer, panes
+        self._cut: deque[Batch] = deque()
+        while (batch := transfer.next_chunk_here(SNAPSHOT_CHUNK)) is not None:
+            self._cut.append(batch)
+        rows.forget_groups(transfer.whole)
+
+    def next_chunk(self, keys: int) -> Batch | None:
+        if not self._cut:
+            return self._transfer.next_chunk(keys)
+        batch = self._cut.popleft()
+        if batch.num_rows > keys:
+            self._cut.appendleft(batch.slice(keys, batch.num_rows - keys))
+            batch = batch.slice(0, keys)
+        return batch
+
+    def fetch(self, columns: Sequence[pa.Array]) -> Batch | None:
+        """What the new owner must know to read what it finds; rows that are cut out are merged when they come."""
+        if not self._transfer.passes or not self._panes:
+            return None
+        return self._rows.naming([*(column[:1] for column in columns), pa.array(self._panes[:1])])

@@ -1,0 +1,1 @@
+"""Keys of batches: encoded, hashed, found again, and counted."""

@@ -1,0 +1,42 @@
+"""What operators with a user's function per record and a state per key share: a record that is refused leaves no trace in a state."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from ..batch import Batch
+from ..functions.error_policy import Refused
+from ..keyed_state.objects import StateObjects
+from .base import Emit
+from .function import FunctionInstance
+from .keyed import KeyedInstance
+
+
+class StatefulInstance(FunctionInstance, KeyedInstance):
+    """A batch is processed by `attempt`, as often as records of it are refused."""
+
+    state: StateObjects
+
+    @abstractmethod
+    def attempt(self, batch: Batch) -> list[Batch]:
+        """Process the batch; what is to be emitted. Raises Refused for the first row that is refused; the states are then undone."""
+
+    def process(self, batch: Batch, emit: Emit) -> None:
+        self.note_rows(batch.rows)
+        self._take(batch, emit)
+
+    def _take(self, batch: Batch, emit: Emit) -> None:
+        """A row that is refused leaves no trace: the rows before it are processed anew, from the states that the batch began with."""
+        while batch.num_rows:
+            try:
+                results = self.attempt(batch)
+            except Refused as refused:
+                if not self.errors.stops:
+                    self.state.undo()
+                    self._take(batch.slice(0, refused.place), emit)
+                self.errors.take(refused, batch, emit)
+                batch = batch.slice(refused.place + 1, batch.num_rows - refused.place - 1)
+            else:
+                for result in results:
+                    emit(result)
+                return

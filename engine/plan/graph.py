@@ -1,0 +1,139 @@
+"""The logical graph: what the user wrote, a node per operator.
+
+A node's inputs name earlier nodes, so the graph that the API builds has no cycle; `Graph.ordered` checks it for graphs built by hand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ..errors import FlowError
+from ..functions.error_policy import DEAD_LETTERS
+from ..operators.base import Operator
+from ..operators.function import FunctionOperator
+from ..sink import Sink
+from ..source import Source
+from .worker_bounds import UNBOUND, WorkerBounds
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Records that node `node` emits on `port`."""
+
+    node: int
+    port: str = "out"
+
+
+@dataclass(slots=True)
+class Node:
+    """An operator, a source or a sink of the flow.
+
+    `keys`: the columns by which its input is partitioned, None if it takes any records. `parallelism`: None for the flow's default;
+    `bounds`: of automatic scaling.
+    """
+
+    id: int
+    name: str
+    operator: Operator | Source | Sink
+    inputs: tuple[Input, ...] = ()
+    keys: tuple[str, ...] | None = None
+    parallelism: int | None = None
+    named: bool = False
+    bounds: WorkerBounds = UNBOUND
+
+
+@dataclass(slots=True)
+class Graph:
+    """Nodes by id, in the order in which they were added."""
+
+    name: str
+    nodes: dict[int, Node] = field(default_factory=dict)
+
+    def add(
+        self, name: str, operator: Operator | Source | Sink, inputs: tuple[Input, ...] = (), keys: tuple[str, ...] | None = None
+    ) -> Node:
+        """A new node; a name that is taken gets a number behind it (`map_2`)."""
+        taken = {node.name for node in self.nodes.values()}
+        unique, count = name, 1
+        while unique in taken:
+            count += 1
+            unique = f"{name}_{count}"
+        node = Node(len(self.nodes), unique, operator, inputs, keys)
+        if isinstance(operator, Source):
+            node.parallelism = operator.parallelism
+        self.nodes[node.id] = node
+        return node
+
+    def rename(self, node: Node, name: str) -> None:
+        """Give a node the user's name. Raises FlowError if it is not a name, or an operator already has it by the user's wish."""
+        check_name(name, "operator")
+        for other in self.nodes.values():
+            if other.name != name or other is node:
+                continue
+            if other.named:
+                raise FlowError(f"two operators of the flow `{self.name}` are named `{name}`: choose another name for one of them")
+            other.name = f"{name}_{other.id}"
+        node.name, node.named = name, True
+
+    def consumers(self, node: Node) -> list[tuple[Node, str]]:
+        """Who reads the node's output, and from which port."""
+        return [(other, edge.port) for other in self.nodes.values() for edge in other.inputs if edge.node == node.id]
+
+    def ordered(self) -> list[Node]:
+        """Nodes, every one after its inputs. Raises FlowError for a cycle or an unknown input."""
+        done: dict[int, Node] = {}
+        path: list[int] = []
+
+        def visit(node_id: int) -> None:
+            if node_id in done:
+                return
+            if node_id not in self.nodes:
+                raise FlowError(f"the flow `{self.name}` reads from a node that it does not have (id {node_id})")
+            if node_id in path:
+                names = " -> ".join(self.nodes[i].name for i in [*path[path.index(node_id) :], node_id])
+                raise FlowError(f"the flow `{self.name}` has a cycle: {names}")
+            path.append(node_id)
+            for edge in self.nodes[node_id].inputs:
+                visit(edge.node)
+            path.pop()
+            done[node_id] = self.nodes[node_id]
+
+        for node_id in self.nodes:
+            visit(node_id)
+        return list(done.values())
+
+    def check(self) -> None:
+        """Raises FlowError unless the graph can run: it has a source and a sink, and every stream ends somewhere."""
+        if not self.nodes:
+            raise FlowError(f"the flow `{self.name}` is empty: begin with flow.read(...)")
+        ordered = self.ordered()
+        for node in ordered:
+            if isinstance(node.operator, Source) == bool(node.inputs):
+                raise FlowError(f"operator `{node.name}` has {len(node.inputs)} inputs: only sources have none")
+            if not isinstance(node.operator, Sink) and not self.consumers(node):
+                raise FlowError(f"the output of operator `{node.name}` goes nowhere: end the stream with .write(...)")
+            if self._loses_dead_letters(node):
+                raise FlowError(
+                    f"the dead letters of operator `{node.name}` go nowhere: write its stream's .dead_letters to a sink, "
+                    'or say on_error="skip"'
+                )
+            if node.parallelism is not None and node.parallelism < 1:
+                raise FlowError(f"operator `{node.name}`: parallelism {node.parallelism} is less than 1")
+
+    def _loses_dead_letters(self, node: Node) -> bool:
+        operator = node.operator
+        wanted = isinstance(operator, FunctionOperator) and operator.on_error == "dead_letter"
+        return wanted and all(port != DEAD_LETTERS for _, port in self.consumers(node))
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes.values())
+
+
+def check_name(name: str, what: str) -> None:
+    """Raises FlowError unless `name` can name an actor, a metric and a file."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise FlowError(f"{what} name {name!r}: use letters, digits, `_`, `.` and `-` only")

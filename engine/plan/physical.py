@@ -1,0 +1,229 @@
+"""From the logical graph to the physical plan: stages of chained operators, and the channels between their workers.
+
+An edge is chained (no channel, batches by reference) if its reader has one input, needs no partitioning and has the same
+parallelism. An aggregate that can be combined before the shuffle gets its combiner at the end of the stage above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ..errors import FlowError
+from ..operators.base import Operator
+from ..operators.combine import SUFFIX
+from ..operators.keyed import KeyedOperator
+from ..operators.read import Read
+from ..operators.write import Write
+from ..protocol.handover import Peer
+from ..protocol.routing import RoutingTable, even_table
+from ..sink import Sink
+from ..source import Source
+from .graph import Graph, Node
+from .task_spec import ChainedOperator, ExchangeSpec, TaskSettings, TaskSpec
+from .worker_bounds import UNBOUND, WorkerBounds
+
+
+@dataclass(slots=True)
+class StageOutput:
+    """Records of `source` (position in the chain, port) go to stage `target`, by hash of `keys` or round robin."""
+
+    source: tuple[int, str]
+    target: str
+    keys: tuple[str, ...] | None
+
+
+@dataclass(slots=True)
+class Stage:
+    """Operators that run chained in each of `parallelism` workers; `bounds`: of automatic scaling."""
+
+    name: str
+    parallelism: int
+    chain: list[ChainedOperator] = field(default_factory=list)
+    outputs: list[StageOutput] = field(default_factory=list)
+    bounds: WorkerBounds = UNBOUND
+
+    @property
+    def is_source(self) -> bool:
+        return isinstance(self.chain[0].operator, Read)
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether its head has keyed state, which can move."""
+        return isinstance(self.chain[0].operator, KeyedOperator)
+
+    @property
+    def fixed_parallelism(self) -> int | None:
+        """The only number of workers that its source can have, None for any."""
+        head = self.chain[0].operator
+        return head.source.parallelism if isinstance(head, Read) else None
+
+    @property
+    def can_be_scaled(self) -> bool:
+        """Whether its number of workers can change as it runs: a source must be able to be shared out anew."""
+        head = self.chain[0].operator
+        return self.fixed_parallelism is None and (not isinstance(head, Read) or head.source.can_be_shared_out)
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelSpec:
+    """A channel between two workers (their names), for records, or for `state` between two workers of one operator."""
+
+    id: int
+    sender: str
+    receiver: str
+    state: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The physical plan of the flow `name`: its stages in topological order, every worker's task, every channel.
+
+    `next_channel`: the number of the next channel to be made; none is ever used again.
+    """
+
+    name: str
+    stages: tuple[Stage, ...]
+    tasks: tuple[TaskSpec, ...]
+    channels: tuple[ChannelSpec, ...]
+    next_channel: int
+
+    def stage_of(self, operator: str) -> Stage:
+        """The stage that runs the operator. Raises FlowError naming the operators there are."""
+        for stage in self.stages:
+            if operator == stage.name or any(chained.name == operator for chained in stage.chain):
+                return stage
+        names = ", ".join(chained.name for stage in self.stages for chained in stage.chain)
+        raise FlowError(f"the job `{self.name}` has no operator `{operator}`; there are: {names}")
+
+    @property
+    def key_groups(self) -> int:
+        """The number of key groups."""
+        return self.tasks[0].settings.key_groups
+
+    @property
+    def tables(self) -> dict[str, RoutingTable]:
+        """The routing table that each stage with keyed state begins with."""
+        return {e.target: e.table for task in self.tasks for e in task.exchanges if e.table is not None}
+
+    def with_tables(self, tables: Mapping[str, RoutingTable]) -> Plan:
+        """The same plan, beginning with other routing tables, by stage."""
+        tasks = [replace(t, exchanges=tuple(replace(e, table=tables.get(e.target, e.table)) for e in t.exchanges)) for t in self.tasks]
+        return replace(self, tasks=tuple(tasks))
+
+
+def plan(graph: Graph, *, parallelism: int = 1, combine: bool = True, settings: TaskSettings | None = None) -> Plan:
+    """The physical plan of a graph; `parallelism` is the default of every operator. Raises FlowError if the graph can't run."""
+    graph.check()
+    settings = settings if settings is not None else TaskSettings()
+    stages = _stages(graph, parallelism, combine)
+    for stage in stages:
+        if stage.parallelism > settings.key_groups:
+            raise FlowError(f"operator `{stage.name}`: parallelism {stage.parallelism} is more than the {settings.key_groups} key groups")
+    tasks, channels = _tasks(stages, settings)
+    return Plan(graph.name, tuple(stages), tuple(tasks), tuple(channels), len(channels))
+
+
+def _stages(graph: Graph, default: int, combine: bool) -> list[Stage]:
+    stages: list[Stage] = []
+    place: dict[int, tuple[Stage, int]] = {}
+    for node in graph.ordered():
+        parallelism = node.parallelism if node.parallelism is not None else default
+        upstream = place[node.inputs[0].node][0] if node.inputs else None
+        if upstream is not None and len(node.inputs) == 1 and node.keys is None and upstream.parallelism == parallelism:
+            edge = node.inputs[0]
+            upstream.chain.append(ChainedOperator(node.name, _operator(node), ((place[edge.node][1], edge.port),)))
+            upstream.bounds = _common_bounds(upstream, node)
+            place[node.id] = upstream, len(upstream.chain) - 1
+            continue
+        stage = Stage(node.name, parallelism, bounds=node.bounds)
+        operator = _operator(node)
+        pair = operator.combined() if combine and node.keys is not None and not _reads_late(graph, node) else None
+        stage.chain.append(ChainedOperator(node.name, pair[1] if pair is not None else operator))
+        for edge in node.inputs:
+            above, position = place[edge.node]
+            source = position, edge.port
+            if pair is not None:
+                above.chain.append(ChainedOperator(f"{node.name}{SUFFIX}", pair[0], (source,)))
+                source = len(above.chain) - 1, "out"
+            above.outputs.append(StageOutput(source, stage.name, node.keys))
+        stages.append(stage)
+        place[node.id] = stage, 0
+    return stages
+
+
+def _common_bounds(stage: Stage, node: Node) -> WorkerBounds:
+    try:
+        return stage.bounds.both(node.bounds)
+    except FlowError as error:
+        raise FlowError(
+            f"operator `{node.name}` runs in the workers of `{stage.name}`, and the bounds of both don't go together: {error}"
+        ) from error
+
+
+def _operator(node: Node) -> Operator:
+    if isinstance(node.operator, Source):
+        return Read(node.operator)
+    if isinstance(node.operator, Sink):
+        return Write(node.operator)
+    return node.operator
+
+
+def _reads_late(graph: Graph, node: Node) -> bool:
+    """Late rows must be had as they came, which a combined batch can't give."""
+    return any(port == "late" for _, port in graph.consumers(node))
+
+
+def _tasks(stages: list[Stage], settings: TaskSettings) -> tuple[list[TaskSpec], list[ChannelSpec]]:
+    by_name = {stage.name: stage for stage in stages}
+    channels: list[ChannelSpec] = []
+    inputs: dict[str, list[int]] = {}
+    exchanges: dict[str, list[ExchangeSpec]] = {}
+    for stage in stages:
+        for output in stage.outputs:
+            target = by_name[output.target]
+            forward = output.keys is None and stage.parallelism == target.parallelism
+            table = even_table(settings.key_groups, target.parallelism) if output.keys is not None else None
+            for i in range(stage.parallelism):
+                ids = []
+                for j in [i] if forward else range(target.parallelism):
+                    channel = ChannelSpec(len(channels), f"{stage.name}-{i}", f"{target.name}-{j}")
+                    channels.append(channel)
+                    inputs.setdefault(channel.receiver, []).append(channel.id)
+                    ids.append(channel.id)
+                exchange = ExchangeSpec(output.source, tuple(ids), target.name, output.keys, table)
+                exchanges.setdefault(f"{stage.name}-{i}", []).append(exchange)
+    peers = _peers(stages, channels)
+    tasks = []
+    for stage in stages:
+        for i in range(stage.parallelism):
+            name = f"{stage.name}-{i}"
+            task = TaskSpec(
+                stage.name,
+                i,
+                stage.parallelism,
+                tuple(stage.chain),
+                tuple(exchanges.get(name, ())),
+                tuple(inputs.get(name, ())),
+                settings,
+                tuple(peers.get(name, ())),
+            )
+            tasks.append(task)
+    return tasks, channels
+
+
+def _peers(stages: list[Stage], channels: list[ChannelSpec]) -> dict[str, list[Peer]]:
+    """Channels between all workers of an operator with keyed state, over which it moves; they are added to `channels`."""
+    peers: dict[str, list[Peer]] = {}
+    for stage in stages:
+        if not stage.is_keyed:
+            continue
+        ids = {}
+        for i in range(stage.parallelism):
+            for j in range(stage.parallelism):
+                if i != j:
+                    ids[i, j] = len(channels)
+                    channels.append(ChannelSpec(len(channels), f"{stage.name}-{i}", f"{stage.name}-{j}", state=True))
+        for (i, j), outgoing in ids.items():
+            peers.setdefault(f"{stage.name}-{i}", []).append(Peer(j, outgoing, ids[j, i]))
+    return peers

@@ -1,0 +1,150 @@
+"""Another number of workers for a stage of a running plan: which tasks and channels come and go; all others keep their names and numbers.
+
+Workers come and go at the end of the stage's indexes. A new worker has channels from every worker that feeds its stage and to every worker
+that its stage feeds.
+
+Invariant: the plan of a rescale is the whole topology as it will be, so that a job can be deployed from it at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ..errors import FlowError
+from ..protocol.handover import Peer
+from ..protocol.routing import RoutingTable
+from .physical import ChannelSpec, Plan, Stage
+from .task_spec import ExchangeSpec, TaskSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Rescale:
+    """From one plan to `plan`: `joining` and `leaving` workers of `stage`, `opened` channels and `closed` ones."""
+
+    stage: str
+    plan: Plan
+    joining: tuple[str, ...]
+    leaving: tuple[str, ...]
+    opened: tuple[ChannelSpec, ...]
+    closed: tuple[ChannelSpec, ...]
+
+
+def rescale(plan: Plan, stage: Stage, parallelism: int, tables: Mapping[str, RoutingTable]) -> Rescale:
+    """`tables`: the routing tables as they are. Raises FlowError for an impossible number of workers."""
+    check_parallelism(plan, stage, parallelism)
+    if parallelism >= stage.parallelism:
+        return _grown(plan.with_tables(tables), stage, parallelism)
+    return _shrunk(plan.with_tables(tables), stage, parallelism)
+
+
+def check_parallelism(plan: Plan, stage: Stage, parallelism: int) -> None:
+    """Raises FlowError unless the stage can have so many workers."""
+    if not isinstance(parallelism, int) or isinstance(parallelism, bool) or parallelism < 1:
+        raise FlowError(f"operator `{stage.name}` can't have {parallelism!r} workers; the least is 1")
+    if stage.is_keyed and parallelism > plan.key_groups:
+        raise FlowError(f"operator `{stage.name}` can't have {parallelism} workers: it has {plan.key_groups} key groups")
+    fixed = stage.fixed_parallelism
+    if fixed is not None and parallelism != fixed:
+        raise FlowError(f"operator `{stage.name}` can't have {parallelism} workers: its source or sink works with {fixed} only")
+    if parallelism != stage.parallelism and not stage.can_be_scaled:
+        problem = "its source can't be shared out anew while it is read (`Source.share_out`)"
+        raise FlowError(f"operator `{stage.name}` can't have {parallelism} workers: {problem}")
+
+
+def _grown(plan: Plan, stage: Stage, parallelism: int) -> Rescale:
+    tasks = {task.name: task for task in plan.tasks}
+    by_name = {s.name: s for s in plan.stages}
+    old = [f"{stage.name}-{i}" for i in range(stage.parallelism)]
+    joining = [f"{stage.name}-{i}" for i in range(stage.parallelism, parallelism)]
+    opened: list[ChannelSpec] = []
+
+    def channel(sender: str, receiver: str, *, state: bool = False) -> int:
+        opened.append(ChannelSpec(plan.next_channel + len(opened), sender, receiver, state))
+        return opened[-1].id
+
+    template = tasks[old[0]]
+    for index, name in enumerate(joining, stage.parallelism):
+        inputs = []
+        for feeder in _feeders(plan, stage):
+            for position, exchange in enumerate(tasks[feeder].exchanges):
+                if exchange.target == stage.name:
+                    inputs.append(channel(feeder, name))
+                    tasks[feeder] = _with_exchange(tasks[feeder], position, (*exchange.channels, inputs[-1]))
+        exchanges = []
+        for exchange in template.exchanges:
+            receivers = [f"{exchange.target}-{i}" for i in range(by_name[exchange.target].parallelism)]
+            ids = tuple(channel(name, receiver) for receiver in receivers)
+            for receiver, id_ in zip(receivers, ids, strict=True):
+                tasks[receiver] = replace(tasks[receiver], inputs=(*tasks[receiver].inputs, id_))
+            exchanges.append(replace(exchange, channels=ids))
+        peers = []
+        if stage.is_keyed:
+            for other, other_name in enumerate([*old, *joining[: index - stage.parallelism]]):
+                here, there = channel(name, other_name, state=True), channel(other_name, name, state=True)
+                peers.append(Peer(other, here, there))
+                tasks[other_name] = replace(tasks[other_name], peers=(*tasks[other_name].peers, Peer(index, there, here)))
+        tasks[name] = replace(
+            template, index=index, parallelism=parallelism, exchanges=tuple(exchanges), inputs=tuple(inputs), peers=tuple(peers)
+        )
+    return _rescaled(plan, stage, parallelism, tasks, joining, [], opened, [])
+
+
+def _shrunk(plan: Plan, stage: Stage, parallelism: int) -> Rescale:
+    leaving = [f"{stage.name}-{i}" for i in range(parallelism, stage.parallelism)]
+    gone = frozenset(leaving)
+    closed = [c for c in plan.channels if c.sender in gone or c.receiver in gone]
+    ids = {c.id for c in closed}
+    opened: list[ChannelSpec] = []
+    tasks: dict[str, TaskSpec] = {task.name: task for task in plan.tasks if task.name not in gone}
+    for name, task in list(tasks.items()):
+        for position, exchange in enumerate(task.exchanges):
+            left = tuple(id_ for id_ in exchange.channels if id_ not in ids)
+            if exchange.channels and not left:  # it fed one worker alone, and that one leaves
+                receiver = f"{stage.name}-{task.index % parallelism}"
+                opened.append(ChannelSpec(plan.next_channel + len(opened), name, receiver))
+                left = (opened[-1].id,)
+                tasks[receiver] = replace(tasks[receiver], inputs=(*tasks[receiver].inputs, left[0]))
+            tasks[name] = _with_exchange(tasks[name], position, left)
+        inputs = tuple(id_ for id_ in tasks[name].inputs if id_ not in ids)
+        tasks[name] = replace(tasks[name], inputs=inputs, peers=tuple(peer for peer in task.peers if peer.outgoing not in ids))
+    fed = {channel.receiver for channel in closed if channel.sender in gone and not channel.state}
+    for name in sorted(fed & tasks.keys()):
+        if not tasks[name].inputs:  # only workers that leave fed it
+            sender = tasks[f"{stage.name}-{tasks[name].index % parallelism}"]
+            position = next(i for i, exchange in enumerate(sender.exchanges) if exchange.target == tasks[name].stage)
+            opened.append(ChannelSpec(plan.next_channel + len(opened), sender.name, name))
+            channels = (*sender.exchanges[position].channels, opened[-1].id)
+            tasks[sender.name] = _with_exchange(sender, position, channels)
+            tasks[name] = replace(tasks[name], inputs=(opened[-1].id,))
+    return _rescaled(plan, stage, parallelism, tasks, [], leaving, opened, closed)
+
+
+def _rescaled(
+    plan: Plan,
+    stage: Stage,
+    parallelism: int,
+    tasks: dict[str, TaskSpec],
+    joining: list[str],
+    leaving: list[str],
+    opened: list[ChannelSpec],
+    closed: list[ChannelSpec],
+) -> Rescale:
+    stages = tuple(replace(s, parallelism=parallelism) if s.name == stage.name else s for s in plan.stages)
+    ordered = [tasks[f"{s.name}-{i}"] for s in stages for i in range(s.parallelism)]
+    ordered = [replace(task, parallelism=parallelism) if task.stage == stage.name else task for task in ordered]
+    gone = {channel.id for channel in closed}
+    channels = (*(channel for channel in plan.channels if channel.id not in gone), *opened)
+    now = replace(plan, stages=stages, tasks=tuple(ordered), channels=channels, next_channel=plan.next_channel + len(opened))
+    return Rescale(stage.name, now, tuple(joining), tuple(leaving), tuple(opened), tuple(closed))
+
+
+def _feeders(plan: Plan, stage: Stage) -> list[str]:
+    """The workers that feed the stage."""
+    return [f"{s.name}-{i}" for s in plan.stages if any(o.target == stage.name for o in s.outputs) for i in range(s.parallelism)]
+
+
+def _with_exchange(task: TaskSpec, position: int, channels: tuple[int, ...]) -> TaskSpec:
+    exchanges: list[ExchangeSpec] = list(task.exchanges)
+    exchanges[position] = replace(exchanges[position], channels=channels)
+    return replace(task, exchanges=tuple(exchanges))

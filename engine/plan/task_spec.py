@@ -1,0 +1,81 @@
+"""What a worker must know to run its task: plain data, made by the plan and sent to the worker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ...state.backends.settings import StateSettings
+from ..operators.base import Operator
+from ..protocol.handover import Peer
+from ..protocol.routing import RoutingTable
+
+
+@dataclass(frozen=True, slots=True)
+class ChainedOperator:
+    """An operator of a task: `inputs` are (position in the chain, port) of earlier operators; none for the head."""
+
+    name: str
+    operator: Operator
+    inputs: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeSpec:
+    """An output: from (position in the chain, port) to the workers of stage `target`, a channel each.
+
+    By hash of `keys` and `table`, or round robin without.
+    """
+
+    source: tuple[int, str]
+    channels: tuple[int, ...]
+    target: str
+    keys: tuple[str, ...] | None = None
+    table: RoutingTable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSettings:
+    """`linger` in seconds: how long a row may wait for its batch to fill. `save_state`: whether checkpoints hold keyed state.
+
+    `state`: where it lies; `TaskSpec.of_attempt` completes it.
+    """
+
+    batch_rows: int = 32_768
+    linger: float = 0.005
+    key_groups: int = 1024
+    track_load: bool = True
+    save_state: bool = False
+    state: StateSettings = field(default_factory=StateSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """Everything that a worker must know to run its task. `chain[0]` is the head; a source task's head gets what the source polls.
+
+    `joining`: a source task of a job that runs already reads nothing before it is told where.
+    """
+
+    stage: str
+    index: int
+    parallelism: int
+    chain: tuple[ChainedOperator, ...]
+    exchanges: tuple[ExchangeSpec, ...]
+    inputs: tuple[int, ...]
+    settings: TaskSettings = field(default_factory=TaskSettings)
+    peers: tuple[Peer, ...] = ()
+    joining: bool = False
+
+    @property
+    def name(self) -> str:
+        """The worker's name within its job, for example `aggregate-0`."""
+        return f"{self.stage}-{self.index}"
+
+    @property
+    def operators(self) -> str:
+        """The names of its operators, for messages."""
+        return ", ".join(chained.name for chained in self.chain)
+
+    def of_attempt(self, job: str, attempt: int) -> TaskSpec:
+        """The same task with its state under the name of this attempt of the job, so that it never meets another attempt's."""
+        state = replace(self.settings.state, job=job, attempt=attempt)
+        return replace(self, settings=replace(self.settings, state=state))

@@ -1,0 +1,76 @@
+"""What a task wants done: its driver sends, reports and stores; the task itself does no I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...state.files import StateFile
+from ..batch import Batch
+from .exchange import Sent
+from .handover import Arrived
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A chunk of the task's keyed state as it was at the barrier of `checkpoint`."""
+
+    checkpoint: int
+    chunk: Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Checkpoint `checkpoint` has passed this task, and all its state is saved; `committables` by sink operator.
+
+    `watermark`: the task's event time at the barrier. `base`: the checkpoint behind which it saved what changed; 0: it saved everything.
+    The driver adds where its source was, and the `files` that hold what was saved.
+    """
+
+    checkpoint: int
+    committables: dict[str, list[Any]]
+    watermark: int = 0
+    position: Any = None
+    files: tuple[StateFile, ...] = ()
+    base: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The task has sent its last element; `committables` are what its sinks wrote since the last checkpoint.
+
+    The driver adds the `position` of its source.
+    """
+
+    committables: dict[str, list[Any]]
+    position: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """A latency mark that left a source at `created` (nanoseconds) has come to a task without outputs."""
+
+    created: int
+
+
+@dataclass(frozen=True, slots=True)
+class Consumed:
+    """The task is done with a batch from `channel`: its credit may go back to the sender."""
+
+    channel: int
+    batch: Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """The task routes by the table after step `version`, and has sent its markers."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """Every input of the task has said its event time anew."""
+
+
+Effect = Sent | Saved | Prepared | Finished | Latency | Consumed | Switched | Arrived | Rewound

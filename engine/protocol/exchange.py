@@ -1,0 +1,206 @@
+"""Exchanges: where a task's output goes, and the small buffers that keep batches full.
+
+A buffer leaves when it has `batch_rows` rows, when its oldest batch has waited `linger`, or when the worker is idle. A watermark or a
+latency mark leaves behind the rows before it and does not force them out, so that signals never cut batches into pieces.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+import pyarrow as pa
+
+from ..batch import Batch
+from ..keys.encoding import key_column, key_hashes
+from .elements import MIN_TIME, Element, End, LatencyMark, Marker, Rewind, Watermark
+from .handover_step import HandoverStep
+from .routing import RoutingTable
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """`element` is to leave on `channel`."""
+
+    channel: int
+    element: Element
+
+
+class Buffer:
+    """Batches that wait for one channel."""
+
+    __slots__ = ("batches", "channel", "marks", "rows", "since")
+
+    def __init__(self, channel: int) -> None:
+        self.channel = channel
+        self.batches: list[Batch] = []
+        self.marks: list[LatencyMark] = []
+        self.rows = 0
+        self.since = 0.0
+
+    def add(self, batch: Batch, now: float) -> None:
+        if not self.batches:
+            self.since = now
+        self.batches.append(batch)
+        self.rows += batch.num_rows
+
+    def flush(self, out: list[Sent]) -> None:
+        if self.batches:
+            out.extend(Sent(self.channel, Batch.concat(run)) for run in runs(self.batches))
+            self.batches, self.rows = [], 0
+        if self.marks:
+            out.extend(Sent(self.channel, mark) for mark in self.marks)
+            self.marks = []
+
+
+def shape(batch: Batch) -> tuple[list[str], bool]:
+    """What batches must have in common to leave as one: their columns, and whether they have event times."""
+    return batch.rows.schema.names, batch.times is not None
+
+
+def runs(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
+    """The batches in order, in the longest runs that can each leave as one: of one shape, and of types that go together.
+
+    A column of nulls goes with any type. Other types are never mixed, since a value of one would have to become one of another.
+    """
+    for _, alike in groupby(batches, shape):
+        run: list[Batch] = []
+        common = pa.schema([])
+        for batch in alike:
+            schema = batch.rows.schema
+            merged = _merged(common, schema) if run else schema
+            if merged is None:
+                yield run
+                run, merged = [], schema
+            run.append(batch)
+            common = merged
+        yield run
+
+
+def _merged(first: pa.Schema, second: pa.Schema) -> pa.Schema | None:
+    """The types of both, which have the same columns, or None if they don't go together."""
+    if second.equals(first):
+        return first
+    fields = [b if pa.types.is_null(a.type) else a for a, b in zip(first, second, strict=True)]
+    fits = all(b.type == common.type or pa.types.is_null(b.type) for common, b in zip(fields, second, strict=True))
+    return pa.schema(fields) if fits else None
+
+
+class Exchange(ABC):
+    """The channels from one output port of this task to the workers of one downstream stage; while `paused`, nothing leaves."""
+
+    paused = False
+
+    def __init__(self, channels: Sequence[int], batch_rows: int) -> None:
+        self.buffers = [Buffer(channel) for channel in channels]
+        self.batch_rows = batch_rows
+        self.watermark = MIN_TIME
+        self.said = MIN_TIME
+        self._marked = 0
+
+    @abstractmethod
+    def push(self, batch: Batch, now: float, out: list[Sent]) -> None:
+        """Route a batch; full buffers leave through `out`."""
+
+    def mark(self, mark: LatencyMark) -> None:
+        """Pass a latency mark on, to one channel after the other."""
+        self._marked = (self._marked + 1) % len(self.buffers)
+        self.buffers[self._marked].marks.append(mark)
+
+    def flush(self, out: list[Sent]) -> None:
+        """Send everything that waits, and the newest watermark behind it."""
+        for buffer in self.buffers:
+            buffer.flush(out)
+        if self.watermark > self.said:
+            self.said = self.watermark
+            out.extend(Sent(buffer.channel, Watermark(self.said)) for buffer in self.buffers)
+
+    def broadcast(self, element: Element, out: list[Sent]) -> None:
+        """Send a signal on every channel, behind everything before it."""
+        self.flush(out)
+        out.extend(Sent(buffer.channel, element) for buffer in self.buffers)
+
+    def attach(self, channel: int, out: list[Sent]) -> None:
+        """A worker more: it must know how far event time has come."""
+        self.buffers.append(Buffer(channel))
+        if self.said > MIN_TIME:
+            out.append(Sent(channel, Watermark(self.said)))
+
+    def detach(self, channels: Collection[int], out: list[Sent]) -> None:
+        """These channels end; what waits for them leaves first."""
+        for buffer in self.buffers:
+            if buffer.channel in channels:
+                buffer.flush(out)
+                out.append(Sent(buffer.channel, End()))
+        self.buffers = [buffer for buffer in self.buffers if buffer.channel not in channels]
+
+    def rewind(self, time: int, out: list[Sent]) -> None:
+        """Event time goes on from `time`, which may be earlier than what was said: records that another worker had not read come here."""
+        self.flush(out)
+        self.watermark = self.said = time
+        out.extend(Sent(buffer.channel, Rewind(time)) for buffer in self.buffers)
+
+    @property
+    def waiting_since(self) -> float | None:
+        """When the oldest waiting batch came, None if nothing waits."""
+        return min((b.since for b in self.buffers if b.batches), default=None)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a flush would send anything."""
+        return self.watermark > self.said or any(b.batches or b.marks for b in self.buffers)
+
+    def _add(self, buffer: Buffer, batch: Batch, now: float, out: list[Sent]) -> None:
+        buffer.add(batch, now)
+        if buffer.rows >= self.batch_rows:
+            buffer.flush(out)
+
+
+class HashExchange(Exchange):
+    """Every record goes to the worker that owns its key."""
+
+    def flush(self, out: list[Sent]) -> None:
+        if not self.paused:
+            super().flush(out)
+
+    def __init__(self, channels: Sequence[int], batch_rows: int, operator: str, keys: tuple[str, ...], table: RoutingTable) -> None:
+        super().__init__(channels, batch_rows)
+        self.operator, self.keys, self.table = operator, keys, table
+
+    def push(self, batch: Batch, now: float, out: list[Sent]) -> None:
+        if len(self.buffers) == 1:
+            self._add(self.buffers[0], batch, now, out)
+            return
+        columns = [key_column(batch.rows, key, self.operator) for key in self.keys]
+        targets = self.table.owners(key_hashes(columns, self.operator))
+        counts = np.bincount(targets, minlength=len(self.buffers))
+        if counts.max() == batch.num_rows:
+            self._add(self.buffers[int(targets[0])], batch, now, out)
+            return
+        ordered, start = batch.take(np.argsort(targets, kind="stable")), 0
+        for buffer, count in zip(self.buffers, counts.tolist(), strict=True):
+            if count:
+                self._add(buffer, ordered.slice(start, count), now, out)
+            start += count
+
+    def switch(self, step: HandoverStep, out: list[Sent]) -> None:
+        """Route by the table after `step` from here on; tell the workers that give or take state, behind everything sent before."""
+        affected = sorted({worker for move in step.moves for worker in (move.source, move.target)})
+        for worker in affected:
+            self.buffers[worker].flush(out)
+            out.append(Sent(self.buffers[worker].channel, Marker(step.version)))
+        self.table = self.table.after(step.moves)
+        self.paused = step.pause
+
+
+class RebalanceExchange(Exchange):
+    """Batches go round, each whole to one worker; all to the same one where there is but one channel."""
+
+    _next = 0
+
+    def push(self, batch: Batch, now: float, out: list[Sent]) -> None:
+        self._next = (self._next + 1) % len(self.buffers)
+        self._add(self.buffers[self._next], batch, now, out)

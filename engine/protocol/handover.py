@@ -1,0 +1,336 @@
+"""Handing keyed state from worker to worker while the stream runs: one worker's part in it.
+
+A step of a reconfiguration is known by its version. Every task that feeds the operator switches its routing table between two batches
+and sends a marker to the workers that give or take state. For the old owner, a marker on *every* input is the implicit barrier: no
+record of the moving keys can come any more, and it gives their state away. The new owner sets their records aside from the first marker
+until the state is there. Meanwhile neither lets an input's event time go on past its marker: what is due before the markers is complete at
+the old owner and is emitted there; what comes after belongs to the new owner, who must have the state first. State may overtake the
+markers on its way to the new owner, and then waits for them: so both have come to the same event time when it changes hands, and no
+window is emitted by both or by none. (Mechanism: AutoFlow's control messages; lazy fetching: Koala, and Meces, ATC 2022.)
+
+An input that has ended counts as having every marker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..batch import Batch
+from ..errors import ProtocolError
+from ..keyed_state.base import StateTransfer
+from ..keys.encoding import encode_keys, key_hashes
+from ..operators.keyed import KeyedInstance
+from .elements import Element, FetchReply, FetchRequest, TransferEnd, TransferStart
+from .exchange import Sent, runs
+from .handover_step import HandoverStep
+from .routing import Move
+
+CHUNK = 2_048
+"""Keys of a chunk of state: what a worker gives away between two batches when the move is lazy. It delays the batches by 1 to 2 ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Another worker of the same operator: its index, and the channels to it and from it."""
+
+    index: int
+    outgoing: int
+    incoming: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """All state of step `version` that moves here from worker `source` is installed: `keys` of it, `state_bytes` in all."""
+
+    version: int
+    source: int
+    keys: int
+    state_bytes: int
+
+
+@dataclass(slots=True)
+class _Outgoing:
+    """A move away from here; `transfer` is None until the implicit barrier."""
+
+    version: int
+    move: Move
+    lazy: bool
+    transfer: StateTransfer | None = None
+    requests: list[tuple[int, Batch]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Incoming:
+    """A move to here; what is set aside lies by the number of the request that it waits for (0 when it isn't lazy).
+
+    Of a lazy move one request is under way at a time (`asking`); the keys that are asked for meanwhile are `gathered` for the next, so that
+    what a request costs is paid once per round trip and not once per batch.
+
+    `early`: what came from the old owner before the markers, None once they are all here.
+    """
+
+    version: int
+    move: Move
+    lazy: bool
+    aside: dict[int, list[Batch]] = field(default_factory=dict)
+    requested: dict[Any, int] = field(default_factory=dict)
+    here: set[Any] = field(default_factory=set)
+    requests: int = 0
+    asking: bool = False
+    gathered: list[list[pa.Array]] = field(default_factory=list)
+    early: list[Element] | None = field(default_factory=list)
+    keys: int = 0
+    state_bytes: int = 0
+
+
+class Handovers:
+    """The moves that one worker takes part in. `replay` processes a batch that was set aside; `out` takes what is to be sent."""
+
+    def __init__(self, index: int, operator: KeyedInstance, peers: Iterable[Peer], out: list[Sent]) -> None:
+        self._index, self._operator, self._out = index, operator, out
+        self._peers = {peer.index: peer for peer in peers}
+        self._sender = {peer.incoming: peer.index for peer in self._peers.values()}
+        self._steps: dict[int, HandoverStep] = {}
+        self._version: int | None = None
+        self._passed: set[int] = set()
+        self._outgoing: list[_Outgoing] = []
+        self._incoming: dict[int, _Incoming] = {}
+        self._asked: dict[int, tuple[int, int]] = {}
+
+    def add_peers(self, peers: Iterable[Peer]) -> None:
+        """More workers of the operator."""
+        for peer in peers:
+            self._peers[peer.index] = peer
+            self._sender[peer.incoming] = peer.index
+
+    def drop_peers(self, indexes: Iterable[int]) -> None:
+        """Workers that have left the operator. A request of theirs may still come; it is nothing to anybody any more."""
+        for index in indexes:
+            self._peers.pop(index, None)
+
+    def announce(self, steps: Iterable[HandoverStep]) -> None:
+        """Steps that may come; a marker says when, to the workers that take part."""
+        mine = (step for step in steps if any(self._index in (move.source, move.target) for move in step.moves))
+        self._steps.update((step.version, step) for step in mine)
+
+    def is_peer(self, channel: int) -> bool:
+        """Whether the channel brings state rather than records."""
+        return channel in self._sender
+
+    @property
+    def holds_time(self) -> bool:
+        """Whether event time must not go on past the markers here."""
+        return bool(self._incoming) or any(o.transfer is None for o in self._outgoing)
+
+    @property
+    def giving(self) -> bool:
+        """Whether there is state that is given away in the background."""
+        return any(o.transfer is not None for o in self._outgoing)
+
+    @property
+    def taking(self) -> bool:
+        """Whether state is still to come."""
+        return bool(self._incoming)
+
+    def unfinished(self) -> list[str]:
+        """What is under way, in words; nothing once every step that has begun is over."""
+        return [
+            *(f"gives keys to worker {o.move.target} in step {o.version}" for o in self._outgoing),
+            *(f"takes keys from worker {source} in step {i.version}" for source, i in self._incoming.items()),
+            *([f"waits for markers of step {self._version}"] if self._version is not None else []),
+        ]
+
+    def marker(self, channel: int, version: int) -> None:
+        """The marker of step `version` has come on an input."""
+        if version != self._version:
+            self._begin(version)
+        self._passed.add(channel)
+
+    def pass_barrier(self, live: Mapping[int, int]) -> list[tuple[int, Element]]:
+        """If the marker has come on every input that has not ended (`live`), give away what moves away.
+
+        Returns what had come before, with the worker that it came from, for `state_element`.
+        """
+        if self._version is None or not self._passed.issuperset(live):
+            return []
+        self._version = None
+        for outgoing in self._outgoing:
+            if outgoing.transfer is None:
+                outgoing.transfer = self._operator.state.depart(outgoing.move)
+                self._out.append(Sent(self._peers[outgoing.move.target].outgoing, TransferStart(outgoing.version)))
+                requests, outgoing.requests = outgoing.requests, []
+                for number, keys in requests:
+                    self._answer(outgoing, number, keys)
+                if not outgoing.lazy:
+                    self._give(outgoing, everything=True)
+        self._outgoing = [o for o in self._outgoing if o.lazy]
+        early = []
+        for source, incoming in self._incoming.items():
+            early += [(source, element) for element in incoming.early or ()]
+            incoming.early = None
+        return early
+
+    def give_some(self, *, everything: bool = False) -> None:
+        """Give away a chunk of each lazy move that is past its barrier, or all that is left."""
+        done = [o for o in self._outgoing if o.transfer is not None and self._give(o, everything=everything)]
+        self._outgoing = [o for o in self._outgoing if o not in done]
+
+    def split(self, batch: Batch) -> Batch | None:
+        """The rows that can be processed now; the others are set aside, and in a lazy move their keys' state is asked for."""
+        if not self._incoming or not self._operator.needs_state:
+            return batch
+        hashes = key_hashes(self._operator.key_columns(batch.rows), self._operator.context.name)
+        ready = np.ones(batch.num_rows, np.bool_)
+        for source, incoming in self._incoming.items():
+            moving = incoming.move.selects(hashes, self._operator.context.key_groups)
+            if moving.any():
+                where = np.flatnonzero(moving)
+                ready[where] = self._set_aside(source, incoming, batch.take(where))
+        return batch if ready.all() else batch.filter(ready) if ready.any() else None
+
+    def peer_element(self, channel: int, element: Element) -> tuple[list[Batch], Arrived | None]:
+        """Something has come from a peer; returns what can be processed now that was set aside, and what has arrived whole."""
+        source = self._sender[channel]
+        if isinstance(element, FetchRequest):
+            self._asked[channel] = element.version, element.number
+        elif isinstance(element, Batch) and channel in self._asked:
+            self._requested(source, *self._asked.pop(channel), element)
+        else:
+            return self.state_element(source, element)
+        return [], None
+
+    def state_element(self, source: int, element: Element) -> tuple[list[Batch], Arrived | None]:
+        """As `peer_element`, of what belongs to a move from worker `source` to here; it is kept until the barrier is passed."""
+        incoming = self._incoming.get(source)
+        if isinstance(element, TransferStart) and element.version != self._version and incoming is None:
+            self._begin(element.version)
+        elif incoming is not None and incoming.early is not None:
+            incoming.early.append(element)
+        elif isinstance(element, Batch):
+            self._install(source, element)
+        elif isinstance(element, FetchReply):
+            return self._answered(source, element), None
+        elif isinstance(element, TransferEnd):
+            return self._handed(source, element.version)
+        elif not isinstance(element, TransferStart):
+            raise ProtocolError(f"worker {source} sent a {type(element).__name__} on a channel for state")
+        return [], None
+
+    def _begin(self, version: int) -> None:
+        step = self._steps.pop(version, None)
+        if step is None:
+            raise ProtocolError(f"operator `{self._operator.context.name}`: a marker of step {version}, which was not announced")
+        self._version, self._passed = version, set()
+        for move in step.moves:
+            if move.source == self._index:
+                self._outgoing.append(_Outgoing(version, move, step.lazy))
+            if move.target == self._index:
+                self._incoming[move.source] = _Incoming(version, move, step.lazy)
+
+    def _give(self, outgoing: _Outgoing, *, everything: bool) -> bool:
+        """Send a chunk, or all of them; whether nothing is left."""
+        channel = self._peers[outgoing.move.target].outgoing
+        while outgoing.transfer is not None:
+            chunk = outgoing.transfer.next_chunk(CHUNK)
+            if chunk is None:
+                self._out.append(Sent(channel, TransferEnd(outgoing.version)))
+                return True
+            self._out.append(Sent(channel, chunk))
+            if not everything:
+                break
+        return False
+
+    def _requested(self, source: int, version: int, number: int, keys: Batch) -> None:
+        """Worker `source` asks for keys, perhaps before any marker has come; it is answered once the barrier is passed."""
+        if version in self._steps:
+            self._begin(version)
+        for outgoing in self._outgoing:
+            if outgoing.version == version and outgoing.move.target == source:
+                if outgoing.transfer is None:
+                    outgoing.requests.append((number, keys))
+                else:
+                    self._answer(outgoing, number, keys)
+
+    def _answer(self, outgoing: _Outgoing, number: int, keys: Batch) -> None:
+        channel = self._peers[outgoing.move.target].outgoing
+        chunk = outgoing.transfer.fetch(keys.rows.columns) if outgoing.transfer is not None else None
+        if chunk is not None:
+            self._out.append(Sent(channel, chunk))
+        self._out.append(Sent(channel, FetchReply(outgoing.version, number)))
+
+    def _set_aside(self, source: int, incoming: _Incoming, rows: Batch) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Keep rows of moving keys for later; which of them can be processed at once, because their keys' state is here."""
+        if not incoming.lazy:
+            incoming.aside.setdefault(0, []).append(rows)
+            return np.zeros(rows.num_rows, np.bool_)
+        keys = encode_keys(rows.rows, self._operator.keys, self._operator.context.name)
+        numbers = np.zeros(keys.count, np.int64)
+        asking = []
+        for place, key in enumerate(keys.values()):
+            if key in incoming.here:
+                numbers[place] = -1
+            else:
+                number = incoming.requested.get(key)
+                if number is None:
+                    number = incoming.requested[key] = incoming.requests
+                    asking.append(place)
+                numbers[place] = number
+        if asking:
+            incoming.gathered.append([column.take(pa.array(asking)) for column in keys.columns])
+            self._ask(source, incoming)
+        by_row = numbers[keys.codes]
+        for number in np.unique(by_row).tolist():
+            if number >= 0:
+                incoming.aside.setdefault(number, []).append(rows.take(np.flatnonzero(by_row == number)))
+        here: np.ndarray[Any, np.dtype[np.bool_]] = by_row < 0
+        return here
+
+    def _ask(self, source: int, incoming: _Incoming) -> None:
+        """Request the keys that were gathered, unless a request is under way."""
+        if incoming.asking or not incoming.gathered:
+            return
+        channel, gathered = self._peers[source].outgoing, incoming.gathered
+        batches = [Batch(pa.RecordBatch.from_arrays(columns, names=list(self._operator.keys))) for columns in gathered]
+        self._out.append(Sent(channel, FetchRequest(incoming.version, incoming.requests)))
+        self._out.append(Sent(channel, Batch.concat(batches)))
+        incoming.requests, incoming.asking, incoming.gathered = incoming.requests + 1, True, []
+
+    def _install(self, source: int, state: Batch) -> None:
+        incoming = self._incoming_from(source)
+        self._operator.state.install(state)
+        incoming.keys += state.num_rows
+        incoming.state_bytes += state.nbytes
+
+    def _answered(self, source: int, answer: FetchReply) -> list[Batch]:
+        incoming = self._incoming.get(source)
+        if incoming is None or incoming.version != answer.version:
+            return []
+        incoming.here.update(key for key, number in incoming.requested.items() if number == answer.number)
+        incoming.requested = {key: number for key, number in incoming.requested.items() if number != answer.number}
+        incoming.asking = False
+        self._ask(source, incoming)
+        return joined(incoming.aside.pop(answer.number, []))
+
+    def _handed(self, source: int, version: int) -> tuple[list[Batch], Arrived]:
+        incoming = self._incoming_from(source)
+        if incoming.version != version:
+            raise ProtocolError(f"worker {source} has handed over step {version}, expected step {incoming.version}")
+        del self._incoming[source]
+        batches = [batch for _, batches in sorted(incoming.aside.items()) for batch in batches]
+        return joined(batches), Arrived(version, source, incoming.keys, incoming.state_bytes)
+
+    def _incoming_from(self, source: int) -> _Incoming:
+        incoming = self._incoming.get(source)
+        if incoming is None:
+            raise ProtocolError(f"operator `{self._operator.context.name}`: state came from worker {source}, from which none is expected")
+        return incoming
+
+
+def joined(batches: list[Batch]) -> list[Batch]:
+    """The same rows in the same order in as few batches as their columns allow: what was set aside came in small pieces."""
+    return [Batch.concat(run) for run in runs(batches)]

@@ -1,0 +1,108 @@
+"""A chain of state files: a whole state and, behind it, what changed from checkpoint to checkpoint; read from the newest file back.
+
+A chunk may say that it *replaces* what older files hold of its keys: its schema's metadata names the columns that make the key. If it has
+no other columns its keys are gone. Invariant: a chunk speaks of older files only, never of its own or a newer one, so that the order of
+chunks within a file doesn't matter, and what one worker's chain says of a key is nothing to another's.
+
+>>> whole = pa.record_batch({"key": ["a", "b", "c"], "n": [1, 2, 3]})
+>>> changed = replacing(pa.record_batch({"key": ["b"], "n": [7]}), ["key"])
+>>> gone = replacing(pa.record_batch({"key": ["c"]}), ["key"])
+>>> [chunk.to_pydict() for chunk in resolved([[changed, gone], [whole]])]
+[{'key': ['b'], 'n': [7]}, {'key': ['a'], 'n': [1]}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgpack
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..batch import Batch
+from ..keys.codec import KeyCodec
+from ..keys.encoding import KeyTypes, key_hashes
+
+REPLACES = b"evenflow.replaces"
+"""Schema metadata of a chunk: the names of the columns that make the keys that it replaces, as a msgpack array."""
+
+
+def replacing(rows: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    """The same rows, which hide what older files have in the columns `names` of the same values."""
+    return rows.replace_schema_metadata({**(rows.schema.metadata or {}), REPLACES: msgpack.packb(list(names))})
+
+
+def removed(types: KeyTypes, names: Sequence[str], keys: Sequence[Any], chunk: int) -> Iterator[Batch]:
+    """That these keys are gone, `chunk` at a time; `types` and `names` are those of the key columns."""
+    for first in range(0, len(keys), chunk):
+        columns = types.columns(list(keys[first : first + chunk]))
+        yield Batch(replacing(pa.RecordBatch.from_arrays(columns, names=list(names)), names))
+
+
+def resolved(files: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+    """What a chain adds up to: of `files`, the newest first, the rows that no newer file replaces. Holds the keys of all but the last."""
+    hidden: dict[tuple[str, ...], _Keys] = {}
+    for chunks in files:
+        replaced: list[tuple[tuple[str, ...], list[pa.Array]]] = []
+        for chunk in chunks:
+            names = _replaced(chunk)
+            if names:
+                replaced.append((names, [chunk.column(name) for name in names]))
+            if len(names) < chunk.num_columns:
+                rows = _visible(chunk, hidden)
+                if rows.num_rows:
+                    yield rows.replace_schema_metadata({k: v for k, v in (rows.schema.metadata or {}).items() if k != REPLACES})
+        for names, columns in replaced:
+            hidden.setdefault(names, _Keys()).add(columns)
+
+
+def _replaced(chunk: pa.RecordBatch) -> tuple[str, ...]:
+    written = (chunk.schema.metadata or {}).get(REPLACES)
+    return () if written is None else tuple(msgpack.unpackb(written))
+
+
+def _visible(chunk: pa.RecordBatch, hidden: dict[tuple[str, ...], _Keys]) -> pa.RecordBatch:
+    for names, keys in hidden.items():
+        there = keys.among([chunk.column(name) for name in names])
+        if there.any():
+            chunk = chunk.filter(pa.array(~there))
+    return chunk
+
+
+class _Keys:
+    """Keys by their hashes, which find candidates, and by their bytes, which tell for certain."""
+
+    def __init__(self) -> None:
+        self._types = KeyTypes()
+        self._codec = KeyCodec(self._types)
+        self._packed: set[bytes] = set()
+        self._hashes = np.zeros(0, np.uint64)
+        self._new: list[npt.NDArray[np.uint64]] = []
+
+    def add(self, columns: list[pa.Array]) -> None:
+        self._types.learn(columns)
+        self._packed.update(self._codec.pack(columns))
+        self._new.append(_hashes(columns))
+
+    def among(self, columns: list[pa.Array]) -> npt.NDArray[np.bool_]:
+        """Which rows of key columns are among the keys, shape (rows,)."""
+        if self._new:
+            self._hashes, self._new = np.sort(np.concatenate([self._hashes, *self._new])), []
+        hashes = _hashes(columns)
+        if not len(self._hashes):
+            return np.zeros(len(hashes), np.bool_)
+        places = np.searchsorted(self._hashes, hashes)
+        places[places == len(self._hashes)] = 0
+        found: npt.NDArray[np.bool_] = self._hashes[places] == hashes
+        candidates = np.flatnonzero(found)
+        if len(candidates):
+            self._types.learn(columns)
+            where = pa.array(candidates)
+            found[candidates] = [key in self._packed for key in self._codec.pack([column.take(where) for column in columns])]
+        return found
+
+
+def _hashes(columns: list[pa.Array]) -> npt.NDArray[np.uint64]:
+    return key_hashes(columns, "a checkpoint's state")

@@ -1,0 +1,90 @@
+"""A task's state on its way into checkpoints: frozen at the barrier, given out in chunks between later batches.
+
+A worker's state at a checkpoint is a chain: a whole snapshot, and behind it what changed from checkpoint to checkpoint. Invariant: what a
+delta goes on from was complete when the delta's barrier left the sources, for the barrier says so; whatever changed behind that is in the
+delta, also if it was in another that came to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ...state.files import StateFile
+from ..batch import Batch
+from ..keyed_state.base import KeyedState
+from ..protocol.effects import Prepared
+from .changes import Changes
+
+LONGEST = 100
+"""Files of a chain at most, however short they are: each is opened when the job goes back to it."""
+
+
+@dataclass(slots=True)
+class Chain:
+    """Rows in the files of a chain: `whole` in the first, `deltas` in all the others."""
+
+    whole: int = 0
+    deltas: int = 0
+    files: int = 0
+
+    def has_room(self, rows: int) -> bool:
+        """Whether so many rows may come behind it before a whole snapshot is the shorter way back."""
+        return self.deltas + rows <= self.whole and self.files < LONGEST
+
+
+@dataclass(slots=True)
+class Saving:
+    """What `prepared` will say once all `chunks` are out; `chain` is counted meanwhile."""
+
+    prepared: Prepared
+    chunks: Iterator[Batch]
+    chain: Chain
+    rows: int = 0
+
+    def next(self) -> Batch | None:
+        """The next chunk; None once all are out. Without chunks there is no file."""
+        chunk = next(self.chunks, None)
+        if chunk is None:
+            return None
+        self.chain.files += self.rows == 0
+        self.rows += chunk.num_rows
+        if self.prepared.base:
+            self.chain.deltas += chunk.num_rows
+        else:
+            self.chain.whole += chunk.num_rows
+        return chunk
+
+
+class Snapshots:
+    """Decides what of an operator's state a checkpoint must hold."""
+
+    def __init__(self, state: KeyedState) -> None:
+        self._state = state
+        self._base, self._chain = 0, Chain()
+        """A checkpoint that may be complete, and the chain that it is; `_known`: whether `_since` tells all that changed behind it."""
+        self._known = False
+        self._since: Changes | None = None
+        self._last, self._next = 0, Chain()
+        """The last checkpoint, of which it is not known whether it will be complete, and its chain if it will."""
+
+    def begin(self, prepared: Prepared, base: int) -> Saving:
+        """Freeze the state at a barrier that says that checkpoint `base` is complete; 0: the whole state must be saved."""
+        changes = self._state.changes()
+        if base and base == self._last:
+            self._base, self._chain, self._known, self._since = base, self._next, True, None
+        self._known = self._known and changes is not None
+        if changes is not None:
+            self._since = changes if self._since is None else changes.behind(self._since)
+        self._last = prepared.checkpoint
+        if base and base == self._base and self._known and self._since is not None and self._chain.has_room(len(self._since)):
+            self._next = replace(self._chain)
+            return Saving(replace(prepared, base=base), self._state.delta(self._since), self._next)
+        self._next = Chain()
+        return Saving(prepared, self._state.snapshot(), self._next)
+
+    def go_on_from(self, checkpoint: int, files: Sequence[StateFile]) -> None:
+        """The state is as it was at `checkpoint`, and `files` are the chain that it was read from."""
+        rows = [file.keys for file in files]
+        self._state.changes()
+        self._base, self._chain, self._known, self._since = checkpoint, Chain(sum(rows[:1]), sum(rows[1:]), len(rows)), True, None

@@ -1,0 +1,1 @@
+"""Event time: columns of it, durations and windows."""

@@ -1,0 +1,131 @@
+"""Event time: from a column of a source to microseconds per row, and the watermark of bounded disorder.
+
+>>> import pyarrow as pa
+>>> spec = EventTime("ts", unit="ms", max_delay=50_000)
+>>> spec.extract(pa.record_batch({"ts": [1, 2]}), "read").tolist()
+[1000, 2000]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..batch import Times
+from ..errors import ConnectorError, FlowError
+
+_PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+EARLIEST, LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The first and the last event time, in microseconds: the years 1 to 9999, as Python's datetime and Spark's timestamps have them.
+
+So a window or a delay from any of them is far from the bounds of 64 bits.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class EventTime:
+    """Which column holds the event time, and how far out of order it may be.
+
+    `unit` ("s", "ms", "us", "ns") counts for integer columns since the Unix epoch; timestamps and dates carry their own (a timestamp
+    without a zone is read as UTC). `max_delay` is in microseconds: a record may come that much later than the newest one before it.
+    """
+
+    column: str
+    unit: str = "ms"
+    max_delay: int = 0
+
+    def __post_init__(self) -> None:
+        if self.unit not in (*_PER_UNIT, "ns"):
+            raise FlowError(f'event time unit {self.unit!r} is unknown: use "s", "ms", "us" or "ns"')
+
+    def check(self, schema: pa.Schema, operator: str) -> None:
+        """Raises ConnectorError unless `schema` has the column in a usable type."""
+        index = schema.get_field_index(self.column)
+        if index < 0:
+            raise ConnectorError(f"operator `{operator}`: no event time column `{self.column}`; there are: {', '.join(schema.names)}")
+        kind = schema.field(index).type
+        if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+            expected = "expected a timestamp, a date or an integer"
+            raise ConnectorError(f"operator `{operator}`: event time column `{self.column}` is {kind}; {expected}")
+
+    def extract(self, rows: pa.RecordBatch, operator: str) -> Times:
+        """Event times of `rows` in microseconds, shape (rows,). Raises ConnectorError for a missing column, a wrong type, a null."""
+        self.check(rows.schema, operator)
+        column = rows.column(self.column)
+        if column.null_count:
+            row = int(np.flatnonzero(pc.is_null(column).to_numpy(zero_copy_only=False))[0])
+            raise ConnectorError(
+                f"operator `{operator}`: event time column `{self.column}` is null in row {rows.slice(row, 1).to_pylist()[0]}; "
+                "filter such rows out before they are read, or choose another column"
+            )
+        place = self._first_outside(column)
+        if place is not None:
+            row, value, unit = rows.slice(place, 1), _counted(column)[0][place], self._unit_of(column.type)
+            others = row.select([name for name in row.schema.names if name != self.column]).to_pylist()[0]
+            raise ConnectorError(
+                f"operator `{operator}`: event time column `{self.column}` is {value} {unit} since 1970 in the row with {others}, which is "
+                f"outside of the years 1 to 9999; {self._remedy(column.type)}"
+            )
+        return self.to_microseconds(column)
+
+    def to_microseconds(self, column: pa.Array) -> Times:
+        """The column (no nulls, a type that `check` allows, all in the years 1 to 9999) in microseconds since the epoch."""
+        if pa.types.is_integer(column.type):
+            values = column.to_numpy()
+            times: Times = (values // 1_000 if self.unit == "ns" else values).astype(np.int64, copy=False)
+            return times if self.unit == "ns" else times * _PER_UNIT[self.unit]
+        if pa.types.is_date(column.type):
+            column = column.cast(pa.timestamp("s"))
+        stamps: Times = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False).view(pa.int64()).to_numpy()
+        return stamps
+
+    def fits(self, column: pa.Array) -> bool:
+        """Whether all of the column is in the years 1 to 9999."""
+        return self._first_outside(column) is None
+
+    def _first_outside(self, column: pa.Array) -> int | None:
+        """The place of the first value outside of the years 1 to 9999."""
+        if not len(column):
+            return None
+        values, per_second = _counted(column)
+        if per_second is None:
+            per_second = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[self.unit]
+        first, last = EARLIEST * per_second // 1_000_000, (LATEST + 1) * per_second // 1_000_000 - 1
+        if first <= int(values.min()) and int(values.max()) <= last:
+            return None
+        return next(place for place, value in enumerate(values.tolist()) if not first <= value <= last)
+
+    def _unit_of(self, kind: pa.DataType) -> str:
+        if pa.types.is_integer(kind):
+            return self.unit
+        return "s" if pa.types.is_date(kind) else str(kind.unit)
+
+    def _remedy(self, kind: pa.DataType) -> str:
+        other = f'; unit={self.unit!r} says what its integers count: "s", "ms", "us" or "ns"' if pa.types.is_integer(kind) else ""
+        return f"correct such rows, or filter them out before they are read{other}"
+
+
+def shown_time(time: int) -> str:
+    """An event time for a message."""
+    try:
+        return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time)).isoformat()
+    except OverflowError:
+        return f"{time} microseconds since 1970"
+
+
+def _counted(column: pa.Array) -> tuple[npt.NDArray[Any], int | None]:
+    """The column's integers, and how many of them are a second; None where the user says it."""
+    if pa.types.is_integer(column.type):
+        return column.to_numpy(), None
+    if pa.types.is_date32(column.type):
+        return column.view(pa.int32()).to_numpy().astype(np.int64) * 86_400, 1
+    if pa.types.is_date64(column.type):
+        return column.view(pa.int64()).to_numpy() // 1_000, 1
+    return column.view(pa.int64()).to_numpy(), {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[column.type.unit]

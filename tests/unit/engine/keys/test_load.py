@@ -1,0 +1,62 @@
+"""What the load figures promise."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenflow.engine.keys.load import EXACT, HOT_KEYS, KeyLoad
+
+heavy = st.tuples(st.integers(0, 200), st.integers(1, 100))
+
+
+@given(batches=st.lists(st.lists(heavy, max_size=120), max_size=8))
+def test_count_of_a_hot_key_is_never_too_high_and_too_low_by_at_most_a_small_share(batches):
+    load, true = KeyLoad(4), Counter()
+    for batch in batches:
+        counts = Counter()
+        for key, count in batch:
+            counts[key] += count
+        true.update(counts)
+        load.add_keys(list(counts), list(counts.values()))
+        assert len(load.hot) <= HOT_KEYS
+    found = load.take_hot()
+    for key, count in true.items():
+        assert count - true.total() / HOT_KEYS <= found.get(key, 0) <= count
+
+
+@given(groups=st.lists(st.integers(0, 7)), weights=st.lists(st.integers(1, 9), min_size=8, max_size=8))
+def test_records_are_counted_by_group(groups, weights):
+    load = KeyLoad(8)
+    load.add(np.array(groups, np.int64))
+    load.add(np.arange(8), np.array(weights))
+    assert load.take().tolist() == [groups.count(group) + weights[group] for group in range(8)]
+
+
+def test_taking_starts_anew():
+    load = KeyLoad(2)
+    load.add(np.array([0, 1]))
+    load.add_keys(["a"], [2])
+    assert load.touched
+    load.take()
+    load.take_hot()
+    assert not load.touched
+    assert load.take().tolist() == [0, 0]
+    assert load.take_hot() == {}
+
+
+def test_every_batch_is_counted_at_first_and_one_in_four_of_many():
+    load = KeyLoad(8)
+    due = [load.due() for _ in range(EXACT + 40)]
+    assert all(due[:EXACT])
+    assert sum(due[EXACT:]) == 10
+    load.take_hot()
+    assert load.due()
+
+
+def test_nothing_is_due_when_load_is_not_tracked():
+    load = KeyLoad(8, enabled=False)
+    assert not any(load.due() for _ in range(100))

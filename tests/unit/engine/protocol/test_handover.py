@@ -1,0 +1,99 @@
+"""What a worker refuses while state moves; the runs themselves are written down in `tests/unit/scenarios`."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from scenario import Scenario
+
+from evenflow.engine.batch import Batch
+from evenflow.engine.errors import ProtocolError, RecordError
+from evenflow.engine.protocol.elements import Barrier, Marker, TransferEnd, TransferStart, Watermark
+
+
+@pytest.fixture
+def job():
+    """ann's group is announced to go from worker 0 to worker 1."""
+    scenario = Scenario()
+    scenario.run("job 2")
+    scenario.run("announce sudden ann to 1")
+    return scenario
+
+
+def receive(job, sender, receiver, element):
+    return job.tasks[receiver].receive(job.ids[sender, receiver], element, 0.0)
+
+
+def test_marker_of_a_step_that_was_not_announced_is_refused(job):
+    with pytest.raises(ProtocolError, match="operator `count`: a marker of step 7, which was not announced"):
+        receive(job, "clicks-0", "count-0", Marker(7))
+
+
+def test_step_happens_once(job):
+    for command in ("switch clicks-0 1", "switch clicks-1 1", "settle"):
+        job.run(command)
+    with pytest.raises(ProtocolError, match="a marker of step 1, which was not announced"):
+        receive(job, "clicks-0", "count-0", Marker(1))
+
+
+def test_switch_to_a_step_that_was_not_announced_is_refused(job):
+    with pytest.raises(ProtocolError, match="task clicks-0: step 2 was not announced"):
+        job.tasks["clicks-0"].switch(2, 0.0)
+
+
+def test_marker_at_an_operator_without_keyed_state_is_refused(job):
+    with pytest.raises(ProtocolError, match="task sink-0: a marker came, but it has no keyed state"):
+        receive(job, "count-0", "sink-0", Marker(1))
+
+
+def test_state_that_nobody_moves_here_is_refused(job):
+    state = Batch(pa.record_batch({"user": ["ann"]}))
+    with pytest.raises(ProtocolError, match="operator `count`: state came from worker 1, from which none is expected"):
+        receive(job, "count-1", "count-0", state)
+
+
+def test_end_of_another_step_is_refused(job):
+    for sender in ("clicks-0", "clicks-1"):
+        receive(job, sender, "count-1", Marker(1))
+    receive(job, "count-0", "count-1", TransferStart(1))
+    with pytest.raises(ProtocolError, match="worker 0 has handed over step 2, expected step 1"):
+        receive(job, "count-0", "count-1", TransferEnd(2))
+
+
+@pytest.mark.parametrize("element", [Watermark(5), Barrier(1), Marker(1)], ids=lambda element: type(element).__name__)
+def test_signal_for_records_is_refused_on_a_channel_for_state(job, element):
+    with pytest.raises(ProtocolError, match=f"worker 0 sent a {type(element).__name__} on a channel for state"):
+        receive(job, "count-0", "count-1", element)
+
+
+def test_state_on_a_channel_for_records_is_refused(job):
+    with pytest.raises(ProtocolError, match="task count-0: a TransferStart came on channel 0, which is for records"):
+        receive(job, "clicks-0", "count-0", TransferStart(1))
+
+
+def test_state_that_can_not_travel_is_refused_by_operator_and_key(job):
+    job.run("read clicks-0 ann")
+    job.run("settle")
+    job.tasks["count-0"].operators[0].state.backend.objects["ann"] = {1, 2}
+    for source in ("clicks-0", "clicks-1"):
+        job.run(f"switch {source} 1")
+    with pytest.raises(RecordError, match=r"(?s)operator `count`: the state can't be moved or saved: it must be made of .*key: 'ann'"):
+        job.run("settle")
+
+
+def test_request_for_a_step_that_is_over_is_answered_by_its_end(job):
+    for command in ("announce lazy bob to 1", "read clicks-0 bob", "settle", "switch clicks-0 2", "switch clicks-1 2", "read clicks-0 bob"):
+        job.run(command)
+    for command in ("deliver clicks-0 count-0 all", "deliver clicks-1 count-0 all", "deliver clicks-0 count-1 all", "give count-0"):
+        job.run(command)
+    job.run("give count-0")
+    assert "keys bob" not in job.run("settle").splitlines()
+    assert job.run("state").splitlines() == ["count-0: no state", "count-1: bob=2"]
+
+
+def test_workers_that_take_no_part_in_a_step_do_not_keep_it():
+    job = Scenario()
+    for command in ("job 3", "announce sudden ann to 1", "switch clicks-0 1", "switch clicks-1 1", "settle"):
+        job.run(command)
+    kept = {name: len(task.handovers._steps) for name, task in job.tasks.items() if task.handovers is not None}
+    assert kept == {"count-0": 0, "count-1": 0, "count-2": 0}

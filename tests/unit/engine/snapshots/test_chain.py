@@ -1,0 +1,73 @@
+"""A chain read from its newest file back is the dict that its files were written from, one after the other."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenflow.engine.keys.encoding import KeyTypes
+from evenflow.engine.snapshots.chain import removed, replacing, resolved
+
+KEYS = st.tuples(st.sampled_from((None, "a", "b", "c")), st.integers(0, 2))
+FILES = st.lists(st.dictionaries(KEYS, st.integers(0, 99) | st.none(), max_size=6), max_size=6)
+"""Per file what was written of a key; None: it is gone."""
+
+
+def columns(keys):
+    """Of one type, but a column of nulls has none."""
+    text = [key[0] for key in keys]
+    kind = pa.string() if any(word is not None for word in text) else pa.null()
+    return [pa.array(text, kind), pa.array([key[1] for key in keys], pa.int64())]
+
+
+def written(changes):
+    there = {key: value for key, value in changes.items() if value is not None}
+    gone = [key for key, value in changes.items() if value is None]
+    types = KeyTypes()
+    types.learn(columns(gone))
+    rows = pa.record_batch([*columns(there), pa.array(list(there.values()), pa.int64())], names=["k", "l", "n"])
+    return [*(batch.rows for batch in removed(types, ["k", "l"], gone, 2)), replacing(rows, ["k", "l"])]
+
+
+def read(files):
+    chunks = list(resolved(reversed(files)))
+    rows = [tuple(row.values()) for chunk in chunks for row in chunk.to_pylist()]
+    assert len({row[:2] for row in rows}) == len(rows), "a key comes once"
+    assert not any((chunk.schema.metadata or {}) for chunk in chunks)
+    return {row[:2]: row[2] for row in rows}
+
+
+@given(FILES)
+def test_chain_is_the_last_that_was_written_of_every_key(files):
+    live = {}
+    for changes in files:
+        live.update(changes)
+    assert read([written(changes) for changes in files]) == {key: value for key, value in live.items() if value is not None}
+
+
+@given(FILES, FILES)
+def test_what_one_worker_says_of_a_key_is_nothing_to_the_chain_of_another(one, other):
+    chains = [[written(changes) for changes in files] for files in (one, other)]
+    alone = [read(files) for files in chains]
+    assert [read(files) for files in reversed(chains)] == alone[::-1]
+
+
+def test_chunk_that_says_nothing_of_older_files_is_added_to_them():
+    whole, more = pa.record_batch({"k": ["a", "b"], "n": [1, 2]}), pa.record_batch({"k": ["a"], "n": [3]})
+    assert [chunk.to_pydict() for chunk in resolved([[more], [whole]])] == [{"k": ["a"], "n": [3]}, {"k": ["a", "b"], "n": [1, 2]}]
+
+
+def test_keys_may_be_told_by_fewer_columns_than_others_are():
+    whole = pa.record_batch({"k": ["a", "b", "a"], "pane": [1, 1, 2], "n": [1, 2, 3]})
+    pane, key = replacing(pa.record_batch({"pane": [1]}), ["pane"]), replacing(pa.record_batch({"k": ["a"], "pane": [2]}), ["k", "pane"])
+    assert next(resolved([[pane], [whole]])).to_pydict() == {"k": ["a"], "pane": [2], "n": [3]}
+    assert next(resolved([[key], [whole]])).to_pydict() == {"k": ["a", "b"], "pane": [1, 1], "n": [1, 2]}
+    assert list(resolved([[key, pane], [whole]])) == []
+
+
+def test_key_that_left_and_came_back_within_a_file_is_there():
+    whole = pa.record_batch({"k": ["a"], "n": [1]})
+    gone, back = replacing(pa.record_batch({"k": ["a"]}), ["k"]), pa.record_batch({"k": ["a"], "n": [7]})
+    for file in ([gone, back], [back, gone]):
+        assert [chunk.to_pydict() for chunk in resolved([file, [whole]])] == [{"k": ["a"], "n": [7]}]
