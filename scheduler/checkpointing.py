@@ -45,13 +45,15 @@ class Checkpointing:
 
     @property
     def free(self) -> bool:
-        """Whether no checkpoint and no commit is under way."""
-        return self._job.checkpoints.pending is None and self._committing is None
+        """Whether no checkpoint is under way. While one is only being committed, anything else may go on."""
+        return self._job.checkpoints.pending is None
 
     @property
     def due(self) -> bool:
         """Whether a checkpoint is to begin now."""
-        return self._job.state is JobState.RUNNING and self.free and self._next_at is not None and self._job.now >= self._next_at
+        if self._job.state is not JobState.RUNNING or not self.free or self._committing is not None:
+            return False
+        return self._next_at is not None and self._job.now >= self._next_at
 
     def started(self) -> None:
         """All workers of an attempt have started."""
