@@ -130,9 +130,9 @@ class Checkpointing:
         return self._job.all_finished and not self.saving and self._committing is None and (pending is None or not pending.last)
 
     def saved(self, answer: Saved) -> None:
-        """The manifest is written, or can't be."""
+        """The manifest is written, or can't be. A job that has ended meanwhile commits nothing of it."""
         manifest = self._manifest
-        if manifest is None or manifest.checkpoint != answer.checkpoint:
+        if manifest is None or manifest.checkpoint != answer.checkpoint or self._job.state.final:
             return
         self._manifest = None
         if answer.problem is None:
