@@ -6,11 +6,14 @@ Storage and the workers answer only what a test has them answer. Times are secon
 from __future__ import annotations
 
 import evenflow as ef
+from evenflow.engine.errors import JobError
+from evenflow.engine.protocol.effects import Finished, Prepared
 from evenflow.scheduler.job import JobCore
 from evenflow.scheduler.job_effects import Commit, Deploy, JobState, RememberStart, RestoreSinks, Save, Tell
-from evenflow.scheduler.messages import Failed
-from evenflow.scheduler.requests import Cancel, Stop
+from evenflow.scheduler.messages import BeginCheckpoint, Failed
+from evenflow.scheduler.requests import Cancel, ShowCheckpoints, Stop
 from evenflow.scheduler.storage_answers import Committed, OlderFound, Saved, SinksRestored
+from evenflow.state.files import StateFile
 
 WORKERS = ("from_items-0", "from_items-1", "aggregate-0", "aggregate-1")
 """Of `counting`."""
@@ -22,6 +25,17 @@ def counting(**config):
     flow = ef.Dataflow("f")
     flow.read(ef.from_items([1])).key_by("item").aggregate(n=ef.count()).write(ef.to_list([]))
     return flow.plan(config=settings), settings
+
+
+ROWS = [f"rows of {worker}" for worker in WORKERS]
+"""What `prepare` has them write."""
+
+LAST = [f"last of {worker}" for worker in WORKERS]
+"""What `finish` has them write."""
+
+FULL = "OSError: the disk is full"
+
+LOST = JobError("worker aggregate-0 is gone")
 
 
 class ScriptedJob:
@@ -100,6 +114,47 @@ class ScriptedJob:
             assert all(isinstance(effect, RememberStart) for effect in found)
         assert self.core.state is JobState.RUNNING
         return self
+
+    def prepare(self, checkpoint, now=None, workers=WORKERS):
+        """The workers have saved 3 keys each."""
+        found = []
+        for worker in workers:
+            files = (StateFile(f"{worker}.state", 7, "aa", 3),)
+            found += self.report(worker, Prepared(checkpoint, {"to_list": [f"rows of {worker}"]}, 5, None, files), now)
+        return found
+
+    def finish(self, now=None):
+        """All workers have sent their last element."""
+        return [effect for worker in WORKERS for effect in self.report(worker, Finished({"to_list": [f"last of {worker}"]}), now)]
+
+    def take_checkpoint(self, now=10.0):
+        """Begun, prepared by all, saved and committed; its manifest, and what was to be committed."""
+        assert told(self.tick(now), BeginCheckpoint)
+        number = self.core.checkpoints.last
+        (save,) = self.prepare(number)
+        (commit,) = self.saved(number)
+        self.committed(number)
+        return save.manifest, commit
+
+    def restart(self, now):
+        """The delay is over: the sinks are restored, the workers deployed and started; what was asked for both."""
+        (sinks,) = self.tick(now)
+        (deploy,) = self.sinks_restored()
+        self.run()
+        return sinks, deploy
+
+    def reports(self, now=None):
+        return self.ask(ShowCheckpoints(), now)
+
+
+def new_saving_job(begin=None, **config):
+    """`counting` with checkpoints every 10 s. It goes back a second after an accident, twice at most."""
+    usual = {"checkpoint_interval": 10.0, "checkpoint_dir": "saved", "restart": "fixed", "restart_delay": 1.0, "restart_most": 2}
+    return ScriptedJob(*counting(**{**usual, **config}), begin)
+
+
+def saving_job(begin=None, **config):
+    return new_saving_job(begin, **config).start()
 
 
 def told(effects, command):
