@@ -44,9 +44,14 @@ class Checkpointing:
         return self._job.all_finished and not self._job.state.final
 
     @property
+    def under_way(self) -> bool:
+        """Whether a checkpoint has begun whose manifest is not written. What the sinks commit behind it is no part of that."""
+        return self._job.checkpoints.pending is not None
+
+    @property
     def free(self) -> bool:
-        """Whether no checkpoint and no commit is under way."""
-        return self._job.checkpoints.pending is None and self._committing is None
+        """Whether a checkpoint may begin: none is under way, and no commit."""
+        return not self.under_way and self._committing is None
 
     @property
     def due(self) -> bool:
