@@ -5,7 +5,7 @@ from __future__ import annotations
 from evenflow.engine.protocol.effects import Finished, Prepared, Rewound, Switched
 from evenflow.engine.protocol.handover import Arrived
 from evenflow.scheduler.job import JobCore
-from evenflow.scheduler.job_effects import Commit, Deploy, RestoreSinks, Retire, Save, Spawn, Tell
+from evenflow.scheduler.job_effects import AskForRoom, Commit, Deploy, Reserve, RestoreSinks, Retire, Save, Spawn, Tell, UseNodes
 from evenflow.scheduler.messages import (
     Announce,
     Announced,
@@ -41,13 +41,19 @@ class ActingJob:
         return
 
     def take(self):
-        for effect in self.core.effects():
-            (self.told if isinstance(effect, Tell) else self.pending).append(effect)
+        """What is wanted of the cluster is done at once, but not before what was wanted earlier."""
+        while effects := self.core.effects():
+            for effect in effects:
+                if isinstance(effect, (UseNodes, Reserve, AskForRoom)) and not self.pending:
+                    self.carry_out(effect)
+                else:
+                    (self.told if isinstance(effect, Tell) else self.pending).append(effect)
 
     def ask(self, request):
-        answer = self.core.answer(request, self.now, self.view())
-        self.take()
-        return answer
+        try:
+            return self.core.answer(request, self.now, self.view())
+        finally:
+            self.take()
 
     def report(self, worker, report):
         self.core.report(worker, report, self.now)
