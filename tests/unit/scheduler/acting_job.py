@@ -5,7 +5,19 @@ from __future__ import annotations
 from evenflow.engine.protocol.effects import Finished, Prepared, Rewound, Switched
 from evenflow.engine.protocol.handover import Arrived
 from evenflow.scheduler.job import JobCore
-from evenflow.scheduler.job_effects import AskForRoom, Commit, Deploy, Reserve, RestoreSinks, Retire, Save, Spawn, Tell, UseNodes
+from evenflow.scheduler.job_effects import (
+    AskForRoom,
+    Commit,
+    CopySavepoint,
+    Deploy,
+    Reserve,
+    RestoreSinks,
+    Retire,
+    Save,
+    Spawn,
+    Tell,
+    UseNodes,
+)
 from evenflow.scheduler.messages import (
     Announce,
     Announced,
@@ -19,7 +31,7 @@ from evenflow.scheduler.messages import (
     Switch,
     TakeSource,
 )
-from evenflow.scheduler.storage_answers import Committed, Saved, SinksRestored
+from evenflow.scheduler.storage_answers import Committed, Saved, SavepointCopied, SinksRestored
 
 ROUNDS = 100
 
@@ -100,6 +112,8 @@ class ActingJob:
             core.stored(Saved(effect.manifest.checkpoint), self.now)
         elif isinstance(effect, Commit):
             core.stored(Committed(effect.checkpoint), self.now)
+        elif isinstance(effect, CopySavepoint):
+            core.stored(SavepointCopied(effect.manifest.checkpoint), self.now)
         elif isinstance(effect, RestoreSinks):
             core.stored(SinksRestored(effect.attempt), self.now)
 
