@@ -44,16 +44,19 @@ class Checkpointing:
         return self._job.all_finished and not self._job.state.final
 
     @property
+    def under_way(self) -> bool:
+        """Whether a checkpoint has begun whose manifest is not written. What the sinks commit behind it is no part of that."""
+        return self._job.checkpoints.pending is not None
+
+    @property
     def free(self) -> bool:
-        """Whether no checkpoint is under way. While one is only being committed, anything else may go on."""
-        return self._job.checkpoints.pending is None
+        """Whether a checkpoint may begin: none is under way, and no commit."""
+        return not self.under_way and self._committing is None
 
     @property
     def due(self) -> bool:
         """Whether a checkpoint is to begin now."""
-        if self._job.state is not JobState.RUNNING or not self.free or self._committing is not None:
-            return False
-        return self._next_at is not None and self._job.now >= self._next_at
+        return self._job.state is JobState.RUNNING and self.free and self._next_at is not None and self._job.now >= self._next_at
 
     def started(self) -> None:
         """All workers of an attempt have started."""
@@ -132,9 +135,9 @@ class Checkpointing:
         return self._job.all_finished and not self.saving and self._committing is None and (pending is None or not pending.last)
 
     def saved(self, answer: Saved) -> None:
-        """The manifest is written, or can't be."""
+        """The manifest is written, or can't be. A job that has ended meanwhile commits nothing of it."""
         manifest = self._manifest
-        if manifest is None or manifest.checkpoint != answer.checkpoint:
+        if manifest is None or manifest.checkpoint != answer.checkpoint or self._job.state.final:
             return
         self._manifest = None
         if answer.problem is None:

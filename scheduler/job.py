@@ -303,8 +303,7 @@ class JobCore:
         job.migrations.tables = job.plan.tables
         job.metrics.follow({task.name: task.stage for task in job.plan.tasks})
         job.attempt += 1
-        job.stop_wanted = job.stop_wanted or job.state is JobState.STOPPING
-        job.state = JobState.RESTARTING
+        self._leave_running()
         job.ready = set()
         self._accident = None
         self._phase, self._restart_at = _Phase.DELAY, job.now + delay
@@ -363,12 +362,18 @@ class JobCore:
         else:
             self._fail_now(answer.error)
 
+    def _leave_running(self) -> None:
+        """Nothing runs until another attempt does; a job that was stopping stops again then."""
+        job = self._job
+        job.stop_wanted = job.stop_wanted or job.state is JobState.STOPPING
+        job.state = JobState.RESTARTING
+
     def _find_older(self, error: CorruptCheckpointError) -> None:
         """A worker can't read its part of the checkpoint. A savepoint that a job begins from is known to its worker as number 0."""
         newest = self._job.checkpoints.newest
         if newest is not None and error.checkpoint in (0, newest.checkpoint):
             self._phase = _Phase.OLDER
-            self._job.state = JobState.RESTARTING
+            self._leave_running()
             self._job.emit(FindOlder(error.checkpoint, error.problem))
 
     def _older_found(self, answer: OlderFound) -> None:

@@ -1,7 +1,8 @@
 """Changes of a job's routing tables and of its workers while the stream runs: one at a time, beside its checkpoints.
 
 Invariant: a step of a migration, and the part of a rescale in which channels open and close, begin only while no checkpoint is under way,
-and no checkpoint begins meanwhile. A checkpoint that is due goes before the next step.
+and no checkpoint begins meanwhile. A checkpoint that is due goes before the next step. A commit, which can take long, holds nothing up but
+the next checkpoint.
 """
 
 from __future__ import annotations
@@ -164,7 +165,7 @@ class Reconfiguration:
         job = self._job
         while (current := job.rescaling) is not None:
             running = job.state is JobState.RUNNING and not job.stop_wanted and bool(job.reading)
-            free = self._checkpointing.free and job.migrations.current is None
+            free = not self._checkpointing.under_way and job.migrations.current is None
             told = current.advance(ready=job.ready, finished=job.finished, running=running, free=free, now=job.now)
             if told is None:
                 break
@@ -184,7 +185,8 @@ class Reconfiguration:
         if migration.may_step(job.finished) and self._checkpointing.begin_if_due():
             return True
         running = job.state is JobState.RUNNING and not job.stop_wanted
-        told = job.migrations.advance(finished=job.finished, running=running, free=self._checkpointing.free, now=job.now)
+        free = not self._checkpointing.under_way
+        told = job.migrations.advance(finished=job.finished, running=running, free=free, now=job.now)
         if told is None:
             return False
         job.emit(*(Tell(name, command) for name, command in told))

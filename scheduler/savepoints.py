@@ -27,7 +27,7 @@ class Savepoints:
     def ask(self, number: int, path: str) -> None:
         """Checkpoint `number` is to be copied to `path`."""
         over = [report.number for report in self._asked.values() if report.done]
-        for old in over[: len(over) - KEPT + 1]:
+        for old in over[: max(0, len(over) - KEPT + 1)]:
             del self._asked[old]
         self._asked[number] = SavepointReport(number, path)
 

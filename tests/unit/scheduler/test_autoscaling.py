@@ -1,4 +1,4 @@
-"""A job's supervisor scales it by a policy: when it looks, what it carries out in which order, and what it says of it."""
+"""A job is scaled by a policy: when it looks, what is carried out in which order, and what is said of it."""
 
 from __future__ import annotations
 
@@ -6,34 +6,18 @@ import pickle
 
 import numpy as np
 import pytest
+from acting_job import ROUNDS, ActingJob
 
 import evenflow as ef
-from evenflow.actors.supervisor import Supervisor
 from evenflow.engine.errors import FlowError
-from evenflow.engine.protocol.effects import Finished, Rewound, Switched
-from evenflow.engine.protocol.handover import Arrived
-from evenflow.scheduler.job_effects import Spawn
-from evenflow.scheduler.messages import (
-    Announce,
-    Announced,
-    Attach,
-    Attached,
-    Detach,
-    ExpectRewind,
-    PauseSource,
-    SourcePaused,
-    Switch,
-    TakeSource,
-)
-from evenflow.scheduler.scaling.controller import DecisionRecord
+from evenflow.scheduler.requests import Autoscale, Cancel, Move, Scale, ShowDecisions, ShowMigrations, ShowScalings
 from evenflow.scheduler.window import WorkerWindow
 
 INTERVAL = 10.0
-ROUNDS = 100
 
 
-class Job:
-    """A supervisor of `generate` (100 records/s) and `count`, with one worker each unless told otherwise; its clock is the test's."""
+class Job(ActingJob):
+    """`generate` (100 records/s) and `count`, with one worker each unless told otherwise."""
 
     def __init__(self, policy="ds2", parallelism=1, bounds=None, **config):
         flow = ef.Dataflow("f")
@@ -42,21 +26,12 @@ class Job:
         counts.write(ef.to_list([], name="out"))
         given = {"autoscaler": policy, "autoscaler_interval": INTERVAL, "max_parallelism": 8, "checkpoint_interval": None, **config}
         settings = ef.JobConfig(parallelism=parallelism, key_groups=16, combine=False, **given)
-        self.told, self.spawned, self.begun, self.now = [], [], [], 1000.0
         self.backlog = 0
-        plan = flow.plan(config=settings)
-        self.supervisor = Supervisor(plan, settings, lambda worker, command: self.told.append((worker, command)), self.carry)
-        for task in plan.tasks:
-            self.supervisor.ready(task.name, 0)
-        self.source = next(task.chain[0].operator.source for task in plan.tasks if task.stage == "generate")
-
-    def carry(self, wanted):
-        if isinstance(wanted, Spawn):
-            self.spawned += wanted.workers
+        super().__init__(flow.plan(config=settings), settings)
 
     @property
     def workers(self):
-        return {stage.name: stage.parallelism for stage in self.supervisor.core.plan.stages}
+        return {stage.name: stage.parallelism for stage in self.core.plan.stages}
 
     def measure(self, **useful):
         """A window of every worker that gets its even share of 100 records; `useful`: seconds that all of an operator take, or of each."""
@@ -73,12 +48,7 @@ class Job:
                 window = WorkerWindow(
                     worker, self.now, 1.0, rows, out, useful=part, groups=groups, load=load, keyed_records=rows, backlog=backlog
                 )
-                self.supervisor.report(worker, window)
-
-    def tick(self, seconds=0.0):
-        self.now += seconds
-        self.supervisor.elastic.tick()
-        self.supervisor.autoscaling.tick(self.now)
+                self.report(worker, window)
 
     def look(self, **useful):
         """Nothing moves for as long as it takes, everybody measures, and it is time for a look."""
@@ -89,64 +59,28 @@ class Job:
         self.measure(**useful)
         self.tick()
 
-    def settle(self):
+    def go_on(self):
         """Everybody does at once what they are told, until nothing is under way."""
         for _ in range(ROUNDS):
-            self.answer()
+            self.settle()
             self.tick(0.1)
-            if not (self.told or self.spawned) and all(record.done != "under way" for record in self.decisions):
+            if not (self.told or self.pending) and all(record.done != "under way" for record in self.decisions):
                 return
-        raise AssertionError(f"after {ROUNDS} rounds this is still under way: {self.supervisor.scalings()}")
-
-    def answer(self):
-        while self.spawned:
-            self.supervisor.ready(self.spawned.pop(0), 0)
-        while self.told:
-            worker, command = self.told.pop(0)
-            for sender, report in self.reports(worker, command):
-                self.supervisor.report(sender, report)
-
-    def reports(self, worker, command):
-        if isinstance(command, Announce):
-            self.steps = {step.version: step for step in command.steps}
-            yield worker, Announced(command.number)
-        elif isinstance(command, Switch):
-            if worker == "generate-0":
-                for move in self.steps[command.version].moves:
-                    yield f"count-{move.target}", Arrived(command.version, move.source, 1, 10)
-            yield worker, Switched(command.version)
-        elif isinstance(command, (Attach, ExpectRewind)) or (isinstance(command, Detach) and command.token >= 0):
-            yield worker, Attached(command.token)
-            yield from self.ends(command)
-        elif isinstance(command, PauseSource):
-            index = int(worker.rpartition("-")[2])
-            before = sum(task.stage == "generate" for task in self.supervisor.core.rescaling.before.tasks)
-            yield worker, SourcePaused(command.token, self.source.reader(index, before).position())
-        elif isinstance(command, TakeSource):
-            if command.position is None:
-                yield worker, Finished({})
-            for i in range(self.workers["count"]):
-                yield f"count-{i}", Rewound()
-
-    def ends(self, command):
-        """Who has no inputs any more ends."""
-        if isinstance(command, Detach) and self.supervisor.core.rescaling is not None:
-            for leaving in self.supervisor.core.rescaling.rescale.leaving:
-                yield leaving, Finished({})
+        raise AssertionError(f"after {ROUNDS} rounds this is still under way: {self.ask(ShowScalings())}")
 
     @property
-    def decisions(self) -> list[DecisionRecord]:
-        return self.supervisor.decisions()
+    def decisions(self):
+        return self.ask(ShowDecisions())
 
     @property
     def scaled(self):
-        return [(report.operator, report.before, report.after) for report in self.supervisor.scalings()]
+        return [(report.operator, report.before, report.after) for report in self.ask(ShowScalings())]
 
 
 def test_operators_get_the_workers_that_the_policy_decides_the_last_one_first():
     job = Job()
     job.look(generate=1.5, count=4.0)
-    job.settle()
+    job.go_on()
     assert job.scaled == [("count", 1, 4), ("generate", 1, 2)]
     assert job.workers == {"generate": 2, "count": 4}
 
@@ -155,19 +89,19 @@ def test_decision_tells_what_was_seen_decided_why_and_done():
     job = Job()
     job.look(count=4.0)
     assert [record.done for record in job.decisions] == ["under way"]
-    job.settle()
+    job.go_on()
     (record,) = job.decisions
     assert (record.policy, record.seen.parallelism, dict(record.decided.parallelism)) == ("ds2", {"generate": 1, "count": 1}, {"count": 4})
     assert record.decided.reason.startswith("count needs 4.00 workers and has 1")
     assert record.done.startswith("carried out in ")
-    assert job.supervisor.scalings()[0].reason == f"ds2, automatic: {record.decided.reason}"
+    assert job.ask(ShowScalings())[0].reason == f"ds2, automatic: {record.decided.reason}"
     assert pickle.loads(pickle.dumps(job.decisions)) == job.decisions
 
 
 def test_idle_operators_give_workers_back():
     job = Job(parallelism=2)
     job.look(generate=0.5, count=0.5)
-    job.settle()
+    job.go_on()
     assert job.scaled == [("generate", 2, 1), ("count", 2, 1)]
     assert job.workers == {"generate": 1, "count": 1}
 
@@ -183,13 +117,13 @@ def test_policy_that_advises_is_recorded_and_changes_nothing():
     job = Job(autoscaler_mode="advise")
     job.look(count=4.0)
     assert [(dict(record.decided.parallelism), record.done) for record in job.decisions] == [({"count": 4}, "advised only")]
-    assert (job.scaled, job.told, job.spawned) == ([], [], [])
+    assert (job.scaled, job.told, job.pending) == ([], [], [])
 
 
 def test_bounds_are_the_jobs():
     job = Job(max_parallelism=3, min_parallelism=2)
     job.look(generate=0.1, count=9.0)
-    job.settle()
+    job.go_on()
     assert job.workers == {"generate": 2, "count": 3}
 
 
@@ -225,7 +159,7 @@ def test_nothing_is_decided_until_every_worker_has_measured():
     job.tick()
     job.tick(INTERVAL)
     for start in range(5):
-        job.supervisor.report("count-0", WorkerWindow("count-0", start, 1.0, rows_in=100, useful=4.0))
+        job.report("count-0", WorkerWindow("count-0", start, 1.0, rows_in=100, useful=4.0))
     job.tick(5 * INTERVAL)
     job.tick(5 * INTERVAL)
     assert job.decisions == []
@@ -233,12 +167,12 @@ def test_nothing_is_decided_until_every_worker_has_measured():
 
 def test_nothing_is_decided_while_keys_move_by_hand_nor_until_the_move_is_an_interval_ago():
     job = Job(policy="off", parallelism=2)
-    job.supervisor.autoscaler("ds2", "act")
+    job.ask(Autoscale("ds2", "act"))
     job.tick()
-    job.supervisor.migrate("count", [0], [], 1, "sudden")
+    job.ask(Move("count", (0,), (), 1, "sudden"))
     job.look(count=4.0)
     assert job.decisions == []
-    job.answer()
+    job.obey()
     job.tick(INTERVAL)
     assert job.decisions == []
     job.look(count=4.0)
@@ -247,11 +181,11 @@ def test_nothing_is_decided_while_keys_move_by_hand_nor_until_the_move_is_an_int
 
 def test_backlog_that_a_move_by_hand_left_is_worked_off_before_anything_is_decided():
     job = Job(policy="off", parallelism=2)
-    job.supervisor.autoscaler("ds2", "act")
+    job.ask(Autoscale("ds2", "act"))
     job.tick()
-    job.supervisor.migrate("count", [0], [], 1, "sudden")
+    job.ask(Move("count", (0,), (), 1, "sudden"))
     job.tick()
-    job.answer()
+    job.obey()
     job.backlog, decided = 40_000, []
     job.look(count=4.0)
     for job.backlog in (20_000, 5_000, 400):
@@ -265,28 +199,28 @@ def test_backlog_that_a_move_by_hand_left_is_worked_off_before_anything_is_decid
 def test_bounds_of_an_operator_go_before_the_jobs():
     job = Job(bounds={"between": (1, 12)})
     job.look(generate=0.5, count=10.0)
-    job.settle()
+    job.go_on()
     assert job.workers == {"generate": 1, "count": 10}
 
 
 def test_fixed_operator_keeps_its_workers():
     job = Job(bounds={"fixed": True})
     job.look(generate=1.5, count=4.0)
-    job.settle()
+    job.go_on()
     assert job.workers == {"generate": 2, "count": 1}
 
 
 def test_no_more_workers_come_at_once_than_the_settings_say():
     job = Job(autoscaler_settings={"max_change": 2})
     job.look(count=6.0)
-    job.settle()
+    job.go_on()
     assert job.scaled == [("count", 1, 3)]
 
 
 def test_scaling_by_hand_puts_the_next_look_off():
     job = Job()
     job.tick()
-    job.supervisor.scale("count", 2, None)
+    job.ask(Scale("count", 2))
     job.look(count=4.0)
     assert job.decisions == []
 
@@ -294,18 +228,17 @@ def test_scaling_by_hand_puts_the_next_look_off():
 def test_hot_worker_gets_its_keys_placed_anew_by_the_jobs_balancer():
     job = Job(parallelism=2)
     job.look(generate=1.5, count=(1.3, 0.2))
-    job.settle()
+    job.go_on()
     (record,) = job.decisions
     assert record.decided.rebalance == ("count",)
     assert record.done.startswith("carried out")
-    assert [m.reason.split(":")[0] for m in job.supervisor.migrations()] == ["hotspot"]
+    assert [m.reason.split(":")[0] for m in job.ask(ShowMigrations())] == ["hotspot"]
 
 
 def test_step_that_fails_ends_the_decision_and_is_told():
     job = Job()
     job.look(generate=1.5, count=4.0)
-    job.supervisor.not_spawned("no room for count-1")
-    job.spawned.clear()
+    job.not_spawned("no room for count-1")
     job.tick()
     job.tick()
     (record,) = job.decisions
@@ -319,13 +252,13 @@ def test_step_that_fails_ends_the_decision_and_is_told():
 def test_switched_off_it_decides_nothing_more_and_keeps_what_it_decided():
     job = Job()
     job.look(generate=1.5, count=4.0)
-    job.supervisor.autoscaler("off", "act")
-    job.settle()
+    job.ask(Autoscale("off", "act"))
+    job.go_on()
     assert [record.done for record in job.decisions] == ["refused: the autoscaler was switched to off"]
     assert job.workers == {"generate": 1, "count": 4}
     job.look(generate=9.0)
     assert len(job.decisions) == 1
-    job.supervisor.autoscaler("threshold", "advise")
+    job.ask(Autoscale("threshold", "advise"))
     job.look(generate=9.0)
     assert [record.policy for record in job.decisions][:2] == ["ds2", "threshold"]
 
@@ -333,7 +266,7 @@ def test_switched_off_it_decides_nothing_more_and_keeps_what_it_decided():
 def test_job_that_ends_in_the_middle_of_a_decision_says_so():
     job = Job()
     job.look(count=4.0)
-    job.supervisor.cancel()
+    job.ask(Cancel())
     job.tick()
     assert job.decisions[0].done == "refused: the job has ended"
 
@@ -343,8 +276,8 @@ def test_every_policy_can_look_at_a_running_job(policy):
     job = Job(policy=policy, latency_target="100ms")
     for _ in range(4):
         job.look(generate=0.5, count=0.9)
-        job.settle()
-    assert job.supervisor.autoscaling.policy == policy
+        job.go_on()
+    assert job.core.autoscaling.policy == policy
 
 
 @pytest.mark.parametrize(
@@ -358,5 +291,5 @@ def test_every_policy_can_look_at_a_running_job(policy):
 def test_policy_that_cannot_work_is_refused_and_the_one_before_goes_on(policy, mode, words):
     job = Job()
     with pytest.raises(FlowError, match=words):
-        job.supervisor.autoscaler(policy, mode)
-    assert job.supervisor.autoscaling.policy == "ds2"
+        job.ask(Autoscale(policy, mode))
+    assert job.core.autoscaling.policy == "ds2"
