@@ -25,8 +25,8 @@ from ..scheduler.config import JobConfig
 from ..scheduler.messages import Attach, Command, Detach, InOrder, Report, Shutdown
 from ..scheduler.restore import RestoredTask
 from .address import Address
-from .appetite import Appetite
 from .credit import ChannelLimits
+from .poll_size import PollSize
 from .runner import Runner
 from .security import Security
 from .transport import Transport
@@ -85,7 +85,7 @@ class TaskRun:
         self._pending: deque[tuple[int, Element]] = deque()
         self._reported = 0
         self._rest = 0.0
-        self._appetite = Appetite(config.source_rows)
+        self._poll_size = PollSize(config.source_rows)
         self._rows_read, self._blocked_before = 0, 0.0
         self._state_channels = frozenset(peer.incoming for peer in spec.peers)
         self._to_peers = {peer.index: peer.outgoing for peer in spec.peers}
@@ -240,7 +240,7 @@ class TaskRun:
         taken += runner.give() + runner.save()
         polled = runner.is_source and not self._stalled and self._read()
         self._rest = 0.0
-        if polled and self._appetite.held:
+        if polled and self._poll_size.limited:
             runner.idle()
         elif taken or polled:
             runner.flush_if_due()
@@ -252,9 +252,9 @@ class TaskRun:
         """Poll the source for no more than soon leaves; whether it gave something."""
         blocked = self._transport.blocked_seconds
         if blocked > self._blocked_before or not self._runner.task.waits:
-            self._appetite.read(self._rows_read, blocked - self._blocked_before)
+            self._poll_size.read(self._rows_read, blocked - self._blocked_before)
             self._rows_read, self._blocked_before = 0, blocked
-        rows = self._runner.poll(self._appetite.rows)
+        rows = self._runner.poll(self._poll_size.rows)
         self._rows_read += rows
         return rows > 0 or self._runner.over
 
