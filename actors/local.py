@@ -9,6 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from traceback import format_exception
 from typing import Any
 
@@ -24,11 +25,24 @@ from ..scheduler.messages import Attach, Command, Report
 from ..scheduler.metrics import OperatorLoad, WorkerFigures
 from ..scheduler.restore import RestoredTask
 from .beginning import Savepoint
-from .runner import Runner
+from .metered_task import MeteredTask
 from .supervisor import JobStatus, Progress, Supervisor
 
 QUEUE_LIMIT = 16
 """Batches in the queue before a task at which the tasks that feed it wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Queues:
+    """The channels of the tasks in this thread: the queue of the receiving task, by channel."""
+
+    receivers: Mapping[int, deque[tuple[int, Element]]]
+
+    def send(self, channel: int, element: Element) -> None:
+        self.receivers[channel].append((channel, element))
+
+    def consumed(self, channel: int, batch: Batch) -> None:
+        """No credit goes back: the length of the queues holds the senders back."""
 
 
 class LocalJob:
@@ -42,7 +56,7 @@ class LocalJob:
         self._wanted: tuple[float, Redeploy] | None = None
         self._commands: dict[str, deque[Command]] = {}
         self._queues: dict[str, deque[tuple[int, Element]]] = {}
-        self._runners: dict[str, Runner] = {}
+        self._runners: dict[str, MeteredTask] = {}
         self._receivers: dict[int, deque[tuple[int, Element]]] = {}
         self._changes: deque[Spawn | Retire] = deque()
         self._supervisor = Supervisor(plan, config, self._tell, self._carry, savepoint=savepoint)
@@ -148,21 +162,17 @@ class LocalJob:
 
     def _runner(
         self, task: TaskSpec, attempt: int, queues: Mapping[int, deque[tuple[int, Element]]], restored: RestoredTask | None
-    ) -> Runner:
+    ) -> MeteredTask:
         config = self._config
-
-        def send(channel: int, element: Element) -> None:
-            queues[channel].append((channel, element))
 
         def report(message: Report) -> None:
             if attempt == self._supervisor.core.attempt:
                 self._supervisor.report(task.name, message)
 
-        return Runner(
+        return MeteredTask(
             task.of_attempt(self._supervisor.core.name, attempt),
-            send,
+            _Queues(queues),
             report,
-            lambda channel, batch: None,
             metrics_window=seconds(config.metrics_window),
             latency_interval=seconds(config.latency_interval),
             store_url=config.checkpoint_url(self._supervisor.core.name),
@@ -209,7 +219,7 @@ class LocalJob:
             wanted, self._wanted = self._wanted[1], None
             self._deploy(wanted)
 
-    def _step(self, name: str, runner: Runner) -> bool:
+    def _step(self, name: str, runner: MeteredTask) -> bool:
         """One turn of a task; whether it did anything."""
         queue, commands, busy = self._queues[name], self._commands[name], False
         while commands:
@@ -232,7 +242,7 @@ class LocalJob:
             self._measure(name, runner)
         return busy or any(self._targets[name])
 
-    def _measure(self, name: str, runner: Runner) -> None:
+    def _measure(self, name: str, runner: MeteredTask) -> None:
         batches = [element.num_rows for _, element in self._queues[name] if type(element) is Batch]
         runner.measure(len(batches), sum(batches), 0)
 

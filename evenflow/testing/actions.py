@@ -83,7 +83,7 @@ def receive(worker: Worker, world: World) -> list[Choice]:
     """A worker takes the oldest element of one of its channels."""
     if not worker.may_take:
         return []
-    return _from_channels(worker, "receive", worker.inputs, world)
+    return _from_channels(worker, "receive", worker.channels.inputs, world)
 
 
 @OfWorker
@@ -91,7 +91,7 @@ def take_state(worker: Worker, world: World) -> list[Choice]:
     """A worker takes state, or a request for state, from another worker of its operator, even if it waits for credit or has ended."""
     if not worker.started or worker.dead:
         return []
-    return _from_channels(worker, "take state", worker.state_inputs, world)
+    return _from_channels(worker, "take state", worker.channels.state_inputs, world)
 
 
 @OfWorker
