@@ -21,7 +21,7 @@ from ..engine.protocol.elements import Element
 from ..engine.protocol.exchange import Sent
 from ..engine.protocol.handover import Arrived
 from ..engine.snapshots.chain import resolved
-from ..engine.task import TaskCore
+from ..engine.task.core import TaskCore
 from ..scheduler.messages import (
     Announce,
     Announced,

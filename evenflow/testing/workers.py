@@ -21,7 +21,7 @@ from ..engine.protocol.effects import Finished, Prepared, Rewound, Switched
 from ..engine.protocol.elements import FetchReply, TransferEnd, TransferStart
 from ..engine.protocol.handover import Arrived
 from ..engine.protocol.routing import Move, RoutingTable
-from ..engine.task import TaskCore
+from ..engine.task.core import TaskCore
 from ..scheduler.messages import (
     Announced,
     Attach,

@@ -15,7 +15,7 @@ from evenflow.engine.errors import ProtocolError, RecordError
 from evenflow.engine.protocol.effects import Consumed, Finished, Latency, Prepared
 from evenflow.engine.protocol.elements import MAX_TIME, Barrier, End, LatencyMark, Watermark
 from evenflow.engine.protocol.exchange import Sent
-from evenflow.engine.task import TaskCore
+from evenflow.engine.task.core import TaskCore
 
 
 def batch(*values: int, times: list[int] | None = None) -> Batch:
@@ -267,7 +267,7 @@ def test_rows_in_and_out_are_counted():
     task.receive(0, batch(1, 2))
     task.receive(1, batch(3))
     task.core.idle(0.0)
-    assert (task.core.rows_in, task.core.rows_out) == (3, 3)
+    assert (task.core.rows_in, task.core.outputs.rows) == (3, 3)
 
 
 def test_source_task_passes_rows_watermark_barrier_and_end_in_that_order():
