@@ -226,13 +226,13 @@ class LocalJob:
             runner.command(commands.popleft())
             busy = True
         full = self._full(name)
-        while queue and not full and not runner.task.paused and not runner.over:
+        while queue and not full and not runner.task.outputs.paused and not runner.over:
             runner.receive(*queue.popleft())
             busy = True
             full = self._full(name)
         busy = runner.give() or busy
         busy = runner.save() or busy
-        if runner.is_source and not full and not runner.task.paused:
+        if runner.is_source and not full and not runner.task.outputs.paused:
             busy = runner.poll(self._config.source_rows) > 0 or runner.over or busy
         if not busy or not runner.is_source:
             runner.idle()

@@ -87,8 +87,7 @@ class MeteredTask(TaskInterpreter):
 
     def give(self) -> bool:
         """As of every task, if it is time for another chunk."""
-        begun = self._now()
-        if begun < self._give_at or not super().give():
+        if not self.task.giving or (begun := self._now()) < self._give_at or not super().give():
             return False
         now = self._now()
         self._give_at = now + (now - begun) * (1 / GIVE_SHARE - 1)

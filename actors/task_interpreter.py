@@ -120,12 +120,12 @@ class TaskInterpreter:
 
     def idle(self) -> None:
         """Send what waits in the buffers: there is nothing else to do."""
-        if self.task.waits:
+        if self.task.outputs.wait:
             self._work(self.task.idle)
 
     def flush_if_due(self) -> None:
         """Send what waits in the buffers if a row has waited for longer than `linger`."""
-        if self.task.flush_due(self._now()):
+        if self.task.outputs.due(self._now()):
             self._work(self.task.idle)
 
     def give(self) -> bool:

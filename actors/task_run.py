@@ -250,7 +250,7 @@ class TaskRun:
     def _read(self) -> bool:
         """Poll the source for no more than soon leaves; whether it gave something."""
         blocked = self._transport.blocked_seconds
-        if blocked > self._blocked_before or not self._metered.task.waits:
+        if blocked > self._blocked_before or not self._metered.task.outputs.wait:
             self._poll_size.read(self._rows_read, blocked - self._blocked_before)
             self._rows_read, self._blocked_before = 0, blocked
         rows = self._metered.poll(self._poll_size.rows)
@@ -260,7 +260,7 @@ class TaskRun:
     @property
     def _stalled(self) -> bool:
         """Whether nothing may be processed now: for want of credit, or because a reconfiguration paused this task."""
-        return self._transport.blocked or self._metered.task.paused
+        return self._transport.blocked or self._metered.task.outputs.paused
 
     def _receive(self) -> None:
         """Take what has come; if there was nothing to do, wait for it, and note what the wait was for."""

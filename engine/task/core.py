@@ -8,6 +8,7 @@ chain of operators, the outputs, the checkpoints. Invariant: after an event that
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 from ...state.files import StateFile
 from ..batch import Batch
@@ -32,7 +33,7 @@ from .task_checkpoints import TaskCheckpoints
 class TaskCore:
     """Used by one thread. After an exception it must not be used again, but for `close`. `now`: seconds of any clock that doesn't go back.
 
-    `handovers`: the moves that it takes part in, None without keyed state.
+    `handovers`: the moves that it takes part in, None without keyed state. While `outputs.paused`, it must not be given records.
     """
 
     def __init__(self, spec: TaskSpec) -> None:
@@ -43,7 +44,7 @@ class TaskCore:
         self.handovers: Handovers | None = None
         self.rows_in = 0
         self.finished = False
-        self._time = EventTime(spec.name, spec.inputs)
+        self._time = EventTime(spec.inputs)
         self._alignment = Alignment(spec.name)
         self._checkpoints = TaskCheckpoints()
         self._story = Story()
@@ -67,13 +68,15 @@ class TaskCore:
 
         Raises RecordError if a user function fails, ProtocolError, with the task's last events, for an element that must not come here.
         """
-        self._begin(now, "receive", element, channel)
+        self.outputs.now = now
+        self._story.note(now, "receive", element, channel)
         try:
             if self.handovers is not None and self.handovers.is_peer(channel):
                 self._receive_state(self.handovers, channel, element)
-            else:
-                self._time.require(channel)
+            elif channel in self._time.channels:
                 self._receive(channel, element)
+            else:
+                self._refuse(channel)
         except ProtocolError as error:
             self._story.tell(error)
             raise
@@ -81,7 +84,8 @@ class TaskCore:
 
     def polled(self, batch: Batch | None, watermark: int, now: float) -> list[Effect]:
         """A source's reader gave a batch (or none), and says that no later record is earlier than `watermark`."""
-        self._begin(now, "poll", batch)
+        self.outputs.now = now
+        self._story.note(now, "poll", batch)
         if batch is not None and batch.num_rows:
             self.rows_in += batch.num_rows
             self.chain.process(0, batch)
@@ -198,11 +202,6 @@ class TaskCore:
         return self._take()
 
     @property
-    def paused(self) -> bool:
-        """Whether the task must not process anything until `resume`."""
-        return self.outputs.paused
-
-    @property
     def giving(self) -> bool:
         """Whether `give` has something to do."""
         return self.handovers is not None and self.handovers.giving
@@ -220,15 +219,6 @@ class TaskCore:
         self.outputs.flush()
         return self._take()
 
-    def flush_due(self, now: float) -> bool:
-        """Whether a row has waited for longer than `linger`."""
-        return self.outputs.due(now)
-
-    @property
-    def waits(self) -> bool:
-        """Whether anything lies in a buffer."""
-        return self.outputs.wait
-
     @property
     def operators(self) -> list[OperatorInstance]:
         """The operators of the chain, the first one first."""
@@ -244,9 +234,12 @@ class TaskCore:
         """Elements that wait behind a barrier until it has come on every channel."""
         return self._alignment.held
 
-    def _begin(self, now: float, event: str, what: object = None, channel: int | None = None) -> None:
+    def _begin(self, now: float, event: str, what: object = None) -> None:
         self.outputs.now = now
-        self._story.note(now, event, what, channel)
+        self._story.note(now, event, what)
+
+    def _refuse(self, channel: int) -> NoReturn:
+        raise ProtocolError(f"task {self.spec.name}: an element on channel {channel}, which has ended or never was an input")
 
     def _take(self) -> list[Effect]:
         self.outputs.take(self._out)

@@ -3,7 +3,7 @@
 Invariant: it rises only, but for a source task that takes over earlier records. A channel that is frozen at its marker counts with the time
 that it had then, even once it has ended. While the inputs are expected to tell their times anew, event time stands still.
 
->>> time = EventTime("count-0", channels=[1, 2])
+>>> time = EventTime(channels=[1, 2])
 >>> time.hear(1, 50), time.hear(2, 20), time.over_channels
 (None, None, 20)
 >>> time.rises_to(20), time.rises_to(20)
@@ -14,25 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..errors import ProtocolError
 from ..protocol.elements import MIN_TIME
 
 
 class EventTime:
     """Times in microseconds. `channels`: the newest watermark of each that has not ended; `watermark`: what the task has come to."""
 
-    def __init__(self, task: str, channels: Iterable[int]) -> None:
-        self._task = task
+    def __init__(self, channels: Iterable[int]) -> None:
         self.channels = dict.fromkeys(channels, MIN_TIME)
         self.watermark = MIN_TIME
         self._frozen: dict[int, int] = {}
         self._rewinding: set[int] = set()
         self._expecting = False
-
-    def require(self, channel: int) -> None:
-        """Raises ProtocolError for a channel that is no input, or has ended."""
-        if channel not in self.channels:
-            raise ProtocolError(f"task {self._task}: an element on channel {channel}, which has ended or never was an input")
 
     def add(self, channel: int) -> None:
         """A worker joins that sends on `channel`."""

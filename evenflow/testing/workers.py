@@ -115,7 +115,7 @@ class Worker:
     @property
     def may_take(self) -> bool:
         """Whether it may process something: it runs, is not paused, and has credit on every output."""
-        return self.started and not self.over and not self.task.paused and self.channels.have_credit
+        return self.started and not self.over and not self.task.outputs.paused and self.channels.have_credit
 
     @property
     def may_give(self) -> bool:
@@ -212,7 +212,7 @@ class Worker:
         panes = [o.context.name for o in task.operators if isinstance(o, AggregateWindowsInstance) and o.state]
         return [
             *(["is not finished"] if not task.finished else []),
-            *(["has rows or signals in its buffers"] if task.waits else []),
+            *(["has rows or signals in its buffers"] if task.outputs.wait else []),
             *([f"holds back {held} elements"] if held else []),
             *(f"has panes in `{name}`" for name in panes),
             *(f"has {len(c.elements)} elements from {c.spec.sender} before it" for c in channels.inputs.values() if _brings_rows(c)),

@@ -119,11 +119,11 @@ def test_row_is_due_when_it_has_waited_for_linger():
     task = one_output()
     task.receive(0, batch(1), now=10.0)
     task.receive(0, batch(2), now=10.004)
-    assert not task.core.flush_due(10.004)
-    assert task.core.flush_due(10.005)
+    assert not task.core.outputs.due(10.004)
+    assert task.core.outputs.due(10.005)
     task.core.idle(10.005)
-    assert not task.core.flush_due(99.0)
-    assert not task.core.waits
+    assert not task.core.outputs.due(99.0)
+    assert not task.core.outputs.wait
 
 
 def test_end_of_all_inputs_ends_the_task_with_what_is_left():
