@@ -29,7 +29,7 @@ class Channels(Protocol):
         """Called once the task has processed a batch that it received: its credit may go back to the sender."""
 
 
-class Clock(Protocol):
+class TaskClock(Protocol):
     """The time, for whoever has to tell it to the task."""
 
     def now(self) -> float:
@@ -81,7 +81,7 @@ class TaskPorts:
     """The ports of one task. Without a `writer` its checkpoints hold no state; `saved` is there if it goes on from a checkpoint."""
 
     channels: Channels
-    clock: Clock
+    clock: TaskClock
     reports: Reports
     writer: CheckpointWriter | None = None
     saved: SavedState | None = None
