@@ -9,15 +9,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, MutableSequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ..errors import FlowError
+from ..keyed_state.key_record import KeyRecord
 from ..time.duration import Duration, microseconds
 
-if TYPE_CHECKING:
-    from .keyed_function import KeyedFunction
-
 _UNCHANGING = (type(None), bool, int, float, str, bytes)
+
+
+class Bound(Protocol):
+    """A function with states: `current` is the record of the key at hand, and the event time."""
+
+    current: tuple[KeyRecord, int | None]
 
 
 class KeyState(ABC):
@@ -32,24 +36,24 @@ class KeyState(ABC):
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, function: KeyedFunction | None, owner: type) -> Any:
+    def __get__(self, function: Bound | None, owner: type) -> Any:
         return self if function is None else self.of(function)
 
-    def __set__(self, function: KeyedFunction, value: Any) -> None:
+    def __set__(self, function: Bound, value: Any) -> None:
         self.put(function, self.checked(value))
 
-    def __delete__(self, function: KeyedFunction) -> None:
+    def __delete__(self, function: Bound) -> None:
         self.forget(function)
 
     @abstractmethod
-    def of(self, function: KeyedFunction) -> Any:
+    def of(self, function: Bound) -> Any:
         """What the attribute is for the key at hand."""
 
     @abstractmethod
     def checked(self, value: Any) -> Any:
         """What is kept of a value that is assigned. Raises TypeError for one that can't be."""
 
-    def get(self, function: KeyedFunction, otherwise: Any) -> Any:
+    def get(self, function: Bound, otherwise: Any) -> Any:
         """The value for the key at hand if there is one that has not expired."""
         record, now = function.current
         values = record.values
@@ -62,7 +66,7 @@ class KeyState(ABC):
                 return otherwise
         return values[self.name]
 
-    def put(self, function: KeyedFunction, value: Any) -> None:
+    def put(self, function: Bound, value: Any) -> None:
         """Keep a value for the key at hand; it is written now."""
         record, now = function.current
         if self.ttl is not None:
@@ -71,7 +75,7 @@ class KeyState(ABC):
             record.written[self.name] = now
         record.values[self.name] = value
 
-    def forget(self, function: KeyedFunction) -> None:
+    def forget(self, function: Bound) -> None:
         """Forget the value for the key at hand, if there is one."""
         record, _ = function.current
         record.values.pop(self.name, None)
@@ -85,7 +89,7 @@ class ValueState(KeyState):
         super().__init__(ttl)
         self.default = default
 
-    def of(self, function: KeyedFunction) -> Any:
+    def of(self, function: Bound) -> Any:
         value = self.get(function, self)
         if value is not self:
             return value
@@ -98,7 +102,7 @@ class ValueState(KeyState):
 class ListState(KeyState):
     """A list; empty where there is none."""
 
-    def of(self, function: KeyedFunction) -> Any:
+    def of(self, function: Bound) -> Any:
         return _Items(self, function)
 
     def checked(self, value: Any) -> list[Any]:
@@ -110,7 +114,7 @@ class ListState(KeyState):
 class MapState(KeyState):
     """A dict; empty where there is none."""
 
-    def of(self, function: KeyedFunction) -> Any:
+    def of(self, function: Bound) -> Any:
         return _Entries(self, function)
 
     def checked(self, value: Any) -> dict[Any, Any]:
@@ -122,7 +126,7 @@ class MapState(KeyState):
 class _Items(MutableSequence[Any]):
     """The list of the key at hand."""
 
-    def __init__(self, state: ListState, function: KeyedFunction) -> None:
+    def __init__(self, state: ListState, function: Bound) -> None:
         self._state, self._function = state, function
 
     def __getitem__(self, place: Any) -> Any:
@@ -170,7 +174,7 @@ class _Items(MutableSequence[Any]):
 class _Entries(MutableMapping[Any, Any]):
     """The dict of the key at hand."""
 
-    def __init__(self, state: MapState, function: KeyedFunction) -> None:
+    def __init__(self, state: MapState, function: Bound) -> None:
         self._state, self._function = state, function
 
     def __getitem__(self, name: Any) -> Any:
