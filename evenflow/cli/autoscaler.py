@@ -17,7 +17,7 @@ MODES = Names("scheduler.scaling.controller:MODES")
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """Both are about one job."""
+    """Both commands take one job."""
     add_job(parser)
     if name == "decisions":
         parser.add_argument("--json", action="store_true", help="a decision per line, as JSON")
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def show_decisions(job: Job, arguments: argparse.Namespace) -> None:
-    """All decisions of a job, or what one was made on. Raises FlowError for a number that no decision has."""
+    """Show all decisions of a job, or the snapshot behind one. Raises FlowError for an unknown number."""
     from ..drawing.changes import decisions_table
     from ..drawing.terminal import console
     from ..engine.errors import FlowError

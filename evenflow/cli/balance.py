@@ -17,7 +17,7 @@ POLICIES = "scheduler.config:AUTOMATIC"
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """All are about one job, and all but `migrations` about one operator of it."""
+    """All commands take one job, and all but `migrations` one of its operators."""
     add_job(parser)
     if name == "migrations":
         return
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def show_load(job: Job, arguments: argparse.Namespace) -> None:
-    """How an operator's load is shared out."""
+    """Show an operator's load by worker, key group and key."""
     from ..drawing.metrics import load_table
     from ..drawing.terminal import console
 
@@ -64,7 +64,7 @@ def show_load(job: Job, arguments: argparse.Namespace) -> None:
 
 
 def write_snapshot(job: Job, arguments: argparse.Namespace) -> None:
-    """What `evenflow plan balance --snapshot` reads. Raises ConnectorError if the file can't be written."""
+    """Write the snapshot that `evenflow plan balance --snapshot` reads. Raises ConnectorError if the file can't be written."""
     from ..balancer.snapshot_json import snapshot_to_json
     from ..drawing.terminal import console
     from ..engine.errors import ConnectorError
@@ -81,7 +81,7 @@ def write_snapshot(job: Job, arguments: argparse.Namespace) -> None:
 
 
 def rebalance(job: Job, arguments: argparse.Namespace) -> None:
-    """Plan, move, and show what was done."""
+    """Plan, move, and show the report."""
     from ..drawing.changes import migration_table
     from ..drawing.terminal import console
 
@@ -90,7 +90,7 @@ def rebalance(job: Job, arguments: argparse.Namespace) -> None:
 
 
 def migrate(job: Job, arguments: argparse.Namespace) -> None:
-    """Move what is named."""
+    """Move the given key groups or keys."""
     from ..drawing.changes import migration_table
     from ..drawing.terminal import console
 

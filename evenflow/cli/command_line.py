@@ -1,8 +1,7 @@
 """The parser of all commands, and which module each is in.
 
-A command is a line in `COMMANDS` and two functions in the module that it names: one adds its arguments, one runs it. The module is
-imported when the command is used, and imports Ray, NumPy and rich when the command runs, so that nobody waits for them to read that the
-command line was wrong.
+A command is a line in `COMMANDS` and two functions in the module that it names: one adds its arguments, one runs it. The module is imported
+when the command is used, and imports Ray, NumPy and rich when the command runs. So an error in the command line shows at once.
 
 >>> parser_of("status").parse_args(["status", "delays"]).job
 'delays'
@@ -25,7 +24,7 @@ from ..engine.errors import EvenflowError
 class Command:
     """`module` has `add_arguments(parser, name)` and `run(arguments) -> exit code`.
 
-    `run` may call `arguments.usage_error(message)` for arguments that don't fit together: it ends with code 2.
+    `run` may call `arguments.usage_error(message)` for arguments that don't fit together, which ends with code 2.
     """
 
     module: str
@@ -61,7 +60,7 @@ COMMANDS = {
 
 
 class _Version(argparse.Action):
-    """Looks the version up when it is asked for."""
+    """Shows the version; looks it up only then."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         try:

@@ -1,6 +1,6 @@
 """The commands about running jobs: jobs, status, metrics, checkpoints, stop, cancel.
 
-What a command needs is imported when it runs, so that a wrong command line is answered at once.
+Each command imports its modules when it runs, so an error in the command line shows at once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .arguments import add_job
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """All but `jobs` are about one job."""
+    """All commands but `jobs` take one job."""
     if name != "jobs":
         add_job(parser)
     if name == "metrics":

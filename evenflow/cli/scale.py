@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """Both are about one job."""
+    """Both commands take one job."""
     add_job(parser)
     if name == "scale":
         parser.add_argument("operator", nargs="?", metavar="OPERATOR", help="an operator of the job, for example aggregate")
@@ -42,7 +42,7 @@ def check_one(arguments: argparse.Namespace) -> None:
 
 
 def scale(job: Job, arguments: argparse.Namespace) -> None:
-    """Scale an operator or the job's nodes, and show what was done."""
+    """Scale an operator or the job's nodes, and show the report."""
     from ..drawing.changes import node_scalings_text, scalings_table
     from ..drawing.terminal import console
 
