@@ -38,7 +38,7 @@ class Names:
 
 def add_job(parser: argparse.ArgumentParser) -> None:
     """The job that the command is about."""
-    parser.add_argument("job", metavar="JOB", help="the job's name, which is its dataflow's")
+    parser.add_argument("job", metavar="JOB", help="the job's name: that of its dataflow")
 
 
 def add_waiting(parser: argparse.ArgumentParser, timeout: str) -> None:

@@ -23,9 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
         return
     parser.add_argument("operator", metavar="OPERATOR", help="an operator of the job, for example aggregate")
     if name == "load":
-        parser.add_argument("--windows", type=int, metavar="N", help="of the newest so many windows (default: all that the job keeps)")
+        parser.add_argument("--windows", type=int, metavar="N", help="only the newest N windows (default: all that the job keeps)")
     if name == "snapshot":
-        parser.add_argument("--output", type=Path, metavar="FILE", help="where to write it (default: standard output)")
+        parser.add_argument("--output", type=Path, metavar="FILE", help="the file to write (default: standard output)")
     if name == "balancer":
         parser.add_argument("policy", choices=Names(POLICIES, "off"), metavar="POLICY", help="%(choices)s")
     if name == "rebalance":
@@ -37,11 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     if name == "migrate":
         parser.add_argument("--groups", type=ranges, default=(), metavar="0-99,120", help="key groups")
         parser.add_argument("--keys", type=key_of, nargs="+", default=(), metavar="KEY", help="keys; a JSON list for several columns")
-        parser.add_argument("--to", type=int, required=True, metavar="N", help="the number of the operator's worker that gets them")
+        parser.add_argument("--to", type=int, required=True, metavar="N", help="the number of the worker that gets them")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command that was chosen. Raises JobError if no such job runs, FlowError for what the job hasn't or can't."""
+    """Run the command that was chosen. Raises JobError if no such job runs, FlowError for an impossible request."""
     if arguments.command == "migrate" and not arguments.groups and not arguments.keys:
         arguments.usage_error("name what to move, with --groups 0-99,120 or --keys JFK LAX")
     from .. import connect
@@ -77,7 +77,7 @@ def write_snapshot(job: Job, arguments: argparse.Namespace) -> None:
         arguments.output.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise ConnectorError(f"the load snapshot can't be written to {arguments.output}: {error}") from error
-    console().print(f"wrote {arguments.output}; see what would be done with: evenflow plan balance --snapshot {arguments.output}")
+    console().print(f"wrote {arguments.output}; see the plan for it with: evenflow plan balance --snapshot {arguments.output}")
 
 
 def rebalance(job: Job, arguments: argparse.Namespace) -> None:

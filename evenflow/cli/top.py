@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
     """The job, the refresh interval, and whether to show it only once."""
     add_job(parser)
     parser.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help="default: %(default)s")
-    parser.add_argument("--once", action="store_true", help="print one picture and end")
+    parser.add_argument("--once", action="store_true", help="print one view and exit")
 
 
 def run(arguments: argparse.Namespace) -> int:
