@@ -37,7 +37,7 @@ class ExchangeSpec:
 class TaskSettings:
     """`linger` in seconds: how long a row may wait for its batch to fill. `save_state`: whether checkpoints hold keyed state.
 
-    `state`: where it lies; `TaskSpec.of_attempt` completes it.
+    `state`: the state backend; `TaskSpec.of_attempt` completes it.
     """
 
     batch_rows: int = 32_768
