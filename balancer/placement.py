@@ -1,4 +1,4 @@
-"""From a placement, the worker of every group and hot key, to the plan that leads there.
+"""Converts a placement (the worker of every group and hot key) to the plan that leads there.
 
 Invariant: the plan's moves are exactly the difference between the snapshot and the placement, and its predicted imbalance is that of the
 placement, computed from the snapshot's own loads.

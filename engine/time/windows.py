@@ -77,8 +77,8 @@ def tumbling(size: Duration, *, offset: Duration = 0) -> Windows:
 def sliding(size: Duration, every: Duration, *, offset: Duration = 0) -> Windows:
     """Windows of `size`, one of which begins every `every`.
 
-    A record is in `size / every` windows, and each window consists of panes of their greatest common divisor. Raises FlowError for zero, for
-    gaps between windows (`every` > `size`), and for more than 100,000 panes in a window.
+    A record is in `size / every` windows, and each window consists of panes of their greatest common divisor. Raises FlowError for zero,
+    for gaps between windows (`every` > `size`), and for more than 100,000 panes in a window.
 
     >>> sliding("1h", every="15m").slide
     900000000
