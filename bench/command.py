@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def make_data(arguments: argparse.Namespace) -> None:
-    """Make what is not there yet."""
+    """Make the data that is not there yet."""
     begun = time.monotonic()
     for dataset in make(arguments.folder, arguments.rows):
         console().print(f"{dataset.folder}: {dataset.rows:,} rows in {len(dataset.files)} files")

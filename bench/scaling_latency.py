@@ -1,7 +1,7 @@
 """Latency while an operator with state goes from two workers to three and back at half load, against a savepoint and a restart with three.
 
-A worker waits for each record in place of computing, so that a third one is worth something on two cores. Half load: it waits for half of
-its time. A row's clock starts when it was due, so that a stall counts against every row that it delayed.
+A worker sleeps for each record instead of computing, so that a third worker helps on two cores. Half load: it is busy half of its time. A
+row's clock starts when it was due, so a stall counts for every row that it delayed.
 """
 
 from __future__ import annotations

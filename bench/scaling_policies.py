@@ -37,7 +37,7 @@ OVERHEADS = (0.0, 0.02)
 
 SETTINGS = PolicySettings(latency_target_ms=100, max_parallelism=64)
 OWN: Mapping[str, PolicySettings] = {"latency": replace(SETTINGS, slowest=2)}
-"""Two operators of the chain can be slow at a time; with 1 `latency` feeds the one that waits for the other, for ever."""
+"""Two operators of the chain can be slow at a time. With 1, `latency` keeps adding workers to the one that waits for the other."""
 
 MOST_STEPS, MOST_INTERVALS = 3, 2
 

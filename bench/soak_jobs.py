@@ -1,4 +1,4 @@
-"""Short jobs one after another in one driver: what each leaves behind there."""
+"""Short jobs one after another in one driver, and the resources that each leaves behind there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a system is asked to do, and what it answers: the two messages between `run` and a system's process."""
+"""The two messages between `run` and a system's process: the task, and the answer."""
 
 from __future__ import annotations
 
