@@ -51,7 +51,9 @@ class TriggerSettings:
     def __post_init__(self) -> None:
         Limits(self.tolerance, self.max_bytes)
         if not self.threshold >= self.tolerance:
-            raise FlowError(f"threshold is {self.threshold}, below the tolerance of {self.tolerance}: what is good enough would be uneven")
+            raise FlowError(
+                f"threshold is {self.threshold}, below the tolerance of {self.tolerance}: a load that is good enough would count as uneven"
+            )
         for name, least in (("windows", 1), ("cooldown", 0), ("rest", 0), ("shift", 1), ("least_gain", 0)):
             if not getattr(self, name) >= least:
                 raise FlowError(f"{name} is {getattr(self, name)}: it must be {least} or more")

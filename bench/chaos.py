@@ -163,7 +163,7 @@ def run(
     tend: Callable[[], None] = lambda: None,
     say: Callable[[str], object] = print,
 ) -> Outcome:
-    """Run the job for `minutes`, kill one of its processes every `every` seconds, and compare its results in the empty `folder` with
+    """Run the job for `seconds`, kill one of its processes every `every` seconds, and compare its results in the empty `folder` with
     Spark's.
 
     Ray runs already. `patience`: how long a change waits for the job to have gone on. `others`: what else happens, as in `Chaos`; `tend`

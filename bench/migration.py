@@ -51,8 +51,8 @@ SAVE_FIRST = 2.0
 """Seconds before a restart at which a checkpoint empties the workers' trace, so that the savepoint needn't carry it."""
 
 NOT_MEASURED = (
-    "rows that restart delays after its stall, for its source begins anew to count when they are due: only the stall counts",
-    "memory of restart: its workers begin anew",
+    "rows that restart delays after its stall: its source restarts their schedule, so only the stall counts",
+    "memory of restart: its workers are new processes",
     "more than one machine: state goes over a Unix socket here, and a savepoint onto a local disk",
 )
 

@@ -50,9 +50,9 @@ class Memory:
 
 
 class MemoryWatch:
-    """Resident memory of all workers below this process, looked at every 20 ms.
+    """Resident memory of all workers below this process, sampled every 20 ms.
 
-    `growth`: MiB a second that the trace takes in the workers; it is taken off, counted from the beginning of the watch.
+    `growth`: MiB a second by which the workers' trace grows; it is subtracted from the beginning of the watch on.
     """
 
     def __init__(self, growth: float) -> None:

@@ -30,7 +30,7 @@ LEAST_RATE, MOST_P99 = 0.95, 2.0
 NOT_MEASURED = (
     "a lost node: processes are killed here, and all of them share one machine and one disk",
     "Bytewax at the rate of the others: with a snapshot every 10 s it can't keep up with it",
-    "LMDB with less page cache than state: its files may stay in memory that nobody else wants",
+    "LMDB with less page cache than state: its files may stay in unused memory",
 )
 
 Say = Callable[[str], None]

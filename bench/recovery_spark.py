@@ -22,7 +22,7 @@ from .recovery_kill import until
 
 @dataclass(frozen=True, slots=True)
 class Restarted:
-    """`session`: seconds from the kill until Spark's session was up again, which is most of all its JVM's start."""
+    """`session`: seconds from the kill until Spark's session was up again, mostly the start of its JVM."""
 
     session: float
     resumed: Resumed

@@ -94,7 +94,7 @@ def await_rebalance(job: ef.Job) -> None:
     while not any(record.decided.rebalance and record.done.startswith("carried out") for record in job.decisions()):
         if time.monotonic() > deadline:
             told = [f"{record.decided.reason}; {record.done}" for record in job.decisions()]
-            raise JobError(f"benchmark scaling: DS2 has had no keys placed anew in job `{job.name}` within {WAIT:g} s; it decided {told}")
+            raise JobError(f"benchmark scaling: DS2 has not rebalanced any keys in job `{job.name}` within {WAIT:g} s; it decided {told}")
         time.sleep(0.1)
 
 

@@ -101,7 +101,7 @@ class StepsReader(SourceReader):
 
 
 def words_of(number: int, hot: float = 0.0) -> Iterator[int]:
-    """The words of a sentence, of which word 0 has the part `hot` of all, and the others have as much each.
+    """The words of a sentence: word 0 has the part `hot` of all words, and the others have equal parts.
 
     >>> words = [word for number in range(1000) for word in words_of(number, 0.5)]
     >>> len(words), round(words.count(0) / len(words), 2)

@@ -119,7 +119,7 @@ def restarted() -> Scaling:
 
 
 def scaling_of(trace: Trace, begun: float, took: float, busy: float) -> Scaling:
-    """The scaling that began at `begun` (seconds since the epoch) and took so many seconds."""
+    """The scaling that began at `begun` (seconds since the epoch) and took `took` seconds."""
     steady, moving = between(trace, begun - STEADY / 2, begun - PIECE), between(trace, begun - PIECE, begun + took + 1.0)
     around = between(trace, begun - 1.0, begun + took + AFTER - 1.0)
     return Scaling(

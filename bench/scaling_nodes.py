@@ -51,7 +51,7 @@ class Topology:
         return {name: tuple(node for other, node in dealt if other == name) for name in self.rates}
 
     def snapshot(self, placement: Placement, settings: PolicySettings) -> DataflowSnapshot:
-        """What Stela is told."""
+        """The snapshot for Stela."""
         figures = []
         for name, rate in self.rates.items():
             able = rate * len(placement[name])

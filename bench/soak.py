@@ -66,7 +66,7 @@ def run(*, minutes: float, jobs: int, rate: float, backend: str, say: Callable[[
 
 @contextmanager
 def _own_surroundings() -> Iterator[Path]:
-    """A temporary folder, and a Ray cluster, for this process and those that it starts alone. The path is short: sockets lie in it."""
+    """A temporary folder and a Ray cluster for this process and its children only. The path is short because sockets are in it."""
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
         own = {"TMPDIR": folder, "RAY_ADDRESS": "local"}
         before = {name: os.environ.get(name) for name in own}

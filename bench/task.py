@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 
 THRESHOLD = 3.0
-"""A row is an alert if its value is above so many times the running mean of its key."""
+"""A row is an alert if its value is above this multiple of the running mean of its key."""
 
 WINDOW_MS = 1000
 

@@ -130,7 +130,7 @@ class ZombieNode:
 
 
 def _within(seconds: float, condition: Callable[[], bool]) -> bool:
-    """Whether the condition comes to hold in so many seconds."""
+    """Whether the condition becomes true within `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

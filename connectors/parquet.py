@@ -122,7 +122,7 @@ class _MergedSchema:
             has, lacks = (path, self._first) if name not in self._types else (self._first, path)
             raise ConnectorError(
                 f"operator `{self._operator}`: column `{name}` is in {has} but not in {lacks}; all files need the same columns "
-                "(columns=[...] reads only those that they share)"
+                "(columns=[...] reads only the shared ones)"
             )
         kind = schema.field(name).type
         if pa.types.is_null(self._types[name]):

@@ -89,7 +89,7 @@ def share_out(shares: Sequence[Share], parallelism: int, operator: str) -> list[
     if not tails or tails != [(len(shares), index) for index in range(len(shares))]:
         raise FlowError(
             f"operator `{operator}`: these {len(shares)} positions are not those of all its {len(shares)} readers at one time; "
-            "share out the positions of one checkpoint, in whole"
+            "use all positions of one checkpoint"
         )
     regular = max(share.tail.start for share in shares)
     pieces = [piece for share in shares for piece in (*share.pieces, range(share.tail.start, regular, share.tail.step)) if piece]

@@ -164,7 +164,7 @@ class SplitReader(SourceReader):
             self.discover()
         if not self._unread:
             if self._complete and self._partly:
-                raise self._changed(next(iter(self._partly.values())), "there is no such split any more")
+                raise self._changed(next(iter(self._partly.values())), "that split no longer exists")
             return False
         split = self._unread.popleft()
         partly = self._partly.pop(split.ordinal, None)
@@ -230,7 +230,7 @@ class _OpenSplit:
                 return Batch(rest, None if self._event_time is None else self._event_time.extract(rest, self._operator))
         if self._skip:
             raise ConnectorError(
-                f"operator `{self._operator}`: {self._split.path} has {self._skip} rows less than when the checkpoint was taken; "
+                f"operator `{self._operator}`: {self._split.path} has {self._skip} rows fewer than when the checkpoint was taken; "
                 "put the file back as it was, or start without the checkpoint"
             )
         return None

@@ -59,7 +59,7 @@ class Source(ABC):
         if len(positions) == parallelism:
             return list(positions)
         raise FlowError(
-            f"source `{self.name}` can't go on with {parallelism} workers: it had {len(positions)}, and can't be shared out anew"
+            f"source `{self.name}` can't continue with {parallelism} workers: it had {len(positions)}, and its splits can't be reassigned"
         )
 
     @property

@@ -303,8 +303,8 @@ def check_aggregates(aggregates: Mapping[str, Any], taken: Iterable[str]) -> dic
     for name, function in aggregates.items():
         if name == "on_error" and isinstance(function, str):
             raise FlowError(
-                "aggregate has no on_error: a record goes into all aggregates of its key at once, and can't be taken out of them again; "
-                'let a map with on_error="skip" or "dead_letter" in front of it refuse what an aggregate of yours would'
+                "aggregate has no on_error: a record goes into all aggregates of its key at once, and can't be removed again; "
+                'put a map with on_error="skip" or "dead_letter" in front of it that refuses such records'
             )
         if not isinstance(function, AggregateFunction):
             raise FlowError(f'aggregate({name}={function!r}): expected an aggregate, for example ef.sum("delay")')

@@ -61,7 +61,7 @@ class Delivery:
         text = self._mark.read_text("utf-8")
         if not text.removeprefix("-").isdecimal():
             raise ConnectorError(
-                f"operator `{self._operator}`: {self._mark} is damaged: {text[:40]!r}; write the last handed over batch into it"
+                f"operator `{self._operator}`: {self._mark} is damaged: {text[:40]!r}; write the number of the last delivered batch"
             )
         return int(text)
 

@@ -30,11 +30,11 @@ def check_function(function: Any, called: str, *arguments: str, yields: bool = F
         raise FlowError(f"{called}({function!r}): expected a function of {call}")
     name = function_name(function)
     if inspect.isclass(function) and function.__module__ != "builtins":
-        raise FlowError(f"{called}({name}): a class, of which each call makes an object: give a function of {call}, or an instance")
+        raise FlowError(f"{called}({name}): a class, so each call would make an object: give a function of {call}, or an instance")
     plain = _called(function)
     if inspect.iscoroutinefunction(plain) or inspect.isasyncgenfunction(plain):
         raise FlowError(
-            f"{called}({name}): an async function, which nobody awaits here: give a plain one; to wait for many things at once, "
+            f"{called}({name}): an async function, which is not awaited: give a plain one; to wait for many things at once, "
             "call asyncio.run in map_batches"
         )
     if inspect.isgeneratorfunction(plain) and not yields:

@@ -50,7 +50,7 @@ def check_parallelism(plan: Plan, stage: Stage, parallelism: int) -> None:
     if fixed is not None and parallelism != fixed:
         raise FlowError(f"operator `{stage.name}` can't have {parallelism} workers: its source or sink works with {fixed} only")
     if parallelism != stage.parallelism and not stage.can_be_scaled:
-        problem = "its source can't be shared out anew while it is read (`Source.share_out`)"
+        problem = "its source can't reassign its splits while it is read (`Source.share_out`)"
         raise FlowError(f"operator `{stage.name}` can't have {parallelism} workers: {problem}")
 
 

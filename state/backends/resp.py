@@ -81,7 +81,7 @@ class RespClient:
         except ServerReplyError as error:
             raise self.failed(f"refused a command: {error}") from error
         except OSError as error:
-            raise self.failed(f"is gone: {error or type(error).__name__} (it is waited for {REPLY_TIMEOUT:g} s)") from error
+            raise self.failed(f"is gone: {error or type(error).__name__} (time-out {REPLY_TIMEOUT:g} s)") from error
         except (ValueError, IndexError) as error:
             raise self.failed(f"doesn't speak the Redis protocol: {error}") from error
 

@@ -28,9 +28,3 @@ def test_the_first_dataflow_runs_without_files_of_the_readers(tmp_path, monkeypa
     assert "scaling 0 of `aggregate` from 1 to 2 workers done" in printed
     assert "load of 2 workers" in printed
     assert "'key-0'" in printed
-
-
-def test_pictures_and_pages_that_it_links_are_there():
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", README.read_text())
-    assert "docs/images/overview.svg" in links
-    assert [link for link in links if not (README.parent / link).exists()] == []
