@@ -60,7 +60,7 @@ class DirectFile:
             os.close(self._file)
 
     def _put(self, length: int) -> None:
-        """Write the first `size` bytes of the memory."""
+        """Write the first `length` bytes of the memory."""
         done = 0
         while done < length:
             count = os.write(self._file, self._memory[done:length])

@@ -77,7 +77,7 @@ class FilterInstance(FunctionInstance):
         passed.append(_passing(batch, mask))
 
     def _evaluate(self, expression: pc.Expression, batch: Batch) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        from pyarrow import acero  # loads pandas where there is one: only for flows that need it
+        from pyarrow import acero  # imports pandas if it is installed: only for flows that need it
 
         source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([batch.rows])))
         project = acero.Declaration("project", acero.ProjectNodeOptions([expression], ["keep"]), inputs=[source])

@@ -80,7 +80,7 @@ class StatefulMapInstance(StatefulInstance):
         try:
             for place, key, row in zip(range(batch.num_rows), keys, batch.iterate_rows(), strict=True):
                 returned = function(get(key), row)
-                if type(returned) is not tuple or len(returned) != 2:  # a dict, a string and a set of two can be unpacked as well
+                if type(returned) is not tuple or len(returned) != 2:  # a dict, a string or a set of two could be unpacked too
                     self._refuse_shape(returned)
                 state, result = returned
                 if state is None:

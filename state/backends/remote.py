@@ -103,7 +103,7 @@ class RemoteBackend(StateBackend):
             return None
         exist = self._client.run([("EXISTS", self._name(group)) for group in groups])
         here = [group for group, exists in zip(groups, exist, strict=True) if exists]
-        self._noted = None if here else self._noted  # the keys are not read, and the target may forget some before they are
+        self._noted = None if here else self._noted  # keys are read later, and the target may have forgotten some by then
         replies = self._client.run([("RENAMENX", self._name(group), self._name(group, target)) for group in here])
         for group, done in zip(here, replies, strict=True):
             if not done:
