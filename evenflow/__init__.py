@@ -15,9 +15,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .actors.elastic import ScalingReport
-    from .actors.node_scaling import NodeScalingReport
-    from .actors.supervisor import JobStatus
     from .balancer.snapshot import LoadSnapshot
     from .connectors.callback_sink import to_callback
     from .connectors.csv import read_csv
@@ -48,8 +45,11 @@ if TYPE_CHECKING:
     from .scheduler.checkpoints import CheckpointReport, CheckpointState
     from .scheduler.config import JobConfig
     from .scheduler.job_effects import JobState
+    from .scheduler.job_status import JobStatus
     from .scheduler.metrics import OperatorLoad, WorkerFigures
     from .scheduler.migration import MigrationReport
+    from .scheduler.node_scaling import NodeScalingReport
+    from .scheduler.operator_scaling import ScalingReport
     from .scheduler.scaling.controller import DecisionRecord
     from .stream import KeyedStream, Stream, WindowedStream
 
@@ -67,18 +67,18 @@ _HOMES = {
     "JobConfig": "scheduler.config",
     "JobError": "engine.errors",
     "JobState": "scheduler.job_effects",
-    "JobStatus": "actors.supervisor",
+    "JobStatus": "scheduler.job_status",
     "KeyContext": "engine.functions.keyed_function",
     "KeyedFunction": "engine.functions.keyed_function",
     "KeyedStream": "stream",
     "LoadSnapshot": "balancer.snapshot",
     "MigrationReport": "scheduler.migration",
-    "NodeScalingReport": "actors.node_scaling",
+    "NodeScalingReport": "scheduler.node_scaling",
     "OperatorLoad": "scheduler.metrics",
     "ProtocolError": "engine.errors",
     "RecordError": "engine.errors",
     "SavedJob": "savepoint",
-    "ScalingReport": "actors.elastic",
+    "ScalingReport": "scheduler.operator_scaling",
     "Sink": "engine.sink",
     "SinkWriter": "engine.sink",
     "Source": "engine.source",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from .actors.beginning import Savepoint
+from .actors.first_manifest import Savepoint
 from .engine.errors import FlowError
 from .engine.plan.graph import Graph, check_name
 from .engine.plan.physical import Plan, plan

@@ -11,11 +11,8 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from .actors.elastic import ScalingReport
-from .actors.node_scaling import NodeScalingReport
-from .actors.supervisor import JobStatus, Progress
 from .balancer.snapshot import LoadSnapshot
 from .drawing.changes import decisions_table, migrations_table, node_scalings_text, scalings_table
 from .drawing.job import checkpoints_table
@@ -27,8 +24,35 @@ from .engine.source import Source
 from .engine.time.duration import Duration, seconds
 from .scheduler.checkpoints import CheckpointReport, CheckpointState
 from .scheduler.job_effects import JobState
+from .scheduler.job_status import JobStatus, Progress
 from .scheduler.metrics import HISTORY, OperatorLoad, WorkerFigures
 from .scheduler.migration import MigrationReport
+from .scheduler.node_scaling import NodeScalingReport
+from .scheduler.operator_scaling import ScalingReport
+from .scheduler.requests import (
+    Autoscale,
+    Balance,
+    Cancel,
+    Fail,
+    Move,
+    Rebalance,
+    Request,
+    Scale,
+    ScaleIn,
+    ScaleOut,
+    ShowCheckpoints,
+    ShowDecisions,
+    ShowLoad,
+    ShowMigrations,
+    ShowNodeScalings,
+    ShowSavepoint,
+    ShowScalings,
+    ShowSnapshot,
+    Stop,
+    TakeCheckpoint,
+    TakeSavepoint,
+)
+from .scheduler.savepoints import SavepointReport
 from .scheduler.scaling.controller import DecisionRecord, Mode
 
 T = TypeVar("T")
@@ -53,11 +77,7 @@ class Runtime(Protocol):
     def progress(self, seen: int, incarnation: str) -> Progress: ...
     def status(self) -> JobStatus: ...
     def figures(self) -> list[WorkerFigures]: ...
-    def load(self, operator: str, windows: int) -> OperatorLoad: ...
-    def ask(self, question: str, *arguments: Any) -> Any: ...
-    def stop(self) -> None: ...
-    def cancel(self) -> None: ...
-    def fail(self, error: EvenflowError) -> None: ...
+    def ask(self, request: Request[T]) -> T: ...
     def close(self) -> None: ...
 
 
@@ -113,7 +133,7 @@ class Job:
         `print` shows it as text. Operators that are chained in one worker share one load. After the job has ended, this is the load of its
         last 120 windows. Raises FlowError if there is no such operator.
         """
-        return self._runtime.load(operator, windows)
+        return self._runtime.ask(ShowLoad(operator, windows))
 
     def balancer(self, operator: str, policy: str) -> None:
         """Balance the operator automatically from now on, by `policy`: hotspot, lpt, consistent or static; `off` ends it.
@@ -121,7 +141,7 @@ class Job:
         The job's settings say when keys move (`balance_threshold`, ...) and how (`migration_strategy`). `migrations()` tells what moved and
         why. Raises FlowError for an unknown operator or balancer, JobError if the job has ended.
         """
-        self._runtime.ask("balancer", operator, policy)
+        self._runtime.ask(Balance(operator, policy))
 
     def rebalance(
         self, operator: str, *, policy: str = "hotspot", strategy: str | None = None, timeout: Duration | None = "60s"
@@ -132,7 +152,7 @@ class Job:
         moved, how long it took, and the latency meanwhile. `timeout=None` returns at once. Raises FlowError for an unknown operator,
         balancer or strategy, JobError if the job has ended or another change is in progress, TimeoutError.
         """
-        return self._followed(self._runtime.ask("rebalance", operator, policy, strategy), timeout)
+        return self._followed(self._runtime.ask(Rebalance(operator, policy, strategy)), timeout)
 
     def migrate(
         self,
@@ -147,16 +167,15 @@ class Job:
         """Move key groups, or single keys (a tuple for a key of several columns), to the operator's worker `to`. Other arguments as in
         `rebalance`.
         """
-        return self._followed(self._runtime.ask("migrate", operator, tuple(groups), tuple(keys), to, strategy), timeout)
+        return self._followed(self._runtime.ask(Move(operator, tuple(groups), tuple(keys), to, strategy)), timeout)
 
     def migrations(self) -> list[MigrationReport]:
         """The newest 100 migrations of the job, oldest first."""
-        return Listing[MigrationReport](self._runtime.ask("migrations"), migrations_table)
+        return Listing[MigrationReport](self._runtime.ask(ShowMigrations()), migrations_table)
 
     def snapshot(self, operator: str) -> LoadSnapshot:
         """The operator's load over its newest windows, as balancers see it. `evenflow plan balance` reads its JSON."""
-        snapshot: LoadSnapshot = self._runtime.ask("snapshot", operator)
-        return snapshot
+        return self._runtime.ask(ShowSnapshot(operator))
 
     def _followed(self, number: int, timeout: Duration | None) -> MigrationReport:
         deadline = None if timeout is None else time.monotonic() + seconds(timeout, "timeout")
@@ -176,7 +195,7 @@ class Job:
         `rebalance`. Raises FlowError for an unknown operator or an impossible number, JobError if the job is not running, another change is
         in progress or the scaling failed, TimeoutError.
         """
-        number = self._runtime.ask("scale", operator, parallelism, strategy)
+        number = self._runtime.ask(Scale(operator, parallelism, strategy))
 
         def ended() -> ScalingReport | None:
             report = _numbered(self.scalings(), number)
@@ -193,7 +212,7 @@ class Job:
         `timeout=None` returns at once. Raises JobError if the job can't be scaled now or has no nodes, too few nodes have room, or no
         operator is congested; TimeoutError.
         """
-        return self._nodes_scaled(self._runtime.ask("scale_out", nodes), timeout)
+        return self._nodes_scaled(self._runtime.ask(ScaleOut(nodes)), timeout)
 
     def scale_in(self, nodes: int = 1, *, timeout: Duration | None = "5m") -> tuple[NodeScalingReport, ...]:
         """Give back `nodes` nodes, one after the other, the node that matters least for the output first (Stela).
@@ -203,11 +222,11 @@ class Job:
         with the reason if a node can't be given back, TimeoutError.
         """
         rounds = 1 if timeout is None else nodes
-        return tuple(self._nodes_scaled(self._runtime.ask("scale_in"), timeout) for _ in range(rounds))
+        return tuple(self._nodes_scaled(self._runtime.ask(ScaleIn()), timeout) for _ in range(rounds))
 
     def node_scalings(self) -> list[NodeScalingReport]:
         """The newest 100 calls of `scale_out` and `scale_in`, oldest first, with the nodes that came and went."""
-        return Listing[NodeScalingReport](self._runtime.ask("node_scalings"), node_scalings_text)
+        return Listing[NodeScalingReport](self._runtime.ask(ShowNodeScalings()), node_scalings_text)
 
     def _nodes_scaled(self, number: int, timeout: Duration | None) -> NodeScalingReport:
         def ended() -> NodeScalingReport | None:
@@ -221,7 +240,7 @@ class Job:
 
     def scalings(self) -> list[ScalingReport]:
         """The newest 100 scalings of the job, oldest first."""
-        return Listing[ScalingReport](self._runtime.ask("scalings"), scalings_table)
+        return Listing[ScalingReport](self._runtime.ask(ShowScalings()), scalings_table)
 
     def autoscaler(self, policy: str, *, mode: Mode = "act") -> None:
         """Let a scaling policy (ds2, dhalion, threshold, ...) choose every operator's number of workers from now on; `off` ends it.
@@ -230,18 +249,18 @@ class Job:
         often it decides and within which bounds; an operator's own bounds (`stream.parallelism(2, between=(1, 4))`, `fixed=True`) have
         priority. Raises FlowError for an unknown policy or mode, or one that the settings don't allow for, JobError if the job has ended.
         """
-        self._runtime.ask("autoscaler", policy, mode)
+        self._runtime.ask(Autoscale(policy, mode))
 
     def decisions(self) -> list[DecisionRecord]:
         """The decisions of the scaling policies, oldest first: the snapshot, the decision, the reason and the outcome of each."""
-        return Listing[DecisionRecord](self._runtime.ask("decisions"), decisions_table)
+        return Listing[DecisionRecord](self._runtime.ask(ShowDecisions()), decisions_table)
 
     def checkpoint(self, timeout: Duration | None = "5m") -> CheckpointReport:
         """Take a checkpoint now and wait until it is complete; None for `timeout` returns at once.
 
         Raises JobError if the job is not running, or the checkpoint failed, TimeoutError.
         """
-        number = self._runtime.ask("checkpoint")
+        number = self._runtime.ask(TakeCheckpoint())
         found = self._awaited(lambda: self._checkpoint(number, whole=timeout is None), timeout, f"checkpoint {number}")
         if found.problem is not None:
             raise JobError(f"checkpoint {number} of job `{self.name}` has failed: {found.problem}")
@@ -249,7 +268,7 @@ class Job:
 
     def checkpoints(self) -> list[CheckpointReport]:
         """The job's checkpoints, oldest first: how long each took, how much state it has, and why it failed if it did."""
-        return Listing[CheckpointReport](self._runtime.ask("checkpoints"), checkpoints_table)
+        return Listing[CheckpointReport](self._runtime.ask(ShowCheckpoints()), checkpoints_table)
 
     def savepoint(self, path: str | Path, timeout: Duration = "10m") -> str:
         """Save the whole job into the folder (or URL) `path`; the job runs on. `flow.run(from_savepoint=path)` begins another job from it.
@@ -258,13 +277,13 @@ class Job:
         not running, TimeoutError.
         """
         url = str(path) if "://" in str(path) else str(Path(path).absolute())
-        number = self._runtime.ask("savepoint", url)
+        number = self._runtime.ask(TakeSavepoint(url))
 
-        def state() -> tuple[bool, str | None] | None:
-            found: tuple[bool, str | None] = self._runtime.ask("savepoint_state", number)
-            return found if found[0] else None
+        def done() -> SavepointReport | None:
+            found = self._runtime.ask(ShowSavepoint(number))
+            return found if found.done else None
 
-        problem = self._awaited(state, timeout, f"the savepoint {url}")[1]
+        problem = self._awaited(done, timeout, f"the savepoint {url}").problem
         if problem is not None:
             raise JobError(f"the savepoint {url} of job `{self.name}` has failed: {problem}")
         return url
@@ -289,11 +308,11 @@ class Job:
 
     def stop(self) -> None:
         """End gracefully: sources stop reading, and all records that they have read are processed and committed. Returns at once."""
-        self._runtime.stop()
+        self._runtime.ask(Stop())
 
     def cancel(self) -> None:
         """End without processing the rest; uncommitted rows are dropped. Returns at once."""
-        self._runtime.cancel()
+        self._runtime.ask(Cancel())
 
     def _follow(self) -> None:
         seen, incarnation = 0, ""
@@ -319,7 +338,7 @@ class Job:
         finally:
             if self._failure is not None:
                 with suppress(EvenflowError):  # it may be the coordinator itself that is gone
-                    self._runtime.fail(JobError(str(self._failure)))
+                    self._runtime.ask(Fail(JobError(str(self._failure))))
             try:
                 self._release()
             finally:
@@ -338,7 +357,7 @@ class Job:
         for name, source in self._sources.items():
             problem = source.failure()
             if problem is not None:
-                self._runtime.fail(ConnectorError(f"source `{name}`: {problem}"))
+                self._runtime.ask(Fail(ConnectorError(f"source `{name}`: {problem}")))
 
     def __repr__(self) -> str:
         return f"<Job {self.name!r} {self.status().state.value}>"

@@ -9,9 +9,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..actors.elastic import ScalingReport
-from ..actors.node_scaling import NodeScalingReport
 from ..scheduler.migration import MigrationReport, MigrationState
+from ..scheduler.node_scaling import NodeScalingReport
+from ..scheduler.operator_scaling import ScalingReport
 from ..scheduler.scaling.controller import DecisionRecord
 from .terminal import DataTable, lines
 
@@ -74,7 +74,7 @@ def scalings_table(reports: Sequence[ScalingReport]) -> RenderableType:
 def node_scalings_text(reports: Sequence[NodeScalingReport]) -> Text:
     """A sentence or two for each.
 
-    >>> from ..actors.node_scaling import NodeScalingState
+    >>> from ..scheduler.node_scaling import NodeScalingState
     >>> report = NodeScalingReport(0, (), "ab12cd34ef", {"count": (3, 2)}, ("read-0",), "sums", NodeScalingState.DONE, 1.5)
     >>> print(node_scalings_text([report]))
     node ab12cd34 given back in 1.500 s: count 3 to 2 workers; read-0 went on elsewhere

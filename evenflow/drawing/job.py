@@ -2,7 +2,7 @@
 
 >>> from .terminal import as_text
 >>> from ..scheduler.job_effects import JobState
->>> from ..actors.supervisor import JobStatus
+>>> from ..scheduler.job_status import JobStatus
 >>> print(as_text(status_table(JobStatus("words", JobState.RUNNING, None, ("read-0", "count-0"), 3, 1.25))))
              words
 ────────────────────
@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from ..actors.supervisor import JobStatus
 from ..scheduler.checkpoints import CheckpointReport
+from ..scheduler.job_status import JobStatus
 from ..scheduler.placement import short
 from .terminal import DataTable, lines
 

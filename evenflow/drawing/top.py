@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..actors.supervisor import JobStatus
+from ..scheduler.job_status import JobStatus
 from ..scheduler.metrics import OperatorLoad, WorkerFigures
 from ..scheduler.migration import MigrationReport
 from .changes import migrations_table

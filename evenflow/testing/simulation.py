@@ -31,10 +31,12 @@ from ..engine.plan.task_spec import TaskSpec
 from ..engine.sink import Sink
 from ..engine.source import Source
 from ..scheduler.config import JobConfig
-from ..scheduler.job_effects import JobState, Redeploy, Retire, Spawn
+from ..scheduler.job_effects import Deploy, JobState, Spawn
 from ..scheduler.restore import RestoredTask, restored_tasks
+from ..scheduler.restore_point import RestorePoint
+from ..scheduler.terms import Terms
 from .actions import ACTIONS, TIME, Action, Choice, OfWorker, World
-from .coordinator import Coordinator
+from .coordinator import Clock, Coordinator, Counts, Surroundings
 from .ledger import Ledger
 from .network import Channel, SimulationError
 from .storage import Storage
@@ -128,11 +130,15 @@ class _Simulation:
         self._channels: dict[int, Channel] = {}
         self._workers: dict[str, Worker] = {}
         self._touched: set[str] = set()
-        coordinator = Coordinator(plan, config.job_settings(), sinks, self._storage, self._ledger, self._deploy, self._spawn, self._retire)
-        self.world = World(random, self._channels, self._workers, coordinator)
+        around = Surroundings(
+            plan, config, sinks, self._storage, self._ledger, Clock(), Counts(), self._workers,
+            self._deploy, self._spawn, self._retire, lambda: None,
+        )  # fmt: skip
+        self.counts = around.counts
+        self.world = World(random, self._channels, self._workers, Coordinator(around, Terms(), RestorePoint()), around.clock)
         self._schedule = _Schedule(random)
 
-    def _deploy(self, wanted: Redeploy) -> Mapping[str, Worker]:
+    def _deploy(self, wanted: Deploy) -> None:
         """New workers and channels in place of the old ones: whatever was under way between those is gone with them."""
         for worker in self._workers.values():
             worker.close()
@@ -143,23 +149,21 @@ class _Simulation:
         for task in wanted.plan.tasks:
             spec = _with_sinks(task, self._sinks).of_attempt(wanted.plan.name, wanted.attempt)
             self._workers[task.name] = self._worker(spec, wanted.attempt, tasks.get(task.name))
-        return self._workers
 
     def _spawn(self, wanted: Spawn) -> None:
         """Workers that join, with all channels around them."""
         for channel in wanted.plan.channels:
             self._channels.setdefault(channel.id, Channel(channel, self._touched))
-        attempt = self.world.coordinator.core.attempt
         for task in wanted.plan.tasks:
             if task.name in wanted.workers:
-                spec = _with_sinks(task, self._sinks).of_attempt(wanted.plan.name, attempt)
-                self._workers[task.name] = self._worker(spec, attempt, None)
+                spec = _with_sinks(task, self._sinks).of_attempt(wanted.plan.name, wanted.attempt)
+                self._workers[task.name] = self._worker(spec, wanted.attempt, None)
 
     def _worker(self, spec: TaskSpec, attempt: int, restored: RestoredTask | None) -> Worker:
         return Worker(spec, self._channels, self._credit, self._storage, attempt, restored, self._touched)
 
-    def _retire(self, gone: Retire) -> None:
-        for name in gone.workers:
+    def _retire(self, gone: tuple[str, ...]) -> None:
+        for name in gone:
             if name in self._workers:
                 self._workers.pop(name).close()
 
@@ -169,6 +173,7 @@ class _Simulation:
         try:
             for connector in connectors:
                 connector.start()
+            world.coordinator.begin()
             self._run(picked, max_steps)
             if world.coordinator.core.state is JobState.FINISHED:
                 self._check_leftovers()

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import evenflow as ef
-from evenflow.actors.elastic import ScalingState
 from evenflow.actors.supervisor import Supervisor
 from evenflow.engine.errors import FlowError, JobError
 from evenflow.engine.protocol.effects import Finished, Rewound, Switched
@@ -25,6 +24,7 @@ from evenflow.scheduler.messages import (
     TakeSource,
 )
 from evenflow.scheduler.newest import KEPT
+from evenflow.scheduler.operator_scaling import ScalingState
 from evenflow.scheduler.window import WorkerWindow
 
 LOADS = {0: 0.1, 1: 0.8, 2: 0.3, 3: 0.3}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 import evenflow as ef
-from evenflow.actors.node_scaling import NodeScalingState
 from evenflow.actors.supervisor import Supervisor
 from evenflow.engine.errors import FlowError, JobError
 from evenflow.engine.protocol.effects import Finished, Prepared
 from evenflow.scheduler.job_effects import JobState, Redeploy, Retire, Spawn
 from evenflow.scheduler.messages import Attach, Attached, BeginCheckpoint, Detach
+from evenflow.scheduler.node_scaling import NodeScalingState
 from evenflow.scheduler.placement import Node, NoRoomError, Place
 from evenflow.scheduler.window import WorkerWindow
 

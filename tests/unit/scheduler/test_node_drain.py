@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.scheduler.emptying import emptying
+from evenflow.scheduler.node_drain import node_drain
 
 NODES = ("a", "b", "c")
 
@@ -21,7 +21,7 @@ def jobs(draw):
 @given(jobs())
 def test_those_that_stay_and_are_not_replaced_are_elsewhere(job):
     workers, scalable, places = job
-    plan = emptying(workers, scalable, places, "a")
+    plan = node_drain(workers, scalable, places, "a")
     after = {**workers, **plan.parallelism}
     stay = [f"{name}-{i}" for name, count in after.items() for i in range(count)]
     assert set(plan.replaced) == {worker for worker in stay if places[worker] == "a"}
@@ -30,7 +30,7 @@ def test_those_that_stay_and_are_not_replaced_are_elsewhere(job):
 @given(jobs())
 def test_every_operator_loses_those_on_the_node_and_keeps_one(job):
     workers, scalable, places = job
-    plan = emptying(workers, scalable, places, "a")
+    plan = node_drain(workers, scalable, places, "a")
     for name, count in workers.items():
         here = sum(places[f"{name}-{i}"] == "a" for i in range(count))
         expected = max(1, count - here) if name in scalable else count
@@ -39,5 +39,5 @@ def test_every_operator_loses_those_on_the_node_and_keeps_one(job):
 
 
 def test_a_node_that_was_added_last_is_given_back_without_replacing_anybody():
-    plan = emptying({"count": 4}, {"count"}, {"count-0": "a", "count-1": "b", "count-2": "c", "count-3": "c"}, "c")
+    plan = node_drain({"count": 4}, {"count"}, {"count-0": "a", "count-1": "b", "count-2": "c", "count-3": "c"}, "c")
     assert (dict(plan.parallelism), plan.replaced) == ({"count": 2}, ())

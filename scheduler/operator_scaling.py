@@ -1,15 +1,13 @@
 """Scaling an operator of a running job: what the steps are and when each is over.
 
 More workers: they join, then the balancer gives them the heat. Fewer: the keys of those that leave move to the others, then they leave.
-Nothing stops meanwhile. Used by the supervisor, under its lock.
+Nothing stops meanwhile.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,13 +17,13 @@ from ..engine.errors import EvenflowError, JobError
 from ..engine.plan.physical import Stage
 from ..engine.plan.rescale import check_parallelism
 from ..engine.protocol.routing import RoutingTable
-from ..scheduler.load_snapshot import hash_of
-from ..scheduler.migration import Migration, MigrationState
-from ..scheduler.newest import Newest
-from ..scheduler.rescaling import RescaleState
-
-if TYPE_CHECKING:
-    from .supervisor import Supervisor
+from .job_record import JobRecord
+from .load_snapshot import hash_of
+from .migration import Migration, MigrationState
+from .mover import Mover
+from .newest import Newest
+from .reconfiguration import Reconfiguration
+from .rescaling import RescaleState, Rescaling
 
 BALANCER = "hotspot"
 
@@ -69,7 +67,7 @@ class ScalingReport:
 
 @dataclass(slots=True)
 class _Order:
-    """`migration`, and the number of the `rescale`: the steps that were begun last."""
+    """`migration`, `rescaling`: the steps that were begun last."""
 
     number: int
     stage: str
@@ -81,61 +79,47 @@ class _Order:
     state: ScalingState
     ended: float | None = None
     migration: Migration | None = None
-    rescale: int | None = None
+    rescaling: Rescaling | None = None
     problem: str | None = None
 
 
-class Elasticity:
-    """One scaling of a job at a time."""
+class OperatorScaling:
+    """The scalings of one job, one at a time."""
 
-    def __init__(self, supervisor: Supervisor) -> None:
-        self._supervisor = supervisor
+    def __init__(self, job: JobRecord, reconfiguration: Reconfiguration, mover: Mover) -> None:
+        self._job, self._reconfiguration, self._mover = job, reconfiguration, mover
         self._orders = Newest[_Order]()
 
     @property
-    def scaling(self) -> bool:
+    def busy(self) -> bool:
         """Whether an operator is being scaled."""
         return bool(self._orders) and self._orders[-1].ended is None
 
-    @property
-    def busy(self) -> bool:
-        """Whether a scaling is under way, of an operator or of the job's nodes."""
-        return self.scaling or self._supervisor.nodes.busy
-
     def scale(self, operator: str, parallelism: int, strategy: str | None = None, reason: str = "by hand") -> int:
-        """Begin to give the operator so many workers; the scaling's number.
+        """Begin to give the operator `parallelism` workers; the scaling's number.
 
         Raises FlowError for an unknown operator or an impossible number, JobError if the job is not running, or something moves already.
         """
-        if self._supervisor.nodes.busy:
-            raise JobError(f"job `{self._supervisor.core.name}`: its nodes are being scaled; wait until that is done")
-        return self.begin(operator, parallelism, strategy, reason)
-
-    def begin(self, operator: str, parallelism: int, strategy: str | None = None, reason: str = "by hand") -> int:
-        """As `scale`, also as a step of scaling nodes."""
-        supervisor, core = self._supervisor, self._supervisor.core
-        stage = core.plan.stage_of(operator)
-        check_parallelism(core.plan, stage, parallelism)
-        if self.scaling:
-            raise JobError(f"job `{core.name}`: scaling {self._orders[-1].number} is under way ({self._orders[-1].state.value})")
-        order = _Order(
-            len(self._orders), stage.name, stage.parallelism, parallelism, strategy, reason, time.monotonic(), ScalingState.CHANGING
-        )
+        job = self._job
+        stage = job.plan.stage_of(operator)
+        check_parallelism(job.plan, stage, parallelism)
+        if self.busy:
+            raise JobError(f"job `{job.name}`: scaling {self._orders[-1].number} is under way ({self._orders[-1].state.value})")
+        order = _Order(len(self._orders), stage.name, stage.parallelism, parallelism, strategy, reason, job.now, ScalingState.CHANGING)
         if parallelism == stage.parallelism:
             order.state, order.ended = ScalingState.DONE, order.begun
         elif stage.is_keyed and parallelism < stage.parallelism:
             order.state = ScalingState.EMPTYING
-            target = evacuated(core.migrations.tables[stage.name], parallelism, self._group_loads(stage))
-            number = supervisor.move(stage, strategy, target, f"{reason}: {stage.parallelism} to {parallelism} workers")
-            order.migration = core.migrations.history[number]
+            target = evacuated(job.migrations.tables[stage.name], parallelism, self._group_loads(stage))
+            order.migration = self._mover.move(stage, strategy, target, f"{reason}: {stage.parallelism} to {parallelism} workers")
         else:
-            order.rescale = supervisor.rescale(stage, parallelism, reason)
+            order.rescaling = self._reconfiguration.change_workers(stage, parallelism, reason)
         self._orders.append(order)
         return order.number
 
-    def tick(self) -> None:
+    def advance(self) -> None:
         """Go on with what is under way."""
-        if not self.scaling:
+        if not self.busy:
             return
         order = self._orders[-1]
         try:
@@ -155,21 +139,19 @@ class Elasticity:
         return self._report(self._orders[number])
 
     def _after_change(self, order: _Order) -> None:
-        core = self._supervisor.core
-        assert order.rescale is not None
-        rescaling = core.rescales[order.rescale]
+        rescaling = order.rescaling
+        assert rescaling is not None
         if rescaling.state is RescaleState.ENDED_EARLY:
             self._fail(order, rescaling.problem or "the stream ended before")
         elif rescaling.state is RescaleState.DONE:
-            stage = core.plan.stage_of(order.stage)
+            stage = self._job.plan.stage_of(order.stage)
             if stage.is_keyed and order.after > order.before:
                 order.state = ScalingState.SPREADING
-                order.migration = core.migrations.history[self._spread(stage, order)]
+                order.migration = self._spread(stage, order)
             else:
                 self._end(order)
 
     def _after_move(self, order: _Order) -> None:
-        core = self._supervisor.core
         migration = order.migration
         assert migration is not None
         if not migration.over:
@@ -178,32 +160,32 @@ class Elasticity:
             self._fail(order, "the keys did not all move: the stream ended, or the job went back to its last checkpoint")
         elif order.state is ScalingState.SPREADING:
             self._end(order)
-        elif highest_worker(core.migrations.tables[order.stage]) >= order.after:
+        elif highest_worker(self._job.migrations.tables[order.stage]) >= order.after:
             self._fail(order, "keys came to workers that were to leave")
         else:
             order.state = ScalingState.CHANGING
-            order.rescale = self._supervisor.rescale(core.plan.stage_of(order.stage), order.after, order.reason)
+            order.rescaling = self._reconfiguration.change_workers(self._job.plan.stage_of(order.stage), order.after, order.reason)
 
-    def _spread(self, stage: Stage, order: _Order) -> int:
+    def _spread(self, stage: Stage, order: _Order) -> Migration:
         """By load where it is known, else as many groups for everyone."""
-        supervisor, table = self._supervisor, self._supervisor.core.migrations.tables[stage.name]
+        table = self._job.migrations.tables[stage.name]
         target: RoutingTable = spread(table, stage.parallelism)
         if self._group_loads(stage).sum() > 0:
-            plan = named(BALANCER).plan(supervisor.snapshot(stage.name, SPREAD_WINDOWS))
+            plan = named(BALANCER).plan(self._job.snapshot(stage.name, SPREAD_WINDOWS))
             target = plan.table(table, hash_of) if plan.moves else target
-        return supervisor.move(stage, order.strategy, target, f"{order.reason}: {order.before} to {order.after} workers")
+        return self._mover.move(stage, order.strategy, target, f"{order.reason}: {order.before} to {order.after} workers")
 
     def _group_loads(self, stage: Stage) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        loads = np.zeros(self._supervisor.core.plan.key_groups)
-        for group, load in self._supervisor.load(stage.name).groups.items():
+        loads = np.zeros(self._job.plan.key_groups)
+        for group, load in self._job.metrics.load(stage.name).groups.items():
             loads[group] = load
         return loads
 
     def _end(self, order: _Order) -> None:
-        order.state, order.ended = ScalingState.DONE, time.monotonic()
+        order.state, order.ended = ScalingState.DONE, self._job.now
 
     def _fail(self, order: _Order, problem: str) -> None:
-        order.state, order.ended, order.problem = ScalingState.FAILED, time.monotonic(), problem
+        order.state, order.ended, order.problem = ScalingState.FAILED, self._job.now, problem
 
     def _report(self, order: _Order) -> ScalingReport:
         keys = size = 0

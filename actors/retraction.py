@@ -17,7 +17,7 @@ from .saved_state import SavedState
 _LOG = logging.getLogger(__name__)
 
 
-def take_back(
+def retract(
     job: str, after: int, committed: int, sinks: Mapping[str, Sink], saved: SavedState, *, allow_duplicates: bool
 ) -> list[tuple[str, Any]]:
     """Have the sinks (by operator) undo what was committed behind checkpoint `after`, up to `committed`, which is damaged or gone.

@@ -29,7 +29,7 @@ _AGAIN = 0.1
 """Seconds until what can't be had yet is asked for again."""
 
 
-class Staff:
+class WorkerPool:
     """`coordinator` is its handle; `warm(process)` lets a new spare get ready."""
 
     def __init__(self, job: str, config: JobConfig, security: Security, lock: RLock, warm: Callable[[WorkerProcess], None]) -> None:
@@ -53,7 +53,7 @@ class Staff:
         process = self._processes.get(worker)
         return None if process is None else process.handle
 
-    def hire(self, workers: Sequence[str], deadline: float, patience: float, check: Callable[[], None]) -> None:
+    def acquire(self, workers: Sequence[str], deadline: float, patience: float, check: Callable[[], None]) -> None:
         """A process for each of the workers that has none: a spare, or a new one on the node that the job's strategy says.
 
         Raises NoRoomError if the cluster has had no room until `patience`, JobError if Ray has not freed a name until `deadline`, and what
@@ -64,7 +64,7 @@ class Staff:
             try:
                 with self._lock:
                     check()
-                    self._hire(missing)
+                    self._acquire(missing)
             except NoRoomError as error:
                 self.ask(error.missing)
                 if time.monotonic() >= patience:
@@ -149,7 +149,7 @@ class Staff:
         for process in self.let_go(list(self._processes)):
             process.end()
 
-    def _hire(self, missing: list[str]) -> None:
+    def _acquire(self, missing: list[str]) -> None:
         """Takes those who have a process now out of `missing`. Raises NoRoomError, ValueError if a name is taken."""
         while missing and (spare := self.spares.take(self._chosen)) is not None:
             self._processes[missing.pop(0)] = spare

@@ -6,8 +6,8 @@ node, and at least one stays; a worker on the node whose number stays goes on in
 Invariant: after both, the workers that there are and that were not replaced are on other nodes.
 
 >>> places = {"read-0": "a", "count-0": "b", "count-1": "a", "count-2": "b"}
->>> emptying({"read": 1, "count": 3}, {"count"}, places, "a")
-Emptying(node='a', parallelism={'count': 2}, replaced=('read-0', 'count-1'))
+>>> node_drain({"read": 1, "count": 3}, {"count"}, places, "a")
+NodeDrain(node='a', parallelism={'count': 2}, replaced=('read-0', 'count-1'))
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Emptying:
+class NodeDrain:
     """`parallelism`: of the operators that get fewer workers, how many; `replaced`: workers that go on in another process."""
 
     node: str
@@ -25,7 +25,7 @@ class Emptying:
     replaced: tuple[str, ...]
 
 
-def emptying(workers: Mapping[str, int], scalable: Collection[str], places: Mapping[str, str], node: str) -> Emptying:
+def node_drain(workers: Mapping[str, int], scalable: Collection[str], places: Mapping[str, str], node: str) -> NodeDrain:
     """`workers`: how many each operator has; `scalable`: the operators of which there can be fewer; `places`: the node of each worker."""
     fewer: dict[str, int] = {}
     replaced: list[str] = []
@@ -35,4 +35,4 @@ def emptying(workers: Mapping[str, int], scalable: Collection[str], places: Mapp
         if after < count:
             fewer[operator] = after
         replaced += [f"{operator}-{index}" for index in here if index < after]
-    return Emptying(node, fewer, tuple(replaced))
+    return NodeDrain(node, fewer, tuple(replaced))

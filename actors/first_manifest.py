@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from ..engine.errors import CorruptCheckpointError, JobError
+from ..engine.errors import JobError
 from ..engine.plan.physical import Plan
 from ..scheduler.manifest import Manifest
 from .saved_state import SAVEPOINT, SavedState
@@ -24,7 +24,7 @@ class Savepoint:
     allow_lost_state: bool = False
 
 
-class Beginning:
+class FirstManifest:
     """`savepoint`: None for a job that begins from nothing."""
 
     def __init__(self, saved: SavedState, savepoint: Savepoint | None) -> None:
@@ -36,15 +36,18 @@ class Beginning:
             return None
         return self._saved.open_savepoint(self._savepoint.path, plan, allow_lost=self._savepoint.allow_lost_state)
 
-    def instead_of(self, damaged: CorruptCheckpointError, plan: Plan) -> Manifest | None:
-        """The checkpoint before it, or else what the job began from, perhaps nothing. Raises JobError if that is what is damaged."""
-        if damaged.checkpoint == SAVEPOINT and self._savepoint is not None:
-            raise JobError(f"job `{plan.name}` can't begin from {self._savepoint.path}: {damaged.problem}")
-        manifest = self._saved.newest(below=damaged.checkpoint)
+    def instead_of(self, checkpoint: int, problem: str, plan: Plan) -> Manifest | None:
+        """The one before `checkpoint`, which is damaged, or else what the job began from, perhaps nothing.
+
+        Raises JobError if that is what is damaged.
+        """
+        if checkpoint == SAVEPOINT and self._savepoint is not None:
+            raise JobError(f"job `{plan.name}` can't begin from {self._savepoint.path}: {problem}")
+        manifest = self._saved.newest(below=checkpoint)
         if manifest is not None:
             instead = f"checkpoint {manifest.checkpoint}"
         else:
             manifest = self.manifest(plan)
             instead = "the beginning" if self._savepoint is None else self._savepoint.path
-        _LOG.warning("job `%s`: %s; it goes on from %s", plan.name, damaged, instead)
+        _LOG.warning("job `%s`: checkpoint %d can't be restored: %s; it goes on from %s", plan.name, checkpoint, problem, instead)
         return manifest

@@ -2,36 +2,34 @@
 
 Out: workers for the operators for which one more raises the output most (Stela), on the new nodes. In: the node that the output needs least
 gives up its workers; each operator loses those that are there, while the stream goes on. Those whose number stays go on in processes on
-other nodes, which are started first and take over through a checkpoint (`scheduler/emptying.py` says which).
+other nodes, which are started first and take over through a checkpoint (`scheduler/node_drain.py` says which).
 Used by the supervisor, under its lock.
 """
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from ..engine.errors import EvenflowError, FlowError, JobError
 from ..engine.plan.rescale import check_parallelism
 from ..engine.time.duration import seconds
-from ..scheduler.checkpoints import CheckpointState
-from ..scheduler.config import JobConfig
-from ..scheduler.emptying import emptying
-from ..scheduler.job_effects import JobState
-from ..scheduler.newest import Newest
-from ..scheduler.placement import Node, short
-from ..scheduler.scaling.observed import observed
-from ..scheduler.scaling.settings import PolicySettings
-from ..scheduler.scaling.snapshot import DataflowSnapshot
-from ..scheduler.scaling.stela import Stela, node_sums
-from .cluster_view import Cluster
-
-if TYPE_CHECKING:
-    from .supervisor import Supervisor
+from .checkpointing import Checkpointing
+from .checkpoints import CheckpointState
+from .cluster_view import ClusterView
+from .job_effects import AskForRoom, JobState, Reserve, UseNodes
+from .job_record import JobRecord
+from .lifecycle import Lifecycle
+from .newest import Newest
+from .node_drain import node_drain
+from .operator_scaling import OperatorScaling
+from .placement import Node, short
+from .scaling.observed import observed
+from .scaling.settings import PolicySettings
+from .scaling.snapshot import DataflowSnapshot
+from .scaling.stela import Stela, node_sums
 
 
 class NodeScalingState(StrEnum):
@@ -84,12 +82,13 @@ class _Order:
 
 
 class NodeScaling:
-    """One at a time for a job. `cluster` is None where there are no nodes."""
+    """The node scalings of one job, one at a time. `cluster` is None where there are no nodes."""
 
-    def __init__(self, supervisor: Supervisor, config: JobConfig, cluster: Cluster | None) -> None:
-        self._supervisor, self._config, self._cluster = supervisor, config, cluster
+    def __init__(self, job: JobRecord, lifecycle: Lifecycle, checkpointing: Checkpointing, operators: OperatorScaling) -> None:
+        self._job, self._lifecycle, self._checkpointing, self._operators = job, lifecycle, checkpointing, operators
         self._orders = Newest[_Order]()
-        self._given_back: set[str] = set()
+        self._avoided: frozenset[str] = frozenset()
+        self._preferred: frozenset[str] = frozenset()
 
     @property
     def busy(self) -> bool:
@@ -104,98 +103,98 @@ class NodeScaling:
         """One of the newest."""
         return self._orders[number].report
 
-    def of_workers(self) -> dict[str, str]:
+    def of_workers(self, cluster: ClusterView | None) -> dict[str, str]:
         """The node of each worker; nothing where there are no nodes, or not every worker has a process yet."""
-        places = {} if self._cluster is None else {worker: place.node for worker, place in self._cluster.places().items()}
-        return places if places.keys() >= set(self._supervisor.core.workers) else {}
+        places = {} if cluster is None else {worker: place.node for worker, place in cluster.places.items()}
+        return places if places.keys() >= set(self._job.workers) else {}
 
-    def scale_out(self, count: int) -> int:
-        """Begin to use `count` nodes more; the number of the order.
+    def scale_out(self, count: int, cluster: ClusterView | None) -> int:
+        """Begin to use `count` more nodes; the order's number.
 
         As many workers are added as the nodes have slots, fewer if the operators need no more. Raises JobError if the job can't be scaled
         now, has no nodes, the cluster has not so many with room, or no operator is congested.
         """
-        cluster = self._available(count)
-        cpus, free = self._config.worker_cpus, self._unused(cluster)
+        job, cluster = self._job, self._available(count, cluster)
+        cpus, free = job.config.worker_cpus, self._unused(cluster)
         if len(free) < count:
             self._ask(cluster, count)
             raise JobError(
-                f"job `{self._name}`: {len(free)} of {count} nodes that it has no workers on have room; "
+                f"job `{job.name}`: {len(free)} of {count} nodes that it has no workers on have room; "
                 "Ray's autoscaler, where there is one, was asked for more"
             )
         chosen = free[:count]
         slots = sum(node.free_slots(cpus) for node in chosen)
         decision, _ = Stela().decide(self._snapshot(slots=slots), None)
         if not decision.parallelism:
-            raise JobError(
-                f"job `{self._name}` is given no node: {decision.reason}; `job.scale` gives an operator more workers all the same"
-            )
+            raise JobError(f"job `{job.name}` is given no node: {decision.reason}; `job.scale` gives an operator more workers all the same")
         names = tuple(node.name for node in chosen)
         report = self._report(decision.parallelism, added=names, reason=decision.reason)
         self._begin(report, reversed(list(decision.parallelism.items())))
-        self._avoid(cluster, self._given_back.difference(names))
+        self._use(avoid=self._avoided.difference(names))
         return report.number
 
-    def welcome(self, count: int) -> None:
+    def welcome(self, count: int, cluster: ClusterView | None) -> None:
         """Let workers that join from now on go to `count` nodes that the job isn't on, where there are such; others are asked for.
 
         0: to any node again.
         """
-        if self._cluster is None:
+        if cluster is None:
             return
-        free = self._unused(self._cluster)[:count]
+        free = self._unused(cluster)[:count]
         if len(free) < count:
-            self._ask(self._cluster, count - len(free))
-        names = tuple(node.name for node in free)
-        self._cluster.prefer(names)
-        self._avoid(self._cluster, self._given_back.difference(names))
+            self._ask(cluster, count - len(free))
+        names = frozenset(node.name for node in free)
+        self._use(avoid=self._avoided - names, prefer=names)
 
-    def scale_in(self, node: str | None = None) -> int:
+    def scale_in(self, cluster: ClusterView | None, node: str | None = None) -> int:
         """Begin to give a node back, that with the lowest sum of effective throughput percentages if none is named; the order's number.
 
         Raises JobError if the job can't be scaled now, has no workers on the node or none on others, or one there that can't leave.
         """
-        cluster = self._available(1)
-        places = self.of_workers()
+        job = self._job
+        places = self.of_workers(self._available(1, cluster))
         sums = node_sums(self._snapshot(nodes=places))
         if len(sums) < 2:
-            raise JobError(f"job `{self._name}` can't give a node back: its workers are on {len(sums)}, and one has to stay")
-        plan = self._supervisor.core.plan
-        workers = {stage.name: stage.parallelism for stage in plan.stages}
-        scalable = {stage.name for stage in plan.stages if stage.can_be_scaled}
+            raise JobError(f"job `{job.name}` can't give a node back: its workers are on {len(sums)}, and one has to stay")
+        workers = {stage.name: stage.parallelism for stage in job.plan.stages}
+        scalable = {stage.name for stage in job.plan.stages if stage.can_be_scaled}
         if node is not None and node not in sums:
-            raise JobError(f"job `{self._name}` can't give node {short(node)} back: it has no workers there")
-        plans = [emptying(workers, scalable, places, each) for each in (sums if node is None else [node])]
+            raise JobError(f"job `{job.name}` can't give node {short(node)} back: it has no workers there")
+        plans = [node_drain(workers, scalable, places, each) for each in (sums if node is None else [node])]
         possible = [one for one in plans if not one.replaced]
-        chosen = plans[0] if self._saves else next(iter(possible), plans[0])
-        if chosen.replaced:
-            self._check_saved(
-                f"{', '.join(chosen.replaced)} on node {short(chosen.node)} can't leave, since one worker of each operator stays"
-            )
+        chosen = plans[0] if job.settings.save_state else next(iter(possible), plans[0])
+        if chosen.replaced and not job.settings.save_state:
+            why = f"{', '.join(chosen.replaced)} on node {short(chosen.node)} can't leave, since one worker of each operator stays"
+            raise JobError(f"job `{job.name}`: {why}; with JobConfig(checkpoint_dir=...) they would go on elsewhere from a checkpoint")
         ranking = ", ".join(f"{short(each)} {total:.2f}" for each, total in sums.items())
         report = self._report(chosen.parallelism, removed=chosen.node, replaced=chosen.replaced, reason=f"sums of ETPs: {ranking}")
         self._begin(report, chosen.parallelism.items())
-        self._avoid(cluster, self._given_back | {chosen.node})
+        self._use(avoid=self._avoided | {chosen.node})
         return report.number
 
-    def tick(self) -> None:
+    def advance(self, cluster: ClusterView | None) -> None:
         """Go on with what is under way."""
-        if not self.busy or self._cluster is None:
+        if not self.busy or cluster is None:
             return
-        order, state = self._orders[-1], self._supervisor.core.state
+        order, state = self._orders[-1], self._job.state
         try:
             if state.final:
                 raise JobError("the job has ended")
-            if state is JobState.RUNNING and not self._supervisor.elastic.scaling:
-                self._go_on(order, self._cluster)
+            if state is JobState.RUNNING and not self._operators.busy:
+                self._go_on(order, cluster)
         except EvenflowError as error:
             self._end(order, str(error))
 
-    def _go_on(self, order: _Order, cluster: Cluster) -> None:
+    def not_reserved(self, problem: str) -> None:
+        """The processes that were to be started have no room."""
+        if self.busy and self._orders[-1].report.state is NodeScalingState.STARTING:
+            self._end(self._orders[-1], problem)
+
+    def _go_on(self, order: _Order, cluster: ClusterView) -> None:
         if order.report.removed is not None and order.report.state is not NodeScalingState.SCALING and not self._left(order, cluster):
             self._end(order, None)  # perhaps because the job lost a worker meanwhile, and has gone on without the node
         elif order.report.state is NodeScalingState.SCALING:
-            self._scale_next(order, cluster)
+            self._scale_next(order)
         elif order.report.state is NodeScalingState.STARTING:
             self._await_processes(order, cluster)
         elif order.report.state is NodeScalingState.SAVING:
@@ -203,94 +202,84 @@ class NodeScaling:
         else:
             self._finish(order, cluster)
 
-    def _scale_next(self, order: _Order, cluster: Cluster) -> None:
+    def _scale_next(self, order: _Order) -> None:
         if order.scaling is not None:
-            problem = self._supervisor.elastic.report(order.scaling).problem
+            problem = self._operators.report(order.scaling).problem
             if problem is not None:
                 raise JobError(problem)
             order.scaling = None
         if order.steps:
             operator, workers = order.steps.popleft()
-            cluster.prefer(order.report.added)
-            order.scaling = self._supervisor.elastic.begin(operator, workers, reason=f"{self._what(order)}: {order.report.reason}")
+            self._use(prefer=frozenset(order.report.added))
+            order.scaling = self._operators.scale(operator, workers, reason=f"{self._what(order)}: {order.report.reason}")
         elif order.report.replaced:
-            cluster.reserve(len(order.report.replaced))
-            order.deadline = time.monotonic() + seconds(self._config.start_timeout)
+            order.deadline = self._job.now + seconds(self._job.config.start_timeout)
             self._to(order, NodeScalingState.STARTING)
+            self._job.emit(Reserve(len(order.report.replaced)))
         else:
             self._end(order, None)
 
-    def _await_processes(self, order: _Order, cluster: Cluster) -> None:
-        if cluster.reserved():
-            self._save(order)
-        elif time.monotonic() > order.deadline:
-            raise JobError(f"the processes for {', '.join(order.report.replaced)} did not start within {self._config.start_timeout}")
-
-    def _save(self, order: _Order) -> None:
-        order.checkpoint = self._supervisor.checkpoint()
-        self._to(order, NodeScalingState.SAVING)
+    def _await_processes(self, order: _Order, cluster: ClusterView) -> None:
+        if cluster.reserved:
+            order.checkpoint = self._checkpointing.ask()
+            self._to(order, NodeScalingState.SAVING)
+        elif self._job.now > order.deadline:
+            raise JobError(f"the processes for {', '.join(order.report.replaced)} did not start within {self._job.config.start_timeout}")
 
     def _await_checkpoint(self, order: _Order) -> None:
-        found = next((report for report in self._supervisor.checkpoints() if report.number == order.checkpoint), None)
+        found = next((report for report in self._checkpointing.reports() if report.number == order.checkpoint), None)
         if found is None or found.state in (CheckpointState.PENDING, CheckpointState.SAVING):
             return
         if found.state is not CheckpointState.COMPLETE:
             raise JobError(f"checkpoint {found.number}, from which workers were to go on elsewhere, has failed: {found.problem}")
         self._to(order, NodeScalingState.REPLACING)
-        self._supervisor.redeploy()
+        self._lifecycle.go_back()
 
-    def _finish(self, order: _Order, cluster: Cluster) -> None:
+    def _finish(self, order: _Order, cluster: ClusterView) -> None:
         """The job runs again, from the checkpoint."""
         left = self._left(order, cluster)
         self._end(order, f"{', '.join(left)} stayed on node {short(order.report.removed or '')}" if left else None)
 
-    def _left(self, order: _Order, cluster: Cluster) -> list[str]:
+    def _left(self, order: _Order, cluster: ClusterView) -> list[str]:
         """Workers on the node that is given back."""
-        return [worker for worker, place in cluster.places().items() if place.node == order.report.removed]
+        return [worker for worker, place in cluster.places.items() if place.node == order.report.removed]
 
-    def _unused(self, cluster: Cluster) -> list[Node]:
-        """Nodes with room that the job has no workers on, those with most room first."""
-        used, cpus = {place.node for place in cluster.places().values()}, self._config.worker_cpus
-        return sorted((n for n in cluster.nodes() if n.name not in used and n.free_slots(cpus)), key=lambda n: -n.free_slots(cpus))
+    def _unused(self, cluster: ClusterView) -> list[Node]:
+        """Nodes with room that the job isn't on, those with the most room first."""
+        used = {place.node for place in cluster.places.values()}
+        cpus = self._job.config.worker_cpus
+        return sorted((n for n in cluster.nodes if n.name not in used and n.free_slots(cpus)), key=lambda n: -n.free_slots(cpus))
 
-    def _ask(self, cluster: Cluster, count: int) -> None:
+    def _ask(self, cluster: ClusterView, count: int) -> None:
         """Ask Ray's autoscaler for `count` nodes, each for as many workers as those have that the job is on."""
-        places = cluster.places().values()
-        cluster.ask(count * max(1, len(places) // max(1, len({place.node for place in places}))))
+        places = cluster.places.values()
+        self._job.emit(AskForRoom(count * max(1, len(places) // max(1, len({place.node for place in places})))))
 
-    def _avoid(self, cluster: Cluster, nodes: set[str]) -> None:
-        self._given_back = nodes
-        cluster.avoid(nodes)
+    def _use(self, *, avoid: frozenset[str] | None = None, prefer: frozenset[str] | None = None) -> None:
+        """Have new processes avoid, or prefer, these nodes; None for as before."""
+        wanted = (self._avoided if avoid is None else avoid, self._preferred if prefer is None else prefer)
+        if wanted != (self._avoided, self._preferred):
+            self._avoided, self._preferred = wanted
+            self._job.emit(UseNodes(*wanted))
 
-    def _available(self, count: int) -> Cluster:
+    def _available(self, count: int, cluster: ClusterView | None) -> ClusterView:
         """Raises JobError if nothing can be begun now."""
-        core = self._supervisor.core
-        if self._cluster is None:
-            raise JobError(f"job `{self._name}` runs in one process and has no nodes: run it on Ray")
+        job = self._job
+        if cluster is None:
+            raise JobError(f"job `{job.name}` runs in one process and has no nodes: run it on Ray")
         if count < 1:
-            raise FlowError(f"job `{self._name}` can't be given {count} nodes; the least is 1")
-        if core.state is not JobState.RUNNING or core.migrations.current is not None or self._supervisor.elastic.busy:
-            doing = "scales or moves something already" if core.state is JobState.RUNNING else f"is {core.state.value}"
-            raise JobError(f"job `{self._name}` {doing}: nodes can come and go while it runs and nothing moves")
-        return self._cluster
-
-    @property
-    def _name(self) -> str:
-        return self._supervisor.core.name
-
-    @property
-    def _saves(self) -> bool:
-        return self._supervisor.core.settings.save_state
-
-    def _check_saved(self, why: str) -> None:
-        if not self._saves:
-            raise JobError(f"job `{self._name}`: {why}; with JobConfig(checkpoint_dir=...) they would go on elsewhere from a checkpoint")
+            raise FlowError(f"job `{job.name}` can't be given {count} nodes; the least is 1")
+        busy = job.migrations.current is not None or job.rescaling is not None or self._operators.busy or self.busy
+        if job.state is not JobState.RUNNING or busy:
+            doing = "scales or moves something already" if job.state is JobState.RUNNING else f"is {job.state.value}"
+            raise JobError(f"job `{job.name}` {doing}: nodes can come and go while it runs and nothing moves")
+        return cluster
 
     def _snapshot(self, slots: int | None = None, nodes: Mapping[str, str] | None = None) -> DataflowSnapshot:
-        metrics, core = self._supervisor.metrics, self._supervisor.core
-        windows = {worker: metrics.history(worker)[-self._config.balance_windows :] for worker in core.workers}
-        settings: PolicySettings = replace(self._config.policy_settings(), slots=slots)
-        return replace(observed(core.plan, windows, settings, nodes), settings=settings)
+        job = self._job
+        windows = {worker: job.metrics.history(worker)[-job.config.balance_windows :] for worker in job.workers}
+        settings: PolicySettings = replace(job.config.policy_settings(), slots=slots)
+        return replace(observed(job.plan, windows, settings, nodes), settings=settings)
 
     def _report(
         self,
@@ -301,14 +290,14 @@ class NodeScaling:
         replaced: tuple[str, ...] = (),
         reason: str,
     ) -> NodeScalingReport:
-        plan = self._supervisor.core.plan
+        plan = self._job.plan
         for operator, workers in wanted.items():
             check_parallelism(plan, plan.stage_of(operator), workers)
         changes = {name: (plan.stage_of(name).parallelism, workers) for name, workers in wanted.items()}
         return NodeScalingReport(len(self._orders), added, removed, changes, replaced, reason, NodeScalingState.SCALING, None)
 
     def _begin(self, report: NodeScalingReport, steps: Iterable[tuple[str, int]]) -> None:
-        self._orders.append(_Order(report, time.monotonic(), deque(steps)))
+        self._orders.append(_Order(report, self._job.now, deque(steps)))
 
     def _what(self, order: _Order) -> str:
         removed, added = order.report.removed, ", ".join(map(short, order.report.added))
@@ -319,9 +308,7 @@ class NodeScaling:
 
     def _end(self, order: _Order, problem: str | None) -> None:
         state = NodeScalingState.DONE if problem is None else NodeScalingState.FAILED
-        order.report = replace(order.report, state=state, seconds=time.monotonic() - order.begun, problem=problem)
-        if self._cluster is not None:
-            self._cluster.prefer(())
-            self._cluster.reserve(0)
-            if problem is not None and order.report.removed is not None:
-                self._avoid(self._cluster, self._given_back - {order.report.removed})
+        order.report = replace(order.report, state=state, seconds=self._job.now - order.begun, problem=problem)
+        kept = frozenset({order.report.removed} if problem is not None and order.report.removed is not None else ())
+        self._use(avoid=self._avoided - kept, prefer=frozenset())
+        self._job.emit(Reserve(0))
