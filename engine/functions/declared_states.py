@@ -1,7 +1,7 @@
-"""The states that a `KeyedFunction` declares as class attributes: a value, a list or a map per key, with a time to live if wanted.
+"""The states that a `KeyedFunction` declares as class attributes: a value, a list or a map per key, optionally with a time to live.
 
-They are descriptors: inside `on_row` and `on_timer` the attribute is the state of the key at hand. A value that is mutable may be changed
-in place, but only what is assigned to the attribute counts as a write for its time to live.
+They are descriptors: inside `on_row` and `on_timer` the attribute is the state of the current key. A mutable value may be changed in place,
+but only an assignment to the attribute counts as a write for its time to live.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Bound(Protocol):
 
 
 class KeyState(ABC):
-    """`ttl`: microseconds of event time after its last write at which the state is gone; None for never."""
+    """`ttl`: the state expires this many microseconds of event time after its last write; None for never."""
 
     def __init__(self, ttl: Duration | None) -> None:
         self.ttl = None if ttl is None else microseconds(ttl, "ttl")
@@ -47,14 +47,14 @@ class KeyState(ABC):
 
     @abstractmethod
     def of(self, function: Bound) -> Any:
-        """What the attribute is for the key at hand."""
+        """The attribute's value for the current key."""
 
     @abstractmethod
     def checked(self, value: Any) -> Any:
-        """What is kept of a value that is assigned. Raises TypeError for one that can't be."""
+        """The form in which an assigned value is stored. Raises TypeError for a value of a wrong type."""
 
     def get(self, function: Bound, otherwise: Any) -> Any:
-        """The value for the key at hand if there is one that has not expired."""
+        """The value for the current key if there is one that has not expired."""
         record, now = function.current
         values = record.values
         if self.name not in values:
@@ -67,7 +67,7 @@ class KeyState(ABC):
         return values[self.name]
 
     def put(self, function: Bound, value: Any) -> None:
-        """Keep a value for the key at hand; it is written now."""
+        """Store a value for the current key, as a write at the current event time."""
         record, now = function.current
         if self.ttl is not None:
             if now is None:
@@ -76,14 +76,14 @@ class KeyState(ABC):
         record.values[self.name] = value
 
     def forget(self, function: Bound) -> None:
-        """Forget the value for the key at hand, if there is one."""
+        """Forget the value for the current key, if there is one."""
         record, _ = function.current
         record.values.pop(self.name, None)
         record.written.pop(self.name, None)
 
 
 class ValueState(KeyState):
-    """One value; `default` where there is none, a copy of it if it can be changed."""
+    """One value; `default` (a copy, if it is mutable) for a key without a value."""
 
     def __init__(self, default: Any = None, ttl: Duration | None = None) -> None:
         super().__init__(ttl)
@@ -100,7 +100,7 @@ class ValueState(KeyState):
 
 
 class ListState(KeyState):
-    """A list; empty where there is none."""
+    """A list; empty for a key without one."""
 
     def of(self, function: Bound) -> Any:
         return _Items(self, function)
@@ -112,7 +112,7 @@ class ListState(KeyState):
 
 
 class MapState(KeyState):
-    """A dict; empty where there is none."""
+    """A dict; empty for a key without one."""
 
     def of(self, function: Bound) -> Any:
         return _Entries(self, function)
@@ -124,7 +124,7 @@ class MapState(KeyState):
 
 
 class _Items(MutableSequence[Any]):
-    """The list of the key at hand."""
+    """The list of the current key."""
 
     def __init__(self, state: ListState, function: Bound) -> None:
         self._state, self._function = state, function
@@ -172,7 +172,7 @@ class _Items(MutableSequence[Any]):
 
 
 class _Entries(MutableMapping[Any, Any]):
-    """The dict of the key at hand."""
+    """The dict of the current key."""
 
     def __init__(self, state: MapState, function: Bound) -> None:
         self._state, self._function = state, function
