@@ -19,7 +19,7 @@ from ..engine.protocol.elements import Element
 from ..engine.time.duration import seconds
 from ..scheduler.config import JobConfig
 from ..scheduler.job import JobCore
-from ..scheduler.job_effects import Deploy, Spawn
+from ..scheduler.job_effects import Deploy, JobState, Spawn
 from ..scheduler.job_status import JobStatus, Progress
 from ..scheduler.messages import Attach, Command, Report
 from ..scheduler.metrics import WorkerFigures
@@ -44,7 +44,7 @@ STORAGE_PATIENCE = 30.0
 
 
 class LocalJob:
-    """A running job; its public methods may be called from any thread. It is its interpreter's `Workers`."""
+    """A job whose workers have started; its public methods may be called from any thread. It is its interpreter's `Workers`."""
 
     owned = True
 
@@ -57,13 +57,14 @@ class LocalJob:
         self._targets: dict[str, list[deque[tuple[int, Element]]]] = {}
         self._changes: deque[Deploy | Spawn | tuple[str, ...]] = deque()
         self._answers: deque[StorageAnswer] = deque()
-        self._woken = threading.Event()
+        self._woken, self._begun = threading.Event(), threading.Event()
         self._saved = JobStorage(plan, config, savepoint=savepoint)
         core = JobCore(plan, config, self._saved.restore_point())
         self._storage = StorageThread(plan.name, self._saved, self._answered)
         self._interpreter = JobInterpreter(core, self, self._storage, Clock())
         self._thread = threading.Thread(target=self._run, name=f"evenflow-{plan.name}", daemon=True)
         self._thread.start()
+        self._begun.wait(seconds(config.start_timeout))
 
     def progress(self, seen: int, incarnation: str) -> Progress:
         return self._interpreter.ask(ShowProgress(seen))
@@ -201,6 +202,7 @@ class LocalJob:
                 for runner in self._runners.values():
                     runner.close()
         finally:
+            self._begun.set()
             self._storage.close(STORAGE_PATIENCE)
 
     def _work(self) -> None:
@@ -213,6 +215,8 @@ class LocalJob:
                     break
                 busy = [self._change(), *(self._step(name, runner) for name, runner in list(self._runners.items()))]
                 self._interpreter.tick()
+                if self._interpreter.core.state is not JobState.STARTING:
+                    self._begun.set()
             if not any(busy):
                 self._woken.wait(self._pause())
                 self._woken.clear()
