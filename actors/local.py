@@ -58,7 +58,7 @@ class _Queues:
 
 
 class LocalJob:
-    """A running job; its public methods may be called from any thread. It is its interpreter's `Workers`."""
+    """A job whose workers have started; its public methods may be called from any thread. It is its interpreter's `Workers`."""
 
     owned = True
 
@@ -227,6 +227,8 @@ class LocalJob:
                     break
                 busy = [self._change(), *(self._step(name, runner) for name, runner in list(self._runners.items()))]
                 self._interpreter.tick()
+                if self._interpreter.core.state is not JobState.STARTING:
+                    self._begun.set()
             if not any(busy):
                 self._woken.wait(self._pause())
                 self._woken.clear()

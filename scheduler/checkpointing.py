@@ -7,7 +7,7 @@ checkpoint counts is known when the answer is there.
 
 from __future__ import annotations
 
-from ..engine.errors import EvenflowError, JobError
+from ..engine.errors import EvenflowError, FlowError, JobError
 from ..engine.protocol.effects import Finished, Prepared
 from .checkpoints import CheckpointReport
 from .deliveries import Deliveries
@@ -73,11 +73,13 @@ class Checkpointing:
     def ask(self, *, whole: bool = False) -> int:
         """Have a checkpoint begin as soon as none is under way; its number. `whole`: with the whole state in files of its own.
 
-        Raises JobError if the job is not running.
+        Raises JobError if the job is not running, FlowError for the whole state of a job that doesn't save its state.
         """
         job = self._job
         if job.state is not JobState.RUNNING:
             raise JobError(f"job `{job.name}` is {job.state}: a checkpoint can only be taken while it runs")
+        if whole and not job.settings.save_state:
+            raise FlowError("a savepoint needs JobConfig(checkpoint_dir=...), through which it is taken")
         self._next_at = job.now
         number = job.checkpoints.last + 1
         self._whole = number if whole else self._whole
