@@ -35,10 +35,10 @@ class AutomaticBalancing:
             self._balancings[stage.name] = Balancing(policy, self._workers(stage.name), self._job.config)
 
     def add(self, window: WorkerWindow) -> None:
-        """What a worker has measured."""
+        """What a worker has measured; the last window of a worker that has left is dropped."""
         stage = window.worker.rpartition("-")[0]
-        if stage in self._balancings:
-            self._balancings[stage].add(window, self._job.migrations.tables[stage])
+        if stage in self._balancings and window.worker in (balancing := self._balancing(stage)).workers:
+            balancing.add(window, self._job.migrations.tables[stage])
 
     def advance(self) -> None:
         """Move what a policy decides to move."""
@@ -46,14 +46,19 @@ class AutomaticBalancing:
             self._balance(name)
 
     def _balance(self, name: str) -> None:
-        job, balancing = self._job, self._balancings[name]
-        if self._workers(name) != balancing.workers:
-            balancing = self._balancings[name] = Balancing(balancing.policy, self._workers(name), job.config)
+        job, balancing = self._job, self._balancing(name)
         moving = job.state is not JobState.RUNNING or self._busy()
         decided = balancing.decide(job.migrations.tables[name], moving=moving)
         if decided is not None:
             reason = f"{balancing.policy}, automatic: {decided.plan.reason}"
             self._mover.move(job.keyed_stage(name), None, decided.target, reason, decided.plan)
+
+    def _balancing(self, name: str) -> Balancing:
+        """The operator's, begun again where its workers have changed."""
+        balancing, workers = self._balancings[name], self._workers(name)
+        if workers != balancing.workers:
+            balancing = self._balancings[name] = Balancing(balancing.policy, workers, self._job.config)
+        return balancing
 
     def _workers(self, stage: str) -> tuple[str, ...]:
         return tuple(f"{stage}-{i}" for i in range(self._job.plan.stage_of(stage).parallelism))

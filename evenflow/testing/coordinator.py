@@ -21,6 +21,7 @@ from ..scheduler.storage_answers import Delivery
 from ..scheduler.terms import Terms, first_attempt
 from .job_storage import SimulatedStorage
 from .ledger import Ledger
+from .simulated_nodes import SimulatedNodes
 from .storage import Storage
 from .workers import Ready, SimulatedReport, Worker
 
@@ -60,7 +61,7 @@ class Surroundings:
     deploy: Callable[[Deploy], None]
     spawn: Callable[[Spawn], None]
     retire: Callable[[tuple[str, ...]], None]
-    view: Callable[[], ClusterView | None]
+    nodes: SimulatedNodes
 
 
 class Coordinator:
@@ -185,7 +186,8 @@ class Coordinator:
             self._around.retire(workers)
 
     def use_nodes(self, avoid: frozenset[str], prefer: frozenset[str]) -> None:
-        """Where simulated workers are is drawn when they start."""
+        if not self._alone:
+            self._around.nodes.use(avoid, prefer)
 
     def reserve(self, count: int) -> None:
         """Spares need no time."""
@@ -193,5 +195,5 @@ class Coordinator:
     def ask_for_room(self, workers: int) -> None:
         """There is room."""
 
-    def view(self, *, nodes: bool) -> ClusterView | None:
-        return self._around.view()
+    def view(self, *, nodes: bool) -> ClusterView:
+        return self._around.nodes.view()

@@ -155,6 +155,9 @@ class SimulatedStorage:
                 yield SinksRestored(wanted.attempt, tuple(deliveries), JobError("a sink could not commit"))
                 return
             deliveries += self._commit_sinks(at, wanted.manifest.committables)
+            if self._storage.refuses_commit():
+                yield SinksRestored(wanted.attempt, tuple(deliveries), JobError("a sink has committed, and does not know it"))
+                return
         yield SinksRestored(wanted.attempt, tuple(deliveries))
 
     def _in_charge(self) -> bool:

@@ -39,6 +39,7 @@ from .actions import ACTIONS, TIME, Action, Choice, OfWorker, World
 from .coordinator import Clock, Coordinator, Counts, Surroundings
 from .ledger import Ledger
 from .network import Channel, SimulationError
+from .simulated_nodes import SimulatedNodes
 from .storage import Storage
 from .workers import Worker
 
@@ -57,7 +58,7 @@ class SimulationResult:
     """How a simulated job ended.
 
     `rows`: what each sink got, by operator name, in the order in which it was delivered. `late_records`: records that came too late, by
-    operator with windows. `actions`: how often each kind of action was picked.
+    operator with windows. `actions`: how often each kind of action was picked. `moved`: whether keys have moved, or workers come or gone.
     """
 
     seed: int
@@ -66,6 +67,7 @@ class SimulationResult:
     checkpoints: int
     late_records: Mapping[str, int]
     actions: Mapping[str, int]
+    moved: bool = False
 
 
 def simulate(
@@ -108,6 +110,11 @@ def random_config(random: Random, parallelism: int) -> JobConfig:
         credit_batches=random.choice((1, 2, 16)),
         combine=random.random() < 0.5,
         metrics=random.random() < 0.5,
+        metrics_window="50ms",
+        autoscaler_interval="100ms",
+        max_parallelism=4,
+        balance_after="50ms",
+        balance_cooldown="50ms",
     )
 
 
@@ -130,9 +137,10 @@ class _Simulation:
         self._channels: dict[int, Channel] = {}
         self._workers: dict[str, Worker] = {}
         self._touched: set[str] = set()
+        self._nodes = SimulatedNodes()
         around = Surroundings(
             plan, config, sinks, self._storage, self._ledger, Clock(), Counts(), self._workers,
-            self._deploy, self._spawn, self._retire, lambda: None,
+            self._deploy, self._spawn, self._retire, self._nodes,
         )  # fmt: skip
         self.counts = around.counts
         self.world = World(random, self._channels, self._workers, Coordinator(around, Terms(), RestorePoint()), around.clock)
@@ -146,6 +154,8 @@ class _Simulation:
         self._channels.clear()
         self._channels.update((spec.id, Channel(spec, self._touched)) for spec in wanted.plan.channels)
         self._workers.clear()
+        self._nodes.keep(task.name for task in wanted.plan.tasks)
+        self._nodes.place(task.name for task in wanted.plan.tasks)
         for task in wanted.plan.tasks:
             spec = _with_sinks(task, self._sinks).of_attempt(wanted.plan.name, wanted.attempt)
             self._workers[task.name] = self._worker(spec, wanted.attempt, tasks.get(task.name))
@@ -154,6 +164,7 @@ class _Simulation:
         """Workers that join, with all channels around them."""
         for channel in wanted.plan.channels:
             self._channels.setdefault(channel.id, Channel(channel, self._touched))
+        self._nodes.place(wanted.workers)
         for task in wanted.plan.tasks:
             if task.name in wanted.workers:
                 spec = _with_sinks(task, self._sinks).of_attempt(wanted.plan.name, wanted.attempt)
@@ -166,6 +177,7 @@ class _Simulation:
         for name in gone:
             if name in self._workers:
                 self._workers.pop(name).close()
+        self._nodes.keep(self._workers)
 
     def run(self, seed: int, max_steps: int) -> SimulationResult:
         world, picked = self.world, Counter[str]()
@@ -186,7 +198,8 @@ class _Simulation:
         core = world.coordinator.core
         if core.error is not None:
             raise core.error
-        return SimulationResult(seed, core.state, self._rows, core.checkpoints.completed, self._late_records(), dict(picked))
+        moved = bool(core.migrations.history or core.record.rescales)
+        return SimulationResult(seed, core.state, self._rows, core.checkpoints.completed, self._late_records(), dict(picked), moved)
 
     def _run(self, picked: Counter[str], max_steps: int) -> None:
         world, alone = self.world, 0

@@ -29,8 +29,8 @@ class Storage:
         """How often something could not be written."""
         self.committed = 0
         """The newest checkpoint that may have been committed."""
-        self.commits_to_fail = self.commits_failed = 0
-        """How many of the next looks at a sink find that it can't commit; how many have."""
+        self.looks_until_failure = self.commits_failed = 0
+        """After how many looks at a sink it can't commit, 0 if it can; how often it could not."""
         self.retractions = 0
         """How often the job has gone back behind a checkpoint that may have been committed."""
         self._written: dict[int, set[str]] = {}
@@ -58,12 +58,12 @@ class Storage:
         self.committed = max(self.committed, checkpoint)
 
     def refuses_commit(self) -> bool:
-        """Whether a sink can't commit now."""
-        if self.commits_to_fail:
-            self.commits_to_fail -= 1
-            self.commits_failed += 1
-            return True
-        return False
+        """Whether a sink can't commit now: it is asked before it commits, and afterwards."""
+        if not self.looks_until_failure:
+            return False
+        self.looks_until_failure -= 1
+        self.commits_failed += not self.looks_until_failure
+        return not self.looks_until_failure
 
     def claim(self) -> int:
         """Begin the next term."""
