@@ -28,9 +28,9 @@ from ..scheduler.job_effects import JobState
 from ..scheduler.job_status import JobStatus, Outcome, Progress
 from ..scheduler.metrics import WorkerFigures
 from ..scheduler.requests import HISTORIES, Cancel, Request, ShowFigures, ShowProgress, ShowStatus
-from .clock import Clock
 from .cluster_memory import ClusterMemory
 from .first_manifest import Savepoint
+from .job_clock import JobClock
 from .job_interpreter import JobInterpreter
 from .job_storage import JobStorage, plan_sinks, plan_sources
 from .prometheus import MetricsServer
@@ -91,7 +91,7 @@ class Coordinator:
         core = JobCore(plan, config, self._saved.restore_point(takes_over=again))
         self._workers = RayWorkers(plan, config, self._security, self._saved)
         self._storage = StorageThread(plan.name, self._saved, lambda answer: self._interpreter.stored(answer))
-        self._interpreter = JobInterpreter(core, self._workers, self._storage, Clock())
+        self._interpreter = JobInterpreter(core, self._workers, self._storage, JobClock())
 
     def deploy(self, me: Any) -> None:
         """Start the workers and the job; `me` is this actor's handle. Raises JobError naming the workers that didn't come up.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from traceback import format_exception
 from typing import TypeVar
 
@@ -26,11 +27,11 @@ from ..scheduler.metrics import WorkerFigures
 from ..scheduler.requests import Fail, Request, ShowFigures, ShowProgress, ShowStatus
 from ..scheduler.restore import RestoredTask
 from ..scheduler.storage_answers import StorageAnswer
-from .clock import Clock
 from .first_manifest import Savepoint
+from .job_clock import JobClock
 from .job_interpreter import JobInterpreter
 from .job_storage import JobStorage
-from .runner import Runner
+from .metered_task import MeteredTask
 from .storage_thread import StorageThread
 
 A = TypeVar("A")
@@ -43,6 +44,19 @@ STORAGE_PATIENCE = 30.0
 """Seconds that storage has, once the job has ended, to carry out what it was told before."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Queues:
+    """The channels of the tasks in this thread: the queue of the receiving task, by channel."""
+
+    receivers: Mapping[int, deque[tuple[int, Element]]]
+
+    def send(self, channel: int, element: Element) -> None:
+        self.receivers[channel].append((channel, element))
+
+    def consumed(self, channel: int, batch: Batch) -> None:
+        """No credit goes back: the length of the queues holds the senders back."""
+
+
 class LocalJob:
     """A job whose workers have started; its public methods may be called from any thread. It is its interpreter's `Workers`."""
 
@@ -52,7 +66,7 @@ class LocalJob:
         self._config = config
         self._commands: dict[str, deque[Command]] = {}
         self._queues: dict[str, deque[tuple[int, Element]]] = {}
-        self._runners: dict[str, Runner] = {}
+        self._runners: dict[str, MeteredTask] = {}
         self._receivers: dict[int, deque[tuple[int, Element]]] = {}
         self._targets: dict[str, list[deque[tuple[int, Element]]]] = {}
         self._changes: deque[Deploy | Spawn | tuple[str, ...]] = deque()
@@ -61,7 +75,7 @@ class LocalJob:
         self._saved = JobStorage(plan, config, savepoint=savepoint)
         core = JobCore(plan, config, self._saved.restore_point())
         self._storage = StorageThread(plan.name, self._saved, self._answered)
-        self._interpreter = JobInterpreter(core, self, self._storage, Clock())
+        self._interpreter = JobInterpreter(core, self, self._storage, JobClock())
         self._thread = threading.Thread(target=self._run, name=f"evenflow-{plan.name}", daemon=True)
         self._thread.start()
         self._begun.wait(seconds(config.start_timeout))
@@ -172,20 +186,16 @@ class LocalJob:
 
     def _runner(
         self, task: TaskSpec, attempt: int, queues: Mapping[int, deque[tuple[int, Element]]], restored: RestoredTask | None
-    ) -> Runner:
+    ) -> MeteredTask:
         config = self._config
-
-        def send(channel: int, element: Element) -> None:
-            queues[channel].append((channel, element))
 
         def report(message: Report) -> None:
             self._interpreter.report(task.name, attempt, message)
 
-        return Runner(
+        return MeteredTask(
             task.of_attempt(self._interpreter.core.name, attempt),
-            send,
+            _Queues(queues),
             report,
-            lambda channel, batch: None,
             metrics_window=seconds(config.metrics_window),
             latency_interval=seconds(config.latency_interval),
             store_url=config.checkpoint_url(self._interpreter.core.name),
@@ -211,6 +221,8 @@ class LocalJob:
             with self._interpreter.lock:
                 while self._answers:
                     self._interpreter.stored(self._answers.popleft())
+                if self._interpreter.core.state is not JobState.STARTING:
+                    self._begun.set()
                 if self._interpreter.core.state.final:
                     break
                 busy = [self._change(), *(self._step(name, runner) for name, runner in list(self._runners.items()))]
@@ -225,20 +237,20 @@ class LocalJob:
                 self._measure(runner.spec.name, runner)
                 runner.close()
 
-    def _step(self, name: str, runner: Runner) -> bool:
+    def _step(self, name: str, runner: MeteredTask) -> bool:
         """One turn of a task; whether it did anything."""
         queue, commands, busy = self._queues[name], self._commands[name], False
         while commands:
             runner.command(commands.popleft())
             busy = True
         full = self._full(name)
-        while queue and not full and not runner.task.paused and not runner.over:
+        while queue and not full and not runner.task.outputs.paused and not runner.over:
             runner.receive(*queue.popleft())
             busy = True
             full = self._full(name)
         busy = runner.give() or busy
         busy = runner.save() or busy
-        if runner.is_source and not full and not runner.task.paused:
+        if runner.is_source and not full and not runner.task.outputs.paused:
             busy = runner.poll(self._config.source_rows) > 0 or runner.over or busy
         if not busy or not runner.is_source:
             runner.idle()
@@ -248,7 +260,7 @@ class LocalJob:
             self._measure(name, runner)
         return busy or any(self._targets[name])
 
-    def _measure(self, name: str, runner: Runner) -> None:
+    def _measure(self, name: str, runner: MeteredTask) -> None:
         batches = [element.num_rows for _, element in self._queues[name] if type(element) is Batch]
         runner.measure(len(batches), sum(batches), 0)
 

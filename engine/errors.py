@@ -1,8 +1,8 @@
-"""Every error that evenflow raises on purpose, by whose fault it is.
+"""Every error that evenflow raises on purpose, classified by its cause.
 
-`EvenflowError` is the base. `FlowError` is a mistake in how the dataflow was written, found before anything runs.
-`RecordError` is a record (or a user function on it) that an operator could not process. `ConnectorError` is the outside
-world: a file, a folder, a Spark query. `ProtocolError` is a peer that sent what it must not.
+`EvenflowError` is the base. `FlowError` is a mistake in how the dataflow was written, found before anything runs. `RecordError` is a record
+(or a user function on it) that an operator could not process. `ConnectorError` comes from outside: a file, a folder, a Spark query.
+`ProtocolError` is a peer that broke the protocol.
 
 >>> raise FlowError("operator `count` is defined twice")
 Traceback (most recent call last):
@@ -31,8 +31,8 @@ class FlowError(EvenflowError):
 class RecordError(EvenflowError):
     """An operator could not process a record: a user function raised, or a value had a wrong type.
 
-    The message names the operator, the key where there is one, and the record. In another process `key` and `record` are what they were
-    here if they are made of Python's own types, else their text: not every process can unpickle a user's objects.
+    The message names the operator, the key if there is one, and the record. In another process `key` and `record` keep their values if they
+    consist of Python's own types. Otherwise they are text, because not every process can unpickle a user's objects.
     """
 
     def __init__(self, operator: str, problem: str, *, key: Any = None, record: Any = None) -> None:
@@ -57,11 +57,11 @@ class ProtocolError(EvenflowError):
 
 
 class JobError(EvenflowError):
-    """A job failed, or was asked for something that its present state does not allow."""
+    """A job failed, or its present state does not allow the request."""
 
 
 class CorruptCheckpointError(EvenflowError):
-    """A checkpoint can't be read: a file of it is gone, cut short or altered."""
+    """A checkpoint can't be read: one of its files is missing, truncated or altered."""
 
     def __init__(self, worker: str, checkpoint: int, problem: str) -> None:
         self.worker, self.checkpoint, self.problem = worker, checkpoint, problem
@@ -76,7 +76,7 @@ def _rebuild_record_error(operator: str, problem: str, key: Any, record: Any) ->
 
 
 def is_own(error: BaseException) -> bool:
-    """Whether the error is one of evenflow's classes: those that users derive from them may need arguments that a pickle doesn't have."""
+    """Whether the error's class is evenflow's own. A class that a user derived may need arguments that a pickle doesn't have."""
     return isinstance(error, EvenflowError) and type(error).__module__.partition(".")[0] == __name__.partition(".")[0]
 
 

@@ -117,7 +117,7 @@ _HOMES = {
     "write_json": "connectors.json_sink",
     "write_parquet": "connectors.parquet_sink",
 }
-"""Where each name is, to be imported when it is asked for: the command line's help shall not wait for NumPy, Arrow and Ray."""
+"""The module of each name, imported on first use: the command line's help must not wait for NumPy, Arrow and Ray."""
 
 __all__ = [
     "Aggregate",

@@ -87,7 +87,7 @@ def receive(worker: Worker, world: World) -> list[Choice]:
     """A worker takes the oldest element of one of its channels."""
     if not worker.may_take:
         return []
-    return _from_channels(worker, "receive", worker.inputs, world)
+    return _from_channels(worker, "receive", worker.channels.inputs, world)
 
 
 @OfWorker
@@ -95,7 +95,7 @@ def take_state(worker: Worker, world: World) -> list[Choice]:
     """A worker takes state, or a request for state, from another worker of its operator, even if it waits for credit or has ended."""
     if not worker.started or worker.dead:
         return []
-    return _from_channels(worker, "take state", worker.state_inputs, world)
+    return _from_channels(worker, "take state", worker.channels.state_inputs, world)
 
 
 @OfWorker
@@ -134,7 +134,7 @@ def poll(worker: Worker, world: World) -> list[Choice]:
 @OfWorker
 def flush(worker: Worker, world: World) -> list[Choice]:
     """A worker lets its buffers go, as it does when it has nothing else to do."""
-    return once(worker, "flush", _at_once, worker.flush, world) if worker.may_take and worker.task.waits else []
+    return once(worker, "flush", _at_once, worker.flush, world) if worker.may_take and worker.task.outputs.wait else []
 
 
 @OfWorker

@@ -39,9 +39,9 @@ def with_moves(most: int = 5, strategies: Sequence[str] = LIVE) -> tuple[Action,
 
 
 def poll_slowly(world: World) -> Iterable[Choice]:
-    """As `poll`, but sources are often not ready, and while state moves they seldom are."""
-    migrations = world.coordinator.core.migrations
-    readiness = READINESS if migrations.current is None else WHILE_MOVING[len(migrations.history) % len(WHILE_MOVING)]
+    """As `poll`, but sources are often not ready, and while anything is being changed they seldom are."""
+    core = world.coordinator.core
+    readiness = WHILE_MOVING[len(core.migrations.history) % len(WHILE_MOVING)] if core.busy else READINESS
     return poll(world) if world.random.random() < readiness else ()
 
 

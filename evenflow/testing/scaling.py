@@ -11,6 +11,9 @@ from .moving import with_moves
 
 MOST_WORKERS = 5
 
+SHRINKS = 0.6
+"""Share of the changes that take workers away, where there are several: their keys move first, so that the stream often ends before."""
+
 
 def with_scaling(most: int = 4, *, keyed_only: bool = False) -> tuple[Action, ...]:
     """`with_moves()`, and at most `most` changes of the number of workers of any operator, sources and sinks too.
@@ -32,5 +35,6 @@ def _scale(world: World, keyed_only: bool) -> None:
     stages = [stage for stage in core.plan.stages if stage.can_be_scaled and (stage.is_keyed or not keyed_only)]
     if stages:
         stage = random.choice(stages)
-        count = random.choice([count for count in range(1, MOST_WORKERS + 1) if count != stage.parallelism])
-        world.coordinator.ask(Scale(stage.name, count))
+        fewer, more = range(1, stage.parallelism), range(stage.parallelism + 1, MOST_WORKERS + 1)
+        shrinks = fewer and (not more or random.random() < SHRINKS)
+        world.coordinator.ask(Scale(stage.name, random.choice(fewer if shrinks else more)))

@@ -1,7 +1,7 @@
 """A client of the Redis protocol (RESP2): commands in, replies out, many in one round trip.
 
-It speaks no more than a state backend needs. A connection that fails stays closed: the job then goes back to its last checkpoint, which is
-the only place from which it knows what the server holds.
+It has only the commands that a state backend needs. A connection that fails stays closed: the job goes back to its last checkpoint, because
+it no longer knows the server's content.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from .settings import server_address
 
 CONNECT_TIMEOUT = 5.0
 REPLY_TIMEOUT = 30.0
-"""Seconds without a byte from the server, after which it counts as gone."""
+"""Seconds without a byte from the server after which it counts as gone."""
 
 PORT = 6379
 WINDOW = 1 << 20
-"""Bytes of commands that are sent before their replies are read: neither side's buffers fill with what the other doesn't read."""
+"""The most bytes of commands sent before their replies are read, so that the buffers of neither side fill up."""
 
 _PIECE = 1 << 16
 
@@ -71,7 +71,7 @@ class RespClient:
         return replies
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._socket.close()
 
     def _round_trip(self, pieces: list[bytes], replies: int) -> list[Any]:
@@ -81,7 +81,7 @@ class RespClient:
         except ServerReplyError as error:
             raise self.failed(f"refused a command: {error}") from error
         except OSError as error:
-            raise self.failed(f"is gone: {error or type(error).__name__} (it is waited for {REPLY_TIMEOUT:g} s)") from error
+            raise self.failed(f"is gone: {error or type(error).__name__} (time-out {REPLY_TIMEOUT:g} s)") from error
         except (ValueError, IndexError) as error:
             raise self.failed(f"doesn't speak the Redis protocol: {error}") from error
 
@@ -126,7 +126,7 @@ class RespClient:
         self._buffer += piece
 
     def failed(self, problem: str) -> StateBackendError:
-        """What to raise when the server is no longer to be used, for `problem`."""
+        """Close the connection for `problem`, and return the error to raise."""
         self.close()
         return self._error(problem)
 

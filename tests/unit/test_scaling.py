@@ -78,7 +78,7 @@ class Watcher:
 
     def runs_with(self, *changes):
         """In how many runs workers were `joining`, or `leaving`, to the end."""
-        rescales = [world.coordinator.core.rescales for world in self.worlds]
+        rescales = [world.coordinator.core.record.rescales for world in self.worlds]
         return sum(any(r.state is RescaleState.DONE and any(getattr(r.rescale, c) for c in changes) for r in run) for run in rescales)
 
 

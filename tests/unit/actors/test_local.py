@@ -424,7 +424,7 @@ def test_source_that_can_not_be_shared_out_is_not_scaled_and_reads_on():
     flow, source = ef.Dataflow("f"), Broken("")
     flow.read(source).write(ef.to_list([]))
     job = run(flow)
-    with pytest.raises(ef.FlowError, match="operator `broken` can't have 2 workers: its source can't be shared out anew while it is read"):
+    with pytest.raises(ef.FlowError, match="operator `broken` can't have 2 workers: its source can't reassign its splits while it is read"):
         job.scale("broken", 2)
     assert job.scalings() == []
     job.cancel()

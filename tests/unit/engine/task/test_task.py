@@ -15,7 +15,7 @@ from evenflow.engine.errors import ProtocolError, RecordError
 from evenflow.engine.protocol.effects import Consumed, Finished, Latency, Prepared
 from evenflow.engine.protocol.elements import MAX_TIME, Barrier, End, LatencyMark, Watermark
 from evenflow.engine.protocol.exchange import Sent
-from evenflow.engine.task import TaskCore
+from evenflow.engine.task.core import TaskCore
 
 
 def batch(*values: int, times: list[int] | None = None) -> Batch:
@@ -119,11 +119,11 @@ def test_row_is_due_when_it_has_waited_for_linger():
     task = one_output()
     task.receive(0, batch(1), now=10.0)
     task.receive(0, batch(2), now=10.004)
-    assert not task.core.flush_due(10.004)
-    assert task.core.flush_due(10.005)
+    assert not task.core.outputs.due(10.004)
+    assert task.core.outputs.due(10.005)
     task.core.idle(10.005)
-    assert not task.core.flush_due(99.0)
-    assert not task.core.waits
+    assert not task.core.outputs.due(99.0)
+    assert not task.core.outputs.wait
 
 
 def test_end_of_all_inputs_ends_the_task_with_what_is_left():
@@ -267,7 +267,7 @@ def test_rows_in_and_out_are_counted():
     task.receive(0, batch(1, 2))
     task.receive(1, batch(3))
     task.core.idle(0.0)
-    assert (task.core.rows_in, task.core.rows_out) == (3, 3)
+    assert (task.core.rows_in, task.core.outputs.rows) == (3, 3)
 
 
 def test_source_task_passes_rows_watermark_barrier_and_end_in_that_order():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 
-class Clock:
+class JobClock:
     """Called for the time now."""
 
     def __init__(self) -> None:
