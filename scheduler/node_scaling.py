@@ -3,7 +3,6 @@
 Out: workers for the operators for which one more raises the output most (Stela), on the new nodes. In: the node that the output needs least
 gives up its workers; each operator loses those that are there, while the stream goes on. Those whose number stays go on in processes on
 other nodes, which are started first and take over through a checkpoint (`scheduler/node_drain.py` says which).
-Used by the supervisor, under its lock.
 """
 
 from __future__ import annotations
