@@ -19,6 +19,8 @@ from .messages import BeginCheckpoint, CheckpointFailed
 from .savepoints import Savepoints
 from .storage_answers import Committed, Saved
 
+ENDED_BEFORE = "the stream ended before it was complete"
+
 
 class Checkpointing:
     """Of one job. `deliveries`: what the sinks hand over on the driver."""
@@ -124,6 +126,8 @@ class Checkpointing:
         """Every worker has finished: the last checkpoint, or the only commit."""
         job = self._job
         if job.settings.save_state:
+            if (dropped := job.checkpoints.drop(job.now, ENDED_BEFORE)) is not None:
+                self._discard(dropped, ENDED_BEFORE)
             job.checkpoints.begin_last(job.now)
             self._save()
         else:

@@ -202,6 +202,11 @@ class Checkpoints:
         _collect(self._committables, self._later)
         self._later = {}
 
+    def drop(self, now: float, problem: str) -> int | None:
+        """The pending one is not needed, since another follows at once; its number. What the sinks prepared goes with that."""
+        pending = self._close(now, CheckpointState.FAILED, None, problem)
+        return pending.number if pending is not None else None
+
     def take(self) -> dict[str, list[Any]]:
         """What is to be committed now; what workers wrote behind the barrier, before they finished, is for the next."""
         committables, self._committables, self._later = self._committables, self._later, {}

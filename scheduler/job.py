@@ -14,7 +14,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, assert_never
 
-from ..engine.errors import CorruptCheckpointError, EvenflowError, JobError
+from ..engine.errors import CorruptCheckpointError, EvenflowError, JobError, ProtocolError
 from ..engine.plan.physical import Plan
 from ..engine.protocol.effects import Finished, Prepared
 from .answering import Answering
@@ -313,6 +313,8 @@ class JobCore:
     def end(self, state: JobState) -> None:
         """Come to a final state."""
         job = self._job
+        if isinstance(job.error, ProtocolError):
+            job.error.add_note(f"The last events of the job, with their times in seconds:\n{job.story}")
         self.reconfiguration.end()
         job.state, self._phase, self._ended_at = state, _Phase.NOTHING, job.now
         job.emit(*(Tell(worker, Shutdown()) for worker in job.workers), Ended(state))
