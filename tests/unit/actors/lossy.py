@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 
-from evenflow.actors.clock import Clock
+from evenflow.actors.job_clock import JobClock
 from evenflow.actors.job_interpreter import JobInterpreter
 from evenflow.actors.job_storage import JobStorage
 from evenflow.actors.local import LocalJob
@@ -45,7 +45,7 @@ class LossyJob(LocalJob):
             self._answers.clear()
             self._changes.clear()
             self._saved, self._storage = saved, StorageThread(core.name, saved, self._answered)
-            self._interpreter = JobInterpreter(core, self, self._storage, Clock())
+            self._interpreter = JobInterpreter(core, self, self._storage, JobClock())
             self._interpreter.lock = lost.lock
             self.incarnation += 1
             self._interpreter.begin()
