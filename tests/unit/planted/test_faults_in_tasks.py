@@ -9,11 +9,14 @@ from judging import every_row_is_counted_once_or_late_once, windows_with_late_ro
 from planting import Runs, assert_found
 
 from evenflow.testing import ACTIONS
+from evenflow.testing.actions import flush
 from evenflow.testing.crashing import with_crashes
 from evenflow.testing.moving import with_moves
 from evenflow.testing.scaling import with_scaling
 
 MOVES, SCALING, CRASHES = with_moves(), with_scaling(), with_crashes(ACTIONS)
+SCALING_WITH_FULL_BUFFERS = tuple(action for action in with_scaling(12) if action is not flush)
+"""Rows wait until a signal takes them along."""
 MOVES_AND_CRASHES = with_crashes(with_moves(5, ("sudden", "lazy", "restart")))
 
 # How soon a fault shows differs with every change of what a seed decides: each number is several times what it took.
@@ -28,7 +31,7 @@ PLANTED = [
     (faults.watermark_of_the_fastest_input_counts, Runs(flows.sliding_windows, 100)),
     (faults.watermark_leaves_before_the_rows_that_wait, Runs(flows.sliding_windows, 100)),
     (faults.event_time_goes_on_while_inputs_are_to_tell_theirs_anew, Runs(flows.sliding_windows, 500, SCALING)),
-    (faults.row_in_a_buffer_is_dropped_at_a_rewind, Runs(flows.running_finals, 500, SCALING)),
+    (faults.row_in_a_buffer_is_dropped_at_a_rewind, Runs(flows.running_updates, 100, SCALING_WITH_FULL_BUFFERS)),
     (faults.barrier_is_not_awaited_on_one_channel, Runs(flows.running_updates, 100, CRASHES, save_state=True)),
     (faults.elements_behind_a_barrier_are_not_held_back, Runs(flows.stateful_map_in_order, 100, CRASHES, save_state=True)),
     (faults.alignment_releases_in_the_wrong_order, Runs(flows.stateful_map_in_order, 100)),
