@@ -24,7 +24,10 @@ PLANTED = [
     (faults.checkpoint_is_committed_before_its_manifest, Runs(flows.running_finals, 100, CRASHES, save_state=True)),
     (faults.manifest_that_was_not_written_counts, Runs(flows.running_finals, 300, FULL, save_state=True)),
     (faults.checkpoint_begins_while_keys_move, Runs(flows.stateful_map_in_order, 500, MOVES_AND_CRASHES, save_state=True)),
-    (faults.rows_that_were_prepared_and_not_committed_stay_when_the_job_goes_back, Runs(flows.rows_in_order, 300, CRASHES, save_state=True)),
+    (
+        faults.rows_that_were_prepared_and_not_committed_stay_when_the_job_goes_back,
+        Runs(flows.rows_in_order, 300, CRASHES, save_state=True),
+    ),
     (faults.workers_that_had_finished_count_as_finished_in_the_next_attempt, Runs(flows.rows_in_order, 500, CRASHES, save_state=True)),
     (faults.commit_is_not_repeated_when_the_job_goes_back, Runs(flows.rows_in_order, 300, CRASHES, save_state=True)),
     (faults.rows_behind_the_checkpoint_are_not_taken_back, Runs(flows.rows_in_order, 300, LOST, save_state=True)),
