@@ -44,7 +44,7 @@ def checkpoint_begins_while_keys_move(patch: Patch) -> None:
     patch.setattr(JobRecord, "in_step", property(lambda self: False))
 
 
-def rows_that_were_prepared_and_not_committed_stay_when_the_job_goes_back(patch: Patch) -> None:
+def rows_that_were_not_committed_stay_when_the_job_goes_back(patch: Patch) -> None:
     reset = Checkpoints.reset
 
     def keeping(self: Any, now: float) -> None:
@@ -55,7 +55,7 @@ def rows_that_were_prepared_and_not_committed_stay_when_the_job_goes_back(patch:
     patch.setattr(Checkpoints, "reset", keeping)
 
 
-def workers_that_had_finished_count_as_finished_in_the_next_attempt(patch: Patch) -> None:
+def workers_count_as_finished_in_the_next_attempt_too(patch: Patch) -> None:
     reset = Checkpoints.reset
 
     def keeping(self: Any, now: float) -> None:
