@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..balancer.policies import POLICIES as BALANCERS
-from ..engine.errors import EvenflowError, FlowError
 from ..scheduler.config import OFF, JobConfig
 from ..scheduler.job_effects import JobState
 from ..scheduler.migration import MigrationState
@@ -25,6 +24,7 @@ from ..scheduler.scaling.decision import ScalingDecision
 from ..scheduler.scaling.observed import observed
 from ..scheduler.scaling.snapshot import DataflowSnapshot
 from ..scheduler.window import WorkerWindow
+from ..state.errors import EvenflowError
 
 if TYPE_CHECKING:
     from .supervisor import Supervisor
@@ -90,7 +90,7 @@ class Autoscaling:
     def choose(self, policy: str, mode: Mode) -> None:
         """Scale by this policy from now on, or no longer if it is `off`. A step under way is finished, the rest of a decision isn't begun.
 
-        Raises FlowError for a policy or a mode that can't be.
+        Raises RequestError for a policy or a mode that can't be.
         """
         self._config.check_autoscaler(policy, mode)
         if self._controller is not None:
@@ -152,7 +152,7 @@ class Autoscaling:
             return
         try:
             decision = controller.observe(self._now, observed(core.plan, windows, self._settings, self._supervisor.nodes.of_workers()))
-        except FlowError as error:
+        except EvenflowError as error:
             _LOG.warning("job `%s` is not scaled any more: its policy %s can't decide: %s", core.name, controller.policy, error)
             self.choose(OFF, controller.mode)
             return

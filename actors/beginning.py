@@ -8,9 +8,9 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from ..engine.errors import CorruptCheckpointError, JobError
 from ..engine.plan.physical import Plan
 from ..scheduler.manifest import Manifest
+from ..state.errors import CorruptCheckpointError, CorruptStateError
 from .saved_state import SAVEPOINT, SavedState
 
 _LOG = logging.getLogger(__name__)
@@ -37,9 +37,9 @@ class Beginning:
         return self._saved.open_savepoint(self._savepoint.path, plan, allow_lost=self._savepoint.allow_lost_state)
 
     def instead_of(self, damaged: CorruptCheckpointError, plan: Plan) -> Manifest | None:
-        """The checkpoint before it, or else what the job began from, perhaps nothing. Raises JobError if that is what is damaged."""
+        """The checkpoint before it, or else what the job began from, if anything. Raises CorruptStateError if that is damaged."""
         if damaged.checkpoint == SAVEPOINT and self._savepoint is not None:
-            raise JobError(f"job `{plan.name}` can't begin from {self._savepoint.path}: {damaged.problem}")
+            raise CorruptStateError(f"job `{plan.name}` can't begin from {self._savepoint.path}: {damaged.problem}")
         manifest = self._saved.newest(below=damaged.checkpoint)
         if manifest is not None:
             instead = f"checkpoint {manifest.checkpoint}"

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import ray
 from ray.exceptions import RayActorError
 
-from ..engine.errors import EvenflowError, JobError
+from ..engine.errors import JobFailedError
 from ..engine.plan.physical import Plan
 from ..engine.sink import Sink
 from ..engine.source import Source
@@ -28,6 +28,7 @@ from ..scheduler.config import JobConfig
 from ..scheduler.job_effects import JobState, Redeploy, Retire, Spawn
 from ..scheduler.messages import Attach, Command, InOrder, Report
 from ..scheduler.metrics import OperatorLoad, WorkerFigures
+from ..state.errors import EvenflowError
 from .beginning import Savepoint
 from .cluster_memory import ClusterMemory
 from .deployment import Deployment
@@ -195,7 +196,7 @@ class Coordinator:
 
         def check() -> None:
             if self._spawning is not wanted or attempt != self._supervisor.core.attempt:
-                raise JobError("the job went back to its last checkpoint")
+                raise JobFailedError("the job went back to its last checkpoint")
 
         try:
             deadline = deployment.deadline()
@@ -218,7 +219,7 @@ class Coordinator:
         """Raises JobError if the job has ended otherwise than by itself, which a short stream may before all know that they have begun."""
         core = self._supervisor.core
         if core.state.final and core.state is not JobState.FINISHED:
-            raise core.error or JobError(f"job `{self._plan.name}` was cancelled while it started")
+            raise core.error or JobFailedError(f"job `{self._plan.name}` was cancelled while it started")
 
     def _retire(self, processes: Sequence[WorkerProcess], joins: list[Any]) -> None:
         """End workers that have left; they get a moment to close what they have."""
@@ -238,7 +239,9 @@ class Coordinator:
         except Exception as error:  # noqa: BLE001 -- whatever goes wrong with an attempt, the next one or the job's end follows
             with self._lock:
                 if wanted.attempt == self._supervisor.core.attempt:
-                    self._supervisor.failed(error if isinstance(error, EvenflowError) else JobError(f"{type(error).__name__}: {error}"))
+                    self._supervisor.failed(
+                        error if isinstance(error, EvenflowError) else JobFailedError(f"{type(error).__name__}: {error}")
+                    )
 
     def report(self, packed: bytes) -> None:
         """A worker, its attempt, and a numbered report; these may arrive in any order. Those of an attempt that is over are dropped."""

@@ -12,12 +12,13 @@ from typing import Any
 import ray
 from ray.exceptions import RayActorError, RayError
 
-from ..engine.errors import EvenflowError, JobError
+from ..engine.errors import ClusterError, JobFailedError, JobLostError
 from ..engine.plan.physical import Plan
 from ..engine.time.duration import seconds
 from ..scheduler.config import JobConfig
 from ..scheduler.placement import NoRoomError
 from ..scheduler.restore import RestoredTask
+from ..state.errors import EvenflowError
 from .address import Address
 from .ended import why_ended
 from .staff import Staff
@@ -56,18 +57,18 @@ class Deployment:
         self._staff.confine(None)
 
     def hire(self, names: Sequence[str], deadline: float) -> None:
-        """A process for each that has none, as soon as there is room. Raises JobError if there is none by the deadline."""
+        """A process for each that has none, as soon as there is room. Raises ClusterError if there is none by the deadline."""
         try:
             self._staff.hire(names, deadline, deadline, self._check)
         except NoRoomError as error:
             missing = ", ".join(name for name in names if name not in self._staff.processes)
-            raise JobError(
+            raise ClusterError(
                 f"job `{self._job}`: {missing} did not start within {self._config.start_timeout}; is there room in the cluster "
                 f"(`ray status`)? There is {error}"
             ) from error
 
     def bring_up(self, attempt: int, plan: Plan, names: Sequence[str], restored: Mapping[str, RestoredTask], deadline: float) -> None:
-        """A task and channels for each of these, which have processes. Raises JobError for those that don't start in time."""
+        """A task and channels for each of these, which have processes. Raises ClusterError for those that don't start in time."""
         tasks = {task.name: task for task in plan.tasks}
         self._operators |= {name: task.operators for name, task in tasks.items()}
         workers = self._handles(names)
@@ -90,7 +91,7 @@ class Deployment:
         there = self._staff.processes
         gone = [name for name in names if name not in there]
         if gone:
-            raise JobError(f"job `{self._job}`: the process of {', '.join(gone)} was ended before it began")
+            raise JobLostError(f"job `{self._job}`: the process of {', '.join(gone)} was ended before it began")
         return {name: there[name].handle for name in names}
 
     def _await(self, refs: Sequence[Any], names: Sequence[str], deadline: float, what: str) -> list[Any]:
@@ -103,7 +104,7 @@ class Deployment:
                 self._check()
                 if waiting and time.monotonic() > deadline:
                     missing = ", ".join(name for name, ref in zip(names, refs, strict=True) if ref in waiting)
-                    raise JobError(
+                    raise ClusterError(
                         f"job `{self._job}`: {missing} did not {what} within {self._config.start_timeout}; "
                         "is there room in the cluster (`ray status`)? JobConfig(start_timeout=...) sets the bound"
                     )
@@ -116,7 +117,7 @@ class Deployment:
             lost = [name for name, ref in zip(names, refs, strict=True) if _lost(ref)]
             runs = [f"worker {name}, which runs {self._operators[name]}," for name in lost if name in self._operators]
             workers = " and ".join(runs) or "a worker"
-            raise JobError(f"job `{self._job}`: {workers} did not {what}: {why}") from None
+            raise JobFailedError(f"job `{self._job}`: {workers} did not {what}: {why}") from None
 
 
 def _lost(ref: Any) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..balancer.evacuation import evacuated, highest_worker, spread
 from ..balancer.policies import named
-from ..engine.errors import EvenflowError, JobError
+from ..engine.errors import JobBusyError
 from ..engine.plan.physical import Stage
 from ..engine.plan.rescale import check_parallelism
 from ..engine.protocol.routing import RoutingTable
@@ -23,6 +23,7 @@ from ..scheduler.load_snapshot import hash_of
 from ..scheduler.migration import Migration, MigrationState
 from ..scheduler.newest import Newest
 from ..scheduler.rescaling import RescaleState
+from ..state.errors import EvenflowError
 
 if TYPE_CHECKING:
     from .supervisor import Supervisor
@@ -105,10 +106,11 @@ class Elasticity:
     def scale(self, operator: str, parallelism: int, strategy: str | None = None, reason: str = "by hand") -> int:
         """Begin to give the operator so many workers; the scaling's number.
 
-        Raises FlowError for an unknown operator or an impossible number, JobError if the job is not running, or something moves already.
+        Raises RequestError for an unknown operator or an impossible number, JobBusyError or JobNotRunningError if the job is not running,
+        or something moves already.
         """
         if self._supervisor.nodes.busy:
-            raise JobError(f"job `{self._supervisor.core.name}`: its nodes are being scaled; wait until that is done")
+            raise JobBusyError(f"job `{self._supervisor.core.name}`: its nodes are being scaled; wait until that is done")
         return self.begin(operator, parallelism, strategy, reason)
 
     def begin(self, operator: str, parallelism: int, strategy: str | None = None, reason: str = "by hand") -> int:
@@ -117,7 +119,7 @@ class Elasticity:
         stage = core.plan.stage_of(operator)
         check_parallelism(core.plan, stage, parallelism)
         if self.scaling:
-            raise JobError(f"job `{core.name}`: scaling {self._orders[-1].number} is under way ({self._orders[-1].state.value})")
+            raise JobBusyError(f"job `{core.name}`: scaling {self._orders[-1].number} is under way ({self._orders[-1].state.value})")
         order = _Order(
             len(self._orders), stage.name, stage.parallelism, parallelism, strategy, reason, time.monotonic(), ScalingState.CHANGING
         )

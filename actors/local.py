@@ -13,7 +13,7 @@ from traceback import format_exception
 from typing import Any
 
 from ..engine.batch import Batch
-from ..engine.errors import EvenflowError, JobError, shown
+from ..engine.errors import JobFailedError, shown
 from ..engine.plan.physical import Plan
 from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.elements import Element
@@ -23,6 +23,7 @@ from ..scheduler.job_effects import Redeploy, Retire, Spawn
 from ..scheduler.messages import Attach, Command, Report
 from ..scheduler.metrics import OperatorLoad, WorkerFigures
 from ..scheduler.restore import RestoredTask
+from ..state.errors import EvenflowError
 from .beginning import Savepoint
 from .runner import Runner
 from .supervisor import JobStatus, Progress, Supervisor
@@ -180,7 +181,7 @@ class LocalJob:
             self._work()
         except BaseException as error:  # noqa: BLE001 -- nobody but this thread could end the job, and it would be waited for without end
             with self._lock:
-                problem = JobError(f"job `{self._supervisor.core.name}` failed: {shown(error)}\n{''.join(format_exception(error))}")
+                problem = JobFailedError(f"job `{self._supervisor.core.name}` failed: {shown(error)}\n{''.join(format_exception(error))}")
                 self._supervisor.abort(error if isinstance(error, EvenflowError) else problem)
                 for runner in self._runners.values():
                     runner.close()

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from ..engine.errors import EvenflowError, FlowError, JobError
+from ..engine.errors import ClusterError, JobBusyError, JobNotRunningError, RequestError
 from ..engine.plan.rescale import check_parallelism
 from ..engine.time.duration import seconds
 from ..scheduler.checkpoints import CheckpointState
@@ -28,6 +28,7 @@ from ..scheduler.scaling.observed import observed
 from ..scheduler.scaling.settings import PolicySettings
 from ..scheduler.scaling.snapshot import DataflowSnapshot
 from ..scheduler.scaling.stela import Stela, node_sums
+from ..state.errors import EvenflowError
 from .cluster_view import Cluster
 
 if TYPE_CHECKING:
@@ -112,14 +113,14 @@ class NodeScaling:
     def scale_out(self, count: int) -> int:
         """Begin to use `count` nodes more; the number of the order.
 
-        As many workers are added as the nodes have slots, fewer if the operators need no more. Raises JobError if the job can't be scaled
-        now, has no nodes, the cluster has not so many with room, or no operator is congested.
+        As many workers are added as the nodes have slots, fewer if the operators need no more. Raises RequestError if the job can't be
+        scaled now, has no nodes, the cluster has not so many with room, or no operator is congested.
         """
         cluster = self._available(count)
         cpus, free = self._config.worker_cpus, self._unused(cluster)
         if len(free) < count:
             self._ask(cluster, count)
-            raise JobError(
+            raise RequestError(
                 f"job `{self._name}`: {len(free)} of {count} nodes that it has no workers on have room; "
                 "Ray's autoscaler, where there is one, was asked for more"
             )
@@ -127,7 +128,7 @@ class NodeScaling:
         slots = sum(node.free_slots(cpus) for node in chosen)
         decision, _ = Stela().decide(self._snapshot(slots=slots), None)
         if not decision.parallelism:
-            raise JobError(
+            raise RequestError(
                 f"job `{self._name}` is given no node: {decision.reason}; `job.scale` gives an operator more workers all the same"
             )
         names = tuple(node.name for node in chosen)
@@ -153,18 +154,18 @@ class NodeScaling:
     def scale_in(self, node: str | None = None) -> int:
         """Begin to give a node back, that with the lowest sum of effective throughput percentages if none is named; the order's number.
 
-        Raises JobError if the job can't be scaled now, has no workers on the node or none on others, or one there that can't leave.
+        Raises RequestError if the job can't be scaled now, has no workers on the node or none on others, or one there that can't leave.
         """
         cluster = self._available(1)
         places = self.of_workers()
         sums = node_sums(self._snapshot(nodes=places))
         if len(sums) < 2:
-            raise JobError(f"job `{self._name}` can't give a node back: its workers are on {len(sums)}, and one has to stay")
+            raise RequestError(f"job `{self._name}` can't give a node back: its workers are on {len(sums)}, and one has to stay")
         plan = self._supervisor.core.plan
         workers = {stage.name: stage.parallelism for stage in plan.stages}
         scalable = {stage.name for stage in plan.stages if stage.can_be_scaled}
         if node is not None and node not in sums:
-            raise JobError(f"job `{self._name}` can't give node {short(node)} back: it has no workers there")
+            raise RequestError(f"job `{self._name}` can't give node {short(node)} back: it has no workers there")
         plans = [emptying(workers, scalable, places, each) for each in (sums if node is None else [node])]
         possible = [one for one in plans if not one.replaced]
         chosen = plans[0] if self._saves else next(iter(possible), plans[0])
@@ -185,7 +186,7 @@ class NodeScaling:
         order, state = self._orders[-1], self._supervisor.core.state
         try:
             if state.final:
-                raise JobError("the job has ended")
+                raise JobNotRunningError("the job has ended")
             if state is JobState.RUNNING and not self._supervisor.elastic.scaling:
                 self._go_on(order, self._cluster)
         except EvenflowError as error:
@@ -207,7 +208,7 @@ class NodeScaling:
         if order.scaling is not None:
             problem = self._supervisor.elastic.report(order.scaling).problem
             if problem is not None:
-                raise JobError(problem)
+                raise RequestError(problem)
             order.scaling = None
         if order.steps:
             operator, workers = order.steps.popleft()
@@ -224,7 +225,7 @@ class NodeScaling:
         if cluster.reserved():
             self._save(order)
         elif time.monotonic() > order.deadline:
-            raise JobError(f"the processes for {', '.join(order.report.replaced)} did not start within {self._config.start_timeout}")
+            raise ClusterError(f"the processes for {', '.join(order.report.replaced)} did not start within {self._config.start_timeout}")
 
     def _save(self, order: _Order) -> None:
         order.checkpoint = self._supervisor.checkpoint()
@@ -235,7 +236,7 @@ class NodeScaling:
         if found is None or found.state in (CheckpointState.PENDING, CheckpointState.SAVING):
             return
         if found.state is not CheckpointState.COMPLETE:
-            raise JobError(f"checkpoint {found.number}, from which workers were to go on elsewhere, has failed: {found.problem}")
+            raise RequestError(f"checkpoint {found.number}, from which workers were to go on elsewhere, has failed: {found.problem}")
         self._to(order, NodeScalingState.REPLACING)
         self._supervisor.redeploy()
 
@@ -263,15 +264,15 @@ class NodeScaling:
         cluster.avoid(nodes)
 
     def _available(self, count: int) -> Cluster:
-        """Raises JobError if nothing can be begun now."""
+        """Raises RequestError if nothing can be begun now."""
         core = self._supervisor.core
         if self._cluster is None:
-            raise JobError(f"job `{self._name}` runs in one process and has no nodes: run it on Ray")
+            raise RequestError(f"job `{self._name}` runs in one process and has no nodes: run it on Ray")
         if count < 1:
-            raise FlowError(f"job `{self._name}` can't be given {count} nodes; the least is 1")
+            raise RequestError(f"job `{self._name}` can't be given {count} nodes; the least is 1")
         if core.state is not JobState.RUNNING or core.migrations.current is not None or self._supervisor.elastic.busy:
             doing = "scales or moves something already" if core.state is JobState.RUNNING else f"is {core.state.value}"
-            raise JobError(f"job `{self._name}` {doing}: nodes can come and go while it runs and nothing moves")
+            raise JobBusyError(f"job `{self._name}` {doing}: nodes can come and go while it runs and nothing moves")
         return self._cluster
 
     @property
@@ -284,7 +285,9 @@ class NodeScaling:
 
     def _check_saved(self, why: str) -> None:
         if not self._saves:
-            raise JobError(f"job `{self._name}`: {why}; with JobConfig(checkpoint_dir=...) they would go on elsewhere from a checkpoint")
+            raise RequestError(
+                f"job `{self._name}`: {why}; with JobConfig(checkpoint_dir=...) they would go on elsewhere from a checkpoint"
+            )
 
     def _snapshot(self, slots: int | None = None, nodes: Mapping[str, str] | None = None) -> DataflowSnapshot:
         metrics, core = self._supervisor.metrics, self._supervisor.core

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..engine.batch import Batch
-from ..engine.errors import CorruptCheckpointError, EvenflowError, JobError, ProtocolError, is_own, shown
+from ..engine.errors import JobFailedError, ProtocolError, is_own, shown
 from ..engine.operators.read import Read
 from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.effects import Consumed, Effect, Finished, Latency, Prepared, Saved
@@ -44,8 +44,7 @@ from ..scheduler.messages import (
     TakeSource,
 )
 from ..scheduler.restore import RestoredTask
-from ..state.backends.base import StateBackendError
-from ..state.files import CorruptStateError
+from ..state.errors import CorruptCheckpointError, CorruptStateError, EvenflowError, StateBackendError
 from ..state.store import CheckpointStore
 from .meter import Meter
 from .state_writer import StateWriter
@@ -357,7 +356,5 @@ class Runner:
 def _own(error: BaseException, worker: str) -> EvenflowError:
     if isinstance(error, EvenflowError) and is_own(error):
         return error
-    if isinstance(error, StateBackendError):
-        return JobError(f"worker {worker}: {error}")
     trace = "".join(traceback.format_exception(error))
-    return JobError(f"worker {worker} failed: {shown(error)}\n{trace}")
+    return JobFailedError(f"worker {worker} failed: {shown(error)}\n{trace}")

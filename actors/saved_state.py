@@ -11,14 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from ..engine.errors import FlowError, JobError
+from ..engine.errors import FlowError, JobFailedError, RequestError
 from ..engine.plan.physical import Plan
 from ..scheduler.manifest import Manifest
 from ..scheduler.newest import KEPT
 from ..scheduler.restore import RestoredTask, restored_tasks, unmatched
 from ..scheduler.retention import Needs, retained
 from ..scheduler.terms import Terms
-from ..state.files import CorruptStateError
+from ..state.errors import CorruptStateError
 from ..state.store import CheckpointStore
 
 SAVEPOINT = 0
@@ -37,7 +37,7 @@ class Savepoint:
     problem: str | None = None
 
 
-class SupersededError(JobError):
+class SupersededError(JobFailedError):
     """Another coordinator of this run of the job has begun, so that this one must do nothing more."""
 
 
@@ -185,20 +185,20 @@ class SavedState:
             return None
 
     def ask_savepoint(self, number: int, path: str) -> None:
-        """Copy checkpoint `number` to `path` once it is complete. Raises FlowError without a checkpoint folder, JobError if it is taken."""
+        """Copy checkpoint `number` to `path` once it is complete. Raises RequestError without a checkpoint folder, or if it is taken."""
         if self._store is None:
-            raise FlowError("a savepoint needs JobConfig(checkpoint_dir=...), through which it is taken")
+            raise RequestError("a savepoint needs JobConfig(checkpoint_dir=...), through which it is taken")
         if CheckpointStore(path).occupied:
-            raise JobError(f"{path} is not empty: give the savepoint a folder of its own")
+            raise RequestError(f"{path} is not empty: give the savepoint a folder of its own")
         over = [savepoint.number for savepoint in self._savepoints.values() if savepoint.done]
         for old in over[: len(over) - KEPT + 1]:
             del self._savepoints[old]
         self._savepoints[number] = Savepoint(number, path)
 
     def savepoint(self, number: int) -> Savepoint:
-        """What has become of one that was asked for. Raises JobError if so many came after it that it is forgotten."""
+        """What has become of one that was asked for. Raises RequestError if so many came after it that it is forgotten."""
         if number not in self._savepoints:
-            raise JobError(f"savepoint {number} is no longer among those that the job remembers")
+            raise RequestError(f"savepoint {number} is no longer among those that the job remembers")
         return replace(self._savepoints[number])
 
     def discard(self, number: int, problem: str) -> None:

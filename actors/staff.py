@@ -14,7 +14,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from ..engine.errors import JobError
+from ..engine.errors import ClusterError
 from ..scheduler.config import JobConfig
 from ..scheduler.placement import Node, NoRoomError, Place, place
 from .placement import RoomRequest, cluster_nodes
@@ -56,8 +56,8 @@ class Staff:
     def hire(self, workers: Sequence[str], deadline: float, patience: float, check: Callable[[], None]) -> None:
         """A process for each of the workers that has none: a spare, or a new one on the node that the job's strategy says.
 
-        Raises NoRoomError if the cluster has had no room until `patience`, JobError if Ray has not freed a name until `deadline`, and what
-        `check` raises if nobody needs them any more.
+        Raises NoRoomError if the cluster has had no room until `patience`, ClusterError if Ray has not freed a name until `deadline`, and
+        what `check` raises if nobody needs them any more.
         """
         missing = [worker for worker in workers if worker not in self._processes]
         while missing:
@@ -71,7 +71,7 @@ class Staff:
                     raise
             except ValueError as error:
                 if time.monotonic() > deadline:
-                    raise JobError(f"job `{self._job}`: the name of a worker is still taken: {error}") from error
+                    raise ClusterError(f"job `{self._job}`: the name of a worker is still taken: {error}") from error
             if missing:
                 time.sleep(_AGAIN)
 

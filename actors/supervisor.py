@@ -17,7 +17,7 @@ from ..balancer.plan import BalancePlan
 from ..balancer.policies import named
 from ..balancer.snapshot import LoadSnapshot
 from ..balancer.strategies import plan_steps
-from ..engine.errors import CorruptCheckpointError, EvenflowError, FlowError, JobError
+from ..engine.errors import JobFailedError, RequestError
 from ..engine.operators.read import Read
 from ..engine.operators.write import Write
 from ..engine.plan.physical import Plan, Stage
@@ -40,6 +40,7 @@ from ..scheduler.restore import fitting_tables, plan_at
 from ..scheduler.scaling.controller import DecisionRecord, Mode
 from ..scheduler.terms import first_attempt
 from ..scheduler.window import WorkerWindow
+from ..state.errors import CorruptCheckpointError, EvenflowError
 from .autoscaling import Autoscaling
 from .beginning import Beginning, Savepoint
 from .cluster_view import Cluster
@@ -200,7 +201,7 @@ class Supervisor:
             if (balancing := self._balancings.get(stage := report.worker.rpartition("-")[0])) is not None:
                 balancing.add(report, self.core.migrations.tables[stage])
         elif isinstance(report, Failed):
-            self._failed(report.error if isinstance(report.error, EvenflowError) else JobError(str(report.error)))
+            self._failed(report.error if isinstance(report.error, EvenflowError) else JobFailedError(str(report.error)))
         else:
             self._carry_out(self.core.report(worker, report, time.monotonic()))
 
@@ -220,7 +221,7 @@ class Supervisor:
         """The first deployment failed. Whether that ends the job: what its first workers met may have ended it before all had begun."""
         if self.core.state.final:
             return False
-        self.abort(error if isinstance(error, EvenflowError) else JobError(f"job `{self.core.name}` did not start: {error}"))
+        self.abort(error if isinstance(error, EvenflowError) else JobFailedError(f"job `{self.core.name}` did not start: {error}"))
         return True
 
     def tick(self) -> None:
@@ -260,7 +261,7 @@ class Supervisor:
         return self.metrics.workers()
 
     def load(self, operator: str, windows: int = HISTORY) -> OperatorLoad:
-        """What `job.load()` shows. Raises FlowError if there is no such operator, naming those there are."""
+        """What `job.load()` shows. Raises RequestError if there is no such operator, naming those there are."""
         return self.metrics.load(self.core.plan.stage_of(operator).name, windows)
 
     def loads(self) -> dict[str, OperatorLoad]:
@@ -286,7 +287,7 @@ class Supervisor:
     def rebalance(self, operator: str, policy: str, strategy: str | None) -> int:
         """Plan by the balancer `policy` and begin to move by `strategy`; the migration's number.
 
-        Raises FlowError for an unknown operator, balancer or strategy, JobError if the job is not running or moves something already.
+        Raises RequestError for an unknown operator, balancer or strategy, JobError if the job is not running or moves something already.
         """
         stage = self._keyed_stage(operator)
         table = self.core.migrations.tables[stage.name]
@@ -298,19 +299,21 @@ class Supervisor:
         stage = self._keyed_stage(operator)
         table = self.core.migrations.tables[stage.name]
         if not len(groups) and not len(keys):
-            raise FlowError(f"operator `{operator}`: nothing to move: give groups=[...] or keys=[...]")
+            raise RequestError(f"operator `{operator}`: nothing to move: give groups=[...] or keys=[...]")
         if not isinstance(to, int) or isinstance(to, bool) or not 0 <= to < stage.parallelism:
-            raise FlowError(f"operator `{operator}` has no worker {to!r}: its {stage.parallelism} workers are 0 to {stage.parallelism - 1}")
+            raise RequestError(
+                f"operator `{operator}` has no worker {to!r}: its {stage.parallelism} workers are 0 to {stage.parallelism - 1}"
+            )
         wrong = [group for group in groups if not isinstance(group, Integral) or not 0 <= int(group) < len(table)]
         if wrong:
-            raise FlowError(f"operator `{operator}` has no key group {wrong[0]!r}: its groups are 0 to {len(table) - 1}")
+            raise RequestError(f"operator `{operator}` has no key group {wrong[0]!r}: its groups are 0 to {len(table) - 1}")
         target = table.groups.copy()
         target[list(groups)] = to
         routes = {**table.keys, **{hash_of(key): to for key in keys}}
         return self._migrate(stage, strategy, RoutingTable(target, routes), "by hand", None)
 
     def balancer(self, operator: str, policy: str) -> None:
-        """Balance an operator automatically from now on, or no longer if `policy` is `off`. Raises FlowError as `rebalance` does."""
+        """Balance an operator automatically from now on, or no longer if `policy` is `off`. Raises RequestError as `rebalance` does."""
         stage = self._keyed_stage(operator)
         if check_balancer(policy) == OFF:
             self._balancings.pop(stage.name, None)
@@ -361,7 +364,7 @@ class Supervisor:
         return self._migrate(stage, strategy, target, reason, None)
 
     def checkpoint(self) -> int:
-        """Begin a checkpoint as soon as none is under way; its number. Raises JobError if the job is not running."""
+        """Begin a checkpoint as soon as none is under way; its number. Raises JobNotRunningError if the job is not running."""
         return self.core.checkpoint(time.monotonic())
 
     def checkpoints(self) -> list[CheckpointReport]:
@@ -369,7 +372,7 @@ class Supervisor:
         return self.core.checkpoints.reports(time.monotonic(), self.core.workers)
 
     def savepoint(self, path: str) -> int:
-        """Begin a savepoint; its checkpoint's number. Raises FlowError without a folder for checkpoints, JobError if `path` is taken."""
+        """Begin a savepoint; its checkpoint's number. Raises RequestError without a folder for checkpoints, or if `path` is taken."""
         number = self.core.checkpoint(time.monotonic(), whole=True)
         self.saved.ask_savepoint(number, path)
         return number
@@ -417,7 +420,7 @@ class Supervisor:
         stage = self.core.plan.stage_of(operator)
         if not stage.is_keyed:
             keyed = ", ".join(s.name for s in self.core.plan.stages if s.is_keyed) or "none"
-            raise FlowError(f"operator `{operator}` has no keyed state to move; operators that have: {keyed}")
+            raise RequestError(f"operator `{operator}` has no keyed state to move; operators that have: {keyed}")
         return stage
 
     def _carry_out(self, effects: Iterable[Effect]) -> None:
@@ -472,10 +475,10 @@ class Supervisor:
         try:
             allowed, committed = self._config.allow_duplicates, self.core.committed
             self._deliveries += take_back(self.core.name, after, committed, self._sinks, self.saved, allow_duplicates=allowed)
-        except JobError as error:
+        except JobFailedError as error:
             self.abort(error)
         except Exception as error:  # noqa: BLE001 -- as in a commit
-            self._failed(error if isinstance(error, EvenflowError) else JobError(f"{type(error).__name__}: {error}"))
+            self._failed(error if isinstance(error, EvenflowError) else JobFailedError(f"{type(error).__name__}: {error}"))
         else:
             return True
         return False
@@ -491,7 +494,7 @@ class Supervisor:
         except Exception as error:  # noqa: BLE001 -- a sink is the user's or a library's: whatever it raises fails the job
             problem = f"{who} could not commit checkpoint {commit.checkpoint}: {type(error).__name__}: {error}"
             self.core.state = JobState.RUNNING
-            self._failed(error if isinstance(error, EvenflowError) else JobError(problem))
+            self._failed(error if isinstance(error, EvenflowError) else JobFailedError(problem))
             return False
         return True
 

@@ -16,7 +16,7 @@ from time import monotonic
 import pyarrow as pa
 
 from ..engine.batch import Batch
-from ..engine.errors import JobError
+from ..engine.errors import JobTimeoutError
 from ..engine.plan.physical import ChannelSpec
 from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.elements import Element
@@ -152,12 +152,12 @@ class TaskRun:
         self._transport.wake()
 
     def listen(self, host: str) -> Address:
-        """Let workers on other nodes connect, at `host`; where. Raises JobError if the run doesn't come to it, between two turns."""
+        """Let workers on other nodes connect, at `host`; where. Raises JobTimeoutError if the run doesn't come to it, between two turns."""
         wanted = _Listen(host)
         self._inbox.append(wanted)
         self._transport.wake()
         if not wanted.done.wait(LISTEN_PATIENCE):
-            raise JobError(
+            raise JobTimeoutError(
                 f"worker {self.spec.name}: it was busy for {LISTEN_PATIENCE:g} s and could not begin to listen to workers on other nodes"
             )
         return self.address

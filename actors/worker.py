@@ -13,7 +13,7 @@ from typing import Any
 
 import ray
 
-from ..engine.errors import JobError
+from ..engine.errors import JobFailedError, JobTimeoutError
 from ..engine.plan.physical import ChannelSpec
 from ..engine.plan.task_spec import TaskSpec
 from ..scheduler.config import JobConfig
@@ -63,7 +63,7 @@ class Worker:
         """
         with self._deploying:
             if self._newest is not None and attempt < self._newest:
-                raise JobError(f"worker {spec.name}: attempt {attempt} is over, attempt {self._newest} has begun")
+                raise JobFailedError(f"worker {spec.name}: attempt {attempt} is over, attempt {self._newest} has begun")
             self._newest = attempt
             self._end_run(spec.name)
             host = ray.util.get_node_ip_address() if across_nodes else "127.0.0.1"  # type: ignore[no-untyped-call]
@@ -95,7 +95,7 @@ class Worker:
     def ping(self) -> None:
         """Answers as long as the process lives. Raises JobError if it can't be used any more."""
         if self._stuck:
-            raise JobError(f"job `{self._job}`: a run of an attempt that is over goes on in this process")
+            raise JobFailedError(f"job `{self._job}`: a run of an attempt that is over goes on in this process")
 
     def join(self) -> None:
         """Returns when the worker is over. While it runs, a call of it tells the coordinator that the process lives."""
@@ -108,7 +108,7 @@ class Worker:
             return
         if not run.end(END_PATIENCE):
             self._stuck = True
-            raise JobError(f"worker {name}: attempt {run.attempt} did not end within {END_PATIENCE:g} s")
+            raise JobTimeoutError(f"worker {name}: attempt {run.attempt} did not end within {END_PATIENCE:g} s")
         del run
         # A run is a cycle of objects that was frozen as it began: no round of the collector would ever find it.
         gc.unfreeze()
@@ -117,9 +117,9 @@ class Worker:
     def _run(self, attempt: int | None = None) -> TaskRun:
         current = self._current
         if current is None:
-            raise JobError(f"job `{self._job}`: a worker was started before it was deployed")
+            raise JobFailedError(f"job `{self._job}`: a worker was started before it was deployed")
         if attempt is not None and attempt != current.attempt:
-            raise JobError(f"worker {current.spec.name}: attempt {attempt} is over, attempt {current.attempt} has begun")
+            raise JobFailedError(f"worker {current.spec.name}: attempt {attempt} is over, attempt {current.attempt} has begun")
         return current
 
 

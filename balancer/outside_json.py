@@ -1,14 +1,14 @@
 """JSON that comes from outside, as an object of finite numbers.
 
-Invariant: whatever the text is, an object comes out, or a FlowError that says in a line why not. NaN and Infinity, which Python's reader
-takes although JSON has no such numbers, are refused, and so is what a float can't hold.
+Invariant: whatever the text is, an object comes out, or a SnapshotError that says in a line why not. NaN and Infinity, which Python's
+reader takes although JSON has no such numbers, are refused, and so is what a float can't hold.
 
 >>> object_of('{"workers": 2}', "the load snapshot", '{"workers": 4}')
 {'workers': 2}
 >>> object_of('{"workers": NaN}', "the load snapshot", '{"workers": 4}')
 Traceback (most recent call last):
     ...
-evenflow.engine.errors.FlowError: the load snapshot is not JSON: NaN is not a number
+evenflow.engine.errors.SnapshotError: the load snapshot is not JSON: NaN is not a number
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ import math
 import reprlib
 from typing import Any
 
-from ..engine.errors import FlowError
+from ..engine.errors import SnapshotError
 
 _MOST_DIGITS = 100
 
 
 def object_of(text: str, what: str, example: str) -> dict[str, Any]:
-    """What `text` holds. Raises FlowError, by the name `what`, unless it is an object like `example`."""
+    """What `text` holds. Raises SnapshotError, by the name `what`, unless it is an object like `example`."""
     try:
         document = json.loads(text, parse_constant=_no_number, parse_float=_float, parse_int=_int)
     except RecursionError:
-        raise FlowError(f"{what} is not JSON that can be read: its brackets are nested too deeply") from None
+        raise SnapshotError(f"{what} is not JSON that can be read: its brackets are nested too deeply") from None
     except ValueError as error:
-        raise FlowError(f"{what} is not JSON: {error}") from error
+        raise SnapshotError(f"{what} is not JSON: {error}") from error
     if not isinstance(document, dict):
-        raise FlowError(f"{what} must be an object: {example}")
+        raise SnapshotError(f"{what} must be an object: {example}")
     return document
 
 

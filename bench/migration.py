@@ -19,11 +19,11 @@ import pyarrow as pa
 
 import evenflow as ef
 
-from ..engine.errors import JobError
 from ..engine.keys.encoding import key_groups
 from ..scheduler.migration import MigrationReport
 from . import machine
 from .conditions import record
+from .errors import BenchmarkError
 from .move_memory import Memory, MemoryWatch
 from .preload import PreloadedSource
 from .record import Case, Run, Verdict
@@ -114,7 +114,7 @@ def start(rate: float | None, name: str, checkpoints: str | None = None) -> tupl
     deadline = time.monotonic() + WAIT
     while rows_taken(job) < KEYS:
         if time.monotonic() > deadline:
-            raise JobError(f"benchmark migration: {KEYS:,} keys were not there within {WAIT:g} s")
+            raise BenchmarkError(f"benchmark migration: {KEYS:,} keys were not there within {WAIT:g} s")
         time.sleep(0.2)
     return job, sink
 

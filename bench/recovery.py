@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ..engine.errors import EvenflowError
+from ..state.errors import EvenflowError
 from . import machine, recovery_bytewax, recovery_checkpoints, recovery_lmdb, recovery_spark
 from .conditions import record
 from .data import find

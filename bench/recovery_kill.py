@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import evenflow as ef
 
-from ..engine.errors import JobError
+from .errors import BenchmarkError
 from .live_stream import LiveSource, OutputSink, count
 from .output_log import KEYS, Resumed, outputs, processes, resumed, writers
 
@@ -26,11 +26,11 @@ T = TypeVar("T")
 
 
 def until(condition: Callable[[], T | None], what: str, patience: float = WAIT) -> T:
-    """The first value of `condition`. Raises JobError after `patience` seconds."""
+    """The first value of `condition`. Raises BenchmarkError after `patience` seconds."""
     deadline = time.monotonic() + patience
     while (found := condition()) is None:
         if time.monotonic() > deadline:
-            raise JobError(f"benchmark recovery: waited {patience:g} s in vain until {what}")
+            raise BenchmarkError(f"benchmark recovery: waited {patience:g} s in vain until {what}")
         time.sleep(0.02)
     return found
 

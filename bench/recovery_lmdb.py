@@ -39,7 +39,7 @@ VALUE = 1000
 
 
 def throughput(rows: int, cache: Path, repeat: int) -> dict[str, list[Answer]]:
-    """T2 with each backend in turn. Raises ConnectorError without data, JobError if the results differ."""
+    """T2 with each backend in turn. Raises ConnectorError without data, BenchmarkError if the results differ."""
     dataset, output = find(cache, "integers", rows), scratch("backends")
     settings = [{"state_backend": backend} for _ in range(repeat) for backend in BACKENDS]
     task = Task("t2", str(dataset.folder), rows, dataset.last_window, f"{output}/out", len(settings), {"config": settings})
@@ -60,7 +60,7 @@ class Larger:
 
 
 def larger_than_memory() -> Larger:
-    """A job whose workers hold `FOLD` times the state that they are given memory for. Raises JobError if it fails."""
+    """A job whose workers hold `FOLD` times the state that they are given memory for. Raises JobFailedError if it fails."""
     keys = math.ceil(FOLD * 2 * GIVEN / VALUE)
     folder = tempfile.mkdtemp(prefix="evenflow-bench-lmdb-")
     log = Path(folder, "outputs")

@@ -9,8 +9,8 @@ from math import ceil
 
 import evenflow as ef
 
-from ..engine.errors import JobError
 from . import machine
+from .errors import BenchmarkError
 from .record import Case, Verdict
 from .scaling_job import COUNT, STATEFUL_MAP, WORDS, StepsSource, skewed_count
 
@@ -41,7 +41,7 @@ class Hot:
 
 
 def measure(share: float) -> Hot:
-    """A job of its own. Raises JobError if DS2 has not asked for a rebalance in time, or it failed."""
+    """A job of its own. Raises BenchmarkError if DS2 has not asked for a rebalance in time, or it failed."""
     busy = machine.busy_share()
     need = NEEDS[share]
     workers, demand = ceil(need), need / COUNT
@@ -94,7 +94,9 @@ def await_rebalance(job: ef.Job) -> None:
     while not any(record.decided.rebalance and record.done.startswith("carried out") for record in job.decisions()):
         if time.monotonic() > deadline:
             told = [f"{record.decided.reason}; {record.done}" for record in job.decisions()]
-            raise JobError(f"benchmark scaling: DS2 has had no keys placed anew in job `{job.name}` within {WAIT:g} s; it decided {told}")
+            raise BenchmarkError(
+                f"benchmark scaling: DS2 has had no keys placed anew in job `{job.name}` within {WAIT:g} s; it decided {told}"
+            )
         time.sleep(0.1)
 
 

@@ -16,8 +16,8 @@ import numpy as np
 
 import evenflow as ef
 
-from ..engine.errors import JobError
 from . import machine
+from .errors import BenchmarkError
 from .migration import OPERATOR, STATE_BYTES, longest_wait, rows_taken
 from .preload import PreloadedSource
 from .record import Case, Verdict
@@ -76,7 +76,7 @@ def start(name: str, config: ef.JobConfig, savepoint: str | None = None) -> tupl
     deadline = time.monotonic() + WAIT
     while savepoint is None and rows_taken(job) < KEYS:
         if time.monotonic() > deadline:
-            raise JobError(f"benchmark scaling: {KEYS:,} keys were not there within {WAIT:g} s")
+            raise BenchmarkError(f"benchmark scaling: {KEYS:,} keys were not there within {WAIT:g} s")
         time.sleep(0.2)
     return job, sink
 

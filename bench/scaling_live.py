@@ -9,8 +9,8 @@ from math import ceil
 
 import evenflow as ef
 
-from ..engine.errors import JobError
 from . import machine
+from .errors import BenchmarkError
 from .record import Verdict
 from .scaling_course import Course, Phase
 from .scaling_job import COUNT, FLAT_MAP, SPLIT, STATEFUL_MAP, WORDS, StepsSource, lost, word_count, workers_of
@@ -49,7 +49,7 @@ def optimum(demand: float) -> dict[str, int]:
 
 
 def measure(policy: str) -> Lived:
-    """A job of its own, from one worker each. Raises JobError if it hasn't read and counted everything in time."""
+    """A job of its own, from one worker each. Raises BenchmarkError if it hasn't read and counted everything in time."""
     busy = machine.busy_share()
     begun = time.time() + START
     source = StepsSource([(LENGTH, demand) for demand in DEMANDS], begun)
@@ -62,7 +62,9 @@ def measure(policy: str) -> Lived:
         samples.append((time.time() - begun, workers_of(job)))
         if time.time() > begun + LENGTH * len(DEMANDS) + WAIT:
             job.cancel()
-            raise JobError(f"benchmark scaling: the word count with {policy} has not ended {WAIT:g} s after its last sentence was due")
+            raise BenchmarkError(
+                f"benchmark scaling: the word count with {policy} has not ended {WAIT:g} s after its last sentence was due"
+            )
         time.sleep(SAMPLE)
     decisions = job.decisions()
     job.wait(WAIT)

@@ -16,6 +16,7 @@ import ray
 import evenflow as ef
 
 from . import machine
+from .errors import BenchmarkError
 from .footprint import Footprint, files_in, own_footprint, own_threads, together
 
 ENDS = ("finished", "failed", "cancelled")
@@ -61,7 +62,7 @@ def one_job(runtime: Runtime, end: str, folder: Path) -> None:
     with suppress(ef.RecordError):
         job.wait(WAIT)
     if job.status().state.value != end:
-        raise ef.JobError(f"a job of the soak benchmark was to end {end} and is {job.status().state.value}")
+        raise BenchmarkError(f"a job of the soak benchmark was to end {end} and is {job.status().state.value}")
 
 
 def numbered(state: int | None, row: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:

@@ -37,7 +37,21 @@ if TYPE_CHECKING:
     from .engine.aggregates.custom import Aggregate
     from .engine.aggregates.functions import approx_distinct, approx_quantile, count, first, last, max, mean, min, sum  # noqa: A004 -- as in SQL
     from .engine.batch import Batch
-    from .engine.errors import ConnectorError, EvenflowError, FlowError, JobError, ProtocolError, RecordError
+    from .engine.errors import (
+        ClusterError,
+        ConnectorError,
+        FlowError,
+        JobBusyError,
+        JobError,
+        JobFailedError,
+        JobLostError,
+        JobNotRunningError,
+        JobTimeoutError,
+        ProtocolError,
+        RecordError,
+        RequestError,
+        SnapshotError,
+    )
     from .engine.functions.declared_states import list_state, map_state, value_state
     from .engine.functions.keyed_function import KeyContext, KeyedFunction
     from .engine.sink import Sink, SinkWriter
@@ -51,6 +65,7 @@ if TYPE_CHECKING:
     from .scheduler.metrics import OperatorLoad, WorkerFigures
     from .scheduler.migration import MigrationReport
     from .scheduler.scaling.controller import DecisionRecord
+    from .state.errors import CorruptStateError, EvenflowError, StateBackendError, StateError
     from .stream import KeyedStream, Stream, WindowedStream
 
 _HOMES = {
@@ -58,16 +73,23 @@ _HOMES = {
     "Batch": "engine.batch",
     "CheckpointReport": "scheduler.checkpoints",
     "CheckpointState": "scheduler.checkpoints",
+    "ClusterError": "engine.errors",
     "ConnectorError": "engine.errors",
+    "CorruptStateError": "state.errors",
     "Dataflow": "dataflow",
     "DecisionRecord": "scheduler.scaling.controller",
-    "EvenflowError": "engine.errors",
+    "EvenflowError": "state.errors",
     "FlowError": "engine.errors",
     "Job": "job",
+    "JobBusyError": "engine.errors",
     "JobConfig": "scheduler.config",
     "JobError": "engine.errors",
+    "JobFailedError": "engine.errors",
+    "JobLostError": "engine.errors",
+    "JobNotRunningError": "engine.errors",
     "JobState": "scheduler.job_effects",
     "JobStatus": "actors.supervisor",
+    "JobTimeoutError": "engine.errors",
     "KeyContext": "engine.functions.keyed_function",
     "KeyedFunction": "engine.functions.keyed_function",
     "KeyedStream": "stream",
@@ -77,12 +99,16 @@ _HOMES = {
     "OperatorLoad": "scheduler.metrics",
     "ProtocolError": "engine.errors",
     "RecordError": "engine.errors",
+    "RequestError": "engine.errors",
     "SavedJob": "savepoint",
     "ScalingReport": "actors.elastic",
     "Sink": "engine.sink",
     "SinkWriter": "engine.sink",
+    "SnapshotError": "engine.errors",
     "Source": "engine.source",
     "SourceReader": "engine.source",
+    "StateBackendError": "state.errors",
+    "StateError": "state.errors",
     "Stream": "stream",
     "WindowedStream": "stream",
     "WorkerFigures": "scheduler.metrics",
@@ -124,16 +150,23 @@ __all__ = [
     "Batch",
     "CheckpointReport",
     "CheckpointState",
+    "ClusterError",
     "ConnectorError",
+    "CorruptStateError",
     "Dataflow",
     "DecisionRecord",
     "EvenflowError",
     "FlowError",
     "Job",
+    "JobBusyError",
     "JobConfig",
     "JobError",
+    "JobFailedError",
+    "JobLostError",
+    "JobNotRunningError",
     "JobState",
     "JobStatus",
+    "JobTimeoutError",
     "KeyContext",
     "KeyedFunction",
     "KeyedStream",
@@ -143,12 +176,16 @@ __all__ = [
     "OperatorLoad",
     "ProtocolError",
     "RecordError",
+    "RequestError",
     "SavedJob",
     "ScalingReport",
     "Sink",
     "SinkWriter",
+    "SnapshotError",
     "Source",
     "SourceReader",
+    "StateBackendError",
+    "StateError",
     "Stream",
     "WindowedStream",
     "WorkerFigures",

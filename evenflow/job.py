@@ -21,7 +21,7 @@ from .drawing.changes import decisions_table, migrations_table, node_scalings_te
 from .drawing.job import checkpoints_table
 from .drawing.metrics import metrics_tables
 from .drawing.terminal import Listing
-from .engine.errors import ConnectorError, EvenflowError, JobError
+from .engine.errors import ConnectorError, JobFailedError, JobLostError, JobTimeoutError, RequestError
 from .engine.sink import Sink
 from .engine.source import Source
 from .engine.time.duration import Duration, seconds
@@ -30,6 +30,7 @@ from .scheduler.job_effects import JobState
 from .scheduler.metrics import HISTORY, OperatorLoad, WorkerFigures
 from .scheduler.migration import MigrationReport
 from .scheduler.scaling.controller import DecisionRecord, Mode
+from .state.errors import EvenflowError
 
 T = TypeVar("T")
 POLL = 0.05
@@ -75,7 +76,7 @@ class Job:
         self._thread.start()
 
     def wait(self, timeout: Duration | None = None) -> Job:
-        """Wait until the job has ended; returns the job. Raises the job's error if it failed, TimeoutError after `timeout`.
+        """Wait until the job has ended; returns the job. Raises the job's error if it failed, JobTimeoutError after `timeout`.
 
         Ctrl-C cancels the job, waits until it is gone, and goes on as a KeyboardInterrupt; a job of another process runs on.
         """
@@ -83,7 +84,7 @@ class Job:
         try:
             while not self._ended.wait(0.2):
                 if deadline is not None and time.monotonic() > deadline:
-                    raise TimeoutError(f"job `{self.name}` has not ended within {timeout}; it is {self.status().state.value}")
+                    raise JobTimeoutError(f"job `{self.name}` has not ended within {timeout}; it is {self.status().state.value}")
         except KeyboardInterrupt:
             if self._runtime.owned:
                 with suppress(EvenflowError):  # a coordinator that is gone has nothing left to cancel
@@ -111,7 +112,7 @@ class Job:
         """How the operator's work was shared out over its newest `windows`: load per worker and key group, hottest keys, imbalance.
 
         `print` shows it as a table. Operators that are chained in one worker share one load. Once the job has ended it is that of the last
-        120 windows. Raises FlowError if there is no such operator.
+        120 windows. Raises RequestError if there is no such operator.
         """
         return self._runtime.load(operator, windows)
 
@@ -119,7 +120,7 @@ class Job:
         """Balance the operator automatically by `policy` from now on (hotspot, lpt, consistent, static), or no longer: `off`.
 
         The job's settings (`JobConfig(balance_threshold=...)`) say when, `JobConfig(migration_strategy=...)` how. `migrations()` tells what
-        was done and why. Raises FlowError for an unknown operator or balancer, JobError if the job has ended.
+        was done and why. Raises RequestError for an unknown operator or balancer, JobNotRunningError if the job has ended.
         """
         self._runtime.ask("balancer", operator, policy)
 
@@ -130,7 +131,8 @@ class Job:
 
         `strategy`: sudden, fluid, batched, pause, lazy or restart; None for the job's (`migration_strategy` in JobConfig). The report tells
         what was planned and why, what moved, how long it took and what the latency was meanwhile. `timeout` None returns at once. Raises
-        FlowError for an unknown operator, balancer or strategy, JobError if the job has ended or moves something already, TimeoutError.
+        RequestError for an unknown operator, balancer or strategy, of it JobNotRunningError and JobBusyError (something moves already), and
+        JobTimeoutError.
         """
         return self._followed(self._runtime.ask("rebalance", operator, policy, strategy), timeout)
 
@@ -164,15 +166,15 @@ class Job:
                 return report
             if time.monotonic() > deadline:
                 done = f"{report.steps_done} of {report.steps} steps"
-                raise TimeoutError(f"migration {number} of `{report.operator}` is not done within {timeout}: {done}")
+                raise JobTimeoutError(f"migration {number} of `{report.operator}` is not done within {timeout}: {done}")
             time.sleep(POLL)
 
     def scale(self, operator: str, parallelism: int, *, strategy: str | None = None, timeout: Duration | None = "2m") -> ScalingReport:
         """Give the operator another number of workers while the stream runs, and wait until it is done; None for `timeout` returns at once.
 
         New workers get the heat that the balancer gives them; the keys of workers that leave move first. `strategy`: how keys move, as in
-        `rebalance`. Raises FlowError for an unknown operator or an impossible number, JobError if the job is not running, moves something
-        already or the scaling failed, TimeoutError.
+        `rebalance`. Raises RequestError for an unknown operator, an impossible number or a scaling that failed, of it JobNotRunningError
+        and JobBusyError, and JobTimeoutError.
         """
         number = self._runtime.ask("scale", operator, parallelism, strategy)
 
@@ -182,14 +184,14 @@ class Job:
 
         found = self._awaited(ended, timeout, f"scaling {number} of `{operator}`")
         if found.problem is not None:
-            raise JobError(f"scaling `{operator}` of job `{self.name}` to {parallelism} workers has failed: {found.problem}")
+            raise RequestError(f"scaling `{operator}` of job `{self.name}` to {parallelism} workers has failed: {found.problem}")
         return found
 
     def scale_out(self, nodes: int = 1, *, timeout: Duration | None = "5m") -> NodeScalingReport:
         """Use so many nodes more: there the operators whose output counts most get workers, as many as the nodes have slots.
 
-        Raises JobError if the job can't be scaled now or has no nodes, there are not so many with room, or no operator is congested;
-        TimeoutError. None for `timeout` returns at once.
+        Raises RequestError if the job can't be scaled now or has no nodes, there are not so many with room, or no operator is congested;
+        JobTimeoutError. None for `timeout` returns at once.
         """
         return self._nodes_scaled(self._runtime.ask("scale_out", nodes), timeout)
 
@@ -197,8 +199,8 @@ class Job:
         """Give so many nodes back, one after the other, those first that the output needs least: every operator loses its workers there.
 
         At least one worker of each operator stays: if it is on the node it goes on elsewhere from a checkpoint, for which the job needs
-        JobConfig(checkpoint_dir=...). Raises JobError if a node can't be given back, and why, TimeoutError. None for `timeout` returns
-        once the first has begun.
+        JobConfig(checkpoint_dir=...). Raises RequestError if a node can't be given back, and why, JobTimeoutError. None for `timeout`
+        returns once the first has begun.
         """
         rounds = 1 if timeout is None else nodes
         return tuple(self._nodes_scaled(self._runtime.ask("scale_in"), timeout) for _ in range(rounds))
@@ -214,7 +216,7 @@ class Job:
 
         found = self._awaited(ended, timeout, f"scaling {number} of the nodes")
         if found.problem is not None:
-            raise JobError(f"scaling the nodes of job `{self.name}` has failed: {found.problem}")
+            raise RequestError(f"scaling the nodes of job `{self.name}` has failed: {found.problem}")
         return found
 
     def scalings(self) -> list[ScalingReport]:
@@ -226,7 +228,7 @@ class Job:
 
         `mode` "advise" only records what it would do. The job's settings (`JobConfig(autoscaler_interval=..., max_parallelism=...)`) say
         how often and how many, and an operator's own bounds (`stream.parallelism(2, between=(1, 4))`, `fixed=True`) go before them. Raises
-        FlowError for an unknown policy or mode, or one that the settings don't allow for, JobError if the job has ended.
+        RequestError for an unknown policy or mode, or one that the settings don't allow for, JobNotRunningError if the job has ended.
         """
         self._runtime.ask("autoscaler", policy, mode)
 
@@ -237,12 +239,12 @@ class Job:
     def checkpoint(self, timeout: Duration | None = "5m") -> CheckpointReport:
         """Take a checkpoint now and wait until it is complete; None for `timeout` returns at once.
 
-        Raises JobError if the job is not running, or the checkpoint failed, TimeoutError.
+        Raises RequestError if the checkpoint failed, JobNotRunningError, JobTimeoutError.
         """
         number = self._runtime.ask("checkpoint")
         found = self._awaited(lambda: self._checkpoint(number, whole=timeout is None), timeout, f"checkpoint {number}")
         if found.problem is not None:
-            raise JobError(f"checkpoint {number} of job `{self.name}` has failed: {found.problem}")
+            raise RequestError(f"checkpoint {number} of job `{self.name}` has failed: {found.problem}")
         return found
 
     def checkpoints(self) -> list[CheckpointReport]:
@@ -252,8 +254,8 @@ class Job:
     def savepoint(self, path: str | Path, timeout: Duration = "10m") -> str:
         """Save the whole job, which runs on, into the folder `path` (or URL), to begin another from: `flow.run(from_savepoint=path)`.
 
-        The job needs JobConfig(checkpoint_dir=...). Raises FlowError without it, JobError if `path` is taken or not writable, or the job
-        is not running, TimeoutError.
+        The job needs JobConfig(checkpoint_dir=...). Raises RequestError without it and if `path` is taken or not
+        writable, JobNotRunningError, JobTimeoutError.
         """
         url = str(path) if "://" in str(path) else str(Path(path).absolute())
         number = self._runtime.ask("savepoint", url)
@@ -264,7 +266,7 @@ class Job:
 
         problem = self._awaited(state, timeout, f"the savepoint {url}")[1]
         if problem is not None:
-            raise JobError(f"the savepoint {url} of job `{self.name}` has failed: {problem}")
+            raise RequestError(f"the savepoint {url} of job `{self.name}` has failed: {problem}")
         return url
 
     def _checkpoint(self, number: int, *, whole: bool) -> CheckpointReport | None:
@@ -276,7 +278,7 @@ class Job:
         deadline = None if timeout is None else time.monotonic() + seconds(timeout, "timeout")
         while (found := ask()) is None:
             if deadline is not None and time.monotonic() > deadline:
-                raise TimeoutError(f"{what} of job `{self.name}` is not complete within {timeout}")
+                raise JobTimeoutError(f"{what} of job `{self.name}` is not complete within {timeout}")
             time.sleep(POLL)
         return found
 
@@ -312,12 +314,12 @@ class Job:
         except EvenflowError as error:
             self._failure = error
         except BaseException as error:  # noqa: BLE001 -- a thread's error, a sink's sys.exit too, must reach the caller of wait()
-            self._failure = JobError(f"job `{self.name}` can't be followed: {type(error).__name__}: {error}")
+            self._failure = JobLostError(f"job `{self.name}` can't be followed: {type(error).__name__}: {error}")
             self._failure.__cause__ = error
         finally:
             if self._failure is not None:
                 with suppress(EvenflowError):  # it may be the coordinator itself that is gone
-                    self._runtime.fail(JobError(str(self._failure)))
+                    self._runtime.fail(JobFailedError(str(self._failure)))
             try:
                 self._release()
             finally:
@@ -343,10 +345,10 @@ class Job:
 
 
 def _numbered(reports: Sequence[R], number: int) -> R:
-    """The report of that number. Raises JobError if so many came after it that it is gone."""
+    """The report of that number. Raises RequestError if so many came after it that it is gone."""
     found = next((report for report in reports if report.number == number), None)
     if found is None:
-        raise JobError(f"number {number} is no longer among the newest {len(reports)} that the job remembers")
+        raise RequestError(f"number {number} is no longer among the newest {len(reports)} that the job remembers")
     return found
 
 
@@ -354,7 +356,7 @@ def connect(name: str) -> Job:
     """The job `name` that another process runs on the Ray cluster that this one is connected to, or that RAY_ADDRESS names.
 
     Its handle shows the job, waits for it, and can stop or cancel it; what sinks deliver goes to the process that started the job, and when
-    that ends, so does the job. Raises JobError if no job of that name runs, naming those that do.
+    that ends, so does the job. Raises JobNotRunningError if no job of that name runs, naming those that do.
     """
     from .actors.cluster import find_job
 

@@ -24,11 +24,11 @@ import pyarrow as pa
 
 from .actors.saved_state import SAVEPOINT
 from .engine.aggregates.partial_aggregates import INPUT, PANE, ROWS
-from .engine.errors import ConnectorError, FlowError
+from .engine.errors import ConnectorError, RequestError
 from .engine.keyed_state.objects import STATE
 from .engine.snapshots.chain import resolved
 from .scheduler.manifest import Manifest
-from .state.files import CorruptStateError
+from .state.errors import CorruptStateError
 from .state.packing import unpack_value
 from .state.store import CheckpointStore
 
@@ -67,11 +67,11 @@ class SavedJob:
         `stateful_map_columns`: its state columns. Aggregates: `rows` that went into each, then the parts of its accumulators, `0.0`, `0.1`,
         `1.0`...; of windows also `pane`, the begin of the stretch of event time, and a key may come several times in one, to be added up.
 
-        Raises FlowError if there is no state of such an operator, ConnectorError if a file of it is not what was written.
+        Raises RequestError if there is no state of such an operator, ConnectorError if a file of it is not what was written.
         """
         if operator not in self.operators or not self.operators[operator].keys:
             there = ", ".join(name for name, saved in self.operators.items() if saved.keys) or "none"
-            raise FlowError(f"the savepoint {self._url} has no state of an operator `{operator}`; there is state of: {there}")
+            raise RequestError(f"the savepoint {self._url} has no state of an operator `{operator}`; there is state of: {there}")
         chains = [entry.files for entry in self._manifest.tasks[operator]]
         try:
             chunks = [chunk for chain in chains for chunk in resolved(self._store.chunks(SAVEPOINT, file) for file in reversed(chain))]

@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..balancer.plan import BalancePlan
-from ..engine.errors import EvenflowError, FlowError, JobError
+from ..engine.errors import JobBusyError, JobFailedError, JobLostError, JobNotRunningError, RequestError
 from ..engine.plan.physical import Plan, Stage
 from ..engine.plan.rescale import rescale
 from ..engine.protocol.effects import Finished, Prepared, Rewound, Switched
 from ..engine.protocol.handover import Arrived
 from ..engine.protocol.handover_step import HandoverStep
 from ..engine.protocol.routing import RoutingTable
+from ..state.errors import EvenflowError
 from .checkpoints import Checkpoints
 from .job_effects import Commit, Discard, Effect, Ended, JobState, Redeploy, Retire, Save, Spawn, Tell
 from .job_settings import JobSettings
@@ -151,7 +152,8 @@ class JobCore:
     def rescale(self, stage: Stage, parallelism: int, reason: str, now: float) -> tuple[Rescaling, list[Effect]]:
         """Give a stage another number of workers; those that leave must own no keys any more.
 
-        Raises FlowError for an impossible number, JobError if the job is not running, or a migration or a rescale is under way.
+        Raises RequestError for an impossible number, of it JobNotRunningError or JobBusyError if the job is not running, or a migration or
+        a rescale is under way.
         """
         self._refuse_if_busy("workers can only join or leave")
         change = rescale(self.plan, stage, parallelism, self.migrations.tables)
@@ -182,11 +184,11 @@ class JobCore:
     ) -> tuple[Migration, list[Effect]]:
         """Change the routing of a stage with keyed state by `steps`, which were planned from its table as it is.
 
-        Raises FlowError for the strategy `restart` if the job doesn't save its state, JobError if the job is not running, or a migration is
-        under way.
+        Raises RequestError for the strategy `restart` if the job doesn't save its state, JobError if the job is not running, or a
+        migration is under way.
         """
         if strategy == "restart" and not self.settings.save_state:
-            raise FlowError(
+            raise RequestError(
                 f"job `{self.name}`: the strategy restart goes through a savepoint: give the job a place for it, "
                 "JobConfig(checkpoint_dir=...), or use another strategy"
             )
@@ -226,7 +228,7 @@ class JobCore:
     def lost(self, worker: str, why: str, now: float | None = None) -> list[Effect]:
         """The worker's process is gone."""
         runs = next((f", which runs {task.operators}," for task in self.plan.tasks if task.name == worker), "")
-        return self.failed(JobError(f"job `{self.name}`: worker {worker}{runs} is gone: {why}"), now)
+        return self.failed(JobLostError(f"job `{self.name}`: worker {worker}{runs} is gone: {why}"), now)
 
     def unreadable(self, checkpoint: int, problem: str, older: Manifest | None, now: float) -> list[Effect]:
         """Checkpoint `checkpoint`, from which the job was to go on, can't be read: go on from an older one, or begin anew without one."""
@@ -238,12 +240,12 @@ class JobCore:
         return self._go_back(self.plan, 0.0)
 
     def checkpoint(self, now: float, *, whole: bool = False) -> int:
-        """Begin a checkpoint as soon as none is under way; its number. Raises JobError if the job is not running.
+        """Begin a checkpoint as soon as none is under way; its number. Raises JobNotRunningError if the job is not running.
 
         `whole`: it must hold the whole state in files of its own.
         """
         if self.state is not JobState.RUNNING:
-            raise JobError(f"job `{self.name}` is {self.state}: a checkpoint can only be taken while it runs")
+            raise JobNotRunningError(f"job `{self.name}` is {self.state}: a checkpoint can only be taken while it runs")
         self._next_at = now
         number = self.checkpoints.last + 1
         self._whole = number if whole else self._whole
@@ -274,7 +276,7 @@ class JobCore:
                 pending.problem = f"it took longer than {timeout:g} s (JobConfig(checkpoint_timeout=...) sets the bound), for {waiting}"
             if now - pending.begun > 2 * timeout:
                 problem = f"checkpoint {pending.number} has not passed {waiting} within {2 * timeout:g} s"
-                return self.failed(JobError(f"job `{self.name}`: {problem}, twice JobConfig(checkpoint_timeout=...)"), now)
+                return self.failed(JobFailedError(f"job `{self.name}`: {problem}, twice JobConfig(checkpoint_timeout=...)"), now)
         return self._begin(now) if self._due(now) and not self._in_step else []
 
     @property
@@ -290,13 +292,13 @@ class JobCore:
 
     def _refuse_if_busy(self, what: str) -> None:
         if self.state is not JobState.RUNNING:
-            raise JobError(f"job `{self.name}` is {self.state}: {what} while it runs")
+            raise JobNotRunningError(f"job `{self.name}` is {self.state}: {what} while it runs")
         if (current := self.migrations.current) is not None:
             problem = f"migration {current.number} of `{current.stage}` is under way ({current.done} of {len(current.steps)} steps)"
-            raise JobError(f"job `{self.name}`: {problem}; wait until it is done")
+            raise JobBusyError(f"job `{self.name}`: {problem}; wait until it is done")
         if (rescaling := self.rescaling) is not None:
             problem = f"rescale {rescaling.number} of `{rescaling.rescale.stage}` is under way ({rescaling.phase.value})"
-            raise JobError(f"job `{self.name}`: {problem}; wait until it is done")
+            raise JobBusyError(f"job `{self.name}`: {problem}; wait until it is done")
 
     def _rescale(self, now: float) -> list[Effect]:
         """Whatever the rescale's next moves are, as far as it goes without an answer."""
@@ -368,7 +370,7 @@ class JobCore:
         assert self.checkpoints.pending is not None
         number, problem = self.checkpoints.pending.number, self.checkpoints.pending.problem or ""
         if self.checkpoints.pending.last:
-            return self.failed(JobError(f"job `{self.name}`: its last checkpoint, {number}, can't be saved: {problem}"), now)
+            return self.failed(JobFailedError(f"job `{self.name}`: its last checkpoint, {number}, can't be saved: {problem}"), now)
         self.checkpoints.give_up(now, problem)
         discarded: list[Effect] = [Discard(number, problem)] if self.settings.save_state else []
         self._plan_next(now)
@@ -377,7 +379,7 @@ class JobCore:
             self._restart = None
         if self.checkpoints.failures > self.settings.tolerable_failures:
             count = self.checkpoints.failures
-            self.error = JobError(f"job `{self.name}`: {count} checkpoints in a row have failed; the last, {number}: {problem}")
+            self.error = JobFailedError(f"job `{self.name}`: {count} checkpoints in a row have failed; the last, {number}: {problem}")
             return [*discarded, *self._end(JobState.FAILED)]
         return discarded
 

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command that was chosen. Raises JobError if no such job runs or it fails, FlowError for what the job hasn't or can't."""
+    """Run the command that was chosen. Raises RequestError if no such job runs, it fails, or for what the job hasn't or can't."""
     if arguments.command == "scale":
         check_one(arguments)
     from .. import connect

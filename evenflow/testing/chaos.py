@@ -26,9 +26,10 @@ import ray
 from ray.exceptions import RayError
 
 from ..actors.process import NAMESPACE
-from ..engine.errors import EvenflowError, FlowError, JobError
+from ..engine.errors import ClusterError, FlowError
 from ..engine.time.duration import Duration, seconds
 from ..job import Job
+from ..state.errors import EvenflowError
 from .accidents import Accidents, Kill
 from .changes import Changes
 from .chaos_script import Script
@@ -219,7 +220,7 @@ class Chaos:
         try:
             actors = ray.util.list_named_actors(all_namespaces=True)
         except RayError as error:
-            raise JobError(f"the cluster of job `{self._job.name}` doesn't answer: {error}") from error
+            raise ClusterError(f"the cluster of job `{self._job.name}` doesn't answer: {error}") from error
         mine = f"{self._job.name}/"
         names = [actor["name"] for actor in actors if actor["namespace"] == NAMESPACE and actor["name"].startswith(mine)]
         asleep = {sleeper.name for sleeper in self._sleepers}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..engine.errors import CorruptCheckpointError, EvenflowError, JobError
+from ..engine.errors import JobError, JobFailedError
 from ..engine.plan.physical import Plan
 from ..engine.sink import Sink
 from ..scheduler.job import JobCore
@@ -18,6 +18,7 @@ from ..scheduler.manifest import Manifest
 from ..scheduler.messages import Failed
 from ..scheduler.restore import plan_at
 from ..scheduler.terms import Terms, first_attempt
+from ..state.errors import CorruptCheckpointError, EvenflowError
 from .ledger import Ledger
 from .network import SimulationError
 from .storage import Storage
@@ -169,7 +170,7 @@ class Coordinator:
                 try:
                     self.storage.declare_void(after)
                 except OSError as error:
-                    self.carry_out(self.core.failed(JobError(str(error)), now))
+                    self.carry_out(self.core.failed(JobFailedError(str(error)), now))
                     return
                 self.commits.append(Retract(after))
             if wanted.commit is not None:

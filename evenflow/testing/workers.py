@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ..engine.batch import Batch
-from ..engine.errors import CorruptCheckpointError, EvenflowError
 from ..engine.operators.aggregate_windows import AggregateWindowsInstance
 from ..engine.operators.keyed import KeyedInstance
 from ..engine.operators.read import Read
@@ -45,7 +44,8 @@ from ..scheduler.messages import (
     TakeSource,
 )
 from ..scheduler.restore import RestoredTask
-from ..state.files import CorruptStateError, StateFile
+from ..state.errors import CorruptCheckpointError, CorruptStateError, EvenflowError
+from ..state.files import StateFile
 from .network import Channel, Mailbox
 from .storage import Storage
 

@@ -36,6 +36,6 @@ class Moves:
             if self._ended.wait(self._every):
                 return
             groups, strategy = range(number % 3, GROUPS, 3), STRATEGIES[number % len(STRATEGIES)]
-            with suppress(ef.JobError, ef.FlowError, TimeoutError):  # the stream may end at any time, and the worker have left
+            with suppress(ef.JobError):  # the stream may end at any time, and the worker have left
                 report = self._job.migrate(self._operator, groups=groups, to=number % 2, strategy=strategy, timeout="10s")
                 self.migrations += report.keys_moved > 0

@@ -9,6 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ..errors import StateBackendError
+
 SNAPSHOT_CHUNK = 2_048
 """Keys of a snapshot's chunk: it delays the batches behind it by 1 to 2 ms."""
 
@@ -33,10 +35,6 @@ def pane_group(pane: int, group: int) -> int:
     its lowest bits are the key group.
     """
     return _PANES | (pane - _EARLIEST) << 15 | group
-
-
-class StateBackendError(Exception):
-    """A backend can't be reached, is full, or answered what it must not: names the operator, the place, and what to do."""
 
 
 class StateBackend(ABC):

@@ -25,7 +25,8 @@ from typing import Any, Generic, TypeVar, cast
 
 import lmdb
 
-from .base import SNAPSHOT_CHUNK, Chunk, Found, StateBackend, StateBackendError
+from ..errors import StateBackendError
+from .base import SNAPSHOT_CHUNK, Chunk, Found, StateBackend
 
 FIRST_SIZE = 4 << 30
 """Bytes of the map at first: addresses, not memory. It is doubled when it is full."""

@@ -13,7 +13,8 @@ from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
-from .base import SNAPSHOT_CHUNK, Chunk, Found, StateBackend, StateBackendError
+from ..errors import StateBackendError
+from .base import SNAPSHOT_CHUNK, Chunk, Found, StateBackend
 from .resp import Command, RespClient
 from .settings import StateSettings
 from .witness import Witness

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote
 
-from .base import StateBackendError
+from ..errors import StateBackendError
 from .settings import server_address
 
 CONNECT_TIMEOUT = 5.0

@@ -51,7 +51,7 @@ def test_a_job_of_the_same_name_can_follow_at_once():
 
 def test_a_running_job_is_stopped_cancelled_and_not_doubled(tmp_path):
     job = endless("running", ef.write_parquet(tmp_path / "out"), config=ef.JobConfig(checkpoint_interval=None))
-    with pytest.raises(TimeoutError, match="job `running` has not ended within 10ms; it is running"):
+    with pytest.raises(ef.JobTimeoutError, match="job `running` has not ended within 10ms; it is running"):
         job.wait("10ms")
     with pytest.raises(ef.JobError, match=r"a job `running` is running: stop it with ef.connect\(.running.\).stop\(\)"):
         endless("running", ef.to_list([]))

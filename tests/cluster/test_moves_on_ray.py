@@ -132,9 +132,9 @@ def test_wrong_requests_are_refused_and_the_job_runs_on():
         "the strategy restart goes through a savepoint": lambda: job.rebalance("totals", strategy="restart"),
         "coldspot": lambda: job.rebalance("totals", policy="coldspot"),
     }.items():
-        with pytest.raises(ef.FlowError, match=words):
+        with pytest.raises(ef.RequestError, match=words):
             ask()
     assert job.migrations() == []
     stop_and_check(job, results)
-    with pytest.raises(ef.JobError):
+    with pytest.raises(ef.JobNotRunningError):
         job.migrate("totals", groups=[0], to=1)

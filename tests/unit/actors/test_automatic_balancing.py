@@ -80,5 +80,5 @@ def test_balancing_can_be_switched_off_again(job):
 def test_a_balancer_that_is_not_there_is_refused(job):
     with pytest.raises(ef.FlowError, match="'warmspot' can't balance a job: use hotspot, static, consistent, lpt, off"):
         job.balancer("stateful_map", "warmspot")
-    with pytest.raises(ef.FlowError, match="operator `generate` has no keyed state to move"):
+    with pytest.raises(ef.RequestError, match="operator `generate` has no keyed state to move"):
         job.balancer("generate", "hotspot")

@@ -8,7 +8,7 @@ import pytest
 import evenflow as ef
 from evenflow.actors.elastic import ScalingState
 from evenflow.actors.supervisor import Supervisor
-from evenflow.engine.errors import FlowError, JobError
+from evenflow.engine.errors import JobError, RequestError
 from evenflow.engine.protocol.effects import Finished, Rewound, Switched
 from evenflow.engine.protocol.handover import Arrived
 from evenflow.scheduler.job_effects import Retire, Spawn
@@ -212,7 +212,7 @@ def test_a_loss_while_workers_join_ends_the_scaling_and_says_so(job):
     ],
 )
 def test_wrong_request_is_refused_and_changes_nothing(job, operator, workers, words):
-    with pytest.raises(FlowError, match=words):
+    with pytest.raises(RequestError, match=words):
         job.supervisor.scale(operator, workers, None)
     assert job.supervisor.scalings() == []
     assert job.told == []

@@ -413,7 +413,7 @@ def test_scaling_that_is_refused_changes_nothing():
     stream.key_by("key").aggregate(n=ef.count()).write(ef.to_list([]))
     job = run(flow, config=ef.JobConfig(key_groups=4))
     assert flowing.wait(PATIENCE)
-    with pytest.raises(ef.FlowError, match="`aggregate` can't have 5 workers: it has 4 key groups"):
+    with pytest.raises(ef.RequestError, match="`aggregate` can't have 5 workers: it has 4 key groups"):
         job.scale("aggregate", 5)
     assert job.scalings() == []
     job.cancel()
@@ -424,7 +424,9 @@ def test_source_that_can_not_be_shared_out_is_not_scaled_and_reads_on():
     flow, source = ef.Dataflow("f"), Broken("")
     flow.read(source).write(ef.to_list([]))
     job = run(flow)
-    with pytest.raises(ef.FlowError, match="operator `broken` can't have 2 workers: its source can't be shared out anew while it is read"):
+    with pytest.raises(
+        ef.RequestError, match="operator `broken` can't have 2 workers: its source can't be shared out anew while it is read"
+    ):
         job.scale("broken", 2)
     assert job.scalings() == []
     job.cancel()

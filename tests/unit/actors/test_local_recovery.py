@@ -306,7 +306,7 @@ def test_job_does_not_begin_from_a_damaged_savepoint(tmp_path):
     savepoint = saved(tmp_path, [])
     damaged = next(savepoint.glob("*.state"))
     damaged.write_bytes(damaged.read_bytes()[:-1])
-    with pytest.raises(ef.JobError, match=rf"can't begin from {savepoint}: .*{damaged.name} has .* bytes, and .* were written"):
+    with pytest.raises(ef.CorruptStateError, match=rf"can't begin from {savepoint}: .*{damaged.name} has .* bytes, and .* were written"):
         numbered([]).run(runtime="local", config=config(tmp_path / "other"), from_savepoint=savepoint).wait("60s")
 
 

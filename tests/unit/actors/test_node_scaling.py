@@ -7,7 +7,7 @@ import pytest
 import evenflow as ef
 from evenflow.actors.node_scaling import NodeScalingState
 from evenflow.actors.supervisor import Supervisor
-from evenflow.engine.errors import FlowError, JobError
+from evenflow.engine.errors import JobError, RequestError
 from evenflow.engine.protocol.effects import Finished, Prepared
 from evenflow.scheduler.job_effects import JobState, Redeploy, Retire, Spawn
 from evenflow.scheduler.messages import Attach, Attached, BeginCheckpoint, Detach
@@ -225,7 +225,7 @@ def test_a_job_on_one_node_keeps_it_and_one_without_nodes_says_so():
     job = Job("a", dict.fromkeys(PLACES, "a"))
     with pytest.raises(JobError, match="can't give a node back: its workers are on 1, and one has to stay"):
         job.supervisor.scale_in()
-    with pytest.raises(FlowError, match="can't be given 0 nodes"):
+    with pytest.raises(RequestError, match="can't be given 0 nodes"):
         job.supervisor.scale_out(0)
     with pytest.raises(JobError, match="runs in one process and has no nodes"):
         Job("", None).supervisor.scale_in()

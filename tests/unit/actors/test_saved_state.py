@@ -15,7 +15,7 @@ import pytest
 
 import evenflow as ef
 from evenflow.actors.saved_state import SavedState, SupersededError
-from evenflow.engine.errors import FlowError, JobError
+from evenflow.engine.errors import FlowError, JobError, RequestError
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.scheduler.manifest import Manifest, TaskEntry
 from evenflow.scheduler.newest import KEPT
@@ -129,7 +129,7 @@ def test_job_without_a_folder_has_nothing_saved():
     saved = SavedState(None, 2, "run")
     assert (saved.last, saved.newest(), saved.restored(None, plan())) == (0, None, {})
     assert saved.complete(manifest(1)) == "the job has no folder for checkpoints"
-    with pytest.raises(FlowError, match=r"a savepoint needs JobConfig\(checkpoint_dir=...\)"):
+    with pytest.raises(RequestError, match=r"a savepoint needs JobConfig\(checkpoint_dir=...\)"):
         saved.ask_savepoint(1, "anywhere")
 
 

@@ -15,7 +15,7 @@ from evenflow.actors.run_memory import RunMemory
 from evenflow.actors.saved_state import SupersededError
 from evenflow.actors.supervisor import Supervisor
 from evenflow.engine.batch import Batch
-from evenflow.engine.errors import FlowError, JobError, RecordError
+from evenflow.engine.errors import JobError, RecordError, RequestError
 from evenflow.engine.plan.rescale import rescale
 from evenflow.engine.protocol.effects import Prepared, Switched
 from evenflow.engine.protocol.handover import Arrived
@@ -157,7 +157,7 @@ def test_strategy_is_the_jobs_unless_the_call_names_one():
     ],
 )
 def test_wrong_request_is_refused_and_changes_nothing(job, ask, words):
-    with pytest.raises(FlowError, match=words):
+    with pytest.raises(RequestError, match=words):
         ask(job.supervisor)
     assert job.supervisor.migrations() == []
     assert job.told == []

@@ -10,7 +10,7 @@ import pytest
 
 import evenflow as ef
 from evenflow.balancer.strategies import plan_steps
-from evenflow.engine.errors import FlowError, JobError
+from evenflow.engine.errors import JobError, RequestError
 from evenflow.engine.protocol.effects import Finished, Prepared, Switched
 from evenflow.engine.protocol.handover import Arrived
 from evenflow.engine.protocol.handover_step import HandoverStep
@@ -134,7 +134,7 @@ def test_job_that_does_not_run_moves_nothing():
 
 
 def test_restart_is_refused_without_a_place_for_its_savepoint():
-    with pytest.raises(FlowError, match=r"the strategy restart goes through a savepoint: .* JobConfig\(checkpoint_dir="):
+    with pytest.raises(RequestError, match=r"the strategy restart goes through a savepoint: .* JobConfig\(checkpoint_dir="):
         migrate(running_job(), strategy="restart")
 
 

@@ -8,8 +8,9 @@ import signal
 
 import pytest
 
-from evenflow.state.backends.base import StateBackendError, pane_group
+from evenflow.state.backends.base import pane_group
 from evenflow.state.backends.lmdb import LmdbBackend
+from evenflow.state.errors import StateBackendError
 
 KEYS = [b"%06d" % i for i in range(4_000)]
 

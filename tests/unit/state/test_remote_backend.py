@@ -9,10 +9,10 @@ from itertools import count
 import pytest
 from state_server import valkey_server
 
-from evenflow.state.backends.base import StateBackendError
 from evenflow.state.backends.remote import RemoteBackend
 from evenflow.state.backends.resp import RespClient
 from evenflow.state.backends.settings import StateSettings
+from evenflow.state.errors import StateBackendError
 
 JOBS = (f"remote-{number}" for number in count())
 

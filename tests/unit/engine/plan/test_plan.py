@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import evenflow as ef
-from evenflow.engine.errors import FlowError
+from evenflow.engine.errors import FlowError, RequestError
 from evenflow.engine.operators.combine import Combine
 
 
@@ -117,7 +117,7 @@ def test_more_workers_than_key_groups_are_refused():
 def test_unknown_operator_is_answered_with_those_there_are():
     flow = ef.Dataflow("f")
     read(flow).write(ef.to_list([]))
-    with pytest.raises(FlowError, match="no operator `nobody`; there are: from_items, to_list"):
+    with pytest.raises(RequestError, match="no operator `nobody`; there are: from_items, to_list"):
         flow.plan().stage_of("nobody")
 
 
