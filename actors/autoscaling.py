@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..balancer.policies import POLICIES as BALANCERS
-from ..scheduler.config import OFF, JobConfig
+from ..scheduler.config import JobConfig
+from ..scheduler.configs.balance import OFF
 from ..scheduler.job_effects import JobState
 from ..scheduler.migration import MigrationState
 from ..scheduler.placement import short
@@ -70,7 +71,7 @@ class Autoscaling:
 
     def __init__(self, supervisor: Supervisor, config: JobConfig) -> None:
         self._supervisor, self._config = supervisor, config
-        self._settings = config.policy_settings()
+        self._settings = config.autoscale.policy_settings()
         self._controller: Controller | None = None
         self._past: deque[DecisionRecord] = deque(maxlen=KEPT)
         self._quiet: float | None = None
@@ -80,7 +81,7 @@ class Autoscaling:
         self._now = 0.0
         self._seen_running = False
         self._epoch = time.time() - time.monotonic()
-        self.choose(config.autoscaler, config.autoscaler_mode)
+        self.choose(config.autoscale.policy, config.autoscale.mode)
 
     @property
     def policy(self) -> str:
@@ -183,7 +184,7 @@ class Autoscaling:
         if step.node is not None:
             return self._supervisor.nodes.scale_in(step.node)
         if step.parallelism is None:
-            balancer = next(iter(BALANCERS)) if self._config.balancer == OFF else self._config.balancer
+            balancer = next(iter(BALANCERS)) if self._config.balance.policy == OFF else self._config.balance.policy
             return self._supervisor.rebalance(step.operator, balancer, None)
         reason = f"{controller.policy}, automatic: {controller.history[-1].decided.reason}"
         return self._supervisor.elastic.scale(step.operator, step.parallelism, reason=reason)

@@ -86,7 +86,7 @@ def start_job(plan: Plan, config: JobConfig, savepoint: Savepoint | None = None,
     coordinator = _make_coordinator(plan, config, savepoint, detached=detached)
     job = RayJob(plan.name, coordinator)
     try:
-        job.call("deploy", coordinator, timeout=seconds(config.start_timeout) + CALL_TIMEOUT)
+        job.call("deploy", coordinator, timeout=seconds(config.worker.start_timeout) + CALL_TIMEOUT)
     except BaseException:
         job.close()
         raise
@@ -102,7 +102,7 @@ def _make_coordinator(plan: Plan, config: JobConfig, savepoint: Savepoint | None
     options = {
         "name": name, "namespace": NAMESPACE, "max_concurrency": THREADS, "num_cpus": 0,
         "enable_task_events": False,  # Ray would keep a record of every call, and a job makes dozens a second
-        "max_restarts": -1 if config.checkpoint_dir is not None else 0, "lifetime": "detached" if detached else None,
+        "max_restarts": -1 if config.checkpoint.dir is not None else 0, "lifetime": "detached" if detached else None,
     }  # fmt: skip
     deadline = time.monotonic() + CALL_TIMEOUT
     while True:

@@ -70,7 +70,7 @@ class Coordinator:
         self._metrics: MetricsServer | None = None
         self._security = Security.generate(run)
         self._joins: dict[Any, str] = {}
-        self._pings = Pings(seconds(config.heartbeat_timeout))
+        self._pings = Pings(seconds(config.worker.heartbeat_timeout))
         self._spawning: Spawn | None = None
         self._tasks: Any = None
         self._numbers: dict[str, int] = {}
@@ -132,7 +132,7 @@ class Coordinator:
         self._keep_time()
 
     def _open_metrics(self) -> None:
-        self._metrics = MetricsServer(self._plan.name, self._config.metrics_port, self.figures)
+        self._metrics = MetricsServer(self._plan.name, self._config.metrics.port, self.figures)
 
     def _deploy(self, wanted: Redeploy) -> None:
         """Bring every task of the plan up in attempt `wanted.attempt`, in the processes there are and others for those that are gone."""

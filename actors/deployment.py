@@ -37,7 +37,7 @@ class Deployment:
 
     def deadline(self) -> float:
         """When workers that begin to start now must have started."""
-        return time.monotonic() + seconds(self._config.start_timeout)
+        return time.monotonic() + seconds(self._config.worker.start_timeout)
 
     def begin_attempt(self) -> None:
         """All workers are brought up anew. Those of a cluster with one node listen on loopback only, and the job stays there for now."""
@@ -63,7 +63,7 @@ class Deployment:
         except NoRoomError as error:
             missing = ", ".join(name for name in names if name not in self._staff.processes)
             raise ClusterError(
-                f"job `{self._job}`: {missing} did not start within {self._config.start_timeout}; is there room in the cluster "
+                f"job `{self._job}`: {missing} did not start within {self._config.worker.start_timeout}; is there room in the cluster "
                 f"(`ray status`)? There is {error}"
             ) from error
 
@@ -105,8 +105,8 @@ class Deployment:
                 if waiting and time.monotonic() > deadline:
                     missing = ", ".join(name for name, ref in zip(names, refs, strict=True) if ref in waiting)
                     raise ClusterError(
-                        f"job `{self._job}`: {missing} did not {what} within {self._config.start_timeout}; "
-                        "is there room in the cluster (`ray status`)? JobConfig(start_timeout=...) sets the bound"
+                        f"job `{self._job}`: {missing} did not {what} within {self._config.worker.start_timeout}; "
+                        "is there room in the cluster (`ray status`)? WorkerConfig(start_timeout=...) sets the bound"
                     )
             return list(ray.get(list(refs)))
         except RayError as error:

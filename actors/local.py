@@ -164,9 +164,9 @@ class LocalJob:
             send,
             report,
             lambda channel, batch: None,
-            metrics_window=seconds(config.metrics_window),
-            latency_interval=seconds(config.latency_interval),
-            store_url=config.checkpoint_url(self._supervisor.core.name),
+            metrics_window=seconds(config.metrics.window),
+            latency_interval=seconds(config.metrics.latency_interval),
+            store_url=config.checkpoint.url(self._supervisor.core.name),
             restored=restored,
         )
 
@@ -224,7 +224,7 @@ class LocalJob:
         busy = runner.give() or busy
         busy = runner.save() or busy
         if runner.is_source and not full and not runner.task.paused:
-            busy = runner.poll(self._config.source_rows) > 0 or runner.over or busy
+            busy = runner.poll(self._config.network.source_rows) > 0 or runner.over or busy
         if not busy or not runner.is_source:
             runner.idle()
         else:

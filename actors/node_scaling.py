@@ -117,7 +117,7 @@ class NodeScaling:
         scaled now, has no nodes, the cluster has not so many with room, or no operator is congested.
         """
         cluster = self._available(count)
-        cpus, free = self._config.worker_cpus, self._unused(cluster)
+        cpus, free = self._config.worker.cpus, self._unused(cluster)
         if len(free) < count:
             self._ask(cluster, count)
             raise RequestError(
@@ -216,7 +216,7 @@ class NodeScaling:
             order.scaling = self._supervisor.elastic.begin(operator, workers, reason=f"{self._what(order)}: {order.report.reason}")
         elif order.report.replaced:
             cluster.reserve(len(order.report.replaced))
-            order.deadline = time.monotonic() + seconds(self._config.start_timeout)
+            order.deadline = time.monotonic() + seconds(self._config.worker.start_timeout)
             self._to(order, NodeScalingState.STARTING)
         else:
             self._end(order, None)
@@ -225,7 +225,9 @@ class NodeScaling:
         if cluster.reserved():
             self._save(order)
         elif time.monotonic() > order.deadline:
-            raise ClusterError(f"the processes for {', '.join(order.report.replaced)} did not start within {self._config.start_timeout}")
+            raise ClusterError(
+                f"the processes for {', '.join(order.report.replaced)} did not start within {self._config.worker.start_timeout}"
+            )
 
     def _save(self, order: _Order) -> None:
         order.checkpoint = self._supervisor.checkpoint()
@@ -251,7 +253,7 @@ class NodeScaling:
 
     def _unused(self, cluster: Cluster) -> list[Node]:
         """Nodes with room that the job has no workers on, those with most room first."""
-        used, cpus = {place.node for place in cluster.places().values()}, self._config.worker_cpus
+        used, cpus = {place.node for place in cluster.places().values()}, self._config.worker.cpus
         return sorted((n for n in cluster.nodes() if n.name not in used and n.free_slots(cpus)), key=lambda n: -n.free_slots(cpus))
 
     def _ask(self, cluster: Cluster, count: int) -> None:
@@ -285,14 +287,12 @@ class NodeScaling:
 
     def _check_saved(self, why: str) -> None:
         if not self._saves:
-            raise RequestError(
-                f"job `{self._name}`: {why}; with JobConfig(checkpoint_dir=...) they would go on elsewhere from a checkpoint"
-            )
+            raise RequestError(f"job `{self._name}`: {why}; with CheckpointConfig(dir=...) they would go on elsewhere from a checkpoint")
 
     def _snapshot(self, slots: int | None = None, nodes: Mapping[str, str] | None = None) -> DataflowSnapshot:
         metrics, core = self._supervisor.metrics, self._supervisor.core
-        windows = {worker: metrics.history(worker)[-self._config.balance_windows :] for worker in core.workers}
-        settings: PolicySettings = replace(self._config.policy_settings(), slots=slots)
+        windows = {worker: metrics.history(worker)[-self._config.balance.windows :] for worker in core.workers}
+        settings: PolicySettings = replace(self._config.autoscale.policy_settings(), slots=slots)
         return replace(observed(core.plan, windows, settings, nodes), settings=settings)
 
     def _report(

@@ -40,7 +40,7 @@ class MetricsServer:
             self._server, self._thread = start_http_server(port, addr="127.0.0.1", registry=registry)
         except OSError as error:
             raise ClusterError(
-                f"job `{job}`: metrics port {port} can't be used: {error.strerror}; JobConfig(metrics_port=0) takes any"
+                f"job `{job}`: metrics port {port} can't be used: {error.strerror}; MetricsConfig(port=0) takes any"
             ) from error
         self.url = f"http://127.0.0.1:{self._server.server_port}/metrics"
 

@@ -187,7 +187,7 @@ class SavedState:
     def ask_savepoint(self, number: int, path: str) -> None:
         """Copy checkpoint `number` to `path` once it is complete. Raises RequestError without a checkpoint folder, or if it is taken."""
         if self._store is None:
-            raise RequestError("a savepoint needs JobConfig(checkpoint_dir=...), through which it is taken")
+            raise RequestError("a savepoint needs CheckpointConfig(dir=...), through which it is taken")
         if CheckpointStore(path).occupied:
             raise RequestError(f"{path} is not empty: give the savepoint a folder of its own")
         over = [savepoint.number for savepoint in self._savepoints.values() if savepoint.done]

@@ -40,7 +40,7 @@ class Staff:
         self._preferred: frozenset[str] = frozenset()
         self._within: frozenset[str] | None = None
         self._room = RoomRequest()
-        self.spares = Spares[WorkerProcess](config.warm_spares, self._start_spare)
+        self.spares = Spares[WorkerProcess](config.worker.warm_spares, self._start_spare)
 
     @property
     def processes(self) -> Mapping[str, WorkerProcess]:
@@ -111,12 +111,12 @@ class Staff:
     def nodes(self) -> list[Node]:
         """Those that are alive, with the job's processes on them."""
         with self._lock:
-            return cluster_nodes(self._all(), self._config.worker_cpus)
+            return cluster_nodes(self._all(), self._config.worker.cpus)
 
     def ask(self, workers: int) -> None:
         """Ask Ray's autoscaler, where there is one, for room for so many workers more."""
         with self._lock:
-            self._room.ask(len(self._all()) + workers, self._config.worker_cpus)
+            self._room.ask(len(self._all()) + workers, self._config.worker.cpus)
 
     def reserve(self, count: int) -> None:
         """Start so many spares beyond those that are kept, or end them again. Raises NoRoomError if there is no room for them."""
@@ -162,7 +162,7 @@ class Staff:
             return ()
         config, nodes = self._config, self.nodes()
         avoid = [node.name for node in nodes if not self._chosen(node.name)]
-        return place(nodes, count, config.worker_cpus, config.placement, avoid)
+        return place(nodes, count, config.worker.cpus, config.worker.placement, avoid)
 
     def _chosen(self, node: str) -> bool:
         return self.allowed(node) and (not self._preferred or node in self._preferred)
@@ -171,7 +171,7 @@ class Staff:
         return [*self._processes.values(), *self.spares.processes]
 
     def _start(self, label: str, node: str) -> WorkerProcess:
-        return start_process(self._job, label, self.coordinator, self._security, self._config.worker_cpus, node)
+        return start_process(self._job, label, self.coordinator, self._security, self._config.worker.cpus, node)
 
     def _start_spare(self, label: str) -> WorkerProcess | None:
         try:

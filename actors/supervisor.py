@@ -25,9 +25,10 @@ from ..engine.protocol.handover_step import HandoverStep
 from ..engine.protocol.routing import RoutingTable
 from ..engine.sink import Sink
 from ..engine.source import Source
-from ..scheduler.balancing import Balancing
+from ..scheduler.balancing import Balancing, check_balancer
 from ..scheduler.checkpoints import CheckpointReport
-from ..scheduler.config import OFF, JobConfig, check_balancer
+from ..scheduler.config import JobConfig
+from ..scheduler.configs.balance import OFF
 from ..scheduler.job import JobCore
 from ..scheduler.job_effects import Commit, Discard, Effect, JobState, Redeploy, Retire, Save, Spawn, Tell
 from ..scheduler.load_snapshot import groups_per_step, hash_of, load_snapshot
@@ -121,8 +122,8 @@ class Supervisor:
         `cluster`: the nodes, None where there are none. `leave` is called once another has taken this one's place, and must not return.
         """
         self._memory = memory if memory is not None else RunMemory()
-        url = config.checkpoint_url(plan.name)
-        self.saved = SavedState(url, config.checkpoints_kept, run if run is not None else secrets.token_hex(8), leave)
+        url = config.checkpoint.url(plan.name)
+        self.saved = SavedState(url, config.checkpoint.kept, run if run is not None else secrets.token_hex(8), leave)
         self._beginning = Beginning(self.saved, savepoint)
         restored = self._begin_term() if resume else None
         undelivered = restored.undelivered if restored is not None else ()
@@ -153,10 +154,10 @@ class Supervisor:
         self._config = config
         self._spans: dict[int, float] = {}
         self._balancings: dict[str, Balancing] = {}
-        if config.balancer != OFF:
+        if config.balance.policy != OFF:
             for stage in plan.stages:
                 if stage.is_keyed:
-                    self.balancer(stage.name, config.balancer)
+                    self.balancer(stage.name, config.balance.policy)
 
     def first(self) -> Redeploy:
         """How the job begins."""
@@ -280,7 +281,7 @@ class Supervisor:
 
     def snapshot(self, operator: str, newest: int | None = None) -> LoadSnapshot:
         """The load of an operator with keyed state over its `newest` windows (None: `balance_windows`), as balancers see it."""
-        stage, count = self._keyed_stage(operator), self._config.balance_windows if newest is None else newest
+        stage, count = self._keyed_stage(operator), self._config.balance.windows if newest is None else newest
         windows = [self.metrics.history(f"{stage.name}-{i}")[-count:] for i in range(stage.parallelism)]
         return load_snapshot(windows, self.core.migrations.tables[stage.name])
 
@@ -473,7 +474,7 @@ class Supervisor:
 
     def _take_back(self, after: int) -> bool:
         try:
-            allowed, committed = self._config.allow_duplicates, self.core.committed
+            allowed, committed = self._config.checkpoint.allow_duplicates, self.core.committed
             self._deliveries += take_back(self.core.name, after, committed, self._sinks, self.saved, allow_duplicates=allowed)
         except JobFailedError as error:
             self.abort(error)
@@ -504,7 +505,7 @@ class Supervisor:
     def _take_over(self) -> None:
         if not self._taken_over:
             self._taken_over = True
-            job = f"{self.core.name} {self._config.checkpoint_url(self.core.name) or ''}"
+            job = f"{self.core.name} {self._config.checkpoint.url(self.core.name) or ''}"
             self._tidy(lambda sink: sink.take_over(job, self.saved.committables), "what killed runs have left")
 
     def _tidy(self, remove: Callable[[Sink], None], what: str) -> None:

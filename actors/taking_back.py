@@ -33,7 +33,7 @@ def take_back(
             f"job `{job}`: checkpoint {committed}, its newest, is damaged or gone, and it would go on from {begin}, but sink `{unable[0]}` "
             "can't take back what it has committed since, so rows would come twice. Put the checkpoint's files back and begin from its "
             "folder, flow.run(from_savepoint=...); or remove those rows and begin from the older one's folder; or accept duplicates, "
-            "JobConfig(allow_duplicates=True)"
+            "CheckpointConfig(allow_duplicates=True)"
         )
     _LOG.warning("job `%s`: checkpoint %d, its newest, is damaged or gone; it goes on from %s", job, committed, begin)
     for name in unable:

@@ -85,11 +85,11 @@ class TaskRun:
         self._pending: deque[tuple[int, Element]] = deque()
         self._reported = 0
         self._rest = 0.0
-        self._appetite = Appetite(config.source_rows)
+        self._appetite = Appetite(config.network.source_rows)
         self._rows_read, self._blocked_before = 0, 0.0
         self._state_channels = frozenset(peer.incoming for peer in spec.peers)
         self._to_peers = {peer.index: peer.outgoing for peer in spec.peers}
-        limits = ChannelLimits(config.credit_batches, config.credit_bytes)
+        limits = ChannelLimits(config.network.credit_batches, config.network.credit_bytes)
         self._transport = Transport(f"{job}/{spec.name}", attempt, security, limits, host=host)
         self._thread: threading.Thread | None = None
         self._go = threading.Event()
@@ -126,9 +126,9 @@ class TaskRun:
             self._transport.send,
             self._report,
             self._transport.consumed,
-            metrics_window=seconds(config.metrics_window),
-            latency_interval=seconds(config.latency_interval),
-            store_url=config.checkpoint_url(self._job),
+            metrics_window=seconds(config.metrics.window),
+            latency_interval=seconds(config.metrics.latency_interval),
+            store_url=config.checkpoint.url(self._job),
             restored=self._restored,
         )
         self._thread = threading.Thread(target=self._run, name=f"{self._job}/{self.spec.name}", daemon=True)

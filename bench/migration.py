@@ -109,7 +109,7 @@ def start(rate: float | None, name: str, checkpoints: str | None = None) -> tupl
     """The job with all state in place."""
     sink, flow = TraceSink(), ef.Dataflow(name)
     flow.read(PreloadedSource(KEYS, rate)).key_by("key").stateful_map(touch).write(sink)
-    config = ef.JobConfig(parallelism=2, key_groups=KEY_GROUPS, checkpoint_interval=None, checkpoint_dir=checkpoints)
+    config = ef.JobConfig(parallelism=2, key_groups=KEY_GROUPS, checkpoint=ef.CheckpointConfig(checkpoints, interval=None))
     job = flow.run(config=config)
     deadline = time.monotonic() + WAIT
     while rows_taken(job) < KEYS:

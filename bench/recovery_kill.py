@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import evenflow as ef
 
+from ..testing.settings import changed
 from .errors import BenchmarkError
 from .live_stream import LiveSource, OutputSink, count
 from .output_log import KEYS, Resumed, outputs, processes, resumed, writers
@@ -43,7 +44,9 @@ def measure(name: str, settings: dict[str, Any]) -> Resumed:
     flow = ef.Dataflow(f"bench-recovery-{name}")
     flow.read(LiveSource()).key_by("key").stateful_map(count).write(OutputSink(log))
     try:
-        job = flow.run(config=ef.JobConfig(parallelism=2, checkpoint_interval=None, checkpoint_dir=f"{folder}/checkpoints", **settings))
+        job = flow.run(
+            config=changed(ef.JobConfig(parallelism=2, checkpoint=ef.CheckpointConfig(f"{folder}/checkpoints", interval=None)), **settings)
+        )
         try:
             return _kill_one(job, log)
         finally:

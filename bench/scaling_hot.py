@@ -47,9 +47,10 @@ def measure(share: float) -> Hot:
     workers, demand = ceil(need), need / COUNT
     source = StepsSource([(START + WAIT + (LOOKS + 2) * LOOK, demand / WORDS)], time.time() + START)
     config = ef.JobConfig(
-        parallelism=workers, autoscaler="ds2", autoscaler_mode="advise", autoscaler_interval=INTERVAL, max_parallelism=8,
-        metrics_window="500ms",
-    )  # fmt: skip
+        parallelism=workers,
+        autoscale=ef.AutoscaleConfig("ds2", mode="advise", interval=INTERVAL, max_parallelism=8),
+        metrics=ef.MetricsConfig(window="500ms"),
+    )
     job = skewed_count(f"bench-scaling-hot-{share:.0%}".rstrip("%"), source, config, share)
     try:
         time.sleep(START + LOOK)

@@ -54,7 +54,8 @@ def measure(policy: str) -> Lived:
     begun = time.time() + START
     source = StepsSource([(LENGTH, demand) for demand in DEMANDS], begun)
     config = ef.JobConfig(
-        autoscaler=policy, autoscaler_interval=INTERVAL, max_parallelism=8, latency_target=LATENCY_TARGET, metrics_window="500ms"
+        autoscale=ef.AutoscaleConfig(policy, interval=INTERVAL, max_parallelism=8, latency_target=LATENCY_TARGET),
+        metrics=ef.MetricsConfig(window="500ms"),
     )
     job, sink = word_count(f"bench-scaling-{policy}", source, config)
     samples = []

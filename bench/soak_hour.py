@@ -36,7 +36,7 @@ def measure_job(minutes: float, rate: float, backend: str, folder: Path, say: Ca
     flow, counted = soak_flow(rate, KEYS, folder / "out")
     (folder / "state").mkdir(parents=True)
     config = ef.JobConfig(
-        checkpoint_interval="1s", checkpoint_dir=str(folder / "checkpoints"), state_backend=backend, state_dir=str(folder / "state")
+        checkpoint=ef.CheckpointConfig(str(folder / "checkpoints"), interval="1s"), state=ef.StateConfig(backend, dir=str(folder / "state"))
     )
     job = flow.run(config=config)
     try:

@@ -54,7 +54,7 @@ def one_job(runtime: Runtime, end: str, folder: Path) -> None:
     checked_rows = flow.read(ef.generate(total=total, rate=20_000, every="20ms", keys=500)).map(checked)
     checked_rows.key_by("key").stateful_map(numbered).write(ef.write_parquet(folder / "out"))
     checked_rows.key_by("key").window(ef.tumbling("1s")).aggregate(n=ef.count()).write(ef.to_list(rows))
-    config = ef.JobConfig(parallelism=1, checkpoint_interval="200ms", checkpoint_dir=str(folder / "checkpoints"))
+    config = ef.JobConfig(parallelism=1, checkpoint=ef.CheckpointConfig(str(folder / "checkpoints"), interval="200ms"))
     job = flow.run(runtime=runtime, config=config)
     if end == "cancelled":
         job.checkpoint(WAIT)

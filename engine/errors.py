@@ -78,7 +78,7 @@ class JobError(EvenflowError):
 
 
 class JobFailedError(JobError):
-    """The job has failed, or could not begin. With `checkpoint_dir` it can be run again from its last checkpoint."""
+    """The job has failed, or could not begin. With a folder for checkpoints it can be run again from its last checkpoint."""
 
 
 class JobLostError(JobFailedError):

@@ -61,6 +61,14 @@ if TYPE_CHECKING:
     from .savepoint import SavedJob, read_savepoint
     from .scheduler.checkpoints import CheckpointReport, CheckpointState
     from .scheduler.config import JobConfig
+    from .scheduler.configs.autoscale import AutoscaleConfig
+    from .scheduler.configs.balance import BalanceConfig
+    from .scheduler.configs.checkpoint import CheckpointConfig
+    from .scheduler.configs.metrics import MetricsConfig
+    from .scheduler.configs.network import NetworkConfig
+    from .scheduler.configs.restart import RestartConfig
+    from .scheduler.configs.state import StateConfig
+    from .scheduler.configs.worker import WorkerConfig
     from .scheduler.job_effects import JobState
     from .scheduler.metrics import OperatorLoad, WorkerFigures
     from .scheduler.migration import MigrationReport
@@ -70,7 +78,10 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Aggregate": "engine.aggregates.custom",
+    "AutoscaleConfig": "scheduler.configs.autoscale",
+    "BalanceConfig": "scheduler.configs.balance",
     "Batch": "engine.batch",
+    "CheckpointConfig": "scheduler.configs.checkpoint",
     "CheckpointReport": "scheduler.checkpoints",
     "CheckpointState": "scheduler.checkpoints",
     "ClusterError": "engine.errors",
@@ -94,12 +105,15 @@ _HOMES = {
     "KeyedFunction": "engine.functions.keyed_function",
     "KeyedStream": "stream",
     "LoadSnapshot": "balancer.snapshot",
+    "MetricsConfig": "scheduler.configs.metrics",
     "MigrationReport": "scheduler.migration",
+    "NetworkConfig": "scheduler.configs.network",
     "NodeScalingReport": "actors.node_scaling",
     "OperatorLoad": "scheduler.metrics",
     "ProtocolError": "engine.errors",
     "RecordError": "engine.errors",
     "RequestError": "engine.errors",
+    "RestartConfig": "scheduler.configs.restart",
     "SavedJob": "savepoint",
     "ScalingReport": "actors.elastic",
     "Sink": "engine.sink",
@@ -108,9 +122,11 @@ _HOMES = {
     "Source": "engine.source",
     "SourceReader": "engine.source",
     "StateBackendError": "state.errors",
+    "StateConfig": "scheduler.configs.state",
     "StateError": "state.errors",
     "Stream": "stream",
     "WindowedStream": "stream",
+    "WorkerConfig": "scheduler.configs.worker",
     "WorkerFigures": "scheduler.metrics",
     "approx_distinct": "engine.aggregates.functions",
     "approx_quantile": "engine.aggregates.functions",
@@ -147,7 +163,10 @@ _HOMES = {
 
 __all__ = [
     "Aggregate",
+    "AutoscaleConfig",
+    "BalanceConfig",
     "Batch",
+    "CheckpointConfig",
     "CheckpointReport",
     "CheckpointState",
     "ClusterError",
@@ -171,12 +190,15 @@ __all__ = [
     "KeyedFunction",
     "KeyedStream",
     "LoadSnapshot",
+    "MetricsConfig",
     "MigrationReport",
+    "NetworkConfig",
     "NodeScalingReport",
     "OperatorLoad",
     "ProtocolError",
     "RecordError",
     "RequestError",
+    "RestartConfig",
     "SavedJob",
     "ScalingReport",
     "Sink",
@@ -185,9 +207,11 @@ __all__ = [
     "Source",
     "SourceReader",
     "StateBackendError",
+    "StateConfig",
     "StateError",
     "Stream",
     "WindowedStream",
+    "WorkerConfig",
     "WorkerFigures",
     "approx_distinct",
     "approx_quantile",

@@ -119,7 +119,7 @@ class Job:
     def balancer(self, operator: str, policy: str) -> None:
         """Balance the operator automatically by `policy` from now on (hotspot, lpt, consistent, static), or no longer: `off`.
 
-        The job's settings (`JobConfig(balance_threshold=...)`) say when, `JobConfig(migration_strategy=...)` how. `migrations()` tells what
+        The job's settings (`BalanceConfig(threshold=...)`) say when, `JobConfig(migration_strategy=...)` how. `migrations()` tells what
         was done and why. Raises RequestError for an unknown operator or balancer, JobNotRunningError if the job has ended.
         """
         self._runtime.ask("balancer", operator, policy)
@@ -199,7 +199,7 @@ class Job:
         """Give so many nodes back, one after the other, those first that the output needs least: every operator loses its workers there.
 
         At least one worker of each operator stays: if it is on the node it goes on elsewhere from a checkpoint, for which the job needs
-        JobConfig(checkpoint_dir=...). Raises RequestError if a node can't be given back, and why, JobTimeoutError. None for `timeout`
+        CheckpointConfig(dir=...). Raises RequestError if a node can't be given back, and why, JobTimeoutError. None for `timeout`
         returns once the first has begun.
         """
         rounds = 1 if timeout is None else nodes
@@ -226,7 +226,7 @@ class Job:
     def autoscaler(self, policy: str, *, mode: Mode = "act") -> None:
         """Give every operator the workers that a scaling policy decides (ds2, dhalion, threshold, ...) from now on, or no longer: `off`.
 
-        `mode` "advise" only records what it would do. The job's settings (`JobConfig(autoscaler_interval=..., max_parallelism=...)`) say
+        `mode` "advise" only records what it would do. The job's settings (`AutoscaleConfig(interval=..., max_parallelism=...)`) say
         how often and how many, and an operator's own bounds (`stream.parallelism(2, between=(1, 4))`, `fixed=True`) go before them. Raises
         RequestError for an unknown policy or mode, or one that the settings don't allow for, JobNotRunningError if the job has ended.
         """
@@ -254,7 +254,7 @@ class Job:
     def savepoint(self, path: str | Path, timeout: Duration = "10m") -> str:
         """Save the whole job, which runs on, into the folder `path` (or URL), to begin another from: `flow.run(from_savepoint=path)`.
 
-        The job needs JobConfig(checkpoint_dir=...). Raises RequestError without it and if `path` is taken or not
+        The job needs CheckpointConfig(dir=...). Raises RequestError without it and if `path` is taken or not
         writable, JobNotRunningError, JobTimeoutError.
         """
         url = str(path) if "://" in str(path) else str(Path(path).absolute())

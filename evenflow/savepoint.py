@@ -6,7 +6,7 @@
 >>> flow = ef.Dataflow("shop")
 >>> sales = flow.read(ef.generate(rate=1000, keys=3, string_keys=True)).key_by("key")
 >>> _ = sales.stateful_map(lambda total, row: ((total or 0.0) + row["value"], None)).named("total").write(ef.to_list([]))
->>> job = flow.run(runtime="local", config=ef.JobConfig(checkpoint_dir=f"{folder}/checkpoints"))
+>>> job = flow.run(runtime="local", config=ef.JobConfig(checkpoint=ef.CheckpointConfig(f"{folder}/checkpoints")))
 >>> savepoint = ef.read_savepoint(job.savepoint(f"{folder}/savepoint"))
 >>> job.cancel()
 >>> savepoint.job, savepoint.operators["total"].chain

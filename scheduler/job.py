@@ -190,7 +190,7 @@ class JobCore:
         if strategy == "restart" and not self.settings.save_state:
             raise RequestError(
                 f"job `{self.name}`: the strategy restart goes through a savepoint: give the job a place for it, "
-                "JobConfig(checkpoint_dir=...), or use another strategy"
+                "CheckpointConfig(dir=...), or use another strategy"
             )
         self._refuse_if_busy("keys can only move")
         feeders = frozenset(
@@ -273,10 +273,10 @@ class JobCore:
         if pending is not None and not pending.saving and now - pending.begun > timeout:
             waiting = ", ".join(self.checkpoints.waits_for(self.workers))
             if pending.problem is None:
-                pending.problem = f"it took longer than {timeout:g} s (JobConfig(checkpoint_timeout=...) sets the bound), for {waiting}"
+                pending.problem = f"it took longer than {timeout:g} s (CheckpointConfig(timeout=...) sets the bound), for {waiting}"
             if now - pending.begun > 2 * timeout:
                 problem = f"checkpoint {pending.number} has not passed {waiting} within {2 * timeout:g} s"
-                return self.failed(JobFailedError(f"job `{self.name}`: {problem}, twice JobConfig(checkpoint_timeout=...)"), now)
+                return self.failed(JobFailedError(f"job `{self.name}`: {problem}, twice CheckpointConfig(timeout=...)"), now)
         return self._begin(now) if self._due(now) and not self._in_step else []
 
     @property

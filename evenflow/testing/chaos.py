@@ -1,7 +1,8 @@
 """Kills processes of a running job on Ray, one accident after the other, and records what was killed and how soon the job went on.
 
 Nothing but processes of that job is killed, each by a SIGKILL that it sends itself, wherever in the cluster it is; or stopped, and woken
-once it was taken for lost. The job needs `JobConfig(checkpoint_dir=...)`, a short `checkpoint_interval`, and a large `restart_most`.
+once it was taken for lost. The job needs `CheckpointConfig(dir=...)`, a short interval of checkpoints, and a large
+`RestartConfig(most=...)`.
 
     with Chaos(job, every="5s", move=["counts"], scale=["counts"]) as chaos:
         time.sleep(60)

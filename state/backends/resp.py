@@ -43,7 +43,7 @@ class RespClient:
         try:
             self._socket = socket.create_connection((parts.hostname, parts.port if parts.port is not None else PORT), CONNECT_TIMEOUT)
         except OSError as error:
-            raise self._error(f"can't be reached: {error}; start it, or correct state_backend") from error
+            raise self._error(f"can't be reached: {error}; start it, or correct StateConfig(backend=...)") from error
         self._socket.settimeout(REPLY_TIMEOUT)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         login: list[Command] = []

@@ -29,7 +29,7 @@ def run(runtime, end, folder):
     checked_rows = flow.read(ef.generate(total=None if end == "cancelled" else 200, rate=10_000, keys=10)).map(checked)
     checked_rows.key_by("key").stateful_map(lambda state, row: ((state or 0) + 1, row)).write(ef.write_parquet(folder / "out", append=True))
     checked_rows.key_by("key").aggregate(n=ef.count()).write(ef.to_list(rows))
-    job = flow.run(runtime=runtime, config=ef.JobConfig(checkpoint_interval="100ms", checkpoint_dir=str(folder / "checkpoints")))
+    job = flow.run(runtime=runtime, config=ef.JobConfig(checkpoint=ef.CheckpointConfig(str(folder / "checkpoints"), interval="100ms")))
     if end == "cancelled":
         job.checkpoint("60s")
         job.cancel()

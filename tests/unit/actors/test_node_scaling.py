@@ -13,6 +13,7 @@ from evenflow.scheduler.job_effects import JobState, Redeploy, Retire, Spawn
 from evenflow.scheduler.messages import Attach, Attached, BeginCheckpoint, Detach
 from evenflow.scheduler.placement import Node, NoRoomError, Place
 from evenflow.scheduler.window import WorkerWindow
+from evenflow.testing.settings import changed
 
 
 class Cluster:
@@ -60,7 +61,14 @@ class Job:
         work = rows.map(lambda row: row).named("work").parallelism(3)
         work.filter(lambda row: True).named("out").parallelism(1).write(ef.to_list([], name="to_list"))
         saves = None if folder is None else str(folder)
-        config = ef.JobConfig(worker_cpus=1.0, checkpoint_interval=None, checkpoint_dir=saves, metrics_window="1s", **settings)
+        config = changed(
+            ef.JobConfig(
+                worker=ef.WorkerConfig(cpus=1.0),
+                checkpoint=ef.CheckpointConfig(saves, interval=None),
+                metrics=ef.MetricsConfig(window="1s"),
+            ),
+            **settings,
+        )
         self.told, self.changes = [], []
         self.cluster = None if places is None else Cluster(names, places)
         plan = flow.plan(config=config)
@@ -168,7 +176,7 @@ def test_without_checkpoints_another_node_is_given_back_if_one_can_be_and_else_t
     assert job.report.removed == "b", "though the sum of c is lower"
     job = Job("abc", {"generate-0": "c", "work-0": "a", "work-1": "a", "work-2": "a", "out-0": "b"})
     job.measure()
-    with pytest.raises(JobError, match=r"-0 on node . can't leave, since one worker of each operator stays; with .*checkpoint_dir"):
+    with pytest.raises(JobError, match=r"-0 on node . can't leave, since one worker of each operator stays; with CheckpointConfig\(dir="):
         job.supervisor.scale_in()
 
 
@@ -253,7 +261,7 @@ def test_a_job_that_ends_meanwhile_ends_it():
 
 
 def test_a_node_that_the_policy_names_is_given_back_by_itself():
-    job = Job("abc", PLACES, autoscaler="stela", autoscaler_settings={"remove_nodes": 1}, autoscaler_interval=10.0)
+    job = Job("abc", PLACES, autoscale={"policy": "stela", "settings": {"remove_nodes": 1}, "interval": 10.0})
     assert job.look().decided.remove_node == "c"
     job.go_on()
     job.supervisor.autoscaling.tick(1_040.0)
@@ -264,7 +272,7 @@ def test_a_node_that_the_policy_names_is_given_back_by_itself():
 
 def test_a_node_that_can_not_be_given_back_is_no_end_of_the_policy():
     places = {"generate-0": "c", "work-0": "a", "work-1": "b", "work-2": "b", "out-0": "a"}
-    job = Job("abc", places, autoscaler="stela", autoscaler_settings={"remove_nodes": 1}, autoscaler_interval=10.0)
+    job = Job("abc", places, autoscale={"policy": "stela", "settings": {"remove_nodes": 1}, "interval": 10.0})
     decision = job.look()
     assert decision.decided.remove_node == "c"
     assert decision.done.startswith("refused: giving node c back: job `f`: generate-0 on node c can't leave")
@@ -272,7 +280,7 @@ def test_a_node_that_can_not_be_given_back_is_no_end_of_the_policy():
 
 
 def test_workers_that_a_policy_adds_with_a_node_go_to_one_that_the_job_is_not_on():
-    job = Job("abcd", PLACES, autoscaler="stela", autoscaler_settings={"add_nodes": 1}, autoscaler_interval=10.0)
+    job = Job("abcd", PLACES, autoscale={"policy": "stela", "settings": {"add_nodes": 1}, "interval": 10.0})
     decision = job.look(work=3.0)
     assert decision.decided.add_nodes == 1
     assert job.cluster.preferred == ("d",)
@@ -284,6 +292,6 @@ def test_workers_that_a_policy_adds_with_a_node_go_to_one_that_the_job_is_not_on
 
 
 def test_a_node_that_is_not_there_is_asked_for():
-    job = Job("abc", PLACES, autoscaler="stela", autoscaler_settings={"add_nodes": 1}, autoscaler_interval=10.0)
+    job = Job("abc", PLACES, autoscale={"policy": "stela", "settings": {"add_nodes": 1}, "interval": 10.0})
     job.look(work=3.0)
     assert job.cluster.asked == [1]

@@ -129,7 +129,7 @@ def test_job_without_a_folder_has_nothing_saved():
     saved = SavedState(None, 2, "run")
     assert (saved.last, saved.newest(), saved.restored(None, plan())) == (0, None, {})
     assert saved.complete(manifest(1)) == "the job has no folder for checkpoints"
-    with pytest.raises(RequestError, match=r"a savepoint needs JobConfig\(checkpoint_dir=...\)"):
+    with pytest.raises(RequestError, match=r"a savepoint needs CheckpointConfig\(dir=...\)"):
         saved.ask_savepoint(1, "anywhere")
 
 

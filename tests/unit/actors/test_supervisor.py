@@ -26,6 +26,7 @@ from evenflow.scheduler.messages import Announce, Announced, Failed, Switch
 from evenflow.scheduler.migration import MigrationState
 from evenflow.scheduler.newest import KEPT
 from evenflow.scheduler.window import WorkerWindow
+from evenflow.testing.settings import changed
 
 
 class Job:
@@ -35,7 +36,7 @@ class Job:
         flow = ef.Dataflow("f")
         rows = flow.read(ef.from_items([1])).map(lambda row: row).named("double")
         rows.key_by("item").aggregate(n=ef.count()).named("count").write(ef.to_list([], name="out"))
-        settings = ef.JobConfig(parallelism=2, key_groups=4, **config)
+        settings = changed(ef.JobConfig(parallelism=2, key_groups=4), **config)
         self.told, self.wanted = [], []
         self.plan = flow.plan(config=settings)
         self.supervisor = Supervisor(self.plan, settings, self.tell, self.wanted.append)
@@ -195,7 +196,7 @@ def test_job_that_never_ran_has_run_for_no_time():
 
 def test_coordinator_that_comes_back_goes_on_with_the_workers_and_tables_of_the_newest_checkpoint_and_a_later_attempt(tmp_path):
     job, wanted = Job(), []
-    config = ef.JobConfig(parallelism=2, key_groups=4, checkpoint_dir=str(tmp_path))
+    config = ef.JobConfig(parallelism=2, key_groups=4, checkpoint=ef.CheckpointConfig(str(tmp_path)))
     lost = Supervisor(job.plan, config, job.tell, wanted.append, run="run")
     plan = rescale(job.plan, job.plan.stage_of("count"), 3, job.plan.tables).plan
     groups = [2, 2, 0, 1]
@@ -248,7 +249,7 @@ class Run:
         self.sink, self.memory, self.folder = Counting(**sink), RunMemory(), folder / "f"
         flow = ef.Dataflow("f")
         flow.read(ef.from_items([1])).write(self.sink)
-        self.config = ef.JobConfig(checkpoint_dir=str(folder), checkpoint_interval=None)
+        self.config = ef.JobConfig(checkpoint=ef.CheckpointConfig(str(folder), interval=None))
         self.plan = flow.plan(config=self.config)
         self.wanted = []
         self.supervisor = self.coordinator(resume=False)
@@ -351,7 +352,7 @@ def test_supervisor_that_was_taken_for_lost_leaves_what_the_next_one_has_prepare
     sink = ef.write_parquet(tmp_path / "out")
     flow = ef.Dataflow("f")
     flow.read(ef.from_items([1])).write(sink)
-    config = ef.JobConfig(checkpoint_dir=str(tmp_path / "checkpoints"))
+    config = ef.JobConfig(checkpoint=ef.CheckpointConfig(str(tmp_path / "checkpoints")))
     plan = flow.plan(config=config)
     sink.start()
     lost = Supervisor(plan, config, job.tell, wanted.append, run="run")

@@ -49,7 +49,7 @@ def job(no_waiting_and_no_cluster, monkeypatch, tmp_path):
     }.items():
         stream.named(name).write(ef.to_list([], name=f"to_{name}"))
     config = ef.JobConfig(
-        parallelism=2, key_groups=16, checkpoint_dir=str(tmp_path / "checkpoints"), checkpoint_interval=None, combine=False
+        parallelism=2, key_groups=16, combine=False, checkpoint=ef.CheckpointConfig(str(tmp_path / "checkpoints"), interval=None)
     )
     job = flow.run(runtime="local", config=config)
     deadline, pause = time.monotonic() + PATIENCE, threading.Event()

@@ -125,7 +125,7 @@ def test_checkpoint_that_takes_too_long_is_given_up_when_it_has_passed_all():
     assert job.checkpoints.pending is not None, "barriers are still under way: no other may begin"
     prepare(job, 1, 17.0, WORKERS[-1:])
     assert job.checkpoints.reports(17.0)[-1].problem == (
-        "it took longer than 5 s (JobConfig(checkpoint_timeout=...) sets the bound), for aggregate-1"
+        "it took longer than 5 s (CheckpointConfig(timeout=...) sets the bound), for aggregate-1"
     )
 
 

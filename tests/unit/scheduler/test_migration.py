@@ -134,7 +134,7 @@ def test_job_that_does_not_run_moves_nothing():
 
 
 def test_restart_is_refused_without_a_place_for_its_savepoint():
-    with pytest.raises(RequestError, match=r"the strategy restart goes through a savepoint: .* JobConfig\(checkpoint_dir="):
+    with pytest.raises(RequestError, match=r"the strategy restart goes through a savepoint: .* CheckpointConfig\(dir="):
         migrate(running_job(), strategy="restart")
 
 
