@@ -11,7 +11,6 @@ import time
 from typing import Any
 
 import ray
-from ray._private import services
 from ray.exceptions import ActorAlreadyExistsError, ActorUnavailableError, GetTimeoutError, RayActorError, RayError, RayTaskError
 
 from ..engine.errors import ClusterError, JobLostError, JobNotRunningError, JobTimeoutError, RequestError
@@ -25,6 +24,7 @@ from .beginning import Savepoint
 from .coordinator import LEAVE_TIMEOUT, Coordinator
 from .ended import why_ended
 from .process import NAMESPACE
+from .ray_internals import JOINING_LOG, heads_on_this_machine
 from .reach import check_reachable
 from .supervisor import JobStatus, Outcome, Progress
 from .unpicklable import refusal
@@ -70,7 +70,7 @@ def _join(address: str | None) -> None:
 
 def _silence_news() -> None:
     """That a cluster asks for a token, as it should, is not worth a warning; that one doesn't is."""
-    logging.getLogger("ray._private.authentication.authentication_token_setup").addFilter(_is_news)
+    logging.getLogger(JOINING_LOG).addFilter(_is_news)
 
 
 def _is_news(record: logging.LogRecord) -> bool:
@@ -157,15 +157,10 @@ def running_jobs() -> list[str]:
 
 
 def _refuse_to_guess() -> None:
-    """Raises ClusterError if RAY_ADDRESS names no cluster and several run on this machine: `auto` would take any of them.
-
-    Ray has no public call that lists them; this is the one by which `auto` finds them, and it remembers what it found.
-    """
+    """Raises ClusterError if RAY_ADDRESS names no cluster and several run on this machine: `auto` would take any of them."""
     if os.environ.get("RAY_ADDRESS", "auto") not in {"", "auto"}:
         return
-    find: Any = services.find_gcs_addresses
-    find.cache_clear()
-    found = sorted(find())
+    found = heads_on_this_machine()
     if len(found) > 1:
         raise ClusterError(
             f"{len(found)} Ray clusters run on this machine, at {' and '.join(found)}: set RAY_ADDRESS to that of the job, "

@@ -43,6 +43,7 @@ from .sent import received
 from .socket_folder import SocketFolder
 from .staff import Staff
 from .supervisor import JobStatus, Outcome, Progress, Supervisor, plan_sinks, plan_sources
+from .titles import entitle
 
 _LOG = logging.getLogger(__name__)
 
@@ -76,6 +77,7 @@ class Coordinator:
         self._numbers: dict[str, int] = {}
         self._inboxes: dict[str, InOrder[Report]] = {}
         self._closed = threading.Event()
+        entitle(self, plan.name, "coordinator")
         self._incarnation = uuid.uuid4().hex
         self._staff = Staff(plan.name, config, self._security, self._lock, self._warm)
         self._deployment = Deployment(plan.name, config, self._staff, self._check_running)

@@ -9,12 +9,10 @@ import os
 from typing import Any
 
 import grpc  # type: ignore[import-untyped]
-from ray._private import services
-from ray._private.authentication import authentication_token_setup
-from ray._private.gcs_utils import create_gcs_channel
 from ray.exceptions import RayError
 
 from ..engine.errors import ClusterError
+from .ray_internals import channel_to, head_address
 
 PATIENCE = 15.0
 
@@ -32,8 +30,7 @@ def check_reachable(address: str | None) -> None:
     if "://" in os.environ.get("RAY_ADDRESS", ""):
         return  # Ray Client has bounds of its own
     try:
-        canonical: Any = services.canonicalize_bootstrap_address
-        head = canonical(address)
+        head = head_address(address)
     except (ConnectionError, ValueError) as error:
         raise ClusterError(f"there is no Ray cluster to find: {error}") from error
     if head is not None:
@@ -42,9 +39,7 @@ def check_reachable(address: str | None) -> None:
 
 def _ask(head: str) -> None:
     try:
-        # As `ray.init` does: who has a token shows it, unless told otherwise. Not in Ray's older versions.
-        getattr(authentication_token_setup, "maybe_enable_token_auth_if_token_available", lambda **_: None)(warn_if_disabled=False)
-        with create_gcs_channel(head) as channel:
+        with channel_to(head) as channel:
             question: Any = channel.unary_unary(_QUESTION)
             question(b"", timeout=PATIENCE)
     except RayError as error:

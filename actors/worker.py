@@ -24,6 +24,7 @@ from .security import Security
 from .sent import sent
 from .stale_folders import sweep_stale_folders
 from .task_run import TaskRun, load_arrow
+from .titles import entitle
 
 END_PATIENCE = 3.0
 """Seconds that a run of an attempt that is over has to end; a user's function that takes longer costs the process."""
@@ -43,6 +44,7 @@ class Worker:
         self._deploying = threading.Lock()
         self._newest: int | None = None
         self._stuck = False
+        entitle(self, job, "spare")
         sweep_stale_folders()
         _raise_file_limit()
 
@@ -66,6 +68,7 @@ class Worker:
                 raise JobFailedError(f"worker {spec.name}: attempt {attempt} is over, attempt {self._newest} has begun")
             self._newest = attempt
             self._end_run(spec.name)
+            entitle(self, self._job, spec.name)
             host = ray.util.get_node_ip_address() if across_nodes else "127.0.0.1"  # type: ignore[no-untyped-call]
 
             def report(attempt: int, number: int, report: Report) -> None:

@@ -44,7 +44,7 @@ def run(*, minutes: float, slow_sink: bool, say: Callable[[str], None]) -> Run:
     job = flow.run(
         config=ef.JobConfig(parallelism=2, network=ef.NetworkConfig(batch_rows=SLOW_ROWS)) if slow_sink else ef.JobConfig(parallelism=2)
     )
-    workers = [pid for pid, name in machine.descendants(os.getpid()).items() if name.startswith("ray::Worker")]
+    workers = machine.workers_below(os.getpid())
     begun = time.monotonic()
     samples: list[tuple[float, float]] = []
     rates: list[float] = []

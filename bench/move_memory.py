@@ -56,7 +56,7 @@ class MemoryWatch:
     """
 
     def __init__(self, growth: float) -> None:
-        self._pids = [pid for pid, name in machine.descendants(os.getpid()).items() if name.startswith("ray::Worker")]
+        self._pids = machine.workers_below(os.getpid())
         self._growth = growth
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="evenflow-bench-memory", daemon=True)

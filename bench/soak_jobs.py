@@ -15,6 +15,8 @@ import ray
 
 import evenflow as ef
 
+from ..actors.ray_internals import references
+from ..actors.titles import ACTORS
 from . import machine
 from .errors import BenchmarkError
 from .footprint import Footprint, files_in, own_footprint, own_threads, together
@@ -75,33 +77,26 @@ def left_behind() -> dict[str, float]:
     _settle()
     driver = own_footprint()
     others = machine.descendants(os.getpid())
-    workers = [pid for pid, name in others.items() if name.startswith("ray::")]
     temporary = Path(tempfile.gettempdir())
     figures: dict[str, float] = {f"driver {what}": value for what, value in asdict(driver).items()}
     ours = [name for name in own_threads() if not name.startswith("ray")]
     figures |= {f"Ray {what}": value for what, value in asdict(together(map(Footprint.of, others))).items()}
-    figures |= {"Python threads": len(ours), "job processes": sum(_serves(pid) for pid in workers), "Ray processes": len(others)}
+    figures |= {
+        "Python threads": len(ours),
+        "job processes": sum(name.startswith(ACTORS) for name in others.values()),
+        "Ray processes": len(others),
+    }
     figures |= {"temporary folders": len(list(temporary.glob("evenflow*"))), "sockets": _sockets(temporary)}
     if ray.is_initialized():
-        worker: Any = ray._private.worker.global_worker  # noqa: SLF001 -- Ray has no public call for what this process refers to
-        references = worker.core_worker.get_all_reference_counts()
-        figures["references"] = len(references)
+        figures["references"] = references()
     return figures
 
 
 def _settle() -> None:
     """Give the processes of the job's actors the time to end: Ray ends them when it has heard that they are to."""
     deadline = time.monotonic() + 20.0
-    while time.monotonic() < deadline and any(map(_serves, machine.descendants(os.getpid()))):
+    while time.monotonic() < deadline and machine.workers_below(os.getpid()):
         time.sleep(0.1)
-
-
-def _serves(pid: int) -> bool:
-    """Whether the process is one of a job's actors."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().startswith((b"ray::Worker", b"ray::Coordinator"))
-    except OSError:
-        return False
 
 
 def _sockets(temporary: Path) -> int:

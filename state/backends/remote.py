@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from ..errors import StateBackendError
 from .base import SNAPSHOT_CHUNK, Chunk, Found, StateBackend
-from .resp import Command, RespClient
+from .server_client import Command, ServerClient
 from .settings import StateSettings
 from .witness import Witness
 
@@ -38,7 +38,7 @@ class RemoteBackend(StateBackend):
         """Groups in which this worker may have keys."""
         self._written_keys = self._written_bytes = 0
         self._frozen: _Snapshot | _Delta | None = None
-        client = RespClient(settings.backend, operator)
+        client = ServerClient(settings.backend, operator)
         self._sweep(client)
         self._client = Witness(client, self._name(_WITNESS))
 
@@ -150,7 +150,7 @@ class RemoteBackend(StateBackend):
                 break
         self._unlink([name])
 
-    def _sweep(self, client: RespClient) -> None:
+    def _sweep(self, client: ServerClient) -> None:
         """Remove what a worker of this index left: in this attempt of an earlier run of the job, and in the attempts before."""
         names = _find(client, f"{self._operator}:*:{self._owner}:*")
         old = [name for name in names if (attempt := self._attempt_of(name)) is not None and attempt <= self._attempt]
@@ -168,7 +168,7 @@ class RemoteBackend(StateBackend):
             self._client.run([("UNLINK", *names)])
 
 
-def _find(client: RespClient | Witness, pattern: str) -> list[bytes]:
+def _find(client: ServerClient | Witness, pattern: str) -> list[bytes]:
     """The names of all hashes that fit."""
     found, cursor = list[bytes](), b"0"
     while True:

@@ -97,7 +97,7 @@ def test_a_metrics_port_that_is_taken_is_a_clear_error(cluster):
         port = server.getsockname()[1]
         flow = ef.Dataflow("second")
         flow.read(ef.from_items([1])).write(ef.to_list([]))
-        with pytest.raises(ef.JobError, match=rf"job `second`: metrics port {port} can't be used: .*MetricsConfig\(port=0\)"):
+        with pytest.raises(ef.ClusterError, match=rf"job `second`: metrics port {port} can't be used: .*MetricsConfig\(port=0\)"):
             flow.run(config=ef.JobConfig(metrics=ef.MetricsConfig(port=port)))
 
 

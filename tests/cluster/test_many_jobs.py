@@ -6,8 +6,8 @@ import gc
 import os
 import threading
 from contextlib import suppress
-from pathlib import Path
 
+import psutil
 import pytest
 from watching import processes_of, socket_folders, until
 
@@ -15,6 +15,7 @@ import evenflow as ef
 from evenflow.actors.cluster import RayJob
 from evenflow.actors.coordinator import Coordinator
 from evenflow.actors.supervisor import Supervisor
+from evenflow.actors.titles import ACTORS
 
 
 def run(runtime, end, folder):
@@ -46,12 +47,12 @@ def left_in_the_driver(folder):
         "jobs": sum(isinstance(found, (ef.Job, RayJob, Supervisor)) for found in gc.get_objects()),
         "classes": len(Coordinator.__subclasses__()),
         "sockets": socket_folders(folder),
-        "processes": [pid for pid, command in processes_of(folder).items() if command.startswith(("ray::Worker", "ray::Coordinator"))],
+        "processes": [pid for pid, command in processes_of(folder).items() if command.startswith(ACTORS)],
     }
 
 
 def descriptors():
-    return len(list(Path("/proc/self/fd").iterdir()))
+    return psutil.Process().num_fds()
 
 
 @pytest.mark.parametrize("runtime", ["local", "ray"])

@@ -12,7 +12,7 @@ import pytest
 from state_server import valkey_server
 
 import evenflow as ef
-from evenflow.state.backends.resp import RespClient
+from evenflow.state.backends.server_client import ServerClient
 from evenflow.testing.settings import changed
 
 SLEEP = time.sleep
@@ -91,7 +91,7 @@ MANY = 2_000
 
 
 def tell(address, *commands):
-    client = RespClient(address, "the test")
+    client = ServerClient(address, "the test")
     client.run(commands)
     client.close()
 
