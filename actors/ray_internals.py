@@ -1,6 +1,6 @@
 """All that evenflow takes of Ray's insides, because Ray has no public way to it.
 
-Invariant: no other module imports `ray._private`; each function says what the public way lacks. `docs/decisions/018-inside-ray.md` has
+Invariant: no other module imports `ray._private`; each function says what the public way lacks. `docs/decisions/017-inside-ray.md` has
 more.
 """
 

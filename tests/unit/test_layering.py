@@ -21,8 +21,11 @@ ONLY_IN = {
     "pyspark": frozenset({"connectors", "bench"}),
     "rich": frozenset({"evenflow", "bench"}),
 }
-ALLOWED = {("evenflow", "state", "backends", "resp"): frozenset({"socket"})}
-"""State may lie in a server, and this module is the one that talks to it."""
+HOMES = {
+    "ray._private": ("evenflow", "actors", "ray_internals"),
+    "valkey": ("evenflow", "state", "backends", "server_client"),
+}
+"""What one module imports, and no other."""
 CLOCK_CALLS = {"datetime": {"now", "utcnow", "today"}, "date": {"today"}}
 
 
@@ -62,6 +65,13 @@ def misplaced_imports(layer: str, found: list[tuple[int, str]]) -> Iterator[str]
             yield f"{line}: imports {imported}, but {layer} decides without I/O: time, threads and sockets belong to actors"
 
 
+def strays(module: tuple[str, ...], found: list[tuple[int, str]]) -> Iterator[str]:
+    for line, imported in found:
+        for package, home in HOMES.items():
+            if f"{imported}.".startswith(f"{package}.") and module != home:
+                yield f"{line}: imports {imported}, but {package} is imported in {'.'.join(home)} only"
+
+
 def hidden_inputs(layer: str, tree: ast.AST, found: list[tuple[int, str]]) -> Iterator[str]:
     """Uses of the wall clock and of the process-wide random generator, which make a decision unrepeatable."""
     if layer not in PURE:
@@ -80,9 +90,13 @@ def hidden_inputs(layer: str, tree: ast.AST, found: list[tuple[int, str]]) -> It
 
 def broken_rules(source: str, layer: str, module: tuple[str, ...]) -> list[str]:
     tree = ast.parse(source)
-    allowed = ALLOWED.get(module, frozenset())
-    found = [(line, imported) for line, imported in imports(tree, module) if imported.partition(".")[0] not in allowed]
-    return [*upward_imports(layer, found), *misplaced_imports(layer, found), *hidden_inputs(layer, tree, found)]
+    found = list(imports(tree, module))
+    return [
+        *upward_imports(layer, found),
+        *misplaced_imports(layer, found),
+        *strays(module, found),
+        *hidden_inputs(layer, tree, found),
+    ]
 
 
 def module_name(layer: str, path: Path) -> tuple[str, ...]:
@@ -111,6 +125,8 @@ def test_layer_keeps_the_import_rules(layer):
         pytest.param("engine", "def f():\n    import time", "2: imports time", id="inside a function"),
         pytest.param("balancer", "from threading import Lock", "imports threading.Lock", id="a thread in a pure package"),
         pytest.param("connectors", "import ray.data", "ray is imported in actors and bench and evenflow only", id="ray in a connector"),
+        pytest.param("actors", "from ray._private import services", "in evenflow.actors.ray_internals only", id="inside Ray"),
+        pytest.param("state", "import valkey", "in evenflow.state.backends.server_client only", id="a state server's client"),
         pytest.param("engine", "import lmdb", "lmdb is imported in state only", id="lmdb outside state"),
         pytest.param("actors", "from rich.table import Table", "rich is imported in bench and evenflow only", id="drawing below the top"),
         pytest.param("scheduler", "import random\nrandom.shuffle([])", "2: uses random.shuffle", id="the global generator"),
