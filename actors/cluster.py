@@ -8,7 +8,7 @@ import os
 import secrets
 import threading
 import time
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import ray
 from ray.exceptions import ActorAlreadyExistsError, ActorUnavailableError, GetTimeoutError, RayActorError, RayError, RayTaskError
@@ -18,16 +18,20 @@ from ..engine.plan.physical import Plan
 from ..engine.time.duration import seconds
 from ..scheduler.config import JobConfig
 from ..scheduler.job_effects import JobState
-from ..scheduler.metrics import OperatorLoad, WorkerFigures
+from ..scheduler.job_status import JobStatus, Outcome, Progress
+from ..scheduler.metrics import WorkerFigures
+from ..scheduler.requests import AnyRequest, Cancel, Fail, Question, Request, ShowLoad, Stop
 from ..state.errors import EvenflowError
-from .beginning import Savepoint
-from .coordinator import LEAVE_TIMEOUT, Coordinator
+from .coordinator import STORAGE_PATIENCE, Coordinator
 from .ended import why_ended
+from .first_manifest import Savepoint
 from .process import NAMESPACE
 from .ray_internals import JOINING_LOG, heads_on_this_machine
+from .ray_workers import LEAVE_TIMEOUT
 from .reach import check_reachable
-from .supervisor import JobStatus, Outcome, Progress
 from .unpicklable import refusal
+
+A = TypeVar("A")
 
 CALL_TIMEOUT = 30.0
 THREADS = 64
@@ -189,40 +193,31 @@ class RayJob:
         figures: list[WorkerFigures] = self._last.figures if self._last is not None else self.call("figures")
         return figures
 
-    def load(self, operator: str, windows: int) -> OperatorLoad:
+    def ask(self, request: Request[A]) -> A:
         if self._last is None:
-            load: OperatorLoad = self.call("load", operator, windows)
-            return load
-        if operator not in self._last.loads:
-            there = ", ".join(self._last.loads) or "none, because its coordinator was lost"
-            raise RequestError(f"the job `{self._name}` has no operator `{operator}`; there are: {there}")
-        return self._last.loads[operator]
+            answer: A = self.call("ask", request)
+            return answer
+        return cast(A, self._afterwards(self._last, cast(AnyRequest, request)))
 
-    def ask(self, question: str, *arguments: Any) -> Any:
-        if self._last is None:
-            return self.call("ask", question, *arguments)
-        if question in self._last.answers:
-            return self._last.answers[question]
-        raise JobNotRunningError(f"the job `{self._name}` has ended: it is {self._last.status.state}")
-
-    def stop(self) -> None:
-        if self._last is None:
-            self.call("stop")
-
-    def cancel(self) -> None:
-        if self._last is None:
-            self.call("cancel")
-
-    def fail(self, error: EvenflowError) -> None:
-        if self._last is None:
-            self.call("fail", error)
+    def _afterwards(self, last: Outcome, request: AnyRequest) -> Any:
+        """What may still be asked when the job has ended; to stop it or to fail it changes nothing."""
+        if isinstance(request, ShowLoad):
+            if request.operator not in last.loads:
+                there = ", ".join(last.loads) or "none, because its coordinator was lost"
+                raise RequestError(f"the job `{self._name}` has no operator `{request.operator}`; there are: {there}")
+            return last.loads[request.operator]
+        if isinstance(request, (Stop, Cancel, Fail)):
+            return None
+        if isinstance(request, Question) and request in last.answers:
+            return last.answers[request]
+        raise JobNotRunningError(f"the job `{self._name}` has ended: it is {last.status.state}")
 
     def close(self) -> None:
         """End the job's actors; its last status, figures and loads stay."""
         if self._last is not None:
             return
         try:
-            self.call("close", timeout=LEAVE_TIMEOUT + CALL_TIMEOUT)
+            self.call("close", timeout=LEAVE_TIMEOUT + STORAGE_PATIENCE + CALL_TIMEOUT)
             self._last = self.call("outcome", 0.0)
         except EvenflowError as error:
             self._last = Outcome(JobStatus(self._name, JobState.FAILED, error, (), 0, 0.0))
@@ -281,8 +276,9 @@ class WatchedJob(RayJob):
             self._last = outcome
         return Progress(outcome.status.state, outcome.status.error, ())
 
-    def fail(self, error: EvenflowError) -> None:
+    def ask(self, request: Request[A]) -> A:
         """What goes wrong here is no concern of the job's."""
+        return cast(A, None) if isinstance(request, Fail) else super().ask(request)
 
     def close(self) -> None:
         """The job's owner ends it; nobody follows it here any more."""

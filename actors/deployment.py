@@ -21,16 +21,18 @@ from ..scheduler.restore import RestoredTask
 from ..state.errors import EvenflowError
 from .address import Address
 from .ended import why_ended
-from .staff import Staff
+from .worker_pool import WorkerPool
 
 _PATIENCE = 0.2
 
+Check = Callable[[], None]
+
 
 class Deployment:
-    """`check` raises if the job has ended meanwhile. `addresses`: where the workers of this attempt are reached."""
+    """`addresses`: where the workers of this attempt are reached. Each step takes a `check` that raises if nobody needs them any more."""
 
-    def __init__(self, job: str, config: JobConfig, staff: Staff, check: Callable[[], None]) -> None:
-        self._job, self._config, self._staff, self._check = job, config, staff, check
+    def __init__(self, job: str, config: JobConfig, pool: WorkerPool) -> None:
+        self._job, self._config, self._pool = job, config, pool
         self.addresses: dict[str, Address] = {}
         self._operators: dict[str, str] = {}
         self._across_nodes = False
@@ -39,35 +41,38 @@ class Deployment:
         """When workers that begin to start now must have started."""
         return time.monotonic() + seconds(self._config.worker.start_timeout)
 
-    def begin_attempt(self) -> None:
-        """All workers are brought up anew. Those of a cluster with one node listen on loopback only, and the job stays there for now."""
+    def begin_attempt(self, check: Check) -> None:
+        """All workers are brought up again. Those of a cluster with one node listen on loopback only, and the job stays there for now."""
+        check()
         nodes = _nodes()
         self._across_nodes = len(nodes) > 1
-        self._staff.confine(None if self._across_nodes else nodes)
+        self._pool.confine(None if self._across_nodes else nodes)
         self.addresses = {}
 
-    def reach_others(self, deadline: float) -> None:
+    def reach_others(self, deadline: float, check: Check) -> None:
         """Where the cluster has more than one node meanwhile, let the workers that run listen to those that come there."""
         if self._across_nodes or len(_nodes()) < 2:
             return
-        names = list(self.addresses.keys() & self._staff.processes.keys())
+        names = list(self.addresses.keys() & self._pool.processes.keys())
         listening = [worker.listen.remote() for worker in self._handles(names).values()]
-        self.addresses |= dict(zip(names, self._await(listening, names, deadline, "listen to other nodes"), strict=True))
+        self.addresses |= dict(zip(names, self._await(listening, names, deadline, "listen to other nodes", check), strict=True))
         self._across_nodes = True
-        self._staff.confine(None)
+        self._pool.confine(None)
 
-    def hire(self, names: Sequence[str], deadline: float) -> None:
+    def acquire(self, names: Sequence[str], deadline: float, check: Check) -> None:
         """A process for each that has none, as soon as there is room. Raises ClusterError if there is none by the deadline."""
         try:
-            self._staff.hire(names, deadline, deadline, self._check)
+            self._pool.acquire(names, deadline, deadline, check)
         except NoRoomError as error:
-            missing = ", ".join(name for name in names if name not in self._staff.processes)
+            missing = ", ".join(name for name in names if name not in self._pool.processes)
             raise ClusterError(
                 f"job `{self._job}`: {missing} did not start within {self._config.worker.start_timeout}; is there room in the cluster "
                 f"(`ray status`)? There is {error}"
             ) from error
 
-    def bring_up(self, attempt: int, plan: Plan, names: Sequence[str], restored: Mapping[str, RestoredTask], deadline: float) -> None:
+    def bring_up(
+        self, attempt: int, plan: Plan, names: Sequence[str], restored: Mapping[str, RestoredTask], deadline: float, check: Check
+    ) -> None:
         """A task and channels for each of these, which have processes. Raises ClusterError for those that don't start in time."""
         tasks = {task.name: task for task in plan.tasks}
         self._operators |= {name: task.operators for name, task in tasks.items()}
@@ -76,32 +81,32 @@ class Deployment:
             workers[name].deploy.remote(attempt, tasks[name], self._config, restored.get(name), across_nodes=self._across_nodes)
             for name in names
         ]
-        self.addresses |= dict(zip(names, self._await(deployed, names, deadline, "start"), strict=True))
+        self.addresses |= dict(zip(names, self._await(deployed, names, deadline, "start", check), strict=True))
         connected = []
         for name in names:
             channels = tuple(c for c in plan.channels if name in (c.sender, c.receiver))
             connected.append(workers[name].connect.remote(attempt, {c.receiver: self.addresses[c.receiver] for c in channels}, channels))
-        self._await(connected, names, deadline, "connect to its peers")
+        self._await(connected, names, deadline, "connect to its peers", check)
 
-    def start(self, attempt: int, names: Sequence[str], deadline: float) -> None:
+    def start(self, attempt: int, names: Sequence[str], deadline: float, check: Check) -> None:
         """Let them begin to work."""
-        self._await([worker.start.remote(attempt) for worker in self._handles(names).values()], names, deadline, "begin")
+        self._await([worker.start.remote(attempt) for worker in self._handles(names).values()], names, deadline, "begin", check)
 
     def _handles(self, names: Sequence[str]) -> dict[str, Any]:
-        there = self._staff.processes
+        there = self._pool.processes
         gone = [name for name in names if name not in there]
         if gone:
             raise JobLostError(f"job `{self._job}`: the process of {', '.join(gone)} was ended before it began")
         return {name: there[name].handle for name in names}
 
-    def _await(self, refs: Sequence[Any], names: Sequence[str], deadline: float, what: str) -> list[Any]:
-        """What the workers answer. Raises JobError for those that don't by the deadline, and as soon as the job has ended."""
+    def _await(self, refs: Sequence[Any], names: Sequence[str], deadline: float, what: str, check: Check) -> list[Any]:
+        """What the workers answer. Raises ClusterError for those that don't by the deadline, and as soon as the job has ended."""
         waiting: list[Any] = list(refs)
         try:
             while waiting:
                 done, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=_PATIENCE)
                 ray.get(done)
-                self._check()
+                check()
                 if waiting and time.monotonic() > deadline:
                     missing = ", ".join(name for name, ref in zip(names, refs, strict=True) if ref in waiting)
                     raise ClusterError(

@@ -6,11 +6,11 @@ It runs the same tasks and the same job state machine as the Ray driver, on queu
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from traceback import format_exception
-from typing import Any
+from typing import TypeVar
 
 from ..engine.batch import Batch
 from ..engine.errors import JobFailedError, shown
@@ -19,107 +19,144 @@ from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.elements import Element
 from ..engine.time.duration import seconds
 from ..scheduler.config import JobConfig
-from ..scheduler.job_effects import Redeploy, Retire, Spawn
+from ..scheduler.job import JobCore
+from ..scheduler.job_effects import Deploy, JobState, Spawn
+from ..scheduler.job_status import JobStatus, Progress
 from ..scheduler.messages import Attach, Command, Report
-from ..scheduler.metrics import OperatorLoad, WorkerFigures
+from ..scheduler.metrics import WorkerFigures
+from ..scheduler.requests import Fail, Request, ShowFigures, ShowProgress, ShowStatus
 from ..scheduler.restore import RestoredTask
+from ..scheduler.storage_answers import StorageAnswer
 from ..state.errors import EvenflowError
-from .beginning import Savepoint
-from .runner import Runner
-from .supervisor import JobStatus, Progress, Supervisor
+from .first_manifest import Savepoint
+from .job_clock import JobClock
+from .job_interpreter import JobInterpreter
+from .job_storage import JobStorage
+from .metered_task import MeteredTask
+from .storage_thread import StorageThread
+
+A = TypeVar("A")
 
 QUEUE_LIMIT = 16
 """Batches in the queue before a task at which the tasks that feed it wait."""
 
 
+STORAGE_PATIENCE = 30.0
+"""Seconds that storage has, once the job has ended, to carry out what it was told before."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Queues:
+    """The channels of the tasks in this thread: the queue of the receiving task, by channel."""
+
+    receivers: Mapping[int, deque[tuple[int, Element]]]
+
+    def send(self, channel: int, element: Element) -> None:
+        self.receivers[channel].append((channel, element))
+
+    def consumed(self, channel: int, batch: Batch) -> None:
+        """No credit goes back: the length of the queues holds the senders back."""
+
+
 class LocalJob:
-    """A running job; its methods may be called from any thread."""
+    """A job whose workers have started; its public methods may be called from any thread. It is its interpreter's `Workers`."""
 
     owned = True
 
     def __init__(self, plan: Plan, config: JobConfig, savepoint: Savepoint | None = None) -> None:
         self._config = config
-        self._lock = threading.RLock()
-        self._wanted: tuple[float, Redeploy] | None = None
         self._commands: dict[str, deque[Command]] = {}
         self._queues: dict[str, deque[tuple[int, Element]]] = {}
-        self._runners: dict[str, Runner] = {}
+        self._runners: dict[str, MeteredTask] = {}
         self._receivers: dict[int, deque[tuple[int, Element]]] = {}
-        self._changes: deque[Spawn | Retire] = deque()
-        self._supervisor = Supervisor(plan, config, self._tell, self._carry, savepoint=savepoint)
-        self._woken = threading.Event()
+        self._targets: dict[str, list[deque[tuple[int, Element]]]] = {}
+        self._changes: deque[Deploy | Spawn | tuple[str, ...]] = deque()
+        self._answers: deque[StorageAnswer] = deque()
+        self._woken, self._begun = threading.Event(), threading.Event()
+        self._saved = JobStorage(plan, config, savepoint=savepoint)
+        core = JobCore(plan, config, self._saved.restore_point())
+        self._storage = StorageThread(plan.name, self._saved, self._answered)
+        self._interpreter = JobInterpreter(core, self, self._storage, JobClock())
         self._thread = threading.Thread(target=self._run, name=f"evenflow-{plan.name}", daemon=True)
         self._thread.start()
+        self._begun.wait(seconds(config.worker.start_timeout))
 
     def progress(self, seen: int, incarnation: str) -> Progress:
-        with self._lock:
-            return self._supervisor.progress(seen)
+        return self._interpreter.ask(ShowProgress(seen))
 
     def status(self) -> JobStatus:
-        with self._lock:
-            return self._supervisor.status()
+        return self._interpreter.ask(ShowStatus())
 
     def figures(self) -> list[WorkerFigures]:
-        with self._lock:
-            return self._supervisor.figures()
+        return self._interpreter.ask(ShowFigures())
 
-    def load(self, operator: str, windows: int) -> OperatorLoad:
-        with self._lock:
-            return self._supervisor.load(operator, windows)
-
-    def ask(self, question: str, *arguments: Any) -> Any:
-        with self._lock:
-            answer = getattr(self._supervisor, question)(*arguments)
+    def ask(self, request: Request[A]) -> A:
+        answer = self._interpreter.ask(request)
         self._woken.set()
         return answer
-
-    def stop(self) -> None:
-        with self._lock:
-            self._supervisor.stop()
-        self._woken.set()
-
-    def cancel(self) -> None:
-        with self._lock:
-            self._supervisor.cancel()
-        self._woken.set()
-
-    def fail(self, error: EvenflowError) -> None:
-        with self._lock:
-            self._supervisor.abort(error)
-        self._woken.set()
 
     def close(self) -> None:
         """Wait for the thread; the job has ended or was cancelled."""
         self._thread.join(timeout=30)
 
-    def _carry(self, wanted: Redeploy | Spawn | Retire) -> None:
-        if isinstance(wanted, Redeploy):
-            self._wanted = (time.monotonic() + wanted.delay, wanted)
-        else:
-            self._changes.append(wanted)
+    def tell(self, worker: str, command: Command) -> None:
+        """Commands are carried out at the worker's next turn, so that what they bring about can't get between two effects."""
+        if isinstance(command, Attach):
+            self._receivers.update((c.id, self._queues[c.receiver]) for c in (*command.accept, *command.connect))
+        if worker in self._commands:
+            self._commands[worker].append(command)
 
-    def _change(self) -> None:
-        """Workers that join or leave, between two rounds."""
+    def deploy(self, wanted: Deploy) -> None:
+        self._changes.append(wanted)
+
+    def spawn(self, wanted: Spawn) -> None:
+        self._changes.append(wanted)
+
+    def retire(self, workers: tuple[str, ...]) -> None:
+        self._changes.append(workers)
+
+    def use_nodes(self, avoid: frozenset[str], prefer: frozenset[str]) -> None:
+        """There is one process."""
+
+    def reserve(self, count: int) -> None:
+        """There is one process."""
+
+    def ask_for_room(self, workers: int) -> None:
+        """There is one process."""
+
+    def view(self, *, nodes: bool) -> None:
+        return None
+
+    def _answered(self, answer: StorageAnswer) -> None:
+        """Taken by the job's own thread at its next turn: it would keep another from the lock for long."""
+        self._answers.append(answer)
+        self._woken.set()
+
+    def _change(self) -> bool:
+        """Workers that come and go, between two rounds; whether there were any."""
+        changed = bool(self._changes)
         while self._changes:
             change = self._changes.popleft()
-            for name in change.workers:
-                if isinstance(change, Retire):
+            if isinstance(change, Deploy):
+                self._deploy(change)
+            elif isinstance(change, Spawn):
+                self._join(change)
+            else:
+                for name in change:
                     if name in self._runners:
                         self._runners.pop(name).close()
-                else:
-                    self._queues[name], self._commands[name] = deque(), deque()
-            if isinstance(change, Spawn):
-                self._join(change)
-            self._connect(self._supervisor.core.plan)
+            self._connect(self._interpreter.core.plan)
+        return changed
 
     def _join(self, change: Spawn) -> None:
-        attempt = self._supervisor.core.attempt
+        for name in change.workers:
+            self._queues[name], self._commands[name] = deque(), deque()
         self._receivers.update((channel.id, self._queues[channel.receiver]) for channel in change.plan.channels)
         for task in change.plan.tasks:
             if task.name in change.workers:
-                self._runners[task.name] = self._runner(task, attempt, self._receivers, None)
+                self._runners[task.name] = self._runner(task, change.attempt, self._receivers, None)
                 self._runners[task.name].open()
-                self._supervisor.ready(task.name, attempt)
+                self._interpreter.ready(task.name, change.attempt)
 
     def _connect(self, plan: Plan) -> None:
         """Which queues each task feeds: it waits while one of them is full."""
@@ -129,101 +166,92 @@ class LocalJob:
             for name in self._runners
         }
 
-    def _deploy(self, wanted: Redeploy) -> None:
+    def _deploy(self, wanted: Deploy) -> None:
         """Begin attempt `wanted.attempt`; whatever is left of the one before is void."""
         plan = wanted.plan
-        if not self._supervisor.recommit(wanted):
-            return
         for runner in self._runners.values():
             runner.close()
         self._queues = {task.name: deque() for task in plan.tasks}
         self._commands = {task.name: deque() for task in plan.tasks}
-        restored = self._supervisor.saved.restored(wanted.manifest, plan)
-        self._receivers = {}
-        self._changes.clear()
+        self._receivers, self._runners = {}, {}
+        try:
+            restored = self._saved.restored(wanted.manifest, plan)
+        except EvenflowError as error:
+            self._interpreter.not_deployed(wanted.attempt, error)
+            return
         self._runners = {task.name: self._runner(task, wanted.attempt, self._receivers, restored.get(task.name)) for task in plan.tasks}
         self._connect(plan)
         for name, runner in self._runners.items():
             runner.open()
-            self._supervisor.ready(name, wanted.attempt)
+            self._interpreter.ready(name, wanted.attempt)
 
     def _runner(
         self, task: TaskSpec, attempt: int, queues: Mapping[int, deque[tuple[int, Element]]], restored: RestoredTask | None
-    ) -> Runner:
+    ) -> MeteredTask:
         config = self._config
 
-        def send(channel: int, element: Element) -> None:
-            queues[channel].append((channel, element))
-
         def report(message: Report) -> None:
-            if attempt == self._supervisor.core.attempt:
-                self._supervisor.report(task.name, message)
+            self._interpreter.report(task.name, attempt, message)
 
-        return Runner(
-            task.of_attempt(self._supervisor.core.name, attempt),
-            send,
+        return MeteredTask(
+            task.of_attempt(self._interpreter.core.name, attempt),
+            _Queues(queues),
             report,
-            lambda channel, batch: None,
             metrics_window=seconds(config.metrics.window),
             latency_interval=seconds(config.metrics.latency_interval),
-            store_url=config.checkpoint.url(self._supervisor.core.name),
+            store_url=config.checkpoint.url(self._interpreter.core.name),
             restored=restored,
         )
-
-    def _tell(self, worker: str, command: Command) -> None:
-        """Commands are carried out at the worker's next turn, so that what they bring about can't get between two effects."""
-        if isinstance(command, Attach):
-            self._receivers.update((c.id, self._queues[c.receiver]) for c in (*command.accept, *command.connect))
-        self._commands[worker].append(command)
 
     def _run(self) -> None:
         try:
             self._work()
         except BaseException as error:  # noqa: BLE001 -- nobody but this thread could end the job, and it would be waited for without end
-            with self._lock:
-                problem = JobFailedError(f"job `{self._supervisor.core.name}` failed: {shown(error)}\n{''.join(format_exception(error))}")
-                self._supervisor.abort(error if isinstance(error, EvenflowError) else problem)
+            with self._interpreter.lock:
+                problem = JobFailedError(f"job `{self._interpreter.core.name}` failed: {shown(error)}\n{''.join(format_exception(error))}")
+                self._interpreter.ask(Fail(error if isinstance(error, EvenflowError) else problem))
                 for runner in self._runners.values():
                     runner.close()
+        finally:
+            self._begun.set()
+            self._storage.close(STORAGE_PATIENCE)
 
     def _work(self) -> None:
-        with self._lock:
-            self._deploy(self._supervisor.first())
+        self._interpreter.begin()
         while True:
-            with self._lock:
-                if self._supervisor.core.state.final:
+            with self._interpreter.lock:
+                while self._answers:
+                    self._interpreter.stored(self._answers.popleft())
+                if self._interpreter.core.state is not JobState.STARTING:
+                    self._begun.set()
+                if self._interpreter.core.state.final:
                     break
-                self._deploy_due()
-                self._change()
-                busy = [self._step(name, runner) for name, runner in list(self._runners.items())]
-                self._supervisor.tick()
+                busy = [self._change(), *(self._step(name, runner) for name, runner in list(self._runners.items()))]
+                self._interpreter.tick()
+                if self._interpreter.core.state is not JobState.STARTING:
+                    self._begun.set()
             if not any(busy):
                 self._woken.wait(self._pause())
                 self._woken.clear()
-        with self._lock:
+        with self._interpreter.lock:
             for runner in self._runners.values():
                 self._measure(runner.spec.name, runner)
                 runner.close()
 
-    def _deploy_due(self) -> None:
-        while self._wanted is not None and time.monotonic() >= self._wanted[0]:
-            wanted, self._wanted = self._wanted[1], None
-            self._deploy(wanted)
-
-    def _step(self, name: str, runner: Runner) -> bool:
+    def _step(self, name: str, runner: MeteredTask) -> bool:
         """One turn of a task; whether it did anything."""
         queue, commands, busy = self._queues[name], self._commands[name], False
         while commands:
             runner.command(commands.popleft())
             busy = True
         full = self._full(name)
-        while queue and not full and not runner.task.paused and not runner.over:
+        while queue and not full and not runner.task.outputs.paused and not runner.over:
             runner.receive(*queue.popleft())
             busy = True
             full = self._full(name)
         busy = runner.give() or busy
         busy = runner.save() or busy
-        if runner.is_source and not full and not runner.task.paused:
+        if runner.is_source and not full and not runner.task.outputs.paused:
             busy = runner.poll(self._config.network.source_rows) > 0 or runner.over or busy
         if not busy or not runner.is_source:
             runner.idle()
@@ -233,7 +261,7 @@ class LocalJob:
             self._measure(name, runner)
         return busy or any(self._targets[name])
 
-    def _measure(self, name: str, runner: Runner) -> None:
+    def _measure(self, name: str, runner: MeteredTask) -> None:
         batches = [element.num_rows for _, element in self._queues[name] if type(element) is Batch]
         runner.measure(len(batches), sum(batches), 0)
 

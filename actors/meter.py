@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 from ..engine.protocol.elements import MAX_TIME, MIN_TIME
-from ..engine.task import TaskCore
+from ..engine.task.core import TaskCore
 from ..scheduler.window import WorkerWindow
 from .run_queue import RunQueue, Spent
 
@@ -51,7 +51,7 @@ class Meter:
     def take(self, queued: int, queued_rows: int, refused: int, backlog: int | None = None) -> WorkerWindow:
         """The window's figures, with the batches that wait, their rows, and what the source has not read; the next window begins."""
         now, task = time.time(), self.task
-        rows = task.rows_in, task.rows_out
+        rows = task.rows_in, task.outputs.rows
         spent = self._run_queue.take()
         own = own_share(now - self._start - self.wait_input - self.wait_credit, spent)
         groups = np.flatnonzero(self.load)
@@ -70,10 +70,10 @@ class Meter:
             queued_rows=queued_rows,
             backlog=backlog,
             watermark=task.watermark if MIN_TIME < task.watermark < MAX_TIME else None,
-            late_records=task.late_records,
-            skipped_records=task.skipped_records,
+            late_records=task.chain.late_records,
+            skipped_records=task.chain.skipped_records,
             keyed_records=self.keyed_records,
-            state_bytes=task.state_bytes,
+            state_bytes=task.chain.state_bytes,
             refused_messages=refused,
             groups=groups.astype(np.int32),
             load=self.load[groups] * own,

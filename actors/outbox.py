@@ -1,7 +1,7 @@
 """The sending end of one channel: messages leave in order, and a batch waits while the channel has no credit.
 
 A signal needs no credit, but never overtakes a batch. On a channel of records a batch leaves in pieces that the receiver is soon through
-with (`drain.py`); on one of state it leaves whole.
+with (`in_flight.py`); on one of state it leaves whole.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import zmq
 from ..engine.batch import Batch
 from ..engine.protocol.elements import Element
 from .credit import ChannelLimits, SenderCredit
-from .drain import DrainWindow
 from .frames import ChannelEncoder
+from .in_flight import InFlightLimit
 
 COPY_BELOW = 65_536
 """Frames under this many bytes are copied: below it, sharing memory with ZeroMQ costs more processor time than the copy (measured)."""
@@ -31,12 +31,12 @@ class _Message(NamedTuple):
 
 
 class Outbox:
-    """One outgoing channel over `socket`, which other channels to the same worker share; without a `window` batches stay whole."""
+    """One outgoing channel over `socket`, which other channels to the same worker share; without a `limit` batches stay whole."""
 
-    def __init__(self, socket: zmq.Socket[bytes], encoder: ChannelEncoder, limits: ChannelLimits, window: DrainWindow | None) -> None:
+    def __init__(self, socket: zmq.Socket[bytes], encoder: ChannelEncoder, limits: ChannelLimits, limit: InFlightLimit | None) -> None:
         self.socket = socket
         self.credit = SenderCredit(limits)
-        self._window = window
+        self._in_flight = limit
         self._encoder = encoder
         self._waiting: deque[Element] = deque()
         self._head: _Message | None = None
@@ -60,8 +60,8 @@ class Outbox:
     def restore(self, batches: int, size: int) -> None:
         """Credit has come back: send what it allows. Raises ProtocolError for credit that was never spent."""
         self.credit.restore(batches, size)
-        if self._window is not None:
-            self._window.done(batches, time.monotonic())
+        if self._in_flight is not None:
+            self._in_flight.done(batches, time.monotonic())
         self._go_on()
 
     def abandon(self) -> None:
@@ -82,7 +82,7 @@ class Outbox:
         element = self._waiting.popleft()
         if type(element) is not Batch:
             return _Message(0, 0, self._encoder.encode(element))
-        if self._window is not None and element.num_rows > (most := self._window.piece):
+        if self._in_flight is not None and element.num_rows > (most := self._in_flight.piece):
             self._waiting.appendleft(element.slice(most, element.num_rows - most))
             element = element.slice(0, most)
         frames = self._encoder.encode(element)
@@ -91,13 +91,13 @@ class Outbox:
     def _admits(self, message: _Message) -> bool:
         if not message.size:
             return True
-        return self.credit.admits(message.size) and (self._window is None or self._window.admits(message.rows))
+        return self.credit.admits(message.size) and (self._in_flight is None or self._in_flight.admits(message.rows))
 
     def _leave(self, message: _Message) -> None:
         if message.size:
             self.credit.spend(message.size)
-            if self._window is not None:
-                self._window.sent(message.rows, time.monotonic())
+            if self._in_flight is not None:
+                self._in_flight.sent(message.rows, time.monotonic())
         send, last = self.socket.send, len(message.frames) - 1
         for index, frame in enumerate(message.frames):
             send(frame, zmq.SNDMORE if index < last else 0, copy=len(frame) < COPY_BELOW)

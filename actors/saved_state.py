@@ -1,20 +1,18 @@
 """A job's checkpoints as they lie on disk: writing and reading manifests, retention, savepoints.
 
-Used by the supervisor, under its lock; only the copying of a savepoint goes on in a thread of its own.
+Used by one thread at a time; only a savepoint is copied in a thread of its own.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NoReturn
 
-from ..engine.errors import FlowError, JobFailedError, RequestError
+from ..engine.errors import FlowError, JobFailedError
 from ..engine.plan.physical import Plan
 from ..scheduler.manifest import Manifest
-from ..scheduler.newest import KEPT
 from ..scheduler.restore import RestoredTask, restored_tasks, unmatched
 from ..scheduler.retention import Needs, retained
 from ..scheduler.terms import Terms
@@ -25,16 +23,6 @@ SAVEPOINT = 0
 """The number under which a store that is a savepoint keeps what it has, or a checkpoint's folder that is used as one."""
 
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class Savepoint:
-    """One that was asked for: `number` of its checkpoint, where it goes, and what has become of it."""
-
-    number: int
-    path: str
-    done: bool = False
-    problem: str | None = None
 
 
 class SupersededError(JobFailedError):
@@ -52,12 +40,13 @@ class SavedState:
     `leave` is called when a later coordinator of this run is found to have begun, and must not return.
     """
 
-    def __init__(self, url: str | None, kept: int, run: str, leave: Callable[[SupersededError], NoReturn] = stop_here) -> None:
-        self._leave, self._terms = leave, Terms()
+    def __init__(self, url: str | None, kept: int, run: str, leave: Callable[[SupersededError], NoReturn] | None = None) -> None:
+        self._leave, self._terms = leave if leave is not None else stop_here, Terms()
         self._store = CheckpointStore(url) if url is not None else None
         self._kept, self._run = kept, run
         self._from: tuple[Manifest, str] | None = None
-        self._savepoints: dict[int, Savepoint] = {}
+        self._copying: list[int] = []
+        """Checkpoints of which savepoints are being made."""
         self._vain: set[int] = set()
         """Checkpoints that came to nothing since the last that is complete; a worker that is lost may write a file of one late."""
         self._needed: dict[int, Needs | None] = {}
@@ -148,9 +137,6 @@ class SavedState:
             return f"{type(error).__name__}: {error}"
         self._sweep(self._store, manifest)
         self._vain.clear()
-        for savepoint in self._savepoints.values():
-            if savepoint.number == manifest.checkpoint and not savepoint.done:
-                threading.Thread(target=self._copy, args=(savepoint, manifest), daemon=True).start()
         return None
 
     def newest(self, below: int | None = None) -> Manifest | None:
@@ -184,31 +170,12 @@ class SavedState:
             _LOG.warning("checkpoint %d is left out: %s", number, error)
             return None
 
-    def ask_savepoint(self, number: int, path: str) -> None:
-        """Copy checkpoint `number` to `path` once it is complete. Raises RequestError without a checkpoint folder, or if it is taken."""
-        if self._store is None:
-            raise RequestError("a savepoint needs CheckpointConfig(dir=...), through which it is taken")
-        if CheckpointStore(path).occupied:
-            raise RequestError(f"{path} is not empty: give the savepoint a folder of its own")
-        over = [savepoint.number for savepoint in self._savepoints.values() if savepoint.done]
-        for old in over[: len(over) - KEPT + 1]:
-            del self._savepoints[old]
-        self._savepoints[number] = Savepoint(number, path)
-
-    def savepoint(self, number: int) -> Savepoint:
-        """What has become of one that was asked for. Raises RequestError if so many came after it that it is forgotten."""
-        if number not in self._savepoints:
-            raise RequestError(f"savepoint {number} is no longer among those that the job remembers")
-        return replace(self._savepoints[number])
-
-    def discard(self, number: int, problem: str) -> None:
-        """Checkpoint `number` came to nothing, and a savepoint that it was to become with it: its files only take room from the next."""
+    def discard(self, number: int) -> None:
+        """Checkpoint `number` failed: its files only take room from the next."""
         if self._store is not None:
             self._vain.add(number)
             for each in self._vain:
                 self._store.discard(each)
-        if number in self._savepoints:
-            self._savepoints[number].done, self._savepoints[number].problem = True, problem
 
     def discard_unfinished(self, committed: int = 0) -> None:
         """As `discard`, of whatever lies behind the newest complete checkpoint: the process that began it is gone.
@@ -225,7 +192,7 @@ class SavedState:
 
     def _sweep(self, store: CheckpointStore, newest: Manifest) -> None:
         """Remove what is no longer kept; it stays if it can't be told what that is."""
-        copying = {savepoint.number for savepoint in self._savepoints.values() if not savepoint.done}
+        copying = set(self._copying)
         self._needed[newest.checkpoint] = Needs.of(newest)
         try:
             complete = store.completed()
@@ -241,12 +208,23 @@ class SavedState:
         manifest = self._manifest(number)
         return Needs.of(manifest) if manifest is not None and self._terms.counts(number, manifest.attempt) else None
 
-    def _copy(self, savepoint: Savepoint, manifest: Manifest) -> None:
+    def hold(self, number: int) -> None:
+        """Checkpoint `number` is being copied: its files stay until `let_go`."""
+        self._copying.append(number)
+
+    def let_go(self, number: int) -> None:
+        """Checkpoint `number` is copied."""
+        self._copying.remove(number)
+
+    def copy(self, manifest: Manifest, path: str) -> str | None:
+        """Make a savepoint in the folder `path` of a complete checkpoint that is held; why it can't be made, or None. For any thread."""
         assert self._store is not None
         try:
-            target = CheckpointStore(savepoint.path)
+            target = CheckpointStore(path)
+            if target.occupied:
+                return f"{path} is not empty: give the savepoint a folder of its own"
             self._store.copy(manifest.checkpoint, manifest.files, target, SAVEPOINT)
             target.complete(SAVEPOINT, manifest.as_savepoint().to_bytes())
         except Exception as error:  # noqa: BLE001 -- a file system's library may raise anything, and somebody waits for the savepoint
-            savepoint.problem = f"{type(error).__name__}: {error}"
-        savepoint.done = True
+            return f"{type(error).__name__}: {error}"
+        return None

@@ -25,9 +25,9 @@ from ..scheduler.config import JobConfig
 from ..scheduler.messages import Attach, Command, Detach, InOrder, Report, Shutdown
 from ..scheduler.restore import RestoredTask
 from .address import Address
-from .appetite import Appetite
 from .credit import ChannelLimits
-from .runner import Runner
+from .metered_task import MeteredTask
+from .poll_size import PollSize
 from .security import Security
 from .transport import Transport
 
@@ -85,7 +85,7 @@ class TaskRun:
         self._pending: deque[tuple[int, Element]] = deque()
         self._reported = 0
         self._rest = 0.0
-        self._appetite = Appetite(config.network.source_rows)
+        self._poll_size = PollSize(config.network.source_rows)
         self._rows_read, self._blocked_before = 0, 0.0
         self._state_channels = frozenset(peer.incoming for peer in spec.peers)
         self._to_peers = {peer.index: peer.outgoing for peer in spec.peers}
@@ -121,11 +121,10 @@ class TaskRun:
 
     def _begin(self) -> None:
         config = self._config
-        self._runner = Runner(
+        self._metered = MeteredTask(
             self.spec,
-            self._transport.send,
+            self._transport,
             self._report,
-            self._transport.consumed,
             metrics_window=seconds(config.metrics.window),
             latency_interval=seconds(config.metrics.latency_interval),
             store_url=config.checkpoint.url(self._job),
@@ -170,8 +169,8 @@ class TaskRun:
         self._send_report(self.attempt, number, report)
 
     def _run(self) -> None:
-        runner = self._runner
-        runner.open()
+        metered = self._metered
+        metered.open()
         # The tables of keyed state exist now, still empty: kept out of the garbage collector's rounds, they don't stop the stream for a
         # visit of a million keys that hold nothing to collect.
         gc.freeze()
@@ -183,13 +182,13 @@ class TaskRun:
             while self._obey():
                 try:
                     self._turn()
-                    if runner.meter.due():
+                    if metered.meter.due():
                         self._measure()
                 except BaseException as error:  # noqa: BLE001 -- whatever it is must reach the user
-                    runner.fail(error)
+                    metered.fail(error)
             self._measure()
         finally:
-            runner.close()
+            metered.close()
             self._transport.close(linger=0)  # a job that ends well has had every element by now
             if not self._ended:
                 self._over()
@@ -208,7 +207,7 @@ class TaskRun:
                 self._open(command)
             elif isinstance(command, Detach):
                 self._forget_peers(command)
-            self._runner.command(command)
+            self._metered.command(command)
             if isinstance(command, Detach):
                 for channel in command.outputs:
                     self._transport.retire(channel)
@@ -231,41 +230,41 @@ class TaskRun:
 
     def _turn(self) -> None:
         """Look at the sockets, process what has come, poll the source, and let the buffers go if there is nothing to do."""
-        runner, transport, pending = self._runner, self._transport, self._pending
+        metered, transport, pending = self._metered, self._transport, self._pending
         self._receive()
         taken, until = 0, monotonic() + TURN_SECONDS
-        while pending and taken < TURN and not self._stalled and not runner.over and monotonic() < until:
-            runner.receive(*pending.popleft())
+        while pending and taken < TURN and not self._stalled and not metered.over and monotonic() < until:
+            metered.receive(*pending.popleft())
             taken += 1
-        taken += runner.give() + runner.save()
-        polled = runner.is_source and not self._stalled and self._read()
+        taken += metered.give() + metered.save()
+        polled = metered.is_source and not self._stalled and self._read()
         self._rest = 0.0
-        if polled and self._appetite.held:
-            runner.idle()
+        if polled and self._poll_size.limited:
+            metered.idle()
         elif taken or polled:
-            runner.flush_if_due()
+            metered.flush_if_due()
         elif not transport.blocked:
-            runner.idle()
-            self._rest = runner.sleep_for()
+            metered.idle()
+            self._rest = metered.sleep_for()
 
     def _read(self) -> bool:
         """Poll the source for no more than soon leaves; whether it gave something."""
         blocked = self._transport.blocked_seconds
-        if blocked > self._blocked_before or not self._runner.task.waits:
-            self._appetite.read(self._rows_read, blocked - self._blocked_before)
+        if blocked > self._blocked_before or not self._metered.task.outputs.wait:
+            self._poll_size.read(self._rows_read, blocked - self._blocked_before)
             self._rows_read, self._blocked_before = 0, blocked
-        rows = self._runner.poll(self._appetite.rows)
+        rows = self._metered.poll(self._poll_size.rows)
         self._rows_read += rows
-        return rows > 0 or self._runner.over
+        return rows > 0 or self._metered.over
 
     @property
     def _stalled(self) -> bool:
         """Whether nothing may be processed now: for want of credit, or because a reconfiguration paused this task."""
-        return self._transport.blocked or self._runner.task.paused
+        return self._transport.blocked or self._metered.task.outputs.paused
 
     def _receive(self) -> None:
         """Take what has come; if there was nothing to do, wait for it, and note what the wait was for."""
-        transport, meter = self._transport, self._runner.meter
+        transport, meter = self._transport, self._metered.meter
         if self._stalled:
             begun = monotonic()
             self._sort(transport.poll(LONGEST_SLEEP))
@@ -281,10 +280,10 @@ class TaskRun:
         """Records wait for their turn. State does not: two workers that wait for each other's credit must still take each other's state."""
         for channel, element in received:
             if channel in self._state_channels:
-                self._runner.receive(channel, element)
+                self._metered.receive(channel, element)
             else:
                 self._pending.append((channel, element))
 
     def _measure(self) -> None:
         batches = [element.num_rows for _, element in self._pending if type(element) is Batch]
-        self._runner.measure(len(batches), sum(batches), self._transport.refused)
+        self._metered.measure(len(batches), sum(batches), self._transport.refused)

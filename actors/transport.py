@@ -30,9 +30,9 @@ from ..engine.errors import JobTimeoutError, ProtocolError
 from ..engine.protocol.elements import Element
 from .address import Address
 from .credit import ChannelLimits
-from .drain import DrainWindow
 from .frames import MAX_FRAMES, ChannelDecoder, ChannelEncoder
 from .headers import number, pack, unpack
+from .in_flight import InFlightLimit
 from .inbox import Inbox
 from .outbox import Outbox
 from .security import Security
@@ -112,14 +112,14 @@ class Transport:
     def connect(self, channel: int, address: Address, *, paced: bool = False) -> None:
         """Open the outgoing `channel` to the transport at `address`, which must have accepted it before the first element arrives.
 
-        `paced`: its batches may be cut, and are held back, so that the receiver is soon through with what is under way (`drain.py`).
+        `paced`: its batches may be cut, and are held back, so that the receiver soon has processed what is in flight (`in_flight.py`).
         Raises ValueError if this transport sends on `channel` already.
         """
         if channel in self._outboxes:
             raise ValueError(f"transport `{self.name}`: channel {channel} is connected already")
         encoder = ChannelEncoder(number(channel, "channel"), self.attempt, self.name)
-        window = DrainWindow() if paced else None
-        self._outboxes[channel] = Outbox(self._sockets.dealer(address), encoder, self._limits, window)
+        limit = InFlightLimit() if paced else None
+        self._outboxes[channel] = Outbox(self._sockets.dealer(address), encoder, self._limits, limit)
 
     def accept(self, channel: int, peer: str) -> None:
         """Take elements of `channel` from now on, from the transport named `peer` only. Raises ValueError if it is accepted already."""

@@ -60,8 +60,8 @@ class Worker:
     def deploy(self, attempt: int, spec: TaskSpec, config: JobConfig, restored: RestoredTask | None, *, across_nodes: bool) -> Address:
         """End the run of the attempt before, if there is one, and make the next; returns where this worker can be reached.
 
-        It binds to more than loopback only if the job has workers on other nodes. Raises JobError if the run before doesn't end, or if a
-        later attempt has begun here.
+        It binds to more than loopback only if the job has workers on other nodes. Raises JobTimeoutError if the run before doesn't end,
+        JobFailedError if a later attempt has begun here.
         """
         with self._deploying:
             if self._newest is not None and attempt < self._newest:
@@ -82,11 +82,11 @@ class Worker:
         return self._run().listen(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]
 
     def connect(self, attempt: int, addresses: Mapping[str, Address], channels: tuple[ChannelSpec, ...]) -> None:
-        """Open the channels: `channels` are those that begin or end here. Raises JobError if the attempt is over."""
+        """Open the channels: `channels` are those that begin or end here. Raises JobFailedError if the attempt is over."""
         self._run(attempt).connect(addresses, channels)
 
     def start(self, attempt: int) -> None:
-        """Begin to work. Raises JobError if the attempt is over."""
+        """Begin to work. Raises JobFailedError if the attempt is over."""
         self._run(attempt).start(self._over.set)
 
     def command(self, attempt: int, number: int, command: Command) -> None:
@@ -96,7 +96,7 @@ class Worker:
             current.command(number, command)
 
     def ping(self) -> None:
-        """Answers as long as the process lives. Raises JobError if it can't be used any more."""
+        """Answers as long as the process lives. Raises JobFailedError if it can't be used any more."""
         if self._stuck:
             raise JobFailedError(f"job `{self._job}`: a run of an attempt that is over goes on in this process")
 
@@ -105,7 +105,7 @@ class Worker:
         self._over.wait()
 
     def _end_run(self, name: str) -> None:
-        """End the run that there is, and free its state before another takes as much. Raises JobError if it doesn't end."""
+        """End the run that there is, and free its state before another takes as much. Raises JobTimeoutError if it doesn't end."""
         run, self._current = self._current, None
         if run is None:
             return

@@ -1,1 +1,1 @@
-"""Planning without I/O: from load to moves."""
+"""Plans moves from load, without I/O."""

@@ -1,4 +1,4 @@
-"""What every balancer is: a function from a load snapshot to a plan, without I/O, clock or memory."""
+"""The interface of balancers: a pure function from a load snapshot to a plan."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .snapshot import LoadSnapshot
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How far a plan may go.
+    """The limits of a plan.
 
     `tolerance`: good enough is max / mean <= tolerance * floor. `max_bytes`: most state to move, None for any. `fixed_groups`,
-    `fixed_keys`: what must stay where it is. Raises FlowError for a tolerance below 1 and for negative bytes.
+    `fixed_keys`: key groups and keys that must not move. Raises FlowError for a tolerance below 1 and for negative bytes.
     """
 
     tolerance: float = 1.05
@@ -37,10 +37,10 @@ ANY_STATE = Limits()
 
 
 class Balancer(ABC):
-    """Called when the load is known and a better placement is wanted; pure, so equal snapshots give equal plans.
+    """Called with a load snapshot to find a better placement. Pure: equal snapshots give equal plans.
 
-    `hotspot` changes what is there within the limits. The others place everything anew by their rule, whatever that moves, and take
-    no notice of the limits: they are what `hotspot` is compared with.
+    `hotspot` improves the present placement within the limits. The others compute a new placement by their rule, however much that moves,
+    and ignore the limits: they are the baselines for `hotspot`.
     """
 
     name: ClassVar[str]

@@ -1,4 +1,4 @@
-"""Consistent hashing with bounded loads: workers come and go and few groups move, and no worker is far over the mean.
+"""Consistent hashing with bounded loads: few groups move when workers come and go, and no worker is far over the mean.
 
 Karger et al. (STOC 1997): workers and groups lie on a ring, and a group belongs to the next worker. Mirrokni, Thorup and Zadimoghaddam
 (SODA 2018): no worker takes more than (1 + epsilon) times the mean; a group that finds its worker full goes on to the next.
@@ -21,16 +21,16 @@ from .ring import group_points, worker_points
 from .snapshot import LoadSnapshot, Workers
 
 EPSILON = 0.25
-"""How far over the mean a worker may be; of the order of 1 / EPSILON**2 workers are asked for a group, by the paper."""
+"""How far over the mean a worker may be. By the paper, a group tries on the order of 1 / EPSILON**2 workers."""
 
 POINTS_EACH = 32
-"""Points of a worker on the ring: what it takes over comes from that many others."""
+"""Points of a worker on the ring: it takes groups over from that many others."""
 
 
 class Consistent(Balancer):
-    """Groups are placed in the order of their points. One that fits nowhere, being hotter than the room left, goes to the coldest worker.
+    """Groups are placed in the order of their points. A group that is too hot for every worker goes to the coldest one.
 
-    Hot keys stay with their groups: the rule knows no keys of their own.
+    Hot keys stay with their groups: the rule has no routes for single keys.
     """
 
     name: ClassVar[str] = "consistent"

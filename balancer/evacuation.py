@@ -1,6 +1,6 @@
-"""Where the keys of workers that leave go, and how workers that join get their part: tables for another number of workers.
+"""Routing tables for another number of workers: for keys of workers that leave, and for workers that join.
 
-Pure. Nothing moves between workers that stay, so what moves is the least that can.
+Pure. Nothing moves between workers that stay, so as little as possible moves.
 
 >>> table = RoutingTable(np.array([0, 0, 1, 1, 2, 2], np.uint16))
 >>> evacuated(table, 2, np.array([4.0, 1.0, 1.0, 1.0, 3.0, 1.0])).groups.tolist()
@@ -26,7 +26,7 @@ def evacuated(table: RoutingTable, workers: int, loads: npt.NDArray[np.float64])
     their own on a worker that leaves go to the worker of their group.
     """
     groups = table.groups.copy()
-    weights = loads + max(float(loads.sum()), 1.0) / len(loads) * 1e-3  # groups without load are shared out evenly too
+    weights = loads + max(float(loads.sum()), 1.0) / len(loads) * 1e-3  # groups without load are distributed evenly too
     held = np.bincount(groups[groups < workers], weights[groups < workers], minlength=workers)
     coldest = [(load, worker) for worker, load in enumerate(held.tolist())]
     heapq.heapify(coldest)
@@ -39,7 +39,7 @@ def evacuated(table: RoutingTable, workers: int, loads: npt.NDArray[np.float64])
 
 
 def spread(table: RoutingTable, workers: int) -> RoutingTable:
-    """The table with as many groups for every worker, as far as they go; for an operator whose load is not known yet."""
+    """The table with equally many groups for every worker, as far as possible, for an operator without a measured load."""
     groups = table.groups.copy()
     counts = np.bincount(groups, minlength=workers)
     least = len(groups) // workers

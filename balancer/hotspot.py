@@ -1,4 +1,4 @@
-"""Hotspot-diminishing: take the heat off the hottest worker, a piece at a time, for the least state moved.
+"""Hotspot-diminishing: lowers the hottest worker's load, a piece at a time, for the least state moved.
 
 Invariant: every change lowers the hottest worker's load and leaves the worker that takes the piece below it, so the loads' sum of squares
 falls and the search ends.
@@ -36,19 +36,19 @@ from .plan import BalancePlan
 from .snapshot import LoadSnapshot, Workers
 
 LEAST_EFFECT = 0.1
-"""A piece that takes less than this part of itself off the hotter worker only moves the hotspot."""
+"""A move that lowers the hotter worker's load by less than this part of the piece would only move the hotspot."""
 
 SWAP_PARTNERS = 16
-"""How many of the coldest workers are asked for a swap."""
+"""The number of coldest workers that are tried for a swap."""
 
 HOT_IN_GROUP = 0.5
-"""A key with this part of its group's load is the heat of the group..."""
+"""A key with this part of its group's load is the group's hot key..."""
 
 HOT_ON_WORKER = 0.25
-"""...if it is this part of the mean load of a worker, too: routes of their own are for few keys."""
+"""...if it also has this part of a worker's mean load: only few keys should have a route of their own."""
 
 COLD = 1e-3
-"""A routed key with no more than this part of the mean load of a worker is hot no longer."""
+"""A routed key with no more than this part of a worker's mean load is no longer hot."""
 
 _TINY = 1e-9
 
@@ -74,7 +74,7 @@ class Hotspot(Balancer):
 
 
 class _Search:
-    """Takes pieces off the hottest worker until it is cool enough, or nothing helps."""
+    """Moves pieces off the hottest worker until its load is low enough, or nothing helps."""
 
     def __init__(self, snapshot: LoadSnapshot, limits: Limits) -> None:
         self.pieces = Pieces(snapshot, limits)
@@ -85,7 +85,7 @@ class _Search:
         self.pieces.open_heat(HOT_IN_GROUP, HOT_ON_WORKER * mean)
 
     def run(self) -> bool:
-        """Whether the goal was reached."""
+        """Search, and return whether the goal was reached."""
         loads = self.pieces.loads
         while loads[hottest := int(loads.argmax())] > self.goal + self._least:
             if not (self._give(hottest) or self.pieces.open_hottest(hottest) or self._swap(hottest)):
@@ -100,7 +100,7 @@ class _Search:
         return f"no move of one piece or swap of two lowers the load of worker {worker} further{self.pieces.heaviest(worker)}"
 
     def _give(self, source: int) -> bool:
-        """Move the best piece of `source` to the coldest worker; whether there was one. No warmer worker could take more."""
+        """Move the best piece of `source` to the coldest worker, which can take more than any other. Returns whether there was one."""
         pieces, target = self.pieces, int(self.pieces.loads.argmin())
         gap, need = float(pieces.loads[source] - pieces.loads[target]), float(pieces.loads[source]) - self.goal
         best, best_score, best_gain = -1, 0.0, self._least
@@ -123,7 +123,7 @@ class _Search:
         return best >= 0
 
     def _swap(self, source: int) -> bool:
-        """Swap a piece of `source` against a colder one of one of the coldest workers; whether that helps."""
+        """Swap a piece of `source` for a colder piece of one of the coldest workers. Returns whether that helps."""
         pieces = self.pieces
         for target in np.argsort(pieces.loads, kind="stable")[:SWAP_PARTNERS].tolist():
             pair = self._best_swap(source, target)
@@ -134,9 +134,9 @@ class _Search:
         return False
 
     def _best_swap(self, source: int, target: int) -> tuple[int, int] | None:
-        """The swap with the most gain per byte, if one gains LEAST_EFFECT of what is needed.
+        """The swap with the most gain per byte, if one gains LEAST_EFFECT of the need.
 
-        For a piece of load p, a partner near p - gap / 2 evens the two out, and one near p - need does as much as is needed.
+        For a piece of load p, a partner near p - gap / 2 makes both workers equal, and one near p - need gives the needed gain.
         """
         pieces = self.pieces
         gap, need = float(pieces.loads[source] - pieces.loads[target]), float(pieces.loads[source]) - self.goal
@@ -159,7 +159,7 @@ class _Search:
 
 
 def _cold_ones_home(snapshot: LoadSnapshot, group_workers: Workers, key_workers: Workers, limits: Limits) -> Workers:
-    """`key_workers`, but routed keys without load go back to their groups: where hot keys come and go, routes would pile up."""
+    """`key_workers`, except that routed keys without load go back to their groups, so that routes don't accumulate."""
     homes = group_workers[snapshot.key_at]
     routed = snapshot.key_workers != snapshot.group_workers[snapshot.key_at]
     resting = np.array([key.key in limits.fixed_keys for key in snapshot.hot_keys], np.bool_)

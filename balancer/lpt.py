@@ -1,4 +1,4 @@
-"""Longest processing time first, from scratch: the best balance that a simple rule reaches, for nearly all of the state.
+"""Longest processing time first, from scratch: the best balance of a simple rule, at the cost of moving nearly all state.
 
 Graham (Bounds on Multiprocessing Timing Anomalies, 1969): by descending load, each piece goes to the least loaded worker; the hottest
 worker then has at most 4/3 - 1/(3 workers) times the least possible.
@@ -25,7 +25,7 @@ from .snapshot import LoadSnapshot
 class LongestFirst(Balancer):
     """Pieces are the key groups; those hotter than a worker's mean are opened, and their hot keys are pieces too.
 
-    What has no load stays where it is. The least loaded worker of the lowest number is taken.
+    Groups without load stay in place. Ties go to the worker with the lowest number.
     """
 
     name: ClassVar[str] = "lpt"

@@ -1,7 +1,7 @@
-"""JSON that comes from outside, as an object of finite numbers.
+"""Reads JSON from outside as an object of finite numbers.
 
-Invariant: whatever the text is, an object comes out, or a SnapshotError that says in a line why not. NaN and Infinity, which Python's
-reader takes although JSON has no such numbers, are refused, and so is what a float can't hold.
+Invariant: every text gives an object, or a SnapshotError with the reason in one line. NaN, Infinity (which Python's reader accepts although
+JSON has no such numbers) and numbers beyond a float are refused.
 
 >>> object_of('{"workers": 2}', "the load snapshot", '{"workers": 4}')
 {'workers': 2}
@@ -24,7 +24,7 @@ _MOST_DIGITS = 100
 
 
 def object_of(text: str, what: str, example: str) -> dict[str, Any]:
-    """What `text` holds. Raises SnapshotError, by the name `what`, unless it is an object like `example`."""
+    """The object in `text`. Raises SnapshotError, with the name `what`, unless it is an object like `example`."""
     try:
         document = json.loads(text, parse_constant=_no_number, parse_float=_float, parse_int=_int)
     except RecursionError:
@@ -37,7 +37,7 @@ def object_of(text: str, what: str, example: str) -> dict[str, Any]:
 
 
 def shown(value: Any) -> str:
-    """A value as an error names it: like `repr`, but what is long is cut.
+    """A value for an error message: like `repr`, but long values are cut off.
 
     >>> shown(7), shown("JFK"), len(shown(10**99))
     ('7', "'JFK'", 40)

@@ -1,7 +1,7 @@
-"""What can be moved in one piece, a key group or a hot key, and the worker that has it: the board that `hotspot` plays on.
+"""The pieces that `hotspot` can move, key groups and hot keys, with the worker of each.
 
-Invariant: a worker's load is the sum of its pieces and of what is fixed on it; its pieces are sorted by load per byte of state that moving
-them costs, the most first, and by load where that is equal.
+Invariant: a worker's load is the sum of its pieces and of its fixed groups and keys. Its pieces are sorted by load per byte of state to
+move, descending, then by load.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Pieces:
         return self._by_worker[worker]
 
     def cost(self, piece: int, target: int) -> int:
-        """Bytes that the plan moves more if `piece` goes to `target`: what moved already moves on for nothing."""
+        """The additional bytes that the plan moves if `piece` goes to `target`: a piece that moves already costs nothing more."""
         if target == self.home[piece]:
             return -self.state_bytes[piece]
         return self.state_bytes[piece] if self.worker[piece] == self.home[piece] else 0
@@ -80,7 +80,7 @@ class Pieces:
                 self._open(at)
 
     def open_hottest(self, worker: int) -> bool:
-        """Open the hottest group of a worker that has known hot keys in it; whether there was one."""
+        """Open the worker's hottest group with known hot keys. Returns whether there was one."""
         for _, _, piece in sorted(self._by_worker[worker], key=lambda entry: entry[1:]):
             if piece in self._openable:
                 self._open(piece)
@@ -88,7 +88,7 @@ class Pieces:
         return False
 
     def heaviest(self, worker: int) -> str:
-        """The name and the load of a worker's piece that is at least half of its load, for people; nothing if there is none."""
+        """A text with the name and load of a piece that is at least half of the worker's load; empty if there is none."""
         piece = min(self._by_worker[worker], key=lambda entry: entry[1:], default=(0.0, 0.0, -1))[2]
         if piece < 0 or self.load[piece] < self.loads[worker] / 2:
             return ""

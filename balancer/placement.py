@@ -1,4 +1,4 @@
-"""From a placement, the worker of every group and hot key, to the plan that leads there.
+"""Converts a placement (the worker of every group and hot key) to the plan that leads there.
 
 Invariant: the plan's moves are exactly the difference between the snapshot and the placement, and its predicted imbalance is that of the
 placement, computed from the snapshot's own loads.
@@ -52,7 +52,7 @@ def group_moves(snapshot: LoadSnapshot, group_workers: Workers) -> Iterator[Bala
 
 
 def key_moves(snapshot: LoadSnapshot, group_workers: Workers, key_workers: Workers) -> Iterator[BalanceMove]:
-    """A move for each hot key that needs one: not for those that go with their group, nor for those that stay by a route they have."""
+    """A move for each hot key that needs one: not for keys that move with their group, nor for routed keys that stay."""
     home, new_home = snapshot.group_workers[snapshot.key_at], group_workers[snapshot.key_at]
     with_group = (snapshot.key_workers == home) & (key_workers == new_home)
     stays_routed = (key_workers == snapshot.key_workers) & (snapshot.key_workers != home)

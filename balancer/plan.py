@@ -1,6 +1,6 @@
-"""A balance plan: which key groups and hot keys should change their worker, what that costs, and why.
+"""A balance plan: the key groups and hot keys that should change their worker, the cost, and the reason.
 
-A plan is data. `BalancePlan.table` makes it the routing table to migrate to; `balancer/strategies.py` says in which steps.
+A plan is data. `BalancePlan.table` converts it to the target routing table; `balancer/strategies.py` plans the steps to it.
 
 >>> plan = BalancePlan((BalanceMove(1, 3, group=0), BalanceMove(1, 2, key="JFK")), 2.5, 1.2, 1.2, 4160, "worker 1 is hot")
 >>> print(plan.to_json()[:87])
@@ -36,7 +36,7 @@ class BalanceMove:
     share: float = 1.0
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it: `share` is left out where it is all."""
+        """The move as a JSON object; without `share` if that is 1."""
         what = {"key": self.key} if self.group is None else {"group": self.group}
         part = {} if self.share == 1.0 else {"share": self.share}
         return {**what, "source": self.source, "target": self.target, **part}
@@ -44,7 +44,7 @@ class BalanceMove:
 
 @dataclass(frozen=True, slots=True)
 class BalancePlan:
-    """`imbalance_before`, `imbalance_after`: max / mean load of the workers, as it is and as predicted. `floor`: the least that any
+    """`imbalance_before`, `imbalance_after`: max / mean load of the workers, at present and as predicted. `floor`: the least that any
     placement with one owner per key can reach. `state_bytes`: state that changes its worker. `reason`: a sentence for people.
     """
 
@@ -56,7 +56,7 @@ class BalancePlan:
     reason: str
 
     def to_json(self) -> str:
-        """What `evenflow plan balance` prints. A key that JSON can't hold is written as `str` writes it."""
+        """The JSON that `evenflow plan balance` prints. A key that JSON can't hold becomes its `str`."""
         document = {
             "moves": [move.to_dict() for move in self.moves],
             "imbalance_before": self.imbalance_before,
@@ -68,9 +68,9 @@ class BalancePlan:
         return json.dumps(document, default=str, allow_nan=False)
 
     def table(self, current: RoutingTable, hash_of: Callable[[Hashable], int]) -> RoutingTable:
-        """`current` with the plan carried out; `hash_of` gives a hot key's hash64.
+        """The routing table after the plan; `hash_of` gives a hot key's hash64.
 
-        Raises RequestError for a plan that splits a key, which no table of single owners can say.
+        Raises RequestError for a plan that splits a key, because a table gives each key one owner.
         """
         groups, keys = current.groups.copy(), dict(current.keys)
         for move in self.moves:

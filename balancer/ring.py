@@ -1,4 +1,4 @@
-"""Where key groups and workers lie on a ring of 2**64 points, the same in every process.
+"""The points of key groups and workers on a ring of 2**64 points, the same in every process.
 
 >>> group_points(np.array([0, 1, 2])).tolist() == group_points(np.array([0, 1, 2])).tolist()
 True

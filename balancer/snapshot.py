@@ -1,7 +1,7 @@
-"""The load of one operator at one time: what every balancer decides by.
+"""The load of one operator at one time: the input of every balancer.
 
-Invariant: a snapshot that exists is sound: loads are finite and not negative, workers and groups are in range, every group is there once,
-and the hot keys of a group are not hotter than the group.
+Invariant: every snapshot is consistent: loads are finite and not negative, workers and groups are in range, every group occurs once, and
+the hot keys of a group are not hotter than the group.
 
 >>> snapshot = LoadSnapshot(2, [GroupLoad(0, 0, 3.0), GroupLoad(1, 1, 1.0)], [KeyLoad("JFK", 0, 2.5)])
 >>> snapshot.worker_loads().tolist(), snapshot.imbalance, snapshot.floor
@@ -28,13 +28,13 @@ Loads = npt.NDArray[np.float64]
 """A load per group, key or worker, in any unit: useful seconds, records, a share."""
 
 MAX_WORKERS = 65_535
-"""What a routing table can name."""
+"""The most workers that a routing table can name."""
 
 MOST = 1e18
-"""A load, a rate or a time that is more than this is a mistake; sums and ratios of what is less stay finite."""
+"""A larger load, rate or time is a mistake. Sums and ratios of smaller ones stay finite."""
 
 LEAST = 1e-18
-"""What is less than this counts as 0, so that no ratio is beyond floating point."""
+"""A smaller value counts as 0, so that ratios don't overflow."""
 
 _ROUNDING = 1e-6
 _SHOWN = 32
@@ -64,12 +64,12 @@ class KeyLoad(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LoadSnapshot:
-    """`workers`: how many there are, idle ones too. Groups that are not listed have no load. Loads are in any one unit.
+    """`workers`: their number, with idle ones. Groups that are not listed have no load. Loads are in any one unit.
 
     The arrays hold the same by columns: `group_*` have shape (groups,), `key_*` have shape (keys,). `key_at` is the position of a key's
     group in `key_groups`; `key_workers` is where the key is, by its own route or its group's.
 
-    Raises SnapshotError, naming the field, for a snapshot that can't be.
+    Raises SnapshotError, naming the field, for an inconsistent snapshot.
     """
 
     workers: int
@@ -115,7 +115,7 @@ class LoadSnapshot:
         self._check_keys()
 
     def worker_loads(self, group_workers: Workers | None = None, key_workers: Workers | None = None) -> Loads:
-        """The load of each worker, shape (workers,): as it is, or if groups and hot keys were at the given workers."""
+        """The load of each worker, shape (workers,): at present, or with groups and hot keys at the given workers."""
         of_groups = self.group_workers if group_workers is None else group_workers
         of_keys = self.key_workers if key_workers is None else key_workers
         loads = np.bincount(of_groups, self.group_loads, self.workers)
@@ -166,7 +166,7 @@ def imbalance(loads: Loads) -> float:
 
 
 def _positions(ids: Workers) -> Workers:
-    """Where each key group is among `ids`, -1 if it isn't, shape (MAX_GROUPS,)."""
+    """The position of each key group in `ids`, -1 if it isn't there, shape (MAX_GROUPS,)."""
     counts = np.bincount(ids, minlength=MAX_GROUPS)
     if (twice := np.flatnonzero(counts > 1)).size:
         raise SnapshotError(f"key_groups has group {twice[0]} {counts[twice[0]]} times: a group is on one worker, list it once")

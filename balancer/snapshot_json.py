@@ -1,4 +1,4 @@
-"""Load snapshots as JSON: what `evenflow plan balance` reads.
+"""Load snapshots as JSON, for `evenflow plan balance`.
 
 >>> text = '{"workers": 2, "key_groups": [{"group": 0, "worker": 1, "load": 0.5, "state_bytes": 4096}], "hot_keys": []}'
 >>> snapshot_from_json(text).key_groups
@@ -19,17 +19,17 @@ from .snapshot import GroupLoad, KeyLoad, LoadSnapshot
 
 
 def snapshot_from_json(text: str) -> LoadSnapshot:
-    """The snapshot that `text` holds; `hot_keys` and every `state_bytes` may be left out, and fields that are not known say nothing.
+    """The snapshot in `text`. `hot_keys` and every `state_bytes` may be left out, and unknown fields are ignored.
 
-    A key is a string, a number, a boolean, null, or a list of these for a key of several columns (a tuple in the snapshot).
-    Raises SnapshotError, naming the field, for text that is no JSON and for a snapshot that can't be.
+    A key is a string, a number, a boolean, null, or a list of these for a key of several columns (a tuple in the snapshot). Raises
+    SnapshotError for text that is not JSON, or, naming the field, for an inconsistent snapshot.
     """
     document = object_of(text, "the load snapshot", '{"workers": 4, "key_groups": [...], "hot_keys": [...]}')
     return LoadSnapshot(_required(document, "workers", ""), _groups(document), _keys(document))
 
 
 def snapshot_to_json(snapshot: LoadSnapshot) -> str:
-    """The text that `snapshot_from_json` reads. Raises TypeError for keys that JSON can't hold, ValueError for NaN and infinite ones."""
+    """The inverse of `snapshot_from_json`. Raises TypeError for keys that JSON can't hold, ValueError for NaN and infinite ones."""
     keys = [key._asdict() for key in snapshot.hot_keys]
     for key in keys:
         if key["worker"] is None:

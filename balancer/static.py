@@ -1,4 +1,4 @@
-"""Static hashing: every key group where the first routing table has it, whatever the load. What a job without a balancer does.
+"""Static hashing: every key group stays where the first routing table has it, as in a job without a balancer.
 
 >>> from .snapshot import GroupLoad
 >>> Static().plan(LoadSnapshot(2, [GroupLoad(group, 0, 1.0) for group in range(4)])).imbalance_after

@@ -1,7 +1,7 @@
-"""Migration strategies: from the routing table as it is to the one wanted, in steps that are made one after the other.
+"""Migration strategies: plan the steps from the current routing table to the target.
 
-Invariant: whatever the tables, the steps together move exactly the keys whose worker differs, and each of them once. A key with a route of
-its own is never dragged along by its group (`Move.staying`). In a step, a pair of workers has one move at most.
+Invariant: for all tables, the steps together move exactly the keys whose worker differs, each once. A key with a route of its own never
+moves with its group (`Move.staying`). In a step, a pair of workers has at most one move.
 
 >>> import numpy as np
 >>> current, target = RoutingTable(np.array([0, 0, 1, 1], np.uint16)), RoutingTable(np.array([1, 1, 1, 0], np.uint16))
@@ -24,15 +24,15 @@ from ..engine.protocol.routing import Move, RoutingTable
 from ..state.hashing import group_of
 
 Pair = tuple[int, int]
-"""Source and target: a worker's index each."""
+"""The indexes of the source and the target worker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Moves that are made together; the next step waits until their state has arrived.
+    """Moves that happen together; the next step waits until their state has arrived.
 
-    `lazy`: the new owner fetches a key's state when a record asks for it. `pause`: the workers that feed the operator wait until the step
-    is done. `restart`: the job stops with a savepoint and starts again with the new table.
+    `lazy`: the new owner fetches a key's state when a record needs it. `pause`: the upstream workers wait until the step is done.
+    `restart`: the job stops with a savepoint and starts again with the new table.
     """
 
     moves: tuple[Move, ...]
@@ -52,7 +52,7 @@ def pause(current: RoutingTable, target: RoutingTable) -> Iterator[Step]:
 
 
 def lazy(current: RoutingTable, target: RoutingTable) -> Iterator[Step]:
-    """Everything in one step; state follows when it is asked for (Koala; Meces, ATC 2022)."""
+    """Everything in one step; a key's state is fetched when a record needs it (Koala; Meces, ATC 2022)."""
     yield from _together(current, target, Step((), lazy=True))
 
 
@@ -69,11 +69,11 @@ def fluid(current: RoutingTable, target: RoutingTable) -> Iterator[Step]:
 
 
 def batched(current: RoutingTable, target: RoutingTable, groups_per_move: int = 1) -> Iterator[Step]:
-    """Steps of pairs of workers of which no two share a worker, `groups_per_move` groups or keys of each (Megaphone's batched).
+    """Each step has disjoint pairs of workers, with `groups_per_move` groups or keys for each pair (Megaphone's batched).
 
-    A worker can't be done in fewer steps than it has pieces to give and take, so pairs with the busiest workers go first; there are fewer
-    steps than twice that number, as in every greedy colouring of a graph's edges. Raises RequestError unless `groups_per_move` is at least
-    1.
+    A worker needs as many steps as it has pieces to give and take, so pairs with the busiest workers go first. There are fewer than twice
+    as many steps as the busiest worker needs, as in every greedy colouring of a graph's edges. Raises RequestError unless `groups_per_move`
+    is at least 1.
     """
     if groups_per_move < 1:
         raise RequestError(f"groups_per_move is {groups_per_move}: a step moves at least 1 key group of a pair of workers")
@@ -108,7 +108,7 @@ STRATEGIES: dict[str, Callable[[RoutingTable, RoutingTable], Iterator[Step]]] = 
 def plan_steps(name: str, current: RoutingTable, target: RoutingTable, groups_per_move: int = 1) -> Iterator[Step]:
     """The steps of strategy `name` from `current` to `target`: none if the tables are equal. Raises RequestError for an unknown name.
 
-    `groups_per_move` is for `batched`; the others' steps are what they are.
+    `groups_per_move` is for `batched` only.
     """
     if name not in STRATEGIES:
         raise RequestError(f"{name!r} is not a migration strategy: use one of {', '.join(STRATEGIES)}")

@@ -1,8 +1,8 @@
 """When to balance: a state machine over the windows of one operator, without a clock.
 
-Invariants: a plan is made only if the load was uneven in `windows` windows running, and `cooldown` windows after the one before; what moved
-counts with its old load at its new worker until it is seen to work there, so that one hotspot isn't chased twice; and what moved stays for
-`rest` windows unless its load shifted.
+Invariants: a plan needs `windows` uneven windows in a row, and `cooldown` windows since the previous plan. Groups and keys that moved count
+with their old load at their new worker until they work there, so that the trigger doesn't react twice to one hotspot. They stay there for
+`rest` windows unless their load shifts.
 
 >>> from .snapshot import GroupLoad
 >>> trigger = Trigger(Hotspot(), TriggerSettings(windows=2))
@@ -33,10 +33,10 @@ from .snapshot import LoadSnapshot
 class TriggerSettings:
     """When to act, and how far.
 
-    `threshold`: uneven is max / mean load over `threshold * floor`. `windows`: how many uneven windows running make a plan; it is made
-    from their mean. `cooldown`: windows from one plan to the next. `rest`: windows in which what moved doesn't move again, unless its load
-    changed by the factor `shift`. `least_gain`: a plan that lowers max / mean by less is not worth its moves. `tolerance`, `max_bytes`: as
-    in `Limits`, for each plan. Raises FlowError for values that can't work.
+    `threshold`: uneven is max / mean load over `threshold * floor`. `windows`: the number of uneven windows in a row that lead to a plan,
+    made from their mean. `cooldown`: windows from one plan to the next. `rest`: windows in which a moved group or key doesn't move again,
+    unless its load changed by the factor `shift`. `least_gain`: a plan that lowers max / mean by less is not worth its moves. `tolerance`,
+    `max_bytes`: as in `Limits`, for each plan. Raises FlowError for values that can't work.
     """
 
     threshold: float = 1.2
@@ -51,7 +51,9 @@ class TriggerSettings:
     def __post_init__(self) -> None:
         Limits(self.tolerance, self.max_bytes)
         if not self.threshold >= self.tolerance:
-            raise FlowError(f"threshold is {self.threshold}, below the tolerance of {self.tolerance}: what is good enough would be uneven")
+            raise FlowError(
+                f"threshold is {self.threshold}, below the tolerance of {self.tolerance}: a load that is good enough would count as uneven"
+            )
         for name, least in (("windows", 1), ("cooldown", 0), ("rest", 0), ("shift", 1), ("least_gain", 0)):
             if not getattr(self, name) >= least:
                 raise FlowError(f"{name} is {getattr(self, name)}: it must be {least} or more")
@@ -59,7 +61,7 @@ class TriggerSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
-    """Where a group or a key went, with what load, in which window."""
+    """A moved group or key: its new worker, its load, and the window."""
 
     target: int
     load: float
@@ -68,7 +70,7 @@ class _Moved:
 
 @dataclass(slots=True)
 class _Memory:
-    """What was moved of late, by key group and by key; `under_way`: the last plan hasn't been seen carried out."""
+    """Recent moves, by key group and by key; `under_way`: the last plan has not taken effect yet."""
 
     under_way: bool = False
     groups: dict[int, _Moved] = field(default_factory=dict)
@@ -89,8 +91,8 @@ class Trigger:
     def observe(self, snapshot: LoadSnapshot) -> BalancePlan | None:
         """The load of the next window; a plan if it is time to act.
 
-        The caller carries the plan out; if it doesn't, the windows after the cool-down show it. A number of workers that differs from the
-        window before starts the count of uneven windows anew.
+        The caller carries the plan out; if it doesn't, the windows after the cool-down show that. A change in the number of workers
+        restarts the count of uneven windows.
         """
         settings = self._settings
         self._window += 1
@@ -130,7 +132,7 @@ class Trigger:
                 self._moved.keys[move.key] = _Moved(move.target, key_loads[move.key], self._window)
 
     def _resting(self, snapshot: LoadSnapshot) -> tuple[frozenset[int], frozenset[Hashable]]:
-        """Groups and keys that moved of late, are where they went, and whose load hasn't shifted since."""
+        """Groups and keys that moved recently, are still at their new worker, and whose load hasn't shifted since."""
         moved = self._moved
         oldest = self._window - self._settings.rest
         moved.groups = {group: entry for group, entry in moved.groups.items() if entry.window > oldest}
@@ -144,10 +146,10 @@ class Trigger:
         return moved is not None and moved.target == worker and moved.load / shift <= load <= moved.load * shift
 
     def _expected(self, snapshot: LoadSnapshot) -> LoadSnapshot:
-        """The window as if the last plan were carried out: what moved counts at its new worker, with its old load at least.
+        """The window as if the last plan had taken effect: moved groups and keys count at their new worker, with at least their old load.
 
-        The first window in which all of it is there is the last one treated so, for it began with moves under way. After the cool-down
-        the windows are taken as they are.
+        The first window that shows all of them there is the last one treated like this, because moves were in progress when it began. After
+        the cool-down, windows count as they are.
         """
         if not (self._moved.under_way and self._cooling):
             return snapshot
@@ -170,7 +172,7 @@ class Trigger:
 
 
 def mean_of(snapshots: Sequence[LoadSnapshot]) -> LoadSnapshot:
-    """The last snapshot with the mean loads of all; what is missing in one had no load then."""
+    """The last snapshot with the mean loads of all; a group missing in one had no load then."""
     last, loads, keys = snapshots[-1], np.zeros(MAX_GROUPS), dict[Hashable, float]()
     for snapshot in snapshots:
         loads[snapshot.group_ids] += snapshot.group_loads / len(snapshots)

@@ -4,9 +4,9 @@ Nasir et al. (The Power of Both Choices, ICDE 2015). A key that two workers shar
 are merged downstream. In a plan:
 
 - A key group has two candidates by hash and goes whole to the one that is less loaded when its turn comes (no group is split).
-- A hot key has two candidates by hash of its own, and its load is split so that the two are as level as they can be: that is where sending
-  each record to the less loaded one leads. The plan has a move for each candidate that isn't the key's worker already, with the `share`
-  of the key's load that goes there; the rest stays at its source. `BalancePlan.floor` doesn't bind this balancer.
+- A hot key has two candidates by its own hash, and its load is split so that both are as even as possible, as if each record went to the
+  less loaded one. The plan has a move for each candidate that isn't the key's worker already, with the `share` of the key's load that goes
+  there; the rest stays at its source. `BalancePlan.floor` doesn't bind this balancer.
 
 `state_bytes` counts a split key's state once per worker that gets a share: each builds a summary of its own.
 
@@ -71,7 +71,7 @@ def _place_groups(snapshot: LoadSnapshot, loads: list[float]) -> Workers:
 
 
 def _split_keys(snapshot: LoadSnapshot, loads: list[float]) -> list[Shares]:
-    """How each hot key is shared, in the snapshot's order; adds the keys' loads to `loads`."""
+    """The split of each hot key, in the snapshot's order; adds the keys' loads to `loads`."""
     shares: list[Shares] = [{} for _ in snapshot.hot_keys]
     for at in np.argsort(-snapshot.key_loads, kind="stable").tolist():
         load, written = float(snapshot.key_loads[at]), repr(snapshot.hot_keys[at].key).encode()
@@ -85,6 +85,6 @@ def _split_keys(snapshot: LoadSnapshot, loads: list[float]) -> list[Shares]:
 
 
 def _candidates(first: int, second: int, workers: int) -> tuple[int, int]:
-    """Two workers, different ones if there are two."""
+    """Two workers, distinct if there are at least two."""
     one = first % workers
     return one, (one + 1 + second % (workers - 1)) % workers if workers > 1 else one

@@ -1,7 +1,7 @@
-"""From the windows of an operator's workers to one load snapshot of the operator.
+"""Joins the windows of an operator's workers into one load snapshot of the operator.
 
-Invariant: a snapshot is of one window of all workers. A worker that is more than `patience` windows behind is taken at its last window: a
-worker that is too busy to report isn't idle.
+Invariant: a snapshot has one window of all workers. A worker that is more than `patience` windows behind counts with its last window,
+because a worker that is too busy to report isn't idle.
 
 >>> from ..engine.protocol.routing import even_table
 >>> windows, table = OperatorWindows(length=1.0), even_table(2, 2)
@@ -32,7 +32,7 @@ def _none() -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class WorkerLoad:
-    """What one worker measured in the window from `start` (seconds): parallel arrays, one entry per key group with load.
+    """The measurements of one worker in the window from `start` (seconds): parallel arrays, one entry per key group with load.
 
     `load` in useful seconds, or any unit that all workers share. `state_bytes` may be empty if it isn't known. `key_hashes` (hash64),
     `key_loads` and `key_bytes` (may be empty): the hottest keys; their load is part of `load`.
@@ -49,7 +49,7 @@ class WorkerLoad:
 
 
 class OperatorWindows:
-    """Takes the workers' windows as they come in, and gives a snapshot per window, in order. `length`: seconds of a window."""
+    """Takes the workers' windows as they arrive, and gives a snapshot per window, in order. `length`: seconds of a window."""
 
     def __init__(self, length: float, patience: int = 3) -> None:
         self._length, self._patience = length, patience
@@ -59,7 +59,9 @@ class OperatorWindows:
         self._last: dict[int, WorkerLoad] = {}
 
     def add(self, load: WorkerLoad) -> None:
-        """A worker's window; the workers' clocks may differ by half a window. One that comes after its snapshot only counts as the last."""
+        """Add a worker's window; the workers' clocks may differ by half a window. A window that comes after its snapshot only becomes the
+        worker's last one.
+        """
         index = round(load.start / self._length)
         if self._taken is not None and index <= self._taken:
             self._last[load.worker] = load
@@ -68,10 +70,10 @@ class OperatorWindows:
         self._newest[load.worker] = max(index, self._newest.get(load.worker, index))
 
     def take(self, table: RoutingTable, workers: int) -> LoadSnapshot | None:
-        """The oldest window that every worker has reported or is too late for; None if there is none yet.
+        """The snapshot of the oldest window that every worker has reported, or is too late for; None if there is none yet.
 
-        `table`: the routing table as it is. The snapshot's hot keys are known by their hash64: those that were reported, and all that have
-        a route of their own. A window that a worker is too late for that was never heard at all is left out.
+        `table`: the current routing table. The snapshot's hot keys are the reported ones and all with a route of their own, by hash64.
+        While some worker has never reported, its windows are skipped.
         """
         if not self._waiting:
             return None
@@ -89,8 +91,8 @@ class OperatorWindows:
 def snapshot_of(loads: list[WorkerLoad], table: RoutingTable, workers: int) -> LoadSnapshot:
     """One snapshot from a window of each worker.
 
-    A group's load is the sum of what the workers measured: while it moves, two have some. A key with a route of its own that no one
-    reported as hot has what its worker measured for the key's group, which isn't that worker's own.
+    A group's load is the sum over the workers: while it moves, two of them measure some. A routed key that no worker reported as hot gets
+    the load that its worker measured for the key's group, because that group belongs to another worker.
     """
     by_group, by_bytes = np.zeros(len(table)), np.zeros(len(table), np.int64)
     keys = dict.fromkeys(table.keys, 0.0)
@@ -120,7 +122,7 @@ def snapshot_of(loads: list[WorkerLoad], table: RoutingTable, workers: int) -> L
 
 
 def _add_unreported(keys: dict[int, float], loads: list[WorkerLoad], table: RoutingTable) -> None:
-    """Give the routed keys without a load what their workers measured for their groups beside the reported ones."""
+    """Give routed keys without a load the rest of the load that their workers measured for their groups."""
     if not table.keys:
         return
     hashes = np.array(list(table.keys), np.uint64)

@@ -1,8 +1,8 @@
-"""T1 and T2 between Spark and Spark, while the job loses something every few seconds: what comes out must be what Spark makes of it.
+"""T1 and T2 from Spark to Spark, while the job loses a process every few seconds: the results must equal Spark's own.
 
 Two streaming queries feed one job: counts and sums per key and window of a second (T1), and the rows far above the running mean of their
-key (T2), each from a source of its own. The balancer and the scaler are on, and the demand changes, so that they have something to do.
-The cluster has two nodes, one of which is cut off from time to time, with a coordinator that doesn't know that it was taken for lost.
+key (T2), each from a source of its own. The balancer and a scaling policy are on, and the demand changes, so that they act. The cluster has
+two nodes, one of which is cut off from time to time, with a coordinator that doesn't know that it was declared lost.
 
     make chaos MINUTES=10        or        python -m evenflow.bench.chaos --minutes 10 --seed 7
 """
@@ -45,20 +45,20 @@ DEMAND = (500, 1_500)
 
 PHASE = 20
 SERVICE_SECONDS = 0.0002
-"""How long a row takes T2's function: one worker does three times the mean demand, so that what a restart leaves is soon caught up with."""
+"""T2's time for a row: one worker can do three times the mean demand, so the backlog of a restart shrinks fast."""
 
 THRESHOLD = 1.8
-"""A row of T2 is kept if its value is above so many times the running mean of its key."""
+"""A row of T2 is an alert if its value is above this multiple of the running mean of its key."""
 
 MOST_WORKERS = 4
-"""Of one operator: it is scaled from one to so many, and back."""
+"""The most workers of one operator: it is scaled from one to this number, and back."""
 
 PATIENCE = 45.0
 QUERIES = 2
 LOOK_SECONDS = 0.1
 FAIL_SECONDS, FAIL_EVERY_SECONDS = 5.0, 0.01
 END_SECONDS = 300.0
-"""How long the job may take to catch up in the end, when nothing is killed any more."""
+"""The time in which the job must catch up at the end, when nothing is killed any more."""
 
 _ROWS = Rows(keys=500, zipf=1.1, string_keys=True, seed=7, start_time=1_700_000_000_000, event_rate=2_000.0, max_delay=200)
 _SCHEMA = "key string, ts timestamp, value double, seq long"
@@ -66,9 +66,9 @@ _SCHEMA = "key string, ts timestamp, value double, seq long"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a run: `rows` went in, `windows` and `alerts` came out; `wrong` rows of either differ from Spark's.
+    """The outcome of a run: `rows` went in, `windows` and `alerts` came out; `wrong` rows of either differ from Spark's.
 
-    `kinds` of accidents; `zombies`: workers that went on after they were taken for lost.
+    `kinds` of accidents; `zombies`: workers that still ran after they were declared lost.
     """
 
     rows: int
@@ -81,7 +81,7 @@ class Outcome:
 
 
 class Feed:
-    """A context in which a file of rows comes into `folder` every second, as Spark's file source reads it: whole or not at all."""
+    """A context that puts a file of rows into `folder` every second, atomically, for Spark's file source."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -100,7 +100,7 @@ class Feed:
         self.stop()
 
     def stop(self) -> None:
-        """No file comes any more."""
+        """Put no more files."""
         self._ended.set()
         self._thread.join()
 
@@ -166,7 +166,8 @@ def run(
     tend: Callable[[], None] = lambda: None,
     say: Callable[[str], object] = print,
 ) -> Outcome:
-    """Let the job run for so long, kill something of it `every` so often, and compare what it leaves in the empty `folder` with Spark.
+    """Run the job for `seconds`, kill one of its processes every `every` seconds, and compare its results in the empty `folder` with
+    Spark's.
 
     Ray runs already. `patience`: how long a change waits for the job to have gone on. `others`: what else happens, as in `Chaos`; `tend`
     is called all the time meanwhile. Raises the job's error if it gives up, TimeoutError if it doesn't catch up in the end.
@@ -210,7 +211,7 @@ def wait_until(job: ef.Job, condition: Callable[[], bool], seconds: float, tend:
 
 
 def has_ended(job: ef.Job) -> bool:
-    """A job whose coordinator sleeps, or is being made anew, has not."""
+    """A job whose coordinator sleeps, or is being restarted, has not."""
     try:
         return job.status().state.final
     except ef.JobError:
@@ -218,7 +219,7 @@ def has_ended(job: ef.Job) -> bool:
 
 
 def end_queries(spark: Any, job: ef.Job) -> None:
-    """Let Spark read the last file; whoever stops its queries ends the stream in order."""
+    """Let Spark read the last file, then stop its queries, which ends the stream in order."""
     wait_until(job, lambda: len(spark.streams.active) == QUERIES, END_SECONDS)
     for query in spark.streams.active:
         query.processAllAvailable()
@@ -239,7 +240,7 @@ def fail_query(spark: Any, chance: random.Random) -> str | None:
 
 
 def compare(spark: Any, folder: Path, rows: int, chaos: Chaos) -> Outcome:
-    """The job's output beside what Spark makes of the same files in batch."""
+    """Compare the job's output with Spark's batch result of the same files."""
     spark.read.schema(_SCHEMA).parquet(str(folder / "in")).createOrReplaceTempView("chaos_rows")
     before = "OVER (PARTITION BY key ORDER BY seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     means = f"SELECT key, seq, value, coalesce(sum(value) {before} / count(*) {before}, value) AS mean FROM chaos_rows"  # noqa: S608 -- our own words

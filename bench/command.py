@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
     _add_run(
         commands.add_parser("run", help="run a benchmark; writes JSON, Markdown and a plot").add_subparsers(dest="benchmark", required=True)
     )
-    comparing = commands.add_parser("compare", help="two runs of one benchmark; differences within the noise are called noise")
+    comparing = commands.add_parser("compare", help="compare two runs of one benchmark; differences within the noise are called noise")
     comparing.add_argument("before", type=Path, metavar="A.json")
     comparing.add_argument("after", type=Path, metavar="B.json")
 
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def make_data(arguments: argparse.Namespace) -> None:
-    """Make what is not there yet."""
+    """Make the data that is not there yet."""
     begun = time.monotonic()
     for dataset in make(arguments.folder, arguments.rows):
         console().print(f"{dataset.folder}: {dataset.rows:,} rows in {len(dataset.files)} files")
@@ -103,7 +103,7 @@ def show_comparison(a: Run, b: Run) -> None:
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rows", type=int, default=ROWS, help="rows of each variant (default: %(default)s)")
-    parser.add_argument("--folder", type=Path, default=default_cache(), help="where it is kept (default: %(default)s)")
+    parser.add_argument("--folder", type=Path, default=default_cache(), help="the folder to keep it in (default: %(default)s)")
 
 
 def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -118,20 +118,20 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     delays = benchmarks.add_parser("latency", help="p50 and p99 at fixed rates")
     delays.add_argument("--rates", type=_numbers, default=[50_000, 200_000], help="rows per second (default: 50000,200000)")
     delays.add_argument("--seconds", type=int, default=30, help="of each rate, after the warm-up (default: %(default)s)")
-    cost = benchmarks.add_parser("overhead", help="what measuring load costs")
+    cost = benchmarks.add_parser("overhead", help="the cost of measuring load")
     cost.add_argument("--pairs", type=int, default=7, help="pairs of runs with and without (default: %(default)s)")
     _add_data(cost)
     leaks = benchmarks.add_parser("memory", help="resident memory at full speed")
     leaks.add_argument("--minutes", type=float, default=10.0, help="default: %(default)s")
-    leaks.add_argument("--slow-sink", action="store_true", help="with a sink that takes a hundredth of what is offered")
-    failures = benchmarks.add_parser("recovery", help="kills, checkpoints and state on disk: what they cost")
+    leaks.add_argument("--slow-sink", action="store_true", help="with a sink that takes a hundredth of the rows offered")
+    failures = benchmarks.add_parser("recovery", help="the cost of kills, checkpoints and state on disk")
     failures.add_argument("--parts", type=_names, default=list(recovery.PARTS), help=f"default: {','.join(recovery.PARTS)}")
     failures.add_argument("--repeat", type=int, default=2, help="kills of each kind (default: %(default)s)")
     _add_data(failures)
     moves = benchmarks.add_parser("migration", help="latency and memory while a quarter of the state moves, by strategy")
     moves.add_argument("--strategies", type=_names, default=list(LIVE), help=f"beside restart; default: {','.join(LIVE)}")
     moves.add_argument("--repeat", type=int, default=1, help="migrations of each (default: %(default)s)")
-    moves.add_argument("--rate", type=int, help="rows per second (default: half of what the job can take)")
+    moves.add_argument("--rate", type=int, help="rows per second (default: half of the job's capacity)")
     skews = benchmarks.add_parser("skew", help="imbalance of Zipf-distributed keys, with and without balancing")
     skews.add_argument("--zipf", type=_decimals, default=[0.5, 0.8, 1.0, 1.2, 1.5], help="exponents (default: 0.5,0.8,1.0,1.2,1.5)")
     skews.add_argument("--ray-workers", type=_numbers, default=[2, 4], help="default: 2,4")

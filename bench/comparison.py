@@ -1,4 +1,4 @@
-"""Two runs of one benchmark beside each other; a difference within the noise band is called noise.
+"""Compares two runs of one benchmark; a difference within the noise band is called noise.
 
 >>> from .record import Case
 >>> compare_case(Case("t1", "rows/s", "higher", (10.0, 10.1)), Case("t1", "rows/s", "higher", (12.0, 12.1))).verdict
@@ -17,7 +17,7 @@ from .statistics import is_noise, noise_band
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`before` and `after` are medians; `ratio` is after / before; `noise` is the band of ratios around 1 that mean nothing."""
+    """`before` and `after` are medians; `ratio` is after / before; `noise` is the band of ratios around 1 that chance explains."""
 
     name: str
     unit: str
@@ -51,7 +51,7 @@ def compare_case(a: Case, b: Case) -> Difference:
 
 
 def other_conditions(a: Run, b: Run) -> list[str]:
-    """What was not the same in the two runs besides the code: differences may come from it."""
+    """The differing conditions of the two runs besides the code, which may explain differences."""
     changed = [
         f"machine: {name} {a.machine.get(name)} and {b.machine.get(name)}" for name in a.machine if a.machine[name] != b.machine.get(name)
     ]

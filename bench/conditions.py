@@ -1,4 +1,4 @@
-"""Putting a run's record together, and where results go."""
+"""Assembles a run's record, and writes results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def record(
     not_measured: Sequence[str] = (),
     series: Mapping[str, Any] | None = None,
 ) -> Run:
-    """A run that ends now, on this machine."""
+    """The record of a run that ends now, on this machine."""
     busy = [float(d["busy_before"]) for case in cases for d in case.details if "busy_before" in d]
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return Run(
@@ -45,5 +45,5 @@ def save(run: Run, results: Path) -> Path:
 
 
 def scratch(name: str) -> str:
-    """A folder for what a benchmark writes and nobody keeps."""
+    """A folder for temporary output of a benchmark."""
     return tempfile.mkdtemp(prefix=f"evenflow-bench-{name}-")

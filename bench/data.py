@@ -1,7 +1,7 @@
-"""The data that every system reads: made by Spark once per size, and kept in a cache folder.
+"""The data that every system reads: Spark makes it once per size, in a cache folder.
 
-Row `seq` is a function of `seq` alone, so that the same command makes the same files anywhere: a million rows per second of event
-time, at most 50 ms out of order, keys by Zipf's law, values that are multiples of 1/8 so that their sums are exact in any order.
+Row `seq` is a function of `seq` alone, so the same command makes the same files anywhere: a million rows per second of event time, at most
+50 ms out of order, keys by Zipf's law, values that are multiples of 1/8 so that their sums are exact in any order.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class Dataset:
 
 
 def default_cache() -> Path:
-    """Where data is kept unless a folder is given."""
+    """The default folder for data."""
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "evenflow"
 
 
 def folder_of(cache: Path, variant: str, rows: int) -> Path:
-    """Where `rows` rows of a variant lie below the cache folder."""
+    """The folder of `rows` rows of a variant below the cache folder."""
     return cache / f"{variant}-{rows}"
 
 

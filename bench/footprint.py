@@ -1,4 +1,4 @@
-"""What a process holds of the machine: memory, descriptors, threads, processes below it; and what lies in a folder.
+"""The resources of a process: memory, descriptors, threads, child processes; and the files in a folder.
 
 >>> import os
 >>> own = Footprint.of(os.getpid())
@@ -25,7 +25,7 @@ _SIZE = re.compile(r"^(Rss|Pss|Anonymous):\s+(\d+) kB", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """MiB of resident memory, of the part that counts where others share it, and of that which is no file's; how many of the others."""
+    """Memory in MiB: resident, proportional, and anonymous; counts of the other resources."""
 
     rss: float = 0.0
     pss: float = 0.0
@@ -36,7 +36,7 @@ class Footprint:
 
     @classmethod
     def of(cls, pid: int) -> Self | None:
-        """Of a process of this user, None if it is gone."""
+        """The footprint of a process of this user, None if it is gone."""
         try:
             process = psutil.Process(pid)
             sizes = {name: int(size) / 1024 for name, size in _SIZE.findall(Path(f"/proc/{pid}/smaps_rollup").read_text())}
@@ -53,7 +53,7 @@ MEASURES = tuple(field.name for field in fields(Footprint))
 
 
 def own_footprint() -> Footprint:
-    """Of this process, once what only waits for the garbage collector is gone; the descriptor that counting takes is left out."""
+    """The footprint of this process after a garbage collection, without the descriptor that counting needs."""
     gc.collect()
     found = Footprint.of(os.getpid())
     assert found is not None
@@ -66,12 +66,12 @@ def own_threads() -> list[str]:
 
 
 def together(footprints: Iterable[Footprint | None]) -> Footprint:
-    """The sum of those that are there."""
+    """The sum of the footprints that are not None."""
     return sum((found for found in footprints if found is not None), Footprint())
 
 
 def files_in(folder: Path) -> tuple[int, int]:
-    """Files below a folder, and their bytes; those that go away meanwhile don't count."""
+    """The number of files below a folder, and their bytes; files that vanish meanwhile don't count."""
     count = size = 0
     for path, _, names in os.walk(folder):
         for name in names:

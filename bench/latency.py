@@ -1,7 +1,7 @@
 """End-to-end latency of a running count per key at a fixed rate: from when a row was due to when its update reaches the sink.
 
-A row's clock starts when it was due, not when the source got to it, so that a stall counts against every row that it delayed. With 100,000
-uniform keys nearly every row makes an update of its own; the few that share a key and a batch count as their newest.
+A row's clock starts when it was due, not when the source read it, so a stall counts for every row that it delayed. With 100,000 uniform
+keys nearly every row makes an update of its own; rows that share a key and a batch count as the newest one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The stream of `output_log` for evenflow: a source that is sought as a log is, a count of 64 bytes per key, a sink that notes it."""
+"""The stream of `output_log` for evenflow: a source that seeks like a log, a count in 64 bytes of state per key, and a sink that logs
+results.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,11 @@ from .output_log import KEYS, RATE, STATE_BYTES, OutputLog, counts_off, due, key
 
 ROWS = 8192
 LEAST = RATE // 1000
-"""Rows that a batch gathers."""
+"""Rows of a batch."""
 
 
 class LiveSource(Source):
-    """Rows of `key` and `seq`. A row is due at a time that doesn't move when the source is sought back: what was missed comes at once."""
+    """Rows of `key` and `seq`. A row is due at a time that doesn't move when the source seeks back: missed rows come at once."""
 
     parallelism = 1
     guarantee = "exactly once (rows are a function of seq; seeks to the checkpointed row)"

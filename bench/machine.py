@@ -1,4 +1,4 @@
-"""What a run ran on: the machine, the versions, the commit, and how busy the machine was with other things."""
+"""The conditions of a run: the machine, the versions, the commit, and the load by other programs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def describe() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Installed versions of what takes part."""
+    """Installed versions of the systems that take part."""
     found = {}
     for package in PACKAGES:
         try:
@@ -51,14 +51,14 @@ def commit() -> str:
 
 
 def busy_share(seconds: float = 1.0) -> float:
-    """Share of all cores that is in use while we do nothing for `seconds`: what others take from a measurement."""
+    """The share of all cores in use while this process sleeps for `seconds`: the load by other programs."""
     return round(psutil.cpu_percent(interval=seconds) / 100, 3)
 
 
 class CpuWatch:
-    """Processor time of this process and its descendants while the context lasts; unlike the time on the wall it hardly knows others' load.
+    """Processor time of this process and its descendants in the context; unlike wall-clock time, other programs hardly change it.
 
-    It follows the processes that are there at the beginning. One that ends counts as it was last seen, `interval` seconds before at most.
+    It follows the processes that exist at the beginning. A process that ends counts with its last value, at most `interval` seconds old.
     """
 
     def __init__(self, interval: float = 0.02) -> None:
@@ -103,7 +103,7 @@ def rss_bytes(pid: int) -> int:
 
 
 class MemoryPeak:
-    """The most resident memory (bytes) that the worker processes below this one have had together while the context lasted."""
+    """The peak of the resident memory (bytes) of all worker processes below this one, in the context."""
 
     def __init__(self, interval: float = 0.05) -> None:
         self._interval = interval

@@ -1,5 +1,5 @@
-"""Resident memory of a job's workers over time, at full speed or before a sink that is much too slow: a queue without a bound or a leak
-shows as a slope.
+"""Resident memory of a job's workers over time, at full speed or with a sink that is much too slow: an unbounded queue or a leak shows as a
+slope.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ KEYS = 100_000
 INTERVAL = 2.0
 WARM_UP_SHARE = 0.2
 OFFERED, TIMES = 100_000, 100
-"""Rows a second for the slow sink, and how many times more that is than it takes."""
+"""Rows a second offered to the slow sink, and the ratio to its capacity."""
 
 SLOW_KEYS = 1_000
-"""Keys for it: all of them come within seconds also at its pace, so that state doesn't grow."""
+"""Its keys: all of them come within seconds even at its pace, so that state doesn't grow."""
 
 SLOW_ROWS = 1_000
-"""Rows of a batch for it: it takes two seconds, so that the worker hears of the end meanwhile."""
+"""Rows of its batches: a batch takes two seconds, so that the worker notices the end soon."""
 
 LIMIT_MIB_PER_MINUTE = 1.0
 NOT_MEASURED = ("the object store of Ray, which no record goes through", "state that grows with the keys: their number is fixed here")
@@ -55,7 +55,7 @@ def run(*, minutes: float, slow_sink: bool, say: Callable[[str], None]) -> Run:
         if len(samples) % 30 == 0:
             say(f"{samples[-1][0]:.1f} min: {samples[-1][1]:.0f} MiB in {len(workers)} workers")
     if slow_sink:
-        job.cancel()  # what is under way would take the sink long
+        job.cancel()  # rows in flight would take the sink long
     else:
         job.stop()
     job.wait(60)
@@ -71,7 +71,7 @@ def run(*, minutes: float, slow_sink: bool, say: Callable[[str], None]) -> Run:
 
 
 def numbered(state: int | None, row: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
-    """Each row with its number within its key.
+    """Number each row within its key.
 
     >>> numbered(2, {"key": 7})
     (3, {'key': 7, 'n': 3})

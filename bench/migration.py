@@ -1,8 +1,7 @@
-"""What a migration costs: latency while a quarter of the state moves between two workers, how long it takes, and the memory.
+"""The cost of a migration: latency while a quarter of the state moves between two workers, duration, and memory.
 
-A row's clock starts when it was due, so that a stall counts against every row that it delayed. Every strategy gets a job of its own, with
-the same keys, rate and groups to move, in one run. Beside those that move keys while the stream runs stands `restart`, which stops the job
-with a savepoint and starts it with the new table.
+A row's clock starts when it was due, so a stall counts for every row that it delayed. Every strategy gets a job of its own, with the same
+keys, rate and groups to move, in one run. The baseline is `restart`, which stops the job with a savepoint and starts it with the new table.
 """
 
 from __future__ import annotations
@@ -33,27 +32,27 @@ KEYS = 1_000_000
 STATE_BYTES = 64
 KEY_GROUPS = 1024
 MOVED = range(KEY_GROUPS // 4)
-"""Worker 0 of two has twice as many: it gives half of its state, a quarter of all."""
+"""The groups to move: half of worker 0's, a quarter of all."""
 
 SHARE = 0.5
-"""Of the largest rate that the job can take."""
+"""The rate, as a part of the job's capacity."""
 
 STEADY, AFTER, MAXIMUM = 8.0, 3.0, 8.0
 """Seconds: at the rate before the move, after it, and at full speed to find the largest rate."""
 
 PIECE = 0.05
 MOST_P99, MOST_MEMORY = 2.0, 0.1
-"""Targets: p99 while keys move in steady ones, and the memory for it in parts of the state moved."""
+"""Targets: p99 while keys move over the steady p99, and memory for the move over the state moved."""
 
 OPERATOR = "stateful_map"
 WAIT = 180.0
 RESTART = "restart"
 SAVE_FIRST = 2.0
-"""Seconds before a restart at which a checkpoint takes the trace so far out of the workers: the savepoint needn't carry it."""
+"""Seconds before a restart at which a checkpoint empties the workers' trace, so that the savepoint needn't carry it."""
 
 NOT_MEASURED = (
-    "rows that restart delays after its stall, for its source begins anew to count when they are due: only the stall counts",
-    "memory of restart: its workers begin anew",
+    "rows that restart delays after its stall: its source restarts their schedule, so only the stall counts",
+    "memory of restart: its workers are new processes",
     "more than one machine: state goes over a Unix socket here, and a savepoint onto a local disk",
 )
 
@@ -62,7 +61,7 @@ NOT_MEASURED = (
 class Move:
     """One migration: latencies are in ms, times in seconds.
 
-    `first`: p99 over the moved keys of the latency of the first record that was due while the move went on.
+    `first`: over the moved keys, the p99 of the latency of each key's first record that was due during the move.
     """
 
     steady: float
@@ -76,12 +75,12 @@ class Move:
 
     @property
     def transient_part(self) -> float:
-        """What memory the move needed beyond what the workers have without it or after it, in parts of the state moved."""
+        """The memory that the move needed beyond the workers' memory before and after it, as a part of the state moved."""
         return self.memory.transient / (self.report.state_bytes / 2**20)
 
 
 def run(*, strategies: Sequence[str], repeat: int, rate: int | None, say: Callable[[str], None]) -> Run:
-    """Every strategy `repeat` times at `rate`, None for half of what the job can take; and `restart`, whose latency targets refer to."""
+    """Run every strategy `repeat` times at `rate` (None: half of the job's capacity), and `restart`, the baseline of latency targets."""
     strategies = tuple(dict.fromkeys((*strategies, RESTART)))
     chosen = float(rate) if rate is not None else SHARE * largest_rate()
     say(f"{chosen:,.0f} rows/s")
@@ -120,7 +119,7 @@ def start(rate: float | None, name: str, checkpoints: str | None = None) -> tupl
 
 
 def rows_taken(job: ef.Job) -> int:
-    """Rows that the workers with state have had."""
+    """Rows that the workers with state have processed."""
     return sum(figures.rows_in for figures in job.metrics() if figures.operator == OPERATOR)
 
 
@@ -170,7 +169,7 @@ def settle(job: ef.Job, strategy: str) -> None:
 
 
 def longest_wait(trace: Trace) -> float:
-    """The largest latency (ms). A source that begins anew leaves a hole: what was due in it waited for the first result behind it.
+    """The largest latency (ms). A restarted source leaves a gap: rows due in the gap waited for the first result after it.
 
     >>> longest_wait(np.array([(0, 2.0, 7), (1_000_000, 3.0, 7), (501_000_000, 4.0, 7)], TRACE))
     504.0
@@ -237,7 +236,7 @@ def verdicts(moves: Mapping[str, Sequence[Move]]) -> list[Verdict]:
 
 
 def doubts(moves: Mapping[str, Sequence[Move]]) -> list[str]:
-    """Which verdicts the run can't decide, because what they are compared with scatters too much."""
+    """The verdicts that the run can't decide, because their baseline scatters too much."""
     found = []
     steady = [move.steady for strategy, measured in moves.items() if strategy != RESTART for move in measured]
     for strategy in _measured(moves, "batched", "lazy"):

@@ -20,12 +20,12 @@ from . import machine
 from .errors import BenchmarkError
 
 LAST = 1.0
-"""Seconds at the end of a watch in which memory counts as that after the move."""
+"""Seconds at the end of a watch that count as after the move."""
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """MiB of all workers: the median before the move and how far it scattered, the most during the move, the median after it."""
+    """MiB of all workers: median and scatter before the move, the peak during it, the median after it."""
 
     before: float
     scatter: float
@@ -34,7 +34,7 @@ class Memory:
 
     @classmethod
     def around(cls, samples: Sequence[tuple[float, float]], begun: float, ended: float, before: float) -> Self:
-        """Of (seconds, MiB) taken from `before` seconds before the move on. Raises BenchmarkError if one of the phases has no sample."""
+        """From samples (seconds, MiB), the first taken `before` seconds before the move. Raises BenchmarkError if a phase has no sample."""
         last = samples[-1][0] if samples else ended
         phases = ((begun - before, begun), (begun, ended), (max(ended, last - LAST), last))
         earlier, during, later = ([memory for at, memory in samples if first <= at <= end] for first, end in phases)
@@ -45,14 +45,14 @@ class Memory:
 
     @property
     def transient(self) -> float:
-        """What the move needed beyond what the workers have before it or after it."""
+        """The memory that the move needed beyond the workers' memory before and after it."""
         return max(0.0, self.peak - max(self.before, self.after))
 
 
 class MemoryWatch:
-    """Resident memory of all workers below this process, looked at every 20 ms.
+    """Resident memory of all workers below this process, sampled every 20 ms.
 
-    `growth`: MiB a second that the trace takes in the workers; it is taken off, counted from the beginning of the watch.
+    `growth`: MiB a second by which the workers' trace grows; it is subtracted from the beginning of the watch on.
     """
 
     def __init__(self, growth: float) -> None:

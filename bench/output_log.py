@@ -1,7 +1,7 @@
-"""When the rows of an endless count per key came out: a file per writing process, which outlives it.
+"""Logs when the results of an endless count per key came out, in a file per writing process, which outlives it.
 
-Row `seq` of the stream has the key `key_of(seq)`, so that every key comes once in each `KEYS` rows, and its result must be the count
-`seq // KEYS + 1`: a count that is off tells of state that was lost or counted twice.
+Row `seq` of the stream has the key `key_of(seq)`, so every key comes once in each `KEYS` rows, and its result must be the count `seq //
+KEYS + 1`: a wrong count shows state that was lost or counted twice.
 
 >>> len(np.unique(key_of(np.arange(KEYS))))
 1000000
@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 KEYS = 1_000_000
 RATE = 100_000
-"""Rows a second after the first `KEYS`, which come as fast as they are taken."""
+"""Rows a second after the first `KEYS`, which come as fast as the system takes them."""
 
 STATE_BYTES = 64
 _STEP = 611_953
@@ -38,12 +38,12 @@ def key_of(seq: Seqs) -> Seqs:
 
 
 def counts_off(seq: Seqs, counts: npt.NDArray[np.int64]) -> int:
-    """How many of the counts are not those of their rows."""
+    """The number of counts that are wrong for their rows."""
     return int(np.count_nonzero(counts != seq // KEYS + 1))
 
 
 def due(begun: int, now: int, rate: int = RATE) -> int:
-    """How many rows are due at `now`; the first `KEYS` were at `begun` (both ns, wall clock).
+    """The number of rows due at `now`; the first `KEYS` were due at `begun` (both ns, wall clock).
 
     >>> due(0, 10_000_000) - KEYS
     1000
@@ -53,7 +53,7 @@ def due(begun: int, now: int, rate: int = RATE) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A batch of results: who wrote it, when (ns, wall clock), its newest row, how many rows it has, how many counts are off."""
+    """A batch of results: its writer, its time (ns, wall clock), its newest row, its number of rows and of wrong counts."""
 
     writer: str
     at: int
@@ -78,17 +78,17 @@ class OutputLog:
 
 
 def processes(folder: str) -> list[int]:
-    """Who has written, by process id."""
+    """The ids of the processes that have written."""
     return sorted({int(path.name.partition("-")[0]) for path in Path(folder).iterdir() if path.stat().st_size})
 
 
 def writers(folder: str) -> frozenset[str]:
-    """Who has begun to write; each attempt of a job has writers of its own."""
+    """The writers that have begun; each attempt of a job has writers of its own."""
     return frozenset(path.name for path in Path(folder).iterdir())
 
 
 def outputs(folder: str) -> list[Output]:
-    """All that was written, in the order of time; a line that is cut short, as its process was killed, is left out."""
+    """All results in the order of time. The truncated last line of a killed process is left out."""
     found = []
     for path in Path(folder).iterdir():
         whole = (line.split() for line in path.read_text().splitlines(keepends=True) if line.endswith("\n"))
@@ -98,7 +98,7 @@ def outputs(folder: str) -> list[Output]:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """Seconds from a kill to the first output of a new attempt, and to the first that nobody had before; its counts that are off."""
+    """Seconds from a kill to the first output of a new attempt, and to the first new output; the number of wrong counts."""
 
     first: float
     news: float
@@ -106,7 +106,7 @@ class Resumed:
 
 
 def resumed(written: Sequence[Output], killed: int, old: Collection[str]) -> Resumed | None:
-    """What came out after the kill (ns) by others than the `old` writers; None if nothing new has come yet.
+    """The output after the kill (ns) by writers that are not among the `old` ones; None if nothing new has come yet.
 
     >>> log = [Output("a", 1, 10, 5, 0), Output("a", 2, 11, 5, 0), Output("b", 5, 10, 5, 0), Output("b", 9, 12, 5, 0)]
     >>> resumed(log, 3, {"a"})

@@ -1,7 +1,7 @@
-"""What the machinery for balancing costs a job that doesn't use it: T1 with and without it, in alternation, so that a drift of the machine
-meets both; and how long planning takes for a large operator.
+"""The cost of measuring load for a job that doesn't use it: T1 with and without, in alternation, so that drifts of the machine affect both;
+and the time of planning for a large operator.
 
-The verdicts are by processor time, which others' load disturbs less than the time on the wall.
+The verdicts use processor time, which other programs disturb less than wall-clock time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NOT_MEASURED = ("the channels between an operator's workers, which no setting ta
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two values of one of the job's settings; the second does without what the first costs."""
+    """Two values of one of the job's settings; the second avoids the cost of the first."""
 
     claim: str
     setting: str
@@ -74,7 +74,7 @@ def run(*, pairs: int, rows: int, cache: Path, say: Callable[[str], None]) -> Ru
 def compare(comparison: Comparison, pairs: int, dataset: Dataset) -> tuple[list[Case], list[float]]:
     """The cases of both values, and the percentage that each pair's first value costs."""
     on, off = comparison.values
-    # Off-on, on-off: whichever comes second has a warmer machine.
+    # Off-on, on-off: the second of a pair has a warmer machine.
     order = [on, off] + [value for i in range(pairs) for value in ((on, off) if i % 2 else (off, on))]
     output = scratch("overhead")
     options = {"config": [{comparison.setting: value} for value in order]}
@@ -95,7 +95,7 @@ def compare(comparison: Comparison, pairs: int, dataset: Dataset) -> tuple[list[
 
 
 def planning_seconds(repeat: int) -> list[float]:
-    """How long `hotspot` plans for the largest operator, each group's load drawn at random, a hundredth of the groups ten times as hot."""
+    """The time that `hotspot` plans for the largest operator: random loads of groups, a hundredth of them ten times as hot."""
     random = np.random.default_rng(0)
     loads = random.exponential(1.0, MAX_GROUPS)
     loads[random.choice(MAX_GROUPS, MAX_GROUPS // 100, replace=False)] *= 10
@@ -110,7 +110,7 @@ def planning_seconds(repeat: int) -> list[float]:
 
 
 def costs_percent(measured: Sequence[float], unmeasured: Sequence[float]) -> list[float]:
-    """How much more each pair takes with what is compared, in percent.
+    """The cost of the first value in each pair, in percent.
 
     >>> costs_percent([1.02, 1.01], [1.0, 1.0])
     [2.0, 1.0]

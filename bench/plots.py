@@ -95,7 +95,7 @@ def _recovery(run: Run, axes: Any) -> None:
     """Seconds from the kill to the first output and to the first that is new, system by system."""
     names = list(run.series)[::-1]
     firsts, news = ([run.series[name][i] for name in names] for i in (0, 1))
-    axes.barh(names, news, color="tab:blue", label="output that nobody had before")
+    axes.barh(names, news, color="tab:blue", label="new output")
     axes.barh(names, firsts, color="tab:cyan", height=0.4, label="first output")
     for place, seconds in enumerate(news):
         axes.annotate(f"{seconds:.1f} s", (seconds, place), xytext=(3, 0), textcoords="offset points", va="center")

@@ -1,4 +1,4 @@
-"""A source that gives every key once at full speed, so that all state is there, and then records at a steady rate."""
+"""A source that gives every key once at full speed, so that all state exists, and then records at a steady rate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS = 8192
 class PreloadedSource(Source):
     """Rows of `key` (0 .. keys-1) and `created` (ns, when the row was due; 0 for the first row of each key).
 
-    `rate`: rows a second after the first `keys`, uniform over the keys; None for as many as are taken.
+    `rate`: rows a second after the first `keys`, uniform over the keys; None for full speed.
     """
 
     parallelism = 1

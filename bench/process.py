@@ -1,4 +1,4 @@
-"""A system in a process of its own: its answers come as lines on its output, one per iteration.
+"""Runs a system in a process of its own, which prints an answer per iteration.
 
 The other end is `python -m evenflow.bench.process SYSTEM`, which reads the task as JSON on its input.
 """
@@ -44,7 +44,7 @@ def run_system(system: str, task: Task, timeout: float) -> list[Answer]:
 
 
 def _end_group(leader: int) -> None:
-    """End what the process left behind; the group is its own."""
+    """End remaining child processes; the process has a group of its own."""
     try:
         os.killpg(leader, signal.SIGKILL)
     except ProcessLookupError:

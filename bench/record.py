@@ -1,4 +1,4 @@
-"""One run of a benchmark as one JSON file: what ran where, every iteration, the verdicts, and what was not measured."""
+"""One run of a benchmark as one JSON file: the conditions, every iteration, the verdicts, and what was not measured."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any, Literal
 from ..engine.errors import ConnectorError
 
 BUSY = 0.1
-"""The share of the machine that others may use without disturbing a measurement."""
+"""The share of the machine that other programs may use without disturbing a measurement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One thing that was measured several times: `values` in `unit`, one per iteration, with `details` of each."""
+    """One measurement: `values` in `unit`, one per iteration, with `details` of each."""
 
     name: str
     unit: str
@@ -32,7 +32,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A target beside what was measured."""
+    """A target beside the measured value."""
 
     claim: str
     measured: float
@@ -68,7 +68,7 @@ class Run:
 
     @property
     def disturbed(self) -> bool:
-        """Whether others used so much of the machine that the verdicts may come from that."""
+        """Whether other programs used so much of the machine that they may have changed the verdicts."""
         return self.busy > BUSY
 
     def case(self, name: str) -> Case | None:

@@ -1,7 +1,7 @@
-"""What failures and checkpoints cost: the way back after a kill beside other systems, throughput and latency with checkpoints, LMDB.
+"""The cost of failures and checkpoints: recovery after a kill beside other systems, throughput and latency with checkpoints, LMDB.
 
-Each part is a module of its own (`recovery_kill`, `recovery_bytewax`, `recovery_spark`, `recovery_checkpoints`, `recovery_lmdb`); what is
-compared with each other runs in one run.
+Each part is a module of its own (`recovery_kill`, `recovery_bytewax`, `recovery_spark`, `recovery_checkpoints`, `recovery_lmdb`); results
+that are compared come from one run.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ LEAST_RATE, MOST_P99 = 0.95, 2.0
 NOT_MEASURED = (
     "a lost node: processes are killed here, and all of them share one machine and one disk",
     "Bytewax at the rate of the others: with a snapshot every 10 s it can't keep up with it",
-    "LMDB with less page cache than state: its files may stay in memory that nobody else wants",
+    "LMDB with less page cache than state: its files may stay in unused memory",
 )
 
 Say = Callable[[str], None]
 Found = tuple[list[Case], list[Verdict], list[str]]
-"""What a part measured: cases, verdicts, checks."""
+"""The results of a part: cases, verdicts, checks."""
 
 
 def run(*, parts: Sequence[str], repeat: int, rows: int, cache: Path, say: Say) -> Run:
@@ -96,7 +96,7 @@ def spark(say: Say, series: dict[str, Any]) -> Found:
 
 
 def bytewax(say: Say, series: dict[str, Any]) -> Found:
-    """Bytewax stopped and resumed, once; without an answer within its patience, that is the least it takes."""
+    """Bytewax stopped and resumed, once; without an answer in time, the waiting time is a lower bound."""
     busy = machine.busy_share()
     found = recovery_bytewax.measure()
     if found is None:
@@ -170,6 +170,6 @@ def phase_cases(name: str, pairs: Sequence[Pair]) -> list[Case]:
 
 
 def counts_check(system: str, times: Sequence[Resumed]) -> str:
-    """What the counts behind the kills say of the state."""
+    """Check the state by the counts after the kills."""
     off = sum(found.off for found in times)
     return f"{system}: all counts after the kill are those of an undisturbed run" if not off else f"{system}: {off:,} counts are off"

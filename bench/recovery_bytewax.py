@@ -22,7 +22,7 @@ SNAPSHOTS = 2
 """Snapshots of all keys that must have begun before the kill, so that the first is in the store."""
 
 PATIENCE = 600.0
-"""Seconds that are waited for new output; it has to read every key's state from its store, and then count in Python."""
+"""Seconds to wait for new output: Bytewax has to read every key's state from its store, and then count in Python."""
 
 
 def measure() -> Resumed | None:
@@ -57,7 +57,7 @@ def _start(folder: str) -> list[subprocess.Popen[bytes]]:
     environment = {**os.environ, "EVENFLOW_BENCH_FOLDER": folder}
     options = ["-a", addresses, "-r", f"{folder}/store", "-s", str(int(INTERVAL)), "-b", "0"]
     command = [sys.executable, "-m", "bytewax.run", f"{__package__}.systems.bytewax_counts:flow", *options]
-    errors = subprocess.DEVNULL  # each complains of the other's end
+    errors = subprocess.DEVNULL  # each reports the other's end
     return [subprocess.Popen([*command, "-i", str(index)], env=environment, stderr=errors) for index in range(PROCESSES)]  # noqa: S603 -- our own words
 
 

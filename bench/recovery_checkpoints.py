@@ -1,7 +1,7 @@
-"""What checkpoints cost: the same job, ten seconds without one and ten with one in turn.
+"""The cost of checkpoints: one job, in turn ten seconds without a checkpoint and ten with one.
 
-A running count per key, all keys in place before. At full speed the cost is in the rows per second, at half of that speed in the latency.
-Both are taken from the rows' own clocks: how many were made in a second, and how long each took.
+A running count per key, with all keys in place. At full speed the cost shows in rows per second, at half of that speed in latency. Both
+come from the rows' own clocks.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def _kill_one(job: ef.Job, log: str) -> Resumed:
     killed = time.time_ns()
     os.kill(victim, signal.SIGKILL)
     until(lambda: resumed(outputs(log), killed, old), "new output comes after the kill")
-    time.sleep(1.0)  # so that the counts of a second more are looked at
+    time.sleep(1.0)  # to check the counts of one more second
     found = resumed(outputs(log), killed, old)
     assert found is not None
     return found

@@ -1,7 +1,7 @@
 """State in LMDB beside state in memory: T2 at full speed, and more state than the workers may have memory.
 
-The memory that a worker is given is a limit of the kernel on its private memory (RLIMIT_DATA). What LMDB maps is the files' cache, which
-doesn't count there, and which the kernel takes back as it likes; without a limit of its own it stays while the machine has room.
+A kernel limit on private memory (RLIMIT_DATA) bounds a worker. LMDB's maps are page cache, which doesn't count there, and which the kernel
+can reclaim; without a limit it stays while the machine has room.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def throughput(rows: int, cache: Path, repeat: int) -> dict[str, list[Answer]]:
 
 @dataclass(frozen=True, slots=True)
 class Larger:
-    """Bytes of state, of private memory that the workers took for it, and of private memory that they were given."""
+    """Bytes of state, of private memory that the workers used for it, and of their private memory limit."""
 
     state: int
     taken: int
@@ -60,7 +60,7 @@ class Larger:
 
 
 def larger_than_memory() -> Larger:
-    """A job whose workers hold `FOLD` times the state that they are given memory for. Raises JobFailedError if it fails."""
+    """Run a job whose state is `FOLD` times its workers' memory limit. Raises JobFailedError if it fails."""
     keys = math.ceil(FOLD * 2 * GIVEN / VALUE)
     folder = tempfile.mkdtemp(prefix="evenflow-bench-lmdb-")
     log = Path(folder, "outputs")
@@ -94,7 +94,7 @@ def keep(_state: bytes | None, row: Mapping[str, Any]) -> tuple[bytes, dict[str,
 
 
 def private(pid: int) -> int:
-    """Resident private memory of a process, which can't be taken back (bytes)."""
+    """Resident private memory of a process, which the kernel can't reclaim (bytes)."""
     return _status(pid, "RssAnon")
 
 

@@ -1,7 +1,7 @@
 """A Spark Structured Streaming query killed and started again, with the state of `recovery_kill` in its RocksDB state store.
 
-The whole process is killed, as the driver of `local[2]` is its only worker. In its favour: its checkpoints follow every micro-batch, so
-that it has nothing to do again but the batch at hand, and results are only computed, not written anywhere.
+The whole process is killed, as the driver of `local[2]` is its only worker. In its favour: it takes a checkpoint after every micro-batch,
+so it repeats at most one batch, and results are only computed, not written.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .recovery_kill import until
 
 @dataclass(frozen=True, slots=True)
 class Restarted:
-    """`session`: seconds from the kill until Spark's session was up again, which is most of all its JVM's start."""
+    """`session`: seconds from the kill until Spark's session was up again, mostly the start of its JVM."""
 
     session: float
     resumed: Resumed

@@ -1,7 +1,7 @@
 """Elastic scaling: every policy on DS2's word count, skewed words, Stela's topologies, and the latency while workers come and go.
 
-Two of the experiments run in model time, on a simulated cluster with rates, and one on simulated nodes: they are the same on any machine.
-The others are jobs on Ray whose workers wait for each record in place of computing.
+Two of the experiments run in model time, on a simulated cluster with rates, and one on simulated nodes: their results are the same on any
+machine. The others are jobs on Ray whose workers sleep for each record instead of computing.
 """
 
 from __future__ import annotations

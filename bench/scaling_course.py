@@ -1,7 +1,6 @@
-"""How a scaling policy fared while demand changed: steps, how soon it settled, how many workers were too many or too few and for how long.
+"""Measures of a scaling policy under changing demand: decisions, settling time, and over- and under-provisioning.
 
-Invariant: each figure counts by phase, the time in which the demand stays: what a policy does in one phase for the next one's sake, it does
-not know. Times are seconds of any one clock.
+Invariant: each figure is per phase, a time of constant demand. Times are seconds of any one clock.
 
 >>> phases = (Phase(0.0, 10.0, 100.0, {"count": 2}),)
 >>> course = Course(phases, ((1.0, {"count": 1}), (2.0, {"count": 1}), (3.0, {"count": 3}), (4.0, {"count": 2})), (1.0, 3.0))
@@ -88,7 +87,7 @@ class Course:
 
     @property
     def turns(self) -> int:
-        """How often an operator got fewer workers after more, or more after fewer, within a phase."""
+        """How often the direction of an operator's changes turned within a phase."""
         return sum(_turns([sizes[name] for _, sizes in self._within(phase)]) for phase in self.phases for name in phase.optimum)
 
     @property

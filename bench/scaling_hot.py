@@ -1,4 +1,4 @@
-"""Skewed words on Ray: a job with the workers that DS2 asks for, while DS2 may only advise, and then may have keys placed anew."""
+"""Skewed words on Ray: a job with the workers that DS2 asks for. DS2 first only advises, and then may rebalance keys."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ def words(job: ef.Job) -> int:
 
 
 def await_rebalance(job: ef.Job) -> None:
-    """Until a decision to place keys anew has been carried out."""
+    """Wait until a decision to rebalance has been carried out."""
     deadline = time.monotonic() + WAIT
     while not any(record.decided.rebalance and record.done.startswith("carried out") for record in job.decisions()):
         if time.monotonic() > deadline:
             told = [f"{record.decided.reason}; {record.done}" for record in job.decisions()]
             raise BenchmarkError(
-                f"benchmark scaling: DS2 has had no keys placed anew in job `{job.name}` within {WAIT:g} s; it decided {told}"
+                f"benchmark scaling: DS2 has not rebalanced any keys in job `{job.name}` within {WAIT:g} s; it decided {told}"
             )
         time.sleep(0.1)
 

@@ -1,7 +1,7 @@
-"""The word count that the scaling benchmarks run on Ray: sentences at a rate that changes in steps, and workers that wait for each record.
+"""The word count that the scaling benchmarks run on Ray: sentences at a rate that changes in steps, and workers that sleep for each record.
 
-Waiting in place of computing lets more workers do more on two cores, as they would on a machine each. An operator's true rate is then one
-over its wait, less what the engine takes, so that the best number of workers is known.
+Sleeping instead of computing lets more workers get more done on two cores, as on a machine each. An operator's true rate is then one over
+its sleep, less the engine's overhead, so the best number of workers is known.
 
 >>> source = StepsSource([(10.0, 100.0), (5.0, 200.0)], begun=1000.0)
 >>> source.offered(1011.0), source.total, source.due([0, 1500])
@@ -101,7 +101,7 @@ class StepsReader(SourceReader):
 
 
 def words_of(number: int, hot: float = 0.0) -> Iterator[int]:
-    """The words of a sentence, of which word 0 has the part `hot` of all, and the others have as much each.
+    """The words of a sentence: word 0 has the part `hot` of all words, and the others have equal parts.
 
     >>> words = [word for number in range(1000) for word in words_of(number, 0.5)]
     >>> len(words), round(words.count(0) / len(words), 2)

@@ -1,7 +1,7 @@
 """Latency while an operator with state goes from two workers to three and back at half load, against a savepoint and a restart with three.
 
-A worker waits for each record in place of computing, so that a third one is worth something on two cores. Half load: it waits for half of
-its time. A row's clock starts when it was due, so that a stall counts against every row that it delayed.
+A worker sleeps for each record instead of computing, so that a third worker helps on two cores. Half load: it is busy half of its time. A
+row's clock starts when it was due, so a stall counts for every row that it delayed.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def restarted() -> Scaling:
 
 
 def scaling_of(trace: Trace, begun: float, took: float, busy: float) -> Scaling:
-    """The scaling that began at `begun` (seconds since the epoch) and took so many seconds."""
+    """The scaling that began at `begun` (seconds since the epoch) and took `took` seconds."""
     steady, moving = between(trace, begun - STEADY / 2, begun - PIECE), between(trace, begun - PIECE, begun + took + 1.0)
     around = between(trace, begun - 1.0, begun + took + AFTER - 1.0)
     return Scaling(

@@ -40,7 +40,7 @@ class Lived:
 
 
 def optimum(demand: float) -> dict[str, int]:
-    """The fewest workers for so many sentences a second, by the waits alone.
+    """The fewest workers for this rate of sentences, computed from the sleeps alone.
 
     >>> optimum(60.0), optimum(120.0)
     ({'flat_map': 2, 'stateful_map': 2}, {'flat_map': 3, 'stateful_map': 3})

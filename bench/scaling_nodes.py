@@ -1,4 +1,4 @@
-"""Stela's micro-benchmarks, linear, star and diamond, on simulated nodes: what one node more or less does to what the sinks put out.
+"""Stela's micro-benchmarks, linear, star and diamond, on simulated nodes: the effect of one node more or less on the sinks' output.
 
 Sizes are those of Xu, Peng, Gupta: Stela, IC2E 2016: 20 instances on 6 nodes, 20 on 4, and 36 on 6, as many for every operator; the rates
 are ours. There is no backpressure: what an operator can't do is dropped, as Stela's model has it. A node has a core
@@ -51,7 +51,7 @@ class Topology:
         return {name: tuple(node for other, node in dealt if other == name) for name in self.rates}
 
     def snapshot(self, placement: Placement, settings: PolicySettings) -> DataflowSnapshot:
-        """What Stela is told."""
+        """The snapshot for Stela."""
         figures = []
         for name, rate in self.rates.items():
             able = rate * len(placement[name])

@@ -37,7 +37,7 @@ OVERHEADS = (0.0, 0.02)
 
 SETTINGS = PolicySettings(latency_target_ms=100, max_parallelism=64)
 OWN: Mapping[str, PolicySettings] = {"latency": replace(SETTINGS, slowest=2)}
-"""Two operators of the chain can be slow at a time; with 1 `latency` feeds the one that waits for the other, for ever."""
+"""Two operators of the chain can be slow at a time. With 1, `latency` keeps adding workers to the one that waits for the other."""
 
 MOST_STEPS, MOST_INTERVALS = 3, 2
 
@@ -79,7 +79,7 @@ def optimum(demand: float, overhead: float) -> dict[str, int]:
 
 
 def latency_p99(samples: tuple[Sample, ...]) -> float:
-    """The latency (ms) that 99 % of the sentences do not exceed; those that have not been counted at the end count as if they then were."""
+    """The latency (ms) that 99 % of the sentences do not exceed. Sentences not counted by the end count with the time of the end."""
     times = np.array([sample.time for sample in samples])
     came = np.array([sample.processed["source"] + sample.backlog for sample in samples])
     done = np.array([sample.processed["count"] / WORDS for sample in samples])

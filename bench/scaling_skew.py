@@ -1,8 +1,8 @@
 """Skewed word count on a simulated cluster: a hot key with a fifth, a half or seven tenths of the words, DS2 alone and with the balancer.
 
-DS2 averages over the workers of an operator, so skew defeats it: it has as many workers as the words need, and one of them has the hot key
-and a share of all others besides. No placement of whole keys gives a worker less than the hot key's words: where they are more than one
-worker can count, nothing reaches the target.
+DS2 averages over the workers of an operator, so skew defeats it: the workers suffice for the words in total, but one of them has the hot
+key and a share of all others. No placement of whole keys gives that worker less than the hot key's words: if they are more than one worker
+can count, no policy reaches the target.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .record import Case, Verdict
 
 SHARES = (0.2, 0.5, 0.7)
 NEEDS = (1.3, 1.8, 2.6, 3.6, 4.6, 5.6)
-"""Workers that the words need, if they could be shared out at will."""
+"""Workers that the words would need with a perfectly even load."""
 
 RATE = 1000.0
 """Words/s that a worker counts."""

@@ -62,7 +62,7 @@ class LatencyWriter(SinkWriter):
 
 
 class DiscardSink(Sink):
-    """Takes rows and forgets them."""
+    """Discards rows."""
 
     guarantee = "at least once (it only takes)"
 

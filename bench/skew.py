@@ -1,7 +1,7 @@
 """Skewed keys: how even the workers' load is, beside its floor, with balancers and without, on Ray and in a closed loop of loads.
 
 On Ray one job per stream measures itself before and after its balancer is switched on; every record costs real processor time. The loop
-(`skew_simulation`) goes to a thousand workers and changes the keys' ranks every ten windows.
+(`skew_simulation`) has up to a thousand workers, and changes the keys' ranks every ten windows.
 """
 
 from __future__ import annotations

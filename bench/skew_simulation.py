@@ -1,9 +1,9 @@
-"""Balancing as a closed loop without a cluster: loads by Zipf's law, the job's own balancing in between, and what that does to them.
+"""Balancing as a closed loop without a cluster: loads by Zipf's law, and the job's own balancing, which changes the next loads.
 
-Nothing is run and no service time is made up: a window's load of a key is the number of its records, drawn at random by its share. Every
-`SHIFT` windows all keys change their ranks. A plan is in force from the next window on. Imbalance is that of the keys' shares, not of what
-was drawn; bytes count every key whose worker changes. Balancers act as soon as the load is not good (a job's default leaves it as it is up
-to 1.2 times its floor), so that what is tested is whether they make it good.
+There are no jobs and no service times: a key's load in a window is the number of its records, drawn at random by its share. Every `SHIFT`
+windows all keys change their ranks. A plan is in force from the next window on. Imbalance is that of the keys' shares, not of what was
+drawn; bytes count every key whose worker changes. Balancers act as soon as the load is not good (a job's default leaves it as it is up to
+1.2 times its floor), so that what is tested is whether they make it good.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """What became of one stream: `imbalance` and `floor` per window, shape (windows,); `moves` in (window, group or key) order."""
+    """The outcome of one stream: `imbalance` and `floor` per window, shape (windows,); `moves` in (window, group or key) order."""
 
     imbalance: Floats
     floor: Floats
@@ -124,7 +124,7 @@ def windows_of(
     names: tuple[str, ...], table: RoutingTable, hashes: npt.NDArray[np.uint64], owners: npt.NDArray[np.uint16],
     records: npt.NDArray[np.int64], window: int,
 ) -> Iterator[WorkerWindow]:  # fmt: skip
-    """What each worker would report of these records."""
+    """The reports that the workers would send for these records."""
     groups = group_of(hashes, len(table)).astype(np.int64)
     by_owner = np.argsort(owners, kind="stable")
     edges = np.searchsorted(owners[by_owner], np.arange(len(names) + 1))

@@ -1,7 +1,7 @@
-"""Whether anything grows: an hour's job with a checkpoint every second and keys that come and go, and fifty jobs in one driver.
+"""Looks for growth: an hour's job with a checkpoint every second and keys that come and go, and fifty jobs in one driver.
 
-Every process of the job is looked at from outside (`footprint.py`), and so is what lies in folders. A curve grows if its robust slope over
-the last three quarters is more than a bound: for memory in MiB per hour, for what is counted times their length.
+Every process of the job is measured from outside (`footprint.py`), and so are its folders. A curve grows if its robust slope over the last
+three quarters is more than a bound: for memory in MiB per hour, for what is counted times their length.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def run(*, minutes: float, jobs: int, rate: float, backend: str, say: Callable[[
 
 @contextmanager
 def _own_surroundings() -> Iterator[Path]:
-    """A temporary folder, and a Ray cluster, for this process and those that it starts alone. The path is short: sockets lie in it."""
+    """A temporary folder and a Ray cluster for this process and its children only. The path is short because sockets are in it."""
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
         own = {"TMPDIR": folder, "RAY_ADDRESS": "local"}
         before = {name: os.environ.get(name) for name in own}
@@ -93,7 +93,7 @@ def cases_of(curves: Mapping[str, Curve], prefix: str, busy: float) -> list[Case
 
 
 def job_verdicts(curves: Mapping[str, Curve]) -> list[Verdict]:
-    """Growth of everything but Ray's own and the figures that others on the machine change."""
+    """The growth of all curves, except Ray's own processes and figures that other programs change."""
     found = []
     for name, curve in curves.items():
         what = name.rpartition(" ")[2]

@@ -1,4 +1,4 @@
-"""The job of the soak benchmark: 100,000 keys at a time that give way to others, in every kind of keyed state.
+"""The job of the soak benchmark: 100,000 keys at a time, replaced by others, in every kind of keyed state.
 
 - `sessions`: each key has four rows and is then forgotten by its function (`stateful_map`); 100,000 are open, then come as many others.
 - `visits`: states with a time to live and timers (`process`); the keys wander, so that after 200 s each has given way to another.

@@ -1,4 +1,4 @@
-"""The long job of the soak benchmark, and who looks at it every ten seconds."""
+"""The long job of the soak benchmark, measured every ten seconds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOVE_EVERY = 60.0
 """Seconds between two migrations."""
 
 RAY_KINDS = ("Ray gcs_server", "Ray raylet", "Ray others")
-"""Its own processes: what knows of all calls and actors, what starts processes, and the others, idle workers among them."""
+"""The kinds of Ray's own processes: the one that records calls and actors, those that start processes, and others such as idle workers."""
 
 Curves = dict[str, list[tuple[float, float]]]
 
@@ -125,7 +125,7 @@ class _Watch:
                 actor = ray.get_actor(f"{self._job.name}/{name}", namespace=NAMESPACE)
                 pid: Any = ray.get(actor.__ray_call__.remote(lambda _: os.getpid()), timeout=60)
                 found[name] = pid
-            except (ValueError, RayError):  # it is being made anew
+            except (ValueError, RayError):  # it is being restarted
                 continue
         return found
 

@@ -1,4 +1,4 @@
-"""Short jobs one after another in one driver: what each leaves behind there."""
+"""Short jobs one after another in one driver, and the resources that each leaves behind there."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Curves = dict[str, list[tuple[float, float]]]
 
 
 def measure_jobs(jobs: int, say: Callable[[str], None]) -> dict[str, Curves]:
-    """So many jobs on either runtime: curves over the number of the job."""
+    """Run `jobs` jobs on each runtime; returns curves over the number of the job."""
     found: dict[str, Curves] = {}
     for runtime in ("local", "ray"):
         curves = found[f"{runtime} jobs"] = {}

@@ -22,7 +22,7 @@ def spread(values: Sequence[float]) -> float:
 
 
 def noise_band(*runs: Sequence[float]) -> float:
-    """The relative difference of two medians that these runs can't tell from chance: their largest spread."""
+    """The relative difference of two medians that chance explains: the largest spread of the runs."""
     return max(SMALLEST_NOISE, *(spread(values) for values in runs))
 
 

@@ -1,4 +1,4 @@
-"""What a system is asked to do, and what it answers: the two messages between `run` and a system's process."""
+"""The two messages between `run` and a system's process: the task, and the answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 
 THRESHOLD = 3.0
-"""A row is an alert if its value is above so many times the running mean of its key."""
+"""A row is an alert if its value is above this multiple of the running mean of its key."""
 
 WINDOW_MS = 1000
 

@@ -1,7 +1,7 @@
 """Throughput: rows per second of every system on the same files in the same session, with equal results.
 
-T1 counts and sums per key and tumbling window of 1 s. T2 calls a Python function per record that keeps a running mean per key and
-lets rows far above it through; `t2-columns` is T2 by the batch, and `t1-strings` is T1 with string keys.
+T1 counts and sums per key and tumbling window of 1 s. T2 calls a Python function per record that keeps a running mean per key and emits
+rows far above it; `t2-columns` is T2 by the batch, and `t1-strings` is T1 with string keys.
 """
 
 from __future__ import annotations

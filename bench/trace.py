@@ -1,4 +1,4 @@
-"""Every record's key, when it was due, and how long its result took: what a latency curve around a migration is drawn from.
+"""Every record's key, due time and latency: the data for a latency curve around a migration.
 
 >>> trace = np.array([(1_000_000_000, 2.0, 7), (3_000_000_000, 9.0, 7)], TRACE)
 >>> between(trace, 0.5, 2.0)["latency"].tolist(), firsts(trace)["latency"].tolist()

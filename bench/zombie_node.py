@@ -1,7 +1,7 @@
-"""A node of a cluster on this machine that is cut off: Ray takes it for lost, and the job's processes on it go on all the same.
+"""A node of a cluster on this machine that is cut off: Ray declares it lost, and the job's processes on it still run.
 
-Ray ends an actor that it takes for lost, unless it can't reach its node. So here a node's raylet is stopped together with the processes,
-and only these wake, beside those that have taken their places.
+Ray ends an actor that it declares lost, unless it can't reach its node. So this stops a node's raylet together with the processes, and
+wakes only the processes, beside their replacements.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HEALTH = {"health_check_period_ms": 1_000, "health_check_timeout_ms": 3_000, "he
 NODE: dict[str, Any] = {"num_cpus": 2, "object_store_memory": 80 << 20}
 LOOK_SECONDS = 0.1
 LOST_SECONDS, BACK_SECONDS = 90.0, 60.0
-"""How long Ray may take to see that a node is lost, and to make a coordinator anew."""
+"""The time in which Ray must notice that a node is lost, and restart the coordinator."""
 
 SPEAK_SECONDS = 8.0
 """How long the processes of a lost node go on at most."""
@@ -61,7 +61,7 @@ class ZombieNode:
                 self._say(f"no second node for now, it is tried again: {error}")
 
     def lose(self) -> str | None:
-        """Let the job's coordinator, and what else of it is on the node, sleep until another coordinator is there; then they wake.
+        """Stop the job's processes on the node, with the coordinator, until another coordinator runs; then wake them.
 
         Says who it was, and when the old coordinator left. None if Ray never put it there.
         """
@@ -86,7 +86,7 @@ class ZombieNode:
         return f"{names} slept for {slept:.0f} s and woke beside another coordinator; {end}, with {others} more processes awake"
 
     def _has_coordinator(self) -> bool:
-        """Have the coordinator made anew until it is on the node; whether it is."""
+        """Restart the coordinator until it is on the node. Returns whether it is."""
         for _ in range(TRIES):
             try:
                 process, node = where(self._coordinator)
@@ -130,7 +130,7 @@ class ZombieNode:
 
 
 def _within(seconds: float, condition: Callable[[], bool]) -> bool:
-    """Whether the condition comes to hold in so many seconds."""
+    """Whether the condition becomes true within `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

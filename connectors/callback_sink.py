@@ -1,4 +1,4 @@
-"""Sink that calls a function for each row, in the worker.
+"""A sink that calls a function for each row, in the worker.
 
 >>> import pyarrow as pa
 >>> writer = to_callback(lambda row: print(row["n"])).writer(0, 1)
@@ -20,9 +20,9 @@ from ..engine.sink import Sink, SinkWriter
 
 
 def to_callback(fn: Callable[[dict[str, Any]], object], *, name: str = "to_callback") -> CallbackSink:
-    """Call `fn(row)` in the worker for each row as it comes, at least once: after a recovery rows since the last checkpoint come again.
+    """Call `fn(row)` in the worker for each row as it comes, at least once: after a recovery, rows since the last checkpoint come again.
 
-    What `fn` returns is ignored; what it raises stops the job with a RecordError that holds the row.
+    The result of `fn` is ignored. If it raises, the job stops with a RecordError that holds the row.
     """
     return CallbackSink(check_function(fn, name, "row"), name)
 
@@ -40,7 +40,7 @@ class CallbackSink(Sink):
 
 
 class CallbackWriter(SinkWriter):
-    """Calls as the rows come, so that nothing is left to prepare."""
+    """Calls the function as rows come, so there is nothing to prepare."""
 
     def __init__(self, fn: Callable[[dict[str, Any]], object], operator: str) -> None:
         self._fn, self._operator = fn, operator

@@ -1,7 +1,8 @@
-"""Which run of which job writes part files into a folder, and whether it is alive: a hidden file, locked by the process that commits.
+"""Records which run of which job writes part files into a folder, and whether it is alive, by a hidden file that the committing process
+locks.
 
-The kernel lets go of the lock when that process ends, however it does. A run counts as dead only if its file says of which job it was and
-nobody holds the lock; where a file system has no locks, nobody counts as dead.
+The kernel releases the lock when that process ends, however it ends. A run counts as dead only if its file names the job and no process
+holds the lock. On a file system without locks no run counts as dead.
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp())
@@ -28,13 +29,13 @@ def owner_file(folder: Path, run: str) -> Path:
 
 
 class Claim:
-    """`run` of `job` writes into `folder`, until `release` or the end of this process. Raises OSError where that can't be said."""
+    """The claim of `run` of `job` on `folder`, until `release` or the end of this process. Raises OSError if it can't be recorded."""
 
     def __init__(self, folder: Path, run: str, job: str) -> None:
         self._file = owner_file(folder, run).open("a+")
         try:
             fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            if self._file.tell() == 0:  # locked before it says whose it is: an empty one is nobody's
+            if self._file.tell() == 0:  # locked before it names its job: an empty file has no owner
                 self._file.write(job)
                 self._file.flush()
         except BaseException:
@@ -42,7 +43,7 @@ class Claim:
             raise
 
     def release(self) -> None:
-        """Let go of it; the file stays."""
+        """Release the lock; the file stays."""
         self._file.close()
 
 

@@ -1,4 +1,4 @@
-r"""Source of CSV files with a header line, or with column names that the user gives.
+r"""The source of CSV files, with a header line or with column names from the user.
 
 >>> import pathlib, tempfile
 >>> path = pathlib.Path(tempfile.mkdtemp(), "a.csv")
@@ -50,8 +50,9 @@ def read_csv(
     Raises ConnectorError naming the file, and after which row, for a row with too few or too many values or one of a wrong type, or for
     text that is not of the encoding.
 
-    Of up to 1,000 files the first rows are looked at beforehand: `max_delay` promises that no row of a file is further behind its first,
-    so that a file that is yet to be read holds event time back only so far. Of more files nothing is known before they are read.
+    With up to 1,000 files, the source looks at the first rows of each in advance. `max_delay` promises that no row is further behind the
+    first row of its file, so an unread file holds event time back only to there. With more files nothing is known of a file before it is
+    read, so event time waits for all of them.
     """
     spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
     names = None if column_names is None else list(column_names)
@@ -96,7 +97,7 @@ class CsvSource(InferredSource):
             return schema
 
     def _refuse_bytes(self, path: str, name: str, reader: arrow_csv.CSVStreamingReader) -> NoReturn:
-        """Raises ConnectorError for a column that Arrow has made binary, because the first block has other text than UTF-8."""
+        """Raises ConnectorError for a column that Arrow read as binary, because its first block has text that is not UTF-8."""
         for place, value in enumerate(reader.read_next_batch().column(name).to_pylist()):
             try:
                 (value or b"").decode()

@@ -1,4 +1,4 @@
-r"""Sink of CSV files with a header line, which appear with the checkpoint that holds them.
+r"""The sink of CSV files with a header line, which become visible with their checkpoint.
 
 >>> import pathlib, tempfile
 >>> import pyarrow as pa
@@ -27,8 +27,8 @@ from .file_sink import Encoder, FileSink
 def write_csv(path: str | Path, *, delimiter: str = ",", overwrite: bool = False, append: bool = False, name: str = "write_csv") -> CsvSink:
     """Rows as CSV files in the folder `path`, one per worker and checkpoint, exactly once.
 
-    Strings are quoted, null is nothing between two delimiters, timestamps are "2026-01-31 10:00:00.000000", with a final "Z" where they
-    have a zone. Lists, structs, maps and bytes are a ConnectorError. `overwrite`, `append` and a change of type are as in `write_parquet`.
+    Strings are quoted, null is empty, timestamps are "2026-01-31 10:00:00.000000", with a final "Z" if they have a zone. Lists, structs,
+    maps and bytes are a ConnectorError. `overwrite`, `append` and a change of type are as in `write_parquet`.
     """
     return CsvSink(path, delimiter, overwrite, append, name)
 

@@ -1,8 +1,8 @@
-"""Base of the sinks that write files: a part is written under a hidden name and gets its visible one when its checkpoint completes.
+"""The base of the sinks that write files: a part has a hidden name while it is written, and a visible one when its checkpoint completes.
 
 A part is `.part-RUN-WRITER-N.inprogress` while it is written, `....prepared` once it is durable and some checkpoint may hold it, and
-`part-CHECKPOINT-RUN-WORKER-WRITER-N.EXTENSION` once that checkpoint is complete. Readers skip hidden names, so they never see
-a row that a recovery from its newest checkpoint could take back. `.part-RUN.owner` says whose run it is (`claim.py`).
+`part-CHECKPOINT-RUN-WORKER-WRITER-N.EXTENSION` once that checkpoint is complete. Readers skip hidden names, so they never see a row that a
+recovery from the newest checkpoint could retract. `.part-RUN.owner` names the run's job (`claim.py`).
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Encoder(ABC):
 
     @abstractmethod
     def finish(self) -> None:
-        """Write what is buffered and the footer; the file itself is closed by the caller."""
+        """Write buffered rows and the footer; the caller closes the file."""
 
 
 class FileSink(Sink):
     """A folder of part files, one per worker and checkpoint (if it has rows). A subclass gives the format."""
 
     remedies = "overwrite=True or append=True"
-    """What a user can say about a folder that is not empty."""
+    """The options for a folder that is not empty, for error messages."""
 
     guarantee = "exactly once (a file appears when the checkpoint that holds it completes)"
     extension: str
@@ -92,7 +92,7 @@ class FileSink(Sink):
         return True
 
     def retract(self, after: int) -> list[Any]:
-        """Remove the files of later checkpoints; who has read one already can't be told."""
+        """Remove the files of later checkpoints. Their readers can't be notified."""
         later = self.later_than(after)
         for path in later:
             path.unlink(missing_ok=True)
@@ -105,7 +105,7 @@ class FileSink(Sink):
             path.unlink(missing_ok=True)
 
     def take_over(self, job: str, needed: Callable[[], Sequence[Any] | None]) -> None:
-        """What is needed are prepared files that a job that begins from such a checkpoint would commit."""
+        """`needed` gives prepared files that a job would commit if it began from an existing checkpoint."""
         self._claim = self._claim or Claim(self.folder, self.run, job)
         for run in dead_runs(self.folder, job):
             committables = needed()
@@ -113,7 +113,7 @@ class FileSink(Sink):
             self._sweep_run(run, names)
 
     def _sweep_run(self, run: str, keep: Collection[str] | None) -> None:
-        """Remove the hidden files of a run that is over, but the prepared ones that are to be kept (None: all of them)."""
+        """Remove the hidden files of a run that is over, except the prepared ones to keep (None: all of them)."""
         for path in self.folder.glob(f".part-{run}-*.inprogress"):
             path.unlink(missing_ok=True)
         left = False
@@ -126,12 +126,12 @@ class FileSink(Sink):
             owner_file(self.folder, run).unlink(missing_ok=True)
 
     def later_than(self, checkpoint: int) -> list[Path]:
-        """The files that this run has committed with checkpoints behind this one."""
+        """The files that this run has committed with checkpoints later than `after`."""
         parts = [path for path in self.folder.glob(f"part-*-{self.run}-*{self.extension}") if path.name.split("-")[1].isdecimal()]
         return sorted(path for path in parts if int(path.name.split("-")[1]) > checkpoint)
 
     def stop(self) -> None:
-        """Sweep what killed workers of this run never prepared."""
+        """Remove files that killed workers of this run never prepared."""
         if self._claim is not None:
             self._claim.release()
             self._claim = None
@@ -139,7 +139,7 @@ class FileSink(Sink):
             self._sweep_run(self.run, keep=None)
 
     def _reveal(self, prepared: str, final: str, size: int | None) -> None:
-        """Raises ConnectorError if the file is gone, or was cut short. Checkpoints of before the size was noted don't have it."""
+        """Raises ConnectorError if the file is missing or truncated. Checkpoints of older versions don't have the size."""
         there = self.folder / prepared if (self.folder / prepared).exists() else self.folder / final
         try:
             found = there.stat().st_size
@@ -167,7 +167,7 @@ class FileSink(Sink):
 
 
 class FileWriter(SinkWriter):
-    """One worker's parts: at most one is open; those that are closed wait for the next checkpoint."""
+    """One worker's parts: at most one is open; closed ones wait for the next checkpoint."""
 
     def __init__(self, sink: FileSink, index: int) -> None:
         self._sink, self._index = sink, index
@@ -206,7 +206,7 @@ class FileWriter(SinkWriter):
         self._open, self._closed = None, []
 
     def _settle(self, schema: pa.Schema) -> pa.Schema:
-        """The writer's schema after a batch of `schema`. Raises ConnectorError if it isn't the one before it."""
+        """The writer's schema after a batch of `schema`. Raises ConnectorError if that changes the previous schema."""
         if self._schema is None or not self._schema.equals(schema):
             plain = pa.schema([(field.name, field.type) for field in schema])
             self._schema = plain if self._schema is None else settled(self._schema, plain, self._sink.name)
@@ -261,7 +261,7 @@ class _Part:
         self._file.close()
 
     def abandon(self) -> None:
-        """Let go of the file, whatever state it is in; Arrow's writers would else try to end it when they are collected."""
+        """Close the file in any state. Otherwise Arrow's writers would try to finish it when they are garbage-collected."""
         with contextlib.suppress(OSError, pa.ArrowException):
             self.encoder.finish()
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Base of the sources that read files: the driver lists and checks them once, the workers share out their splits."""
+"""The base of the sources that read files: the driver lists and checks them once, and the workers divide their splits."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .split_position import SplitPosition, share_out_splits
 from .splits import Split, SplitReader
 
 FIRST_BYTES = 65_536
-"""Bytes of a file that are decoded for its first rows."""
+"""The bytes of a file that are decoded to find its first rows."""
 
 MOST_LOOKED_AT = 1_000
-"""More files than these are not looked into before they are read."""
+"""With more files, none is examined before it is read."""
 
 
 class FileSource(Source):
-    """Files that don't change while the job runs. A subclass says how they are checked, cut into splits, and opened."""
+    """Files that don't change while the job runs. A subclass checks them, cuts them into splits, and opens splits."""
 
     guarantee = "exactly once (seeks to the checkpointed file and row)"
     extensions: tuple[str, ...]
@@ -51,28 +51,28 @@ class FileSource(Source):
         return MAX_TIME if self._event_time is None else SplitPosition.decode(position).earliest
 
     def _list(self, path: str) -> list[str]:
-        """The files of a file, a folder or a glob, in the order in which they are read. Raises ConnectorError where there is none."""
+        """The files of a path, a folder or a glob, in reading order. Raises ConnectorError if there is none."""
         return find_files(path, self.extensions, self.name)
 
     @abstractmethod
     def _plan(self, files: Sequence[str]) -> list[Split]:
-        """Checks all `files` as far as it can without reading them through, and cuts them into splits. Raises ConnectorError."""
+        """Check all `files` as far as possible without reading them whole, and cut them into splits. Raises ConnectorError."""
 
     @abstractmethod
     def _open(self, split: Split, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of `split`, see `splits.OpenSplit`."""
 
     def _first_rows(self, split: Split) -> pa.RecordBatch | None:
-        """Some rows from the start of `split`, as `_open` gives them, from its first `FIRST_BYTES`; None where that can't be done."""
+        """Some rows from the first `FIRST_BYTES` of `split`, like those of `_open`; None if that is impossible."""
         return None
 
     def _bounded(self, split: Split) -> Split:
-        """The split with a `min_time`: its first row's time less `max_delay`, by which no later row of it is older."""
+        """The split with a `min_time`: its first row's time less `max_delay`. No later row is older."""
         if self._event_time is None or split.min_time is not None:
             return split
         try:
             rows = self._first_rows(split)
-        except (pa.ArrowException, OSError):  # the worker that reads the file says what is wrong with it, and where
+        except (pa.ArrowException, OSError):  # the worker that reads the file reports the error and its place
             return split
         if rows is None or not rows.num_rows:
             return split

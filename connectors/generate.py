@@ -1,4 +1,4 @@
-"""Synthetic keyed stream, the same for every parallelism: row `seq` depends on the seed and `seq` alone.
+"""A synthetic keyed stream, the same for every parallelism: row `seq` depends on the seed and `seq` alone.
 
 >>> batch = generate(total=3, keys=10, seed=7).reader(0, 1).poll(100)
 >>> batch.rows.schema.names, batch.rows["seq"].to_pylist()
@@ -48,12 +48,12 @@ def generate(
 ) -> GenerateSource:
     """Rows of `key` (int64, or string "key-17"), `ts` (int64 ms, the event time), `value` (float64), `seq` (int64, 0, 1, 2 ...).
 
-    `rate` rows a second in all, paced by `clock` (seconds), or as fast as they are taken; `total` rows, or without end. Paced rows come in
-    batches of what is due within `every`, `rows_per_batch` at most: longer ones take less processor time and add latency. Key `k` of `keys`
-    comes with probability proportional to `1 / (k + 1) ** zipf`: 0 is uniform, and key 0 is the hottest. `value` is a multiple of 1/8 in
-    [0, 1000), so that sums are exact in any order. `ts` starts at `start_time` (ms) and passes 1 s per `event_rate` rows (default: `rate`,
-    else 1000); each row is older by a random part of `max_delay`. `created` adds an int64 column: the wall clock in nanoseconds at which
-    the row was due, from which an end-to-end latency can't hide a stall. Raises FlowError for an impossible argument.
+    `rate` rows a second in all, paced by `clock` (seconds), or as fast as the job takes them; `total` rows, or without end. Paced rows come
+    in batches, one every `every`, with `rows_per_batch` rows at most: a longer interval takes less processor time and adds latency. Key `k`
+    of `keys` comes with probability proportional to `1 / (k + 1) ** zipf`: 0 is uniform, and key 0 is the hottest. `value` is a multiple of
+    1/8 in [0, 1000), so that sums are exact in any order. `ts` starts at `start_time` (ms) and passes 1 s per `event_rate` rows (default:
+    `rate`, else 1000); each row is older by a random part of `max_delay`. `created` adds an int64 column: the time (wall clock,
+    nanoseconds) at which the row was due, so that a measured latency includes stalls. Raises FlowError for an impossible argument.
 
     >>> generate(total=5, keys=3, string_keys=True, start_time=1_000).reader(0, 1).poll(2).rows["ts"].to_pylist()
     [1000, 1001]
@@ -81,7 +81,7 @@ def _is_number(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Rows:
-    """What row `seq` is: a pure function, so that a reader can begin anywhere."""
+    """The content of row `seq`, as a pure function, so that a reader can begin anywhere."""
 
     keys: int
     zipf: float
@@ -133,7 +133,7 @@ class Rows:
 class GenerateSource(Source):
     """Worker `index` of `parallelism` gives the rows with `seq mod parallelism == index`, in the order of `seq`.
 
-    Where rows were shared out anew (`share.py`), it gives several such progressions, each in the order of `seq`.
+    After a reassignment (`share.py`) it gives several such progressions, each in the order of `seq`.
     """
 
     guarantee = "exactly once (rows are a function of seed and seq; seeks to the checkpointed rows)"
@@ -169,7 +169,7 @@ class GenerateSource(Source):
 
 
 class Pace:
-    """How many rows are due by now at `rate` rows a second, in batches of `every` seconds; it starts at the first question."""
+    """The number of rows due by now, at `rate` rows a second in batches of `every` seconds; starts at the first call."""
 
     def __init__(self, rate: float, every: float, clock: Callable[[], float]) -> None:
         self._rate, self._clock = rate, clock
@@ -190,7 +190,7 @@ class Pace:
         return max(1e-6, (given + self._batch) / self._rate - self._elapsed())
 
     def due_at(self, given: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Wall clock (ns) at which each row, counted from 0, was due. Asked after `due`."""
+        """The time (wall clock, ns) at which each row, counted from 0, was due. Call it after `due`."""
         wall = 0 if self._begun is None else self._begun[1]
         return wall + (given * (1e9 / self._rate)).astype(np.int64)
 
@@ -202,7 +202,7 @@ class Pace:
 
 
 class GenerateReader(SourceReader):
-    """Rows of its share below `end`, always from the progression that is furthest behind; the position is what is left of the share."""
+    """The rows of its share below `end`, always from the progression that is furthest behind. The position is the rest of the share."""
 
     def __init__(self, rows: Rows, share: Share, end: int, pace: Pace | None, rows_per_batch: int, created: bool) -> None:
         self._rows, self._share, self._end = rows, share, end

@@ -1,6 +1,6 @@
-"""Base of the sources whose files carry no types: the start of every file is looked at on the driver, and one schema settled for all.
+"""The base of the sources whose files have no types: the driver looks at the start of every file and settles one schema for all.
 
-Workers then read with that schema, so that a value that doesn't fit it is an error and not another type.
+Workers read with that schema, so a value that doesn't fit is an error, not another type.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Types: TypeAlias = "pa.Schema | Mapping[str, pa.DataType | str]"
 ADVICE = "correct the file, or give the column's type in `schema`"
 
 START = 65_536
-"""Bytes by which a file is found to be empty."""
+"""The first bytes of a file, which tell whether it is empty."""
 
 
 class InferredSource(FileSource):
@@ -71,18 +71,18 @@ class InferredSource(FileSource):
 
     @abstractmethod
     def _peek(self, path: str) -> pa.Schema:
-        """Columns and types by the user's types and the file's first block."""
+        """The columns and types, from the user's types and the file's first block."""
 
     @abstractmethod
     def _stream(self, path: str) -> Iterator[pa.RecordBatch]:
         """The file's rows in `self._schema`."""
 
     def _advice(self, problem: str) -> str:
-        """What a user can do about Arrow's `problem` with a file."""
+        """Advice to the user about Arrow's `problem` with a file."""
         return ADVICE
 
     def _has_rows(self, start: bytes) -> bool:
-        """Whether a file that begins with these bytes (all of it, if shorter than `START`) has more than a header; Arrow refuses others."""
+        """Whether a file with these first bytes (all of it, if shorter than `START`) has more than a header; Arrow refuses other files."""
         return bool(start.strip())
 
     def _start_of(self, path: str) -> bytes:
@@ -101,7 +101,7 @@ class InferredSource(FileSource):
 
 @contextmanager
 def explained(operator: str, path: str, place: str = "", advise: Callable[[str], str] = lambda problem: ADVICE) -> Iterator[None]:
-    """Turns Arrow's error about a file into a ConnectorError that names it and says what to do."""
+    """Converts Arrow's error about a file to a ConnectorError that names the file and says what to do."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeError) as error:

@@ -1,7 +1,6 @@
-"""Source of items that the user already holds: a list of dicts, or of plain values (column `item`).
+"""The source of items in memory: a list of dicts, or of plain values (column `item`).
 
-Item `i` is read by worker `i mod parallelism`, until they are shared out anew (`share.py`), so that the workers advance through event
-time side by side.
+Worker `i mod parallelism` reads item `i`, until a reassignment (`share.py`), so that the workers advance through event time together.
 
 >>> reader = from_items([{"word": "a", "n": 1}, {"word": "b", "n": 2}]).reader(0, 1)
 >>> reader.poll(10).to_rows(), reader.finished
@@ -49,7 +48,7 @@ def from_items(
 
 
 class ItemsSource(Source):
-    """Rows in memory; they are sent to each worker that reads them, as Arrow columns."""
+    """Rows in memory, which are sent to each reading worker as Arrow columns."""
 
     def __init__(self, rows: pa.RecordBatch, event_time: EventTime | None, name: str) -> None:
         self.name, self._rows, self._event_time = name, rows, event_time
@@ -78,7 +77,7 @@ class ItemsSource(Source):
 
 
 class ItemsReader(SourceReader):
-    """One worker's items, ascending by number; the position says which of them are left, and the newest event time before them."""
+    """One worker's items, ascending by number. The position has the remaining ones, and the newest event time before them."""
 
     def __init__(self, rows: pa.RecordBatch, event_time: EventTime | None, name: str, share: Share) -> None:
         self._rows, self._event_time, self._name = rows, event_time, name

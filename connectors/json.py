@@ -1,4 +1,4 @@
-r"""Source of newline-delimited JSON files: one object per line, whose fields are the columns.
+r"""The source of newline-delimited JSON files: one object per line, whose fields are the columns.
 
 >>> import pathlib, tempfile
 >>> path = pathlib.Path(tempfile.mkdtemp(), "a.json")
@@ -39,12 +39,12 @@ def read_json(
 ) -> JsonSource:
     """Rows of newline-delimited JSON: a file (also compressed), a folder (all `*.json`, `*.jsonl`, `*.ndjson`), a glob, or a list of these.
 
-    `schema` types some or all columns, the others' types are inferred from the first megabyte of each file; a field that an object
-    lacks is null. A file is read by one worker, in order. `event_time`, `unit` and `max_delay` are as in `read_parquet`. Raises
-    ConnectorError naming the file, and after which row, for a line that is not an object, a wrong type, or a field that only comes later.
+    `schema` types some or all columns, the others' types are inferred from the first megabyte of each file; a field that an object lacks is
+    null. A file is read by one worker, in order. `event_time`, `unit` and `max_delay` are as in `read_parquet`. Raises ConnectorError
+    naming the file, and after which row, for a line that is not an object, a wrong type, or a field that first occurs after that.
 
-    Of up to 1,000 files the first rows are looked at beforehand, as in `read_csv`: a file that is yet to be read holds event time back only
-    as far as its first row less `max_delay`.
+    With up to 1,000 files, the source looks at the first rows of each in advance, as in `read_csv`: an unread file holds event time back
+    only to its first row less `max_delay`.
     """
     spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
     return JsonSource(path, spec, schema, name)
@@ -82,7 +82,7 @@ class JsonSource(InferredSource):
 
 
 def new_field(path: str, schema: pa.Schema, after: int = 0) -> tuple[int, str] | None:
-    """The first row (from 1) behind row `after` with a field that the schema doesn't have, and the field's path; None if there is none."""
+    """The first row (from 1) after row `after` with a field that the schema doesn't have, and the field's path; None if there is none."""
     with pa.input_stream(path, compression="detect") as file:
         for row, line in enumerate(filter(bytes.strip, io.BufferedReader(file)), 1):
             if row > after and (field := _unknown(json.loads(line), pa.struct(schema))) is not None:

@@ -1,4 +1,4 @@
-r"""Sink of newline-delimited JSON files, which appear with the checkpoint that holds them.
+r"""The sink of newline-delimited JSON files, which become visible with their checkpoint.
 
 >>> import pathlib, tempfile
 >>> import pyarrow as pa
@@ -31,7 +31,7 @@ from .file_sink import Encoder, FileSink
 
 
 def _inner_value(value: Any) -> str:
-    """JSON form of values inside lists and structs, and of decimals."""
+    """The JSON form of values inside lists and structs, and of decimals."""
     if isinstance(value, (datetime, date, time)):
         return value.isoformat()
     if isinstance(value, Decimal):
@@ -84,7 +84,7 @@ class JsonSink(FileSink):
 
 
 class JsonEncoder(Encoder):
-    """Each column is encoded at once by the standard library, then the rows are put together from its values' texts."""
+    """The standard library encodes each column at once; the rows are assembled from the values' texts."""
 
     def __init__(self, file: BinaryIO, schema: pa.Schema, operator: str) -> None:
         self._file, self._operator = file, operator

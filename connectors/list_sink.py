@@ -1,4 +1,4 @@
-"""Sink into a list on the driver, which grows as checkpoints complete.
+"""The sink into a list on the driver, which grows as checkpoints complete.
 
 >>> import pyarrow as pa
 >>> from evenflow.engine.batch import Batch
@@ -28,7 +28,7 @@ from ..engine.sink import Sink, SinkWriter
 def to_list(target: list[dict[str, Any]], *, name: str = "to_list") -> ListSink:
     """Append the rows, as dicts, to the list `target` on the driver, exactly once, whenever a checkpoint completes and at the end.
 
-    Rows of one worker keep their order. All rows since the last checkpoint are held in memory: it is for tests and small results.
+    Rows of one worker keep their order. All rows since the last checkpoint are in memory: use it for tests and small results.
     """
     if not isinstance(target, list):
         raise FlowError(f"operator `{name}`: the target is a {type(target).__name__}; give the list to append to")
@@ -46,7 +46,7 @@ class ListSink(Sink):
         self._target: list[dict[str, Any]] | None = target
         self._delivered = -1
         self._begins: list[tuple[int, int]] = []
-        """The checkpoints that were delivered, and how long the list was before each."""
+        """The delivered checkpoints, and the length of the list before each."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_target": None}
@@ -68,7 +68,7 @@ class ListSink(Sink):
         return [[after, None]]
 
     def deliver(self, payload: Any) -> None:
-        """Extend the list, or cut off what has come since a checkpoint; what is committed again after a crash is not delivered again."""
+        """Extend the list, or cut off the rows since a checkpoint. Rows that are committed again after a crash are not delivered again."""
         if self._target is None:
             raise ConnectorError(f"operator `{self.name}`: rows came to a copy of the sink that has no list")
         checkpoint, streams = payload
@@ -87,7 +87,7 @@ class ListSink(Sink):
         self._delivered = checkpoint
 
     def _cut_off(self, after: int) -> None:
-        """The rows that came with checkpoints behind `after` come again."""
+        """Cut off the rows of checkpoints later than `after`: they come again."""
         assert self._target is not None
         while self._begins and self._begins[-1][0] > after:
             del self._target[self._begins.pop()[1] :]

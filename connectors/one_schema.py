@@ -1,4 +1,4 @@
-"""One schema for a whole stream: same columns, same types, where a column that is all null may take its type from elsewhere.
+"""One schema for a whole stream: the same columns and types; a column that is all null so far may still get a type.
 
 >>> before, now = pa.schema({"a": pa.null(), "b": pa.int64()}), pa.schema({"b": pa.int64(), "a": pa.string()})
 >>> settled(before, now, "write").types
@@ -15,7 +15,7 @@ from ..engine.errors import ConnectorError
 
 
 def settled(before: pa.Schema, now: pa.Schema, operator: str) -> pa.Schema:
-    """The columns of `before` in its order, those that were all null with the type in `now`.
+    """The columns of `before` in its order; those that were all null get their type from `now`.
 
     Raises ConnectorError naming a column that changed its type, is new, or is missing.
     """
@@ -31,7 +31,7 @@ def settled(before: pa.Schema, now: pa.Schema, operator: str) -> pa.Schema:
 
 
 def fitted(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The columns of `schema` in its order and with its types; what is not of its type must be all null."""
+    """The columns of `schema` in its order and with its types; a column of another type must be all null."""
     if rows.schema.equals(schema, check_metadata=True):
         return rows
     columns = [rows.column(name) for name in schema.names]

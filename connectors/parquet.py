@@ -1,4 +1,4 @@
-"""Source of Parquet files: a split is a few row groups, and the files' statistics bound its event times before it is read.
+"""The source of Parquet files: a split is a few row groups, whose event times the files' statistics bound before it is read.
 
 >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
 >>> path = tempfile.mkdtemp() + "/a.parquet"
@@ -53,7 +53,7 @@ def read_parquet(
 
 
 class ParquetSource(FileSource):
-    """Splits are runs of row groups in file order, dealt to the workers in turn."""
+    """Splits are runs of row groups in file order, assigned to the workers in turn."""
 
     extensions = (".parquet",)
 
@@ -122,7 +122,7 @@ class _MergedSchema:
             has, lacks = (path, self._first) if name not in self._types else (self._first, path)
             raise ConnectorError(
                 f"operator `{self._operator}`: column `{name}` is in {has} but not in {lacks}; all files need the same columns "
-                "(columns=[...] reads only those that they share)"
+                "(columns=[...] reads only the shared ones)"
             )
         kind = schema.field(name).type
         if pa.types.is_null(self._types[name]):

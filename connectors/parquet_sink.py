@@ -1,4 +1,4 @@
-"""Sink of Parquet files, which appear with the checkpoint that holds them.
+"""The sink of Parquet files, which become visible with their checkpoint.
 
 >>> import tempfile
 >>> import pyarrow as pa, pyarrow.parquet as pq
@@ -26,7 +26,7 @@ from ..engine.errors import FlowError
 from .file_sink import Encoder, FileSink
 
 BYTES_PER_ROW_GROUP = 128 << 20
-"""A row group is written when it holds this much, even if it has few rows."""
+"""The bytes at which a row group is written, even if it has few rows."""
 
 
 def write_parquet(
@@ -40,9 +40,9 @@ def write_parquet(
 ) -> ParquetSink:
     """Rows as Parquet files in the folder `path`, one per worker and checkpoint, exactly once.
 
-    `compression` is "zstd", "snappy", "lz4", "gzip", "brotli" or "none". A folder that isn't empty is a ConnectorError, unless
-    `overwrite` deletes the part files in it at the start, or `append` leaves them. A column that changes its type midway is a
-    ConnectorError; one that was all null so far may take a type.
+    `compression` is "zstd", "snappy", "lz4", "gzip", "brotli" or "none". A folder that isn't empty is a ConnectorError, unless `overwrite`
+    deletes the part files in it at the start, or `append` leaves them. A column that changes its type midway is a ConnectorError; one that
+    was all null so far may get a type.
     """
     if compression not in ("zstd", "snappy", "lz4", "gzip", "brotli", "none"):
         raise FlowError(

@@ -1,4 +1,4 @@
-"""Which files a user's path means: a file, a folder, a glob, or a list of these.
+"""Finds the files of a user's path: a file, a folder, a glob, or a list of these.
 
 >>> import tempfile, pathlib
 >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -25,7 +25,7 @@ COMPRESSED = ("", ".gz", ".bz2", ".zst", ".lz4")
 
 
 def path_list(paths: Paths, operator: str) -> tuple[str, ...]:
-    """What the user gave, absolute, since workers have another working folder. Raises FlowError if there is nothing in it."""
+    """The user's paths, absolute, because workers have another working folder. Raises FlowError for an empty list."""
     given = tuple(str(Path(path).absolute()) for path in ((paths,) if isinstance(paths, (str, Path)) else paths))
     if not given:
         raise FlowError(f"operator `{operator}`: the list of paths is empty")

@@ -1,4 +1,4 @@
-"""Sink that prints rows as they come.
+"""A sink that prints rows as they come.
 
 >>> import pyarrow as pa
 >>> from evenflow.engine.batch import Batch
@@ -17,7 +17,7 @@ from ..engine.sink import Sink, SinkWriter
 
 
 def print_rows(prefix: str = "", *, name: str = "print") -> PrintSink:
-    """Print `prefix` and the row to the worker's standard output, at least once. Of a stream of plain values the values are printed.
+    """Print `prefix` and the row to the worker's standard output, at least once. A stream of plain values prints the values.
 
     >>> from evenflow.connectors.items import from_items
     >>> print_rows().writer(0, 1).write(from_items(["a", "b"]).reader(0, 1).poll(10))
@@ -40,7 +40,7 @@ class PrintSink(Sink):
 
 
 class PrintWriter(SinkWriter):
-    """Prints a batch in one write, so that workers that share a terminal don't mix within lines."""
+    """Prints a batch in one write, so that lines of workers that share a terminal don't mix."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix

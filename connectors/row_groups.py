@@ -56,7 +56,7 @@ def time_bounds(
 ) -> tuple[int | None, int | None]:
     """Smallest and largest event time (microseconds) in a half-open range of row groups, by their statistics; None where they have none.
 
-    A range without rows holds no one back: its bounds are `MAX_TIME, MIN_TIME`.
+    A range without rows doesn't hold event time back: its bounds are `MAX_TIME, MIN_TIME`.
     """
     first, last = row_groups or (0, metadata.num_row_groups)
     column = _leaf(metadata, event_time.column)
@@ -93,7 +93,7 @@ def _group_bounds(chunk: Any, column: Any, event_time: EventTime) -> tuple[int, 
         values = pa.array([statistics.min, statistics.max])
     else:
         return None
-    if not event_time.fits(values):  # the row is named when it is read
+    if not event_time.fits(values):  # the error names the row when it is read
         return None
     low, high = event_time.to_microseconds(values).tolist()
     return low, high

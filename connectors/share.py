@@ -1,8 +1,8 @@
-"""Shares: which numbers of a numbered stream (its items, rows or splits) a reader is yet to give.
+"""Shares: the numbers of a numbered stream (its items, rows or splits) that a reader has yet to give.
 
 A share is a *tail*, every `step`-th number without end, and *pieces*, finite progressions before it. At first reader `index` of
-`parallelism` has just the tail `index, index + parallelism, ...`; the end of the stream is the reader's to know. Shares that are shared
-out anew become regular again behind the number that the furthest reader has come to; what is left before it becomes pieces.
+`parallelism` has just the tail `index, index + parallelism, ...`; the end of the stream is the reader's to know. After a reassignment,
+shares are regular again beyond the number that the furthest reader has reached; the remaining numbers before it become pieces.
 
 Invariant: the shares of all readers of a source are disjoint, and together hold exactly the numbers that none has given. All pieces of a
 share lie before its tail.
@@ -39,7 +39,7 @@ class Share:
 
     @classmethod
     def of(cls, index: int, parallelism: int) -> Share:
-        """All that reader `index` of `parallelism` ever gives."""
+        """The whole share of reader `index` of `parallelism`."""
         return cls(range(index, ENDLESS, parallelism))
 
     def __contains__(self, number: int) -> bool:
@@ -55,7 +55,7 @@ class Share:
         return self.first.start
 
     def without_first(self, count: int) -> Share:
-        """What is left without the first `count` numbers (at most all) of `first`."""
+        """The share without the first `count` numbers (at most all) of `first`."""
         first = self.first
         rest = range(first.start + count * first.step, first.stop, first.step)
         if first is self.tail:
@@ -63,7 +63,7 @@ class Share:
         return Share(self.tail, tuple(piece for old in self.pieces if (piece := rest if old is first else old)))
 
     def since(self, number: int) -> Share:
-        """What is not below `number`."""
+        """The numbers from `number` on."""
         return Share(_since(self.tail, number), tuple(piece for old in self.pieces if (piece := _since(old, number))))
 
     def below(self, number: int) -> npt.NDArray[np.int64]:
@@ -81,7 +81,7 @@ class Share:
 
 
 def share_out(shares: Sequence[Share], parallelism: int, operator: str) -> list[Share]:
-    """The same numbers in `parallelism` shares: tails by `number % parallelism`, and pieces that hold as many numbers each as can be.
+    """The same numbers in `parallelism` shares: tails by `number % parallelism`, and pieces of numbers as equal as possible.
 
     `shares` are those of all readers. Raises FlowError if they are not.
     """
@@ -89,7 +89,7 @@ def share_out(shares: Sequence[Share], parallelism: int, operator: str) -> list[
     if not tails or tails != [(len(shares), index) for index in range(len(shares))]:
         raise FlowError(
             f"operator `{operator}`: these {len(shares)} positions are not those of all its {len(shares)} readers at one time; "
-            "share out the positions of one checkpoint, in whole"
+            "use all positions of one checkpoint"
         )
     regular = max(share.tail.start for share in shares)
     pieces = [piece for share in shares for piece in (*share.pieces, range(share.tail.start, regular, share.tail.step)) if piece]
@@ -97,7 +97,7 @@ def share_out(shares: Sequence[Share], parallelism: int, operator: str) -> list[
 
 
 def _deal(pieces: Iterable[range], parallelism: int) -> list[tuple[range, ...]]:
-    """Laid end to end and cut into `parallelism` runs of equal length, which adds few pieces however often it is done.
+    """The pieces, laid end to end and cut into `parallelism` runs of equal length. This adds few pieces, however often it is repeated.
 
     McNaughton's wrap-around rule (Scheduling with deadlines and loss functions, Management Science 1959).
     """

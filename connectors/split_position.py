@@ -1,7 +1,7 @@
-"""Where a reader of splits is: the splits that it hasn't begun, those that it has read a part of, and how far event time came.
+"""The position of a reader of splits: its unread splits, its partly read ones, and its event time.
 
-It names splits by their ordinals, and those partly read also by their paths, so that another list of files is noticed. Nothing else
-is needed to share the splits out among any other number of readers.
+It names splits by their ordinals, and partly read ones also by their paths, so that another list of files is noticed. This is all that is
+needed to reassign the splits to any number of readers.
 
 >>> partly = PartlyRead(ordinal=0, path="a", rows=10, newest=7, bound=5)
 >>> one = SplitPosition(Share.of(0, 1).since(1), (partly,), newest_listed=20, watermark=5, finished=False)
@@ -22,7 +22,7 @@ from .share import Share, share_out
 
 @dataclass(frozen=True, slots=True)
 class PartlyRead:
-    """The first `rows` of a split were given; the `newest` event time among them, and no later one is below `bound` (microseconds)."""
+    """A partly read split: its first `rows` rows were given, with the `newest` event time; no later row is below `bound` (microseconds)."""
 
     ordinal: int
     path: str
@@ -33,9 +33,9 @@ class PartlyRead:
 
 @dataclass(frozen=True, slots=True)
 class SplitPosition:
-    """`share`: the ordinals of splits that are not begun. `partly`: none of them in `share`.
+    """`share`: the ordinals of unread splits. `partly`: the partly read ones, which are not in `share`.
 
-    `newest_listed`: the newest event time known of the splits listed so far. `watermark`: what was claimed for all that is to come.
+    `newest_listed`: the newest known event time of the splits listed so far. `watermark`: the reader's last watermark.
     """
 
     share: Share
@@ -46,7 +46,7 @@ class SplitPosition:
 
     @property
     def earliest(self) -> int:
-        """No record yet to come is older, in microseconds."""
+        """A lower bound of the event times of all later records, in microseconds."""
         return MAX_TIME if self.finished else self.watermark
 
     def encode(self) -> dict[str, Any]:
@@ -71,13 +71,14 @@ class SplitPosition:
 
 
 def share_out_splits(positions: Sequence[SplitPosition], parallelism: int, operator: str) -> list[SplitPosition]:
-    """Positions of `parallelism` readers for the splits that the readers at `positions` have left; one goes on with each split partly read.
+    """Positions of `parallelism` readers for the remaining splits of the readers at `positions`. One reader continues each partly read
+    split.
 
     Raises FlowError if `positions` are not those of all readers.
     """
     shares = share_out([position.share for position in positions], parallelism, operator)
     partly = [split for position in positions for split in position.partly]
-    # Whoever has finished holds no one back.
+    # A reader that has finished doesn't hold event time back.
     going_on = [position for position in positions if not position.finished] or positions
     return [
         SplitPosition(

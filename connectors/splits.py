@@ -1,8 +1,8 @@
 """Splits: pieces of files that a worker reads one after another, and the watermark over them.
 
-Splits are numbered (`ordinal`) in the order in which they were listed, the same in every worker; split `o` belongs to worker
-`o % parallelism`, until they are shared out anew (`share.py`). A reader reads its splits in that order. Its position names those
-that it hasn't begun, and those of which it, or readers before it, gave a part (`split_position.py`).
+Splits are numbered (`ordinal`) in the order in which they are listed, the same in every worker. Split `o` belongs to worker `o %
+parallelism`, until a reassignment (`share.py`). A reader reads its splits in that order. Its position has its unread splits, and those that
+it or earlier readers have partly read (`split_position.py`).
 
 Invariant: the watermark is at most the event time of every record that the reader has yet to give, as long as no record is
 older than `max_delay` before the newest one ahead of it in its split; and it never falls.
@@ -35,7 +35,7 @@ from .share import Share
 from .split_position import PartlyRead, SplitPosition
 
 LEAST_DECODED = 131_072
-"""Rows that are decoded at once at least: fewer take longer for each. A poll for fewer is given a slice."""
+"""The least rows to decode at once, because fewer cost more per row. A poll for fewer gets a slice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ Raises ConnectorError naming the file. A generator's `finally` closes the file: 
 
 
 class SplitReader(SourceReader):
-    """Reads the splits of one worker in order of their ordinals.
+    """Reads the splits of one worker in the order of their ordinals.
 
     `splits` are all known splits of all workers, ascending by ordinal. With `complete=False` more may come: a subclass overrides
     `discover`, which calls `extend` and, once nothing can follow, `complete`.
@@ -119,7 +119,7 @@ class SplitReader(SourceReader):
                 self._unread.append(split, MIN_TIME if split.min_time is None else split.min_time)
 
     def complete(self) -> None:
-        """No more splits will come than those given to `extend`."""
+        """Declare that no more splits will come."""
         self._complete = True
 
     def watermark(self) -> int:
@@ -164,7 +164,7 @@ class SplitReader(SourceReader):
             self.discover()
         if not self._unread:
             if self._complete and self._partly:
-                raise self._changed(next(iter(self._partly.values())), "there is no such split any more")
+                raise self._changed(next(iter(self._partly.values())), "that split no longer exists")
             return False
         split = self._unread.popleft()
         partly = self._partly.pop(split.ordinal, None)
@@ -181,7 +181,7 @@ class SplitReader(SourceReader):
 
 
 class _OpenSplit:
-    """A split that is being read: cuts its batches to size, skips what was given before, keeps its event time progress."""
+    """An open split: cuts its batches to size, skips rows given before, tracks its event time."""
 
     def __init__(
         self, split: Split, batches: Iterator[pa.RecordBatch], event_time: EventTime | None, operator: str, partly: PartlyRead | None
@@ -193,7 +193,7 @@ class _OpenSplit:
 
     @property
     def bound(self) -> int:
-        """No row yet to come is older, in microseconds; `MIN_TIME` when nothing is known yet."""
+        """A lower bound of the event times of all later rows, in microseconds; `MIN_TIME` if not known yet."""
         known = MIN_TIME if self._split.min_time is None else self._split.min_time
         if self._newest is None or self._event_time is None:
             return known
@@ -230,14 +230,14 @@ class _OpenSplit:
                 return Batch(rest, None if self._event_time is None else self._event_time.extract(rest, self._operator))
         if self._skip:
             raise ConnectorError(
-                f"operator `{self._operator}`: {self._split.path} has {self._skip} rows less than when the checkpoint was taken; "
+                f"operator `{self._operator}`: {self._split.path} has {self._skip} rows fewer than when the checkpoint was taken; "
                 "put the file back as it was, or start without the checkpoint"
             )
         return None
 
 
 class _Unread:
-    """A queue of splits that knows the smallest bound of the event times in it, in constant amortised time."""
+    """A queue of splits that has the smallest bound of their event times, in constant amortised time."""
 
     def __init__(self) -> None:
         self._splits: deque[Split] = deque()

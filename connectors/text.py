@@ -1,4 +1,4 @@
-r"""Source of text files: one row per line, in the column `item`.
+r"""The source of text files: one row per line, in the column `item`.
 
 >>> import pathlib, tempfile
 >>> path = pathlib.Path(tempfile.mkdtemp(), "a.txt")

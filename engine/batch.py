@@ -27,7 +27,7 @@ ITEM = "item"
 """The one column of a stream of plain values."""
 
 PIECE = 1024
-"""Rows that are turned into dicts at a time. So few stay in the processor's cache; a loop over 65,536 takes 1.7 times as long."""
+"""Rows that are converted to dicts at a time, few enough for the processor's cache; a loop over 65,536 takes 1.7 times as long."""
 
 
 class NoPythonValueError(ValueError):
@@ -78,7 +78,7 @@ class Batch:
         return (self.slice(start, PIECE) for start in range(0, self.num_rows, PIECE))
 
     def iterate_rows(self) -> Iterator[dict[str, Any]]:
-        """Rows as dicts, one after the other: for loops that are done with a row before they take the next."""
+        """Rows as dicts, one after the other, for loops that need one row at a time."""
         return chain.from_iterable(piece.to_rows() for piece in self.pieces())
 
     @staticmethod
@@ -108,7 +108,7 @@ def _times(batch: Batch) -> Times:
 
 
 def _no_python_value(rows: pa.RecordBatch, error: Exception) -> Exception:
-    """Which value of which column has none."""
+    """The error that names the column and value."""
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         for place in range(len(column)):
             try:

@@ -40,8 +40,8 @@ class FlowError(EvenflowError):
 class RecordError(EvenflowError):
     """An operator could not process a record: a user function raised, or a value had a wrong type.
 
-    The message names the operator, the key where there is one, and the record. In another process `key` and `record` are what they were
-    here if they are made of Python's own types, else their text: not every process can unpickle a user's objects.
+    The message names the operator, the key if there is one, and the record. In another process `key` and `record` keep their values if they
+    consist of Python's own types. Otherwise they are text, because not every process can unpickle a user's objects.
     """
 
     def __init__(self, operator: str, problem: str, *, key: Any = None, record: Any = None) -> None:
@@ -106,7 +106,7 @@ def _rebuild_record_error(operator: str, problem: str, key: Any, record: Any) ->
 
 
 def is_own(error: BaseException) -> bool:
-    """Whether the error is one of evenflow's classes: those that users derive from them may need arguments that a pickle doesn't have."""
+    """Whether the error's class is evenflow's own. A class that a user derived may need arguments that a pickle doesn't have."""
     return isinstance(error, EvenflowError) and type(error).__module__.partition(".")[0] == __name__.partition(".")[0]
 
 

@@ -1,8 +1,8 @@
-"""What a sink is to the engine: a writer in each sink worker, and a commit that makes their output visible.
+"""The interface of sinks: a writer in each sink worker, and a commit that makes their output visible.
 
-At every checkpoint each writer is asked to `prepare`: it makes what it wrote so far durable and describes it in
-committables. When all workers have, the coordinator calls `Sink.commit` once with all of them. A sink whose output becomes visible only
-there is exactly-once; one that shows records as they come is at-least-once and says so in `guarantee`.
+At every checkpoint each writer must `prepare`: it makes its output so far durable and describes it in committables. When all workers have
+prepared, the coordinator calls `Sink.commit` once with all committables. A sink whose output becomes visible only then is exactly-once. One
+that shows records as they come is at-least-once, and says so in `guarantee`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class Sink(ABC):
     """The default name of the operator that writes it, for example `write_parquet`."""
 
     guarantee: str = "exactly once (commits with the checkpoint)"
-    """What it promises when a job recovers; printed by `explain()`."""
+    """Its guarantee when a job recovers; `explain()` prints it."""
 
     driver_part: str | None = None
-    """What of it is in the process that starts the job as long as the job runs; None if nothing is."""
+    """The part of it that runs in the process that starts the job, as long as the job runs; None if there is none."""
 
     def start(self) -> None:
-        """Called once on the driver before any worker starts. Raises ConnectorError where it can't be written."""
+        """Called once on the driver before any worker starts. Raises ConnectorError if the sink can't be written."""
 
     def stop(self) -> None:
         """Called once on the driver after the last commit was delivered, or the job failed. Must not raise."""
@@ -39,8 +39,8 @@ class Sink(ABC):
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> list[Any]:
         """Called on the coordinator once all writers have prepared `checkpoint`; ids only ever rise.
 
-        Makes the described output visible in one atomic step, and must be idempotent: after a crash it may be called again with
-        the same arguments. What it returns (msgpack-able values) is handed to `deliver` on the driver, in order.
+        Makes the described output visible in one atomic step, and must be idempotent: after a crash it may be called again with the same
+        arguments. It returns msgpack-able values, which `deliver` gets on the driver, in order.
         """
         return []
 
@@ -50,28 +50,28 @@ class Sink(ABC):
         return type(self).commit is Sink.commit
 
     def retract(self, after: int) -> list[Any]:
-        """Undo what was committed with checkpoints behind `after` in this run of the job, which goes on from there: those rows come again.
+        """Undo the commits of checkpoints later than `after` in this run. The job continues from `after`, so those rows come again.
 
-        Called on the coordinator, if `retractable`, before the commit of `after` is repeated. Must be idempotent. What it returns goes to
-        `deliver`, as what `commit` returns does.
+        Called on the coordinator, if `retractable`, before the commit of `after` is repeated. Must be idempotent. Its results go to
+        `deliver`, like those of `commit`.
         """
         return []
 
     def sweep(self) -> None:
-        """Remove what writers of this run have prepared and nobody will commit: theirs is an attempt that is over.
+        """Remove output that writers of old attempts of this run have prepared: it will never be committed.
 
-        Called on the coordinator when everything that counts is committed. What raises here is a warning.
+        Called on the coordinator when everything that counts is committed. An error here becomes a warning.
         """
 
     def take_over(self, job: str, needed: Callable[[], Sequence[Any] | None]) -> None:
-        """Say that this run of `job` is at work, and remove what runs of it that were killed have prepared in vain.
+        """Claim the sink for this run of `job`, and remove prepared output of its killed runs that will never be committed.
 
-        Called on the coordinator, also by one that comes back, when what the job goes on from is committed. `needed()`: the committables of
-        checkpoints that a job can still begin from, None if these can't be told. What raises here is a warning.
+        Called on the coordinator, also by a restarted one, when the job's restore point is committed. `needed()`: the committables of
+        checkpoints from which a job can still begin, None if they are not known. An error here becomes a warning.
         """
 
     def deliver(self, payload: Any) -> None:
-        """Called on the driver, in order, for each value that `commit` or `retract` returned; from a `retract` on perhaps once more."""
+        """Called on the driver, in order, for each value that `commit` or `retract` returned. Values from a `retract` on may come twice."""
 
 
 class SinkWriter(ABC):
@@ -83,10 +83,10 @@ class SinkWriter(ABC):
 
     @abstractmethod
     def prepare(self, checkpoint: int) -> list[Any]:
-        """Make everything written so far durable; returns msgpack-able committables that describe it, maybe none.
+        """Make everything written so far durable. Returns msgpack-able committables that describe it, possibly none.
 
         Called at every checkpoint and once at the end of the stream, on an empty writer too.
         """
 
     def close(self) -> None:
-        """Called once when the worker ends, also after an error: let go of handles, sweep what was never prepared."""
+        """Called once when the worker ends, also after an error: close handles, and remove output that was never prepared."""

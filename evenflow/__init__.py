@@ -15,9 +15,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .actors.elastic import ScalingReport
-    from .actors.node_scaling import NodeScalingReport
-    from .actors.supervisor import JobStatus
     from .balancer.snapshot import LoadSnapshot
     from .connectors.callback_sink import to_callback
     from .connectors.csv import read_csv
@@ -70,8 +67,11 @@ if TYPE_CHECKING:
     from .scheduler.configs.state import StateConfig
     from .scheduler.configs.worker import WorkerConfig
     from .scheduler.job_effects import JobState
+    from .scheduler.job_status import JobStatus
     from .scheduler.metrics import OperatorLoad, WorkerFigures
     from .scheduler.migration import MigrationReport
+    from .scheduler.node_scaling import NodeScalingReport
+    from .scheduler.operator_scaling import ScalingReport
     from .scheduler.scaling.controller import DecisionRecord
     from .state.errors import CorruptStateError, EvenflowError, StateBackendError, StateError
     from .stream import KeyedStream, Stream, WindowedStream
@@ -99,7 +99,7 @@ _HOMES = {
     "JobLostError": "engine.errors",
     "JobNotRunningError": "engine.errors",
     "JobState": "scheduler.job_effects",
-    "JobStatus": "actors.supervisor",
+    "JobStatus": "scheduler.job_status",
     "JobTimeoutError": "engine.errors",
     "KeyContext": "engine.functions.keyed_function",
     "KeyedFunction": "engine.functions.keyed_function",
@@ -108,14 +108,14 @@ _HOMES = {
     "MetricsConfig": "scheduler.configs.metrics",
     "MigrationReport": "scheduler.migration",
     "NetworkConfig": "scheduler.configs.network",
-    "NodeScalingReport": "actors.node_scaling",
+    "NodeScalingReport": "scheduler.node_scaling",
     "OperatorLoad": "scheduler.metrics",
     "ProtocolError": "engine.errors",
     "RecordError": "engine.errors",
     "RequestError": "engine.errors",
     "RestartConfig": "scheduler.configs.restart",
     "SavedJob": "savepoint",
-    "ScalingReport": "actors.elastic",
+    "ScalingReport": "scheduler.operator_scaling",
     "Sink": "engine.sink",
     "SinkWriter": "engine.sink",
     "SnapshotError": "engine.errors",
@@ -159,7 +159,7 @@ _HOMES = {
     "write_json": "connectors.json_sink",
     "write_parquet": "connectors.parquet_sink",
 }
-"""Where each name is, to be imported when it is asked for: the command line's help shall not wait for NumPy, Arrow and Ray."""
+"""The module of each name, imported on first use: the command line's help must not wait for NumPy, Arrow and Ray."""
 
 __all__ = [
     "Aggregate",

@@ -1,4 +1,4 @@
-"""The dataflow: what the user writes, explains and runs."""
+"""The dataflow, which you write, explain and run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from .actors.beginning import Savepoint
+from .actors.first_manifest import Savepoint
 from .engine.errors import FlowError
 from .engine.plan.graph import Graph, check_name
 from .engine.plan.physical import Plan, plan
@@ -20,7 +20,7 @@ from .stream import Stream
 
 
 class Dataflow:
-    """Streams from sources to sinks under one name, which is also the job's.
+    """Streams from sources to sinks. `name` is also the job's name.
 
     >>> import evenflow as ef
     >>> flow, rows = ef.Dataflow("squares"), []
@@ -67,12 +67,12 @@ class Dataflow:
     ) -> Job:
         """Start the flow as a job and return its handle at once.
 
-        `runtime="ray"` uses the Ray cluster that this process is connected to, the one that RAY_ADDRESS names, or starts one on this
-        machine; `"local"` runs everything in one thread of this process. `from_savepoint`: what `job.savepoint(path)` wrote, or the folder
-        of a checkpoint: the job goes on from there, with this flow's parallelism; operators are matched by their names, and state that fits
-        nowhere is an error unless `allow_lost_state`. A `detached` job goes on when this process ends, on a cluster that does, and
-        `ef.connect(name)` finds it from anywhere; whoever holds a handle of it sees and steers it, and leaves it running. Raises
-        FlowError if the flow can't run, ConnectorError if a source can't be read or a sink not be written.
+        `runtime="ray"` uses the Ray cluster to which this process is connected, or the one that RAY_ADDRESS names, or starts one on this
+        machine; `"local"` runs everything in one thread of this process. `from_savepoint` is a folder that `job.savepoint(path)` wrote, or
+        the folder of a checkpoint: the job continues from there, with this flow's parallelism. Operators are matched by their names, and
+        state that matches none is an error unless `allow_lost_state`. A `detached` job survives this process, on a cluster that does too;
+        `ef.connect(name)` gives a handle of it in any process, and the job runs on when that process ends. Raises FlowError if the flow
+        can't run, ConnectorError if a source can't be read or a sink can't be written.
         """
         config = _config(config, parallelism)
         start = _runtime(runtime)
@@ -107,7 +107,7 @@ def _check_detached(runtime: str, connectors: Mapping[str, Source | Sink]) -> No
 
 
 def _check_folder(path: str | Path | None) -> None:
-    """Raises FlowError for a checkpoint folder that is a file, into which a worker would try to write again and again."""
+    """Raises FlowError if the checkpoint folder is a file: a worker would try again and again to write into it."""
     if path is not None and "://" not in str(path) and Path(path).exists() and not Path(path).is_dir():
         raise FlowError(f"CheckpointConfig(dir={str(path)!r}) is a file: give a folder, which is made if it isn't there")
 
@@ -124,7 +124,7 @@ def _config(config: JobConfig | None, parallelism: int | None) -> JobConfig:
 
 
 def _runtime(name: str) -> Any:
-    """What starts a job on the runtime: (plan, config) -> Runtime. Imports only what that runtime needs."""
+    """The function that starts a job on the runtime: (plan, config) -> Runtime. Imports only that runtime's modules."""
     if name == "local":
         from .actors.local import LocalJob
 

@@ -1,4 +1,4 @@
-"""Plans for people: as text, and as a Mermaid flowchart."""
+"""Shows a plan to people, as text and as a Mermaid flowchart."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .engine.sink import Sink
 from .engine.source import Source
 
 EXACTLY_ONCE = "exactly once"
-"""How the guarantee of an end begins that neither loses nor repeats."""
+"""The guarantee of a source or sink that neither loses nor repeats rows begins with this."""
 
 
 def explain(graph: Graph, plan: Plan) -> str:
-    """The logical plan (an operator per line), the physical plan (a stage per line), where state lies, and the guarantees of the ends."""
+    """The logical plan (an operator per line), the physical plan (a stage per line), the state backends, and the guarantees."""
     lines = [f"Dataflow {graph.name}", "", "Logical plan"]
     for node in graph.ordered():
         inputs = ", ".join(graph.nodes[e.node].name + ("" if e.port == "out" else f".{e.port}") for e in node.inputs)
@@ -52,7 +52,7 @@ def to_mermaid(graph: Graph) -> str:
 
 
 def _guarantees(graph: Graph, plan: Plan) -> Iterator[str]:
-    """What the ends promise, what that comes to from every source to each sink, and what is left out on the way."""
+    """What each source and sink promises, what that means from every source to each sink, and which operators may leave records out."""
     nodes = graph.ordered()
     for node in nodes:
         if isinstance(node.operator, (Source, Sink)):
@@ -71,7 +71,7 @@ def _guarantees(graph: Graph, plan: Plan) -> Iterator[str]:
 
 
 def _above(graph: Graph, node: Node) -> list[Node]:
-    """All nodes whose records can come to this one, in the order of the flow."""
+    """All nodes whose records can reach this one, in the order of the flow."""
     reached = {node.id}
     for above in reversed(graph.ordered()):
         if above.id in reached:

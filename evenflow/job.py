@@ -1,7 +1,7 @@
-"""The handle of a running job, the same for every runtime, and how another process gets one.
+"""The handle of a running job, the same for every runtime, and `connect`, which gives one to another process.
 
-A thread follows the job from where it was started: it hands the sinks what they deliver on the driver, and notices when a
-source's outside part (a Spark query) fails.
+In the process that started the job, a thread follows it: it hands sinks the results for the driver (`Sink.deliver`), and notices when the
+external part of a source (a Spark query) fails.
 """
 
 from __future__ import annotations
@@ -11,11 +11,8 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from .actors.elastic import ScalingReport
-from .actors.node_scaling import NodeScalingReport
-from .actors.supervisor import JobStatus, Progress
 from .balancer.snapshot import LoadSnapshot
 from .drawing.changes import decisions_table, migrations_table, node_scalings_text, scalings_table
 from .drawing.job import checkpoints_table
@@ -27,8 +24,35 @@ from .engine.source import Source
 from .engine.time.duration import Duration, seconds
 from .scheduler.checkpoints import CheckpointReport, CheckpointState
 from .scheduler.job_effects import JobState
+from .scheduler.job_status import JobStatus, Progress
 from .scheduler.metrics import HISTORY, OperatorLoad, WorkerFigures
 from .scheduler.migration import MigrationReport
+from .scheduler.node_scaling import NodeScalingReport
+from .scheduler.operator_scaling import ScalingReport
+from .scheduler.requests import (
+    Autoscale,
+    Balance,
+    Cancel,
+    Fail,
+    Move,
+    Rebalance,
+    Request,
+    Scale,
+    ScaleIn,
+    ScaleOut,
+    ShowCheckpoints,
+    ShowDecisions,
+    ShowLoad,
+    ShowMigrations,
+    ShowNodeScalings,
+    ShowSavepoint,
+    ShowScalings,
+    ShowSnapshot,
+    Stop,
+    TakeCheckpoint,
+    TakeSavepoint,
+)
+from .scheduler.savepoints import SavepointReport
 from .scheduler.scaling.controller import DecisionRecord, Mode
 from .state.errors import EvenflowError
 
@@ -37,7 +61,7 @@ POLL = 0.05
 
 
 class Reported(Protocol):
-    """A report of one of many."""
+    """A report with a number."""
 
     @property
     def number(self) -> int: ...
@@ -47,18 +71,14 @@ R = TypeVar("R", bound=Reported)
 
 
 class Runtime(Protocol):
-    """What a driver offers for one job. `owned`: whether it ends with this process."""
+    """What a runtime provides for one job. `owned`: whether the job ends with this process."""
 
     owned: bool
 
     def progress(self, seen: int, incarnation: str) -> Progress: ...
     def status(self) -> JobStatus: ...
     def figures(self) -> list[WorkerFigures]: ...
-    def load(self, operator: str, windows: int) -> OperatorLoad: ...
-    def ask(self, question: str, *arguments: Any) -> Any: ...
-    def stop(self) -> None: ...
-    def cancel(self) -> None: ...
-    def fail(self, error: EvenflowError) -> None: ...
+    def ask(self, request: Request[T]) -> T: ...
     def close(self) -> None: ...
 
 
@@ -78,7 +98,7 @@ class Job:
     def wait(self, timeout: Duration | None = None) -> Job:
         """Wait until the job has ended; returns the job. Raises the job's error if it failed, JobTimeoutError after `timeout`.
 
-        Ctrl-C cancels the job, waits until it is gone, and goes on as a KeyboardInterrupt; a job of another process runs on.
+        Ctrl-C cancels the job, waits until it is gone, and raises KeyboardInterrupt; a job that another process started runs on.
         """
         deadline = None if timeout is None else time.monotonic() + seconds(timeout, "timeout")
         try:
@@ -104,37 +124,37 @@ class Job:
     def metrics(self) -> list[WorkerFigures]:
         """Every worker's figures: totals, rates of the newest window, shares of time, watermark, latency.
 
-        `print` shows them as a table per operator, and so it does what the other questions give: status, load, checkpoints, migrations...
+        `print` shows them as a table per operator. It also shows status, load, checkpoints, migrations and the like as tables or text.
         """
         return Listing(self._runtime.figures(), metrics_tables)
 
     def load(self, operator: str, *, windows: int = HISTORY) -> OperatorLoad:
-        """How the operator's work was shared out over its newest `windows`: load per worker and key group, hottest keys, imbalance.
+        """The operator's load over its newest `windows`: per worker and key group, with the hottest keys and the imbalance.
 
-        `print` shows it as a table. Operators that are chained in one worker share one load. Once the job has ended it is that of the last
-        120 windows. Raises RequestError if there is no such operator.
+        `print` shows it as text. Operators that are chained in one worker share one load. After the job has ended, this is the load of its
+        last 120 windows. Raises RequestError if there is no such operator.
         """
-        return self._runtime.load(operator, windows)
+        return self._runtime.ask(ShowLoad(operator, windows))
 
     def balancer(self, operator: str, policy: str) -> None:
-        """Balance the operator automatically by `policy` from now on (hotspot, lpt, consistent, static), or no longer: `off`.
+        """Balance the operator automatically from now on, by `policy`: hotspot, lpt, consistent or static; `off` ends it.
 
-        The job's settings (`BalanceConfig(threshold=...)`) say when, `JobConfig(migration_strategy=...)` how. `migrations()` tells what
-        was done and why. Raises RequestError for an unknown operator or balancer, JobNotRunningError if the job has ended.
+        `JobConfig(balance=...)` says when keys move, and `migration_strategy` how. `migrations()` tells what moved and why. Raises
+        RequestError for an unknown operator or balancer, JobNotRunningError if the job has ended.
         """
-        self._runtime.ask("balancer", operator, policy)
+        self._runtime.ask(Balance(operator, policy))
 
     def rebalance(
         self, operator: str, *, policy: str = "hotspot", strategy: str | None = None, timeout: Duration | None = "60s"
     ) -> MigrationReport:
-        """Even out the operator's load: plan by a balancer, move by a strategy, and wait until it is done.
+        """Even out the operator's load now: a balancer plans, a strategy moves the keys, and the call waits until it is done.
 
-        `strategy`: sudden, fluid, batched, pause, lazy or restart; None for the job's (`migration_strategy` in JobConfig). The report tells
-        what was planned and why, what moved, how long it took and what the latency was meanwhile. `timeout` None returns at once. Raises
-        RequestError for an unknown operator, balancer or strategy, of it JobNotRunningError and JobBusyError (something moves already), and
+        `strategy`: sudden, fluid, batched, pause, lazy or restart; None for the job's own. The report tells what was planned and why, what
+        moved, how long it took, and the latency meanwhile. `timeout=None` returns at once. Raises RequestError for an unknown operator,
+        balancer or strategy, of it JobNotRunningError if the job has ended and JobBusyError if another change is in progress, and
         JobTimeoutError.
         """
-        return self._followed(self._runtime.ask("rebalance", operator, policy, strategy), timeout)
+        return self._followed(self._runtime.ask(Rebalance(operator, policy, strategy)), timeout)
 
     def migrate(
         self,
@@ -146,17 +166,18 @@ class Job:
         strategy: str | None = None,
         timeout: Duration | None = "60s",
     ) -> MigrationReport:
-        """Move key groups, or single keys (a tuple for a key of several columns), to the operator's worker `to`; as `rebalance`."""
-        return self._followed(self._runtime.ask("migrate", operator, tuple(groups), tuple(keys), to, strategy), timeout)
+        """Move key groups, or single keys (a tuple for a key of several columns), to the operator's worker `to`. Other arguments as in
+        `rebalance`.
+        """
+        return self._followed(self._runtime.ask(Move(operator, tuple(groups), tuple(keys), to, strategy)), timeout)
 
     def migrations(self) -> list[MigrationReport]:
         """The newest 100 migrations of the job, oldest first."""
-        return Listing[MigrationReport](self._runtime.ask("migrations"), migrations_table)
+        return Listing[MigrationReport](self._runtime.ask(ShowMigrations()), migrations_table)
 
     def snapshot(self, operator: str) -> LoadSnapshot:
-        """The operator's load over its newest windows as balancers see it; `to_json` of it is what `evenflow plan balance` reads."""
-        snapshot: LoadSnapshot = self._runtime.ask("snapshot", operator)
-        return snapshot
+        """The operator's load over its newest windows, as balancers see it. `evenflow plan balance` reads its JSON."""
+        return self._runtime.ask(ShowSnapshot(operator))
 
     def _followed(self, number: int, timeout: Duration | None) -> MigrationReport:
         deadline = None if timeout is None else time.monotonic() + seconds(timeout, "timeout")
@@ -170,13 +191,13 @@ class Job:
             time.sleep(POLL)
 
     def scale(self, operator: str, parallelism: int, *, strategy: str | None = None, timeout: Duration | None = "2m") -> ScalingReport:
-        """Give the operator another number of workers while the stream runs, and wait until it is done; None for `timeout` returns at once.
+        """Change the operator's number of workers while the stream runs, and wait until it is done; `timeout=None` returns at once.
 
-        New workers get the heat that the balancer gives them; the keys of workers that leave move first. `strategy`: how keys move, as in
+        New workers get keys as the balancer plans; before workers leave, their keys move to the others. `strategy`: how keys move, as in
         `rebalance`. Raises RequestError for an unknown operator, an impossible number or a scaling that failed, of it JobNotRunningError
-        and JobBusyError, and JobTimeoutError.
+        and JobBusyError (another change is in progress), and JobTimeoutError.
         """
-        number = self._runtime.ask("scale", operator, parallelism, strategy)
+        number = self._runtime.ask(Scale(operator, parallelism, strategy))
 
         def ended() -> ScalingReport | None:
             report = _numbered(self.scalings(), number)
@@ -188,26 +209,26 @@ class Job:
         return found
 
     def scale_out(self, nodes: int = 1, *, timeout: Duration | None = "5m") -> NodeScalingReport:
-        """Use so many nodes more: there the operators whose output counts most get workers, as many as the nodes have slots.
+        """Add `nodes` nodes and fill their slots with new workers, for the operators whose output matters most (Stela).
 
-        Raises RequestError if the job can't be scaled now or has no nodes, there are not so many with room, or no operator is congested;
-        JobTimeoutError. None for `timeout` returns at once.
+        `timeout=None` returns at once. Raises RequestError if the job can't be scaled now or has no nodes, too few nodes have room, or no
+        operator is congested; JobTimeoutError.
         """
-        return self._nodes_scaled(self._runtime.ask("scale_out", nodes), timeout)
+        return self._nodes_scaled(self._runtime.ask(ScaleOut(nodes)), timeout)
 
     def scale_in(self, nodes: int = 1, *, timeout: Duration | None = "5m") -> tuple[NodeScalingReport, ...]:
-        """Give so many nodes back, one after the other, those first that the output needs least: every operator loses its workers there.
+        """Give back `nodes` nodes, one after the other, the node that matters least for the output first (Stela).
 
-        At least one worker of each operator stays: if it is on the node it goes on elsewhere from a checkpoint, for which the job needs
-        CheckpointConfig(dir=...). Raises RequestError if a node can't be given back, and why, JobTimeoutError. None for `timeout`
-        returns once the first has begun.
+        Every operator loses its workers on the node, but keeps at least one. A worker that must stay continues on another node from a
+        checkpoint, which needs CheckpointConfig(dir=...). `timeout=None` returns when the first node's drain has begun. Raises RequestError
+        with the reason if a node can't be given back, JobTimeoutError.
         """
         rounds = 1 if timeout is None else nodes
-        return tuple(self._nodes_scaled(self._runtime.ask("scale_in"), timeout) for _ in range(rounds))
+        return tuple(self._nodes_scaled(self._runtime.ask(ScaleIn()), timeout) for _ in range(rounds))
 
     def node_scalings(self) -> list[NodeScalingReport]:
-        """The nodes that came to the job and went by `scale_out` and `scale_in`, the newest 100 orders, oldest first."""
-        return Listing[NodeScalingReport](self._runtime.ask("node_scalings"), node_scalings_text)
+        """The newest 100 calls of `scale_out` and `scale_in`, oldest first, with the nodes that came and went."""
+        return Listing[NodeScalingReport](self._runtime.ask(ShowNodeScalings()), node_scalings_text)
 
     def _nodes_scaled(self, number: int, timeout: Duration | None) -> NodeScalingReport:
         def ended() -> NodeScalingReport | None:
@@ -221,50 +242,50 @@ class Job:
 
     def scalings(self) -> list[ScalingReport]:
         """The newest 100 scalings of the job, oldest first."""
-        return Listing[ScalingReport](self._runtime.ask("scalings"), scalings_table)
+        return Listing[ScalingReport](self._runtime.ask(ShowScalings()), scalings_table)
 
     def autoscaler(self, policy: str, *, mode: Mode = "act") -> None:
-        """Give every operator the workers that a scaling policy decides (ds2, dhalion, threshold, ...) from now on, or no longer: `off`.
+        """Let a scaling policy (ds2, dhalion, threshold, ...) choose every operator's number of workers from now on; `off` ends it.
 
-        `mode` "advise" only records what it would do. The job's settings (`AutoscaleConfig(interval=..., max_parallelism=...)`) say
-        how often and how many, and an operator's own bounds (`stream.parallelism(2, between=(1, 4))`, `fixed=True`) go before them. Raises
-        RequestError for an unknown policy or mode, or one that the settings don't allow for, JobNotRunningError if the job has ended.
+        With `mode="advise"` its decisions are only recorded. `JobConfig(autoscale=...)` says how often it decides and within which
+        bounds; an operator's own bounds (`stream.parallelism(2, between=(1, 4))`, `fixed=True`) have priority. Raises RequestError for an
+        unknown policy or mode, or one that the settings don't allow for, JobNotRunningError if the job has ended.
         """
-        self._runtime.ask("autoscaler", policy, mode)
+        self._runtime.ask(Autoscale(policy, mode))
 
     def decisions(self) -> list[DecisionRecord]:
-        """What the scaling policies decided, oldest first: what each saw, decided and why, and what became of it."""
-        return Listing[DecisionRecord](self._runtime.ask("decisions"), decisions_table)
+        """The decisions of the scaling policies, oldest first: the snapshot, the decision, the reason and the outcome of each."""
+        return Listing[DecisionRecord](self._runtime.ask(ShowDecisions()), decisions_table)
 
     def checkpoint(self, timeout: Duration | None = "5m") -> CheckpointReport:
         """Take a checkpoint now and wait until it is complete; None for `timeout` returns at once.
 
         Raises RequestError if the checkpoint failed, JobNotRunningError, JobTimeoutError.
         """
-        number = self._runtime.ask("checkpoint")
+        number = self._runtime.ask(TakeCheckpoint())
         found = self._awaited(lambda: self._checkpoint(number, whole=timeout is None), timeout, f"checkpoint {number}")
         if found.problem is not None:
             raise RequestError(f"checkpoint {number} of job `{self.name}` has failed: {found.problem}")
         return found
 
     def checkpoints(self) -> list[CheckpointReport]:
-        """The job's checkpoints, oldest first: how long each took, how much state it has, why one failed."""
-        return Listing[CheckpointReport](self._runtime.ask("checkpoints"), checkpoints_table)
+        """The job's checkpoints, oldest first: how long each took, how much state it has, and why it failed if it did."""
+        return Listing[CheckpointReport](self._runtime.ask(ShowCheckpoints()), checkpoints_table)
 
     def savepoint(self, path: str | Path, timeout: Duration = "10m") -> str:
-        """Save the whole job, which runs on, into the folder `path` (or URL), to begin another from: `flow.run(from_savepoint=path)`.
+        """Save the whole job into the folder (or URL) `path`; the job runs on. `flow.run(from_savepoint=path)` begins another job from it.
 
-        The job needs CheckpointConfig(dir=...). Raises RequestError without it and if `path` is taken or not
-        writable, JobNotRunningError, JobTimeoutError.
+        The job needs CheckpointConfig(dir=...). Raises RequestError without it and if `path` is taken or not writable, JobNotRunningError,
+        JobTimeoutError.
         """
         url = str(path) if "://" in str(path) else str(Path(path).absolute())
-        number = self._runtime.ask("savepoint", url)
+        number = self._runtime.ask(TakeSavepoint(url))
 
-        def state() -> tuple[bool, str | None] | None:
-            found: tuple[bool, str | None] = self._runtime.ask("savepoint_state", number)
-            return found if found[0] else None
+        def done() -> SavepointReport | None:
+            found = self._runtime.ask(ShowSavepoint(number))
+            return found if found.done else None
 
-        problem = self._awaited(state, timeout, f"the savepoint {url}")[1]
+        problem = self._awaited(done, timeout, f"the savepoint {url}").problem
         if problem is not None:
             raise RequestError(f"the savepoint {url} of job `{self.name}` has failed: {problem}")
         return url
@@ -288,12 +309,12 @@ class Job:
         return self.status().metrics_url
 
     def stop(self) -> None:
-        """End gracefully: the sources read no more, what they have read is processed and committed. Returns at once."""
-        self._runtime.stop()
+        """End gracefully: sources stop reading, and all records that they have read are processed and committed. Returns at once."""
+        self._runtime.ask(Stop())
 
     def cancel(self) -> None:
-        """End at once; what was not yet committed is not. Returns at once."""
-        self._runtime.cancel()
+        """End without processing the rest; uncommitted rows are dropped. Returns at once."""
+        self._runtime.ask(Cancel())
 
     def _follow(self) -> None:
         seen, incarnation = 0, ""
@@ -319,7 +340,7 @@ class Job:
         finally:
             if self._failure is not None:
                 with suppress(EvenflowError):  # it may be the coordinator itself that is gone
-                    self._runtime.fail(JobFailedError(str(self._failure)))
+                    self._runtime.ask(Fail(JobFailedError(str(self._failure))))
             try:
                 self._release()
             finally:
@@ -338,14 +359,14 @@ class Job:
         for name, source in self._sources.items():
             problem = source.failure()
             if problem is not None:
-                self._runtime.fail(ConnectorError(f"source `{name}`: {problem}"))
+                self._runtime.ask(Fail(ConnectorError(f"source `{name}`: {problem}")))
 
     def __repr__(self) -> str:
         return f"<Job {self.name!r} {self.status().state.value}>"
 
 
 def _numbered(reports: Sequence[R], number: int) -> R:
-    """The report of that number. Raises RequestError if so many came after it that it is gone."""
+    """The report of that number. Raises RequestError if newer reports have displaced it."""
     found = next((report for report in reports if report.number == number), None)
     if found is None:
         raise RequestError(f"number {number} is no longer among the newest {len(reports)} that the job remembers")
@@ -353,10 +374,11 @@ def _numbered(reports: Sequence[R], number: int) -> R:
 
 
 def connect(name: str) -> Job:
-    """The job `name` that another process runs on the Ray cluster that this one is connected to, or that RAY_ADDRESS names.
+    """A handle of the running job `name`, on the Ray cluster to which this process is connected, or that RAY_ADDRESS names.
 
-    Its handle shows the job, waits for it, and can stop or cancel it; what sinks deliver goes to the process that started the job, and when
-    that ends, so does the job. Raises JobNotRunningError if no job of that name runs, naming those that do.
+    The handle shows and steers the job, waits for it, and can stop or cancel it. Results for the driver (`to_list`) still go to the process
+    that started the job, and unless it is detached the job ends with that process. Raises JobNotRunningError, naming the running jobs, if
+    none has that name.
     """
     from .actors.cluster import find_job
 

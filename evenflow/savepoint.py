@@ -1,4 +1,4 @@
-"""Reading savepoints: which operators one has state of, and that state as Arrow tables, without the flow that wrote it.
+"""Reads the state of a savepoint as Arrow tables, one for each operator, without the flow that wrote it.
 
 >>> import tempfile
 >>> import evenflow as ef
@@ -35,9 +35,9 @@ from .state.store import CheckpointStore
 
 @dataclass(frozen=True, slots=True)
 class SavedOperator:
-    """What a savepoint has of an operator: `keys` and `size` (bytes) in its files; `chain`: the operators that ran in its workers.
+    """An operator in a savepoint: `keys` and `size` (bytes) of its files; `chain`: the operators that ran in the same workers.
 
-    In a checkpoint's folder a key counts anew each time that it changed since the whole state was saved.
+    In a checkpoint's folder a key counts once for the whole state, and again for each later checkpoint in which it changed.
     """
 
     workers: int
@@ -47,7 +47,7 @@ class SavedOperator:
 
 
 class SavedJob:
-    """A savepoint, or the folder of a checkpoint: `job` and `checkpoint` say whose, `created` when, `operators` by name what."""
+    """A savepoint, or the folder of a checkpoint: the names of `job` and `checkpoint`, when it was `created`, its `operators` by name."""
 
     def __init__(self, url: str) -> None:
         self._url, self._store = url, CheckpointStore(url)
@@ -64,10 +64,11 @@ class SavedJob:
         """The keyed state of an operator, with the key columns in front.
 
         `stateful_map` and `process`: a column `state`, as Arrow types it, or as text where the keys' states are of several kinds.
-        `stateful_map_columns`: its state columns. Aggregates: `rows` that went into each, then the parts of its accumulators, `0.0`, `0.1`,
-        `1.0`...; of windows also `pane`, the begin of the stretch of event time, and a key may come several times in one, to be added up.
+        `stateful_map_columns`: its state columns. Aggregates: `rows`, the number of aggregated rows, then the parts of the accumulators,
+        `0.0`, `0.1`, `1.0`... Windows also have `pane`, the start of the pane in event time; a key may have several rows in one pane, which
+        add up.
 
-        Raises RequestError if there is no state of such an operator, ConnectorError if a file of it is not what was written.
+        Raises RequestError if there is no state of that operator, ConnectorError if a file is damaged.
         """
         if operator not in self.operators or not self.operators[operator].keys:
             there = ", ".join(name for name, saved in self.operators.items() if saved.keys) or "none"
@@ -90,12 +91,12 @@ class SavedJob:
 
 
 def read_savepoint(path: str | Path) -> SavedJob:
-    """What `job.savepoint(path)` wrote, or the folder of a checkpoint. Raises ConnectorError if it can't be read."""
+    """Read a savepoint that `job.savepoint(path)` wrote, or the folder of a checkpoint. Raises ConnectorError if it can't be read."""
     return SavedJob(str(path) if "://" in str(path) else str(Path(path).absolute()))
 
 
 def _table(chunks: list[pa.RecordBatch]) -> pa.Table:
-    """Chunks of one operator; the types of their columns may have widened in between."""
+    """The chunks of one operator as a table; column types may have widened from chunk to chunk."""
     if chunks[0].schema.names[-1] != STATE:
         return pa.concat_tables([_renamed(chunk) for chunk in chunks], promote_options="permissive")
     keys = pa.concat_tables([pa.table(chunk.drop_columns([STATE])) for chunk in chunks], promote_options="permissive")
@@ -111,7 +112,7 @@ def _typed(states: list[Any]) -> pa.Array:
 
 
 def _renamed(chunk: pa.RecordBatch) -> pa.Table:
-    """With names for people: those of the engine begin with two underscores."""
+    """The chunk with column names for users: the engine's own begin with two underscores."""
     aggregated = INPUT in (chunk.schema.metadata or {})
     names = ["rows" if aggregated and name.startswith(ROWS) else name.removeprefix("__") for name in chunk.schema.names]
     table = pa.Table.from_batches([chunk]).rename_columns(names).replace_schema_metadata(None)

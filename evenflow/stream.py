@@ -1,6 +1,6 @@
-"""Streams: what a dataflow is written with.
+"""Streams: the API for writing a dataflow.
 
-Every method makes an operator and returns the stream of what it emits; nothing runs before `Dataflow.run`.
+Every method adds an operator and returns the stream of its output. Nothing runs before `Dataflow.run`.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 _NO_KEYS = "key_by needs at least one column, or a function"
 
 _AGGREGATE_METHODS = {"create": (), "add": ("accumulator", "row"), "merge": ("a", "b"), "finish": ("accumulator",)}
-"""Of an aggregate of the user's own, with their arguments."""
+"""The methods of a user-defined aggregate, with their arguments."""
 
 
 class Stream:
-    """Rows that flow; a row is a dict from column name to value.
+    """A stream of rows; a row is a dict from column name to value.
 
     `flow`, `node`, `port`: the dataflow, the operator that made the stream, and which of its outputs this is.
     """
@@ -57,16 +57,16 @@ class Stream:
         self.flow, self.node, self.port = flow, node, port
 
     def named(self, name: str) -> Self:
-        """Name the operator that made this stream: for plans, actors, metrics and handles."""
+        """Name the operator that made this stream. Plans, actors, metrics and the job's handle use the name."""
         self.flow.graph.rename(self.node, name)
         return self
 
     def parallelism(self, workers: int | None = None, *, between: tuple[int, int] | None = None, fixed: bool = False) -> Self:
-        """Run the operator that made this stream in so many workers; None for the job's default.
+        """Run the operator that made this stream in `workers` workers; None for the job's default.
 
-        Automatic scaling gives it no fewer and no more than `between` says, instead of `min_parallelism` and `max_parallelism` in the
-        job's settings, or leaves it alone if it is `fixed`. Operators that are chained share their workers, and keep to the bounds of each.
-        `job.scale` is not bound by either.
+        Automatic scaling keeps the number within `between` (fewest, most), in place of the job's `min_parallelism` and `max_parallelism`,
+        and doesn't change it if `fixed`. Chained operators share their workers, and keep to the bounds of each. `job.scale` ignores the
+        bounds.
         """
         name = self.node.name
         if workers is not None and (not isinstance(workers, int) or isinstance(workers, bool) or workers < 1):
@@ -85,8 +85,8 @@ class Stream:
     def map(self, function: Callable[[dict[str, Any]], Any], *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
         """`function(row) -> row`: a dict, or a plain value, which becomes the column `item`. `schema` fixes the column types.
 
-        `on_error`, here and wherever a function of yours is called, says what becomes of a row for which it raises, or returns what does
-        not fit its columns: "stop" ends the job with the row, "skip" counts it (`job.metrics()`), "dead_letter" sends it to `dead_letters`.
+        `on_error` is the error policy, for a row for which your function raises or returns a value that doesn't fit its columns: "stop"
+        ends the job with an error that shows the row, "skip" counts the row (`job.metrics()`), "dead_letter" sends it to `dead_letters`.
         """
         operator = Map(check_function(function, "map", "row"), arrow_schema(schema, "map"), check_on_error(on_error, "map"))
         return self._then("map", operator)
@@ -110,27 +110,27 @@ class Stream:
     def map_batches(self, function: Callable[[pa.RecordBatch], Any], *, on_error: OnError = "stop") -> Stream:
         """`function(record batch) -> record batch, table or dict of columns`, for vectorised work.
 
-        `on_error` as for `map`: a batch for which the function raises is tried again in halves, down to the row that it refuses.
+        `on_error` as for `map`: a batch for which the function raises is tried again in halves, down to the row that is refused.
         """
         check_function(function, "map_batches", "batch")
         return self._then("map_batches", MapBatches(function, check_on_error(on_error, "map_batches")))
 
     def select(self, *columns: str) -> Stream:
-        """Only these columns, in this order."""
+        """Keep only these columns, in this order."""
         return self._then("select", Project(select=_names(columns, "select")))
 
     def drop(self, *columns: str) -> Stream:
-        """Without these columns."""
+        """Remove these columns."""
         return self._then("drop", Project(drop=frozenset(_names(columns, "drop"))))
 
     def rename(self, columns: Mapping[str, str] | None = None, **names: str) -> Stream:
-        """Columns by other names: `rename(old="new")` or `rename({"old": "new"})`."""
+        """Rename columns: `rename(old="new")` or `rename({"old": "new"})`."""
         renamed = {**(columns or {}), **names}
         _names((*renamed, *renamed.values()), "rename")
         return self._then("rename", Project(rename=renamed))
 
     def union(self, *others: Stream) -> Stream:
-        """This stream's rows and the others', as they come; their columns must be the same."""
+        """The rows of this stream and the others, in the order in which they come; all must have the same columns."""
         for other in others:
             if not isinstance(other, Stream):
                 raise FlowError(f"union({other!r:.200}): expected streams, for example a.union(b, c)")
@@ -156,7 +156,7 @@ class Stream:
 
     @property
     def dead_letters(self) -> Stream:
-        """The records that the operator with `on_error="dead_letter"` which made this stream refused, to be written to a sink of their own.
+        """The records that this stream's operator refused; the operator needs `on_error="dead_letter"`.
 
         All columns are strings: `operator`, `key` (JSON, null if the operator has no keys), `record` (JSON), `error` (its type), `message`.
 
@@ -189,34 +189,34 @@ class Stream:
 
 
 def _names(columns: tuple[Any, ...], method: str) -> tuple[str, ...]:
-    """The columns. Raises FlowError unless there are some, and all are names."""
+    """The columns, checked. Raises FlowError if there is none, or one is not a name."""
     if not columns or not all(isinstance(name, str) for name in columns):
         raise FlowError(f"{method}{columns!r:.200}: give the names of columns, at least one")
     return columns
 
 
 class KeyedStream:
-    """A stream partitioned by key: every record of a key comes to the same worker, in order per channel."""
+    """A stream partitioned by key: every record of a key reaches the same worker, in order per channel."""
 
     def __init__(self, stream: Stream, keys: tuple[str, ...]) -> None:
         self._stream, self._keys = stream, keys
 
     def window(self, windows: Windows) -> WindowedStream:
-        """Event-time windows: `ef.tumbling("1h")`, `ef.sliding("1h", every="5m")`."""
+        """Cut the stream into event-time windows: `ef.tumbling("1h")`, `ef.sliding("1h", every="5m")`."""
         return WindowedStream(self._stream, self._keys, check_windows(windows))
 
     def aggregate(self, *, emit: Literal["update", "final"] = "update", **aggregates: AggregateFunction) -> Stream:
-        """Running aggregates over everything seen: a row per changed key and batch, or with `emit="final"` per key at the end."""
+        """Aggregate without windows: emits a row per changed key and batch, or with `emit="final"` one per key at the end."""
         if emit not in ("update", "final"):
             raise FlowError(f'aggregate(emit={emit!r}): expected "update" or "final"')
         operator = AggregateRunning(self._keys, check_aggregates(aggregates, self._keys), updates=emit == "update")
         return self._keyed("aggregate", operator)
 
     def stateful_map(self, function: StatefulFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
-        """`function(state, row) -> (state, row or None)`: None as state for a new key; any msgpack-able state.
+        """`function(state, row) -> (state, row or None)`: the state is None for a new key, and must be msgpack-able.
 
-        `on_error` as for `Stream.map`; a record that is refused leaves its key's state as it was. The function may see the records before
-        it in the batch once more, with the states that it saw.
+        `on_error` as for `Stream.map`; a refused record leaves its key's state as it was. The function may then see the earlier records of
+        the batch again, with the same states.
         """
         schema, on_error = arrow_schema(schema, "stateful_map"), check_on_error(on_error, "stateful_map")
         check_function(function, "stateful_map", "state", "row")
@@ -227,9 +227,9 @@ class KeyedStream:
     ) -> Stream:
         """`function(state, rows) -> (state, columns or None)`: all rows of a batch at once, sorted by key, as numpy arrays.
 
-        `state` gives the state's columns and their numpy types, `{"n": "int64"}`; the function gets and returns an array of each, one entry
-        per key, zero for a new key. `rows` is a `KeyRows`: all of a key's rows lie together in arrival order. `columns` names those that
-        the function reads; fewer are faster. `on_error` as for `Stream.map_batches`.
+        `state` gives the state's columns and their numpy types, `{"n": "int64"}`; the function gets and returns an array for each, one
+        entry per key, zero for a new key. `rows` is a `KeyRows`: the rows of a key are adjacent, in arrival order. `columns` names the
+        columns that the function reads; fewer are faster. `on_error` as for `Stream.map_batches`.
 
         >>> import evenflow as ef
         >>> def running_mean(state, rows):
@@ -251,9 +251,9 @@ class KeyedStream:
         return self._keyed("stateful_map_columns", operator)
 
     def process(self, function: KeyedFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
-        """What a `KeyedFunction` yields: a class of yours with states (value, list, map, with a time to live) and timers per key.
+        """The rows that your `KeyedFunction` yields: a class with states (value, list, map, with a time to live) and timers per key.
 
-        `on_error` as for `stateful_map`; a timer that is refused counts as fired, and its dead letter's record is `{"timer": its time}`.
+        `on_error` as for `stateful_map`; a refused timer counts as fired, and the record of its dead letter is `{"timer": its time}`.
         """
         if not isinstance(function, KeyedFunction):
             raise FlowError(f"process({function!r}): expected an instance of a class derived from ef.KeyedFunction")
@@ -282,29 +282,29 @@ class WindowedStream:
 
 
 class WindowResults(Stream):
-    """The results of windows; `late` is the stream of the records that came too late for them."""
+    """The results of windows; `late` is the side stream of late records."""
 
     @property
     def late(self) -> Stream:
-        """Records, as they came, all of whose windows had been emitted."""
+        """The original records that came after all of their windows had been emitted."""
         return Stream(self.flow, self.node, "late")
 
 
 def keyed_node(stream: Stream, name: str, operator: Operator, keys: tuple[str, ...]) -> Stream:
-    """The stream of a keyed operator behind `stream`."""
+    """The output of a keyed operator that reads `stream`."""
     node = stream.flow.graph.add(name, operator, (Input(stream.node.id, stream.port),), keys)
     return Stream(stream.flow, node)
 
 
 def check_aggregates(aggregates: Mapping[str, Any], taken: Iterable[str]) -> dict[str, AggregateFunction]:
-    """Raises FlowError unless there are aggregates, all are, and none has the name of another column."""
+    """The aggregates, checked. Raises FlowError if there is none, one is not an aggregate, or one has the name of another column."""
     if not aggregates:
         raise FlowError("aggregate() needs at least one aggregate, for example n=ef.count()")
     for name, function in aggregates.items():
         if name == "on_error" and isinstance(function, str):
             raise FlowError(
-                "aggregate has no on_error: a record goes into all aggregates of its key at once, and can't be taken out of them again; "
-                'let a map with on_error="skip" or "dead_letter" in front of it refuse what an aggregate of yours would'
+                "aggregate has no on_error: a record goes into all aggregates of its key at once, and can't be removed again; "
+                'put a map with on_error="skip" or "dead_letter" in front of it that refuses such records'
             )
         if not isinstance(function, AggregateFunction):
             raise FlowError(f'aggregate({name}={function!r}): expected an aggregate, for example ef.sum("delay")')

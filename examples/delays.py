@@ -65,17 +65,17 @@ SETTINGS = ef.JobConfig(
 
 
 def end_with_the_last_month(spark: SparkSession) -> None:
-    """Whoever stops the query ends the stream in order."""
+    """Stopping the query ends the stream in order."""
     for query in spark.streams.active:
         query.processAllAvailable()
         query.stop()
 
 
 def run(output: Path, months: int, moves: bool, scales: bool) -> bool:
-    """The whole demo; whether the results were right.
+    """Run the whole demo. Returns whether the results were right.
 
-    `moves`: state moves between the workers every second. `scales`: source and aggregate begin with one worker each, and then get four,
-    two and three; a month comes every second, and the stream lasts until that is done.
+    `moves`: state moves between the workers every second. `scales`: source and aggregate begin with one worker each, and then get four, two
+    and three; a month comes every second until that is done.
     """
     begun = time.monotonic()
     # Under /tmp, whatever TMPDIR says: the path of a Unix socket, which Ray has here, must be short.

@@ -17,6 +17,8 @@ from ..engine.protocol.routing import RoutingTable
 from ..state.files import StateFile
 from ..state.store import seen_from_beside
 from .manifest import Manifest, TaskEntry
+from .restore_point import RestorePoint
+from .storage_answers import Delivery
 
 HISTORY = 100
 """Checkpoints that are remembered."""
@@ -63,7 +65,8 @@ class CheckpointReport:
 class PendingCheckpoint:
     """A checkpoint that is under way. `problem`: why it can't be completed; it still has to pass every worker before the next.
 
-    `saving`: its manifest is being written. `last`: every worker has finished, there is none after it.
+    `saving`: its manifest is being written; `kept_up_by`: why that takes so long. `last`: no other follows,
+    since every worker has finished.
     """
 
     number: int
@@ -72,18 +75,22 @@ class PendingCheckpoint:
     problem: str | None = None
     saving: bool = False
     last: bool = False
+    kept_up_by: str | None = None
 
 
 class Checkpoints:
     """What `JobCore` knows of checkpoints. Numbers only ever rise, over all attempts."""
 
-    def __init__(self) -> None:
+    def __init__(self, begin: RestorePoint | None = None) -> None:
+        begin = begin if begin is not None else RestorePoint()
         self.pending: PendingCheckpoint | None = None
-        self.last = 0
-        self.completed = 0
+        self.committed = max(begin.committed, begin.manifest.checkpoint if begin.manifest is not None else 0)
+        """The newest that sinks may have committed, perhaps for a process that is gone."""
+        self.last = max(begin.last, self.committed)
+        self.completed = begin.completed
         self.failures = 0
         """Failed ones since the last that was complete."""
-        self.newest: Manifest | None = None
+        self.newest = begin.manifest
         self.history: list[CheckpointReport] = []
         self._finished: dict[str, TaskEntry] = {}
         self._committables: dict[str, list[Any]] = {}
@@ -149,7 +156,19 @@ class Checkpoints:
         prepared = self.pending.prepared if self.pending is not None else {}
         return [worker for worker in workers if worker not in prepared and worker not in self._finished]
 
-    def manifest(self, plan: Plan, attempt: int, created: float, tables: Mapping[str, RoutingTable]) -> Manifest:
+    def explain(self, problem: str) -> None:
+        """Say of the pending one, whose manifest is being written, what keeps it up."""
+        if self.pending is not None:
+            self.pending.kept_up_by = problem
+
+    def manifest(
+        self,
+        plan: Plan,
+        attempt: int,
+        created: float,
+        tables: Mapping[str, RoutingTable],
+        undelivered: tuple[Delivery, ...] = (),
+    ) -> Manifest:
         """Of the pending checkpoint, which has passed all workers; it is now to be saved."""
         assert self.pending is not None
         self.pending.saving = True
@@ -164,6 +183,7 @@ class Checkpoints:
             {stage.name: tuple(entries[f"{stage.name}-{i}"] for i in range(stage.parallelism)) for stage in plan.stages},
             dict(tables),
             {name: list(items) for name, items in self._committables.items()},
+            undelivered,
         )
 
     def end(self, now: float, manifest: Manifest | None) -> dict[str, list[Any]]:
@@ -182,13 +202,19 @@ class Checkpoints:
         _collect(self._committables, self._later)
         self._later = {}
 
+    def drop(self, now: float, problem: str) -> int | None:
+        """The pending one is not needed, since another follows at once; its number. What the sinks prepared goes with that."""
+        pending = self._close(now, CheckpointState.FAILED, None, problem)
+        return pending.number if pending is not None else None
+
     def take(self) -> dict[str, list[Any]]:
         """What is to be committed now; what workers wrote behind the barrier, before they finished, is for the next."""
         committables, self._committables, self._later = self._committables, self._later, {}
         return committables
 
     def take_all(self) -> dict[str, list[Any]]:
-        """What is to be committed when all workers have finished."""
+        """What is to be committed when all workers have finished; a checkpoint that is pending then is part of it."""
+        self.pending = None
         _collect(self._committables, self._later)
         self._later = {}
         return self.take()
@@ -227,7 +253,9 @@ class Checkpoints:
         if self.pending is None:
             return list(self.history)
         state = CheckpointState.SAVING if self.pending.saving else CheckpointState.PENDING
-        pending = CheckpointReport(self.pending.number, state, now - self.pending.begun, 0, 0, self.pending.problem)
+        pending = CheckpointReport(
+            self.pending.number, state, now - self.pending.begun, 0, 0, self.pending.problem or self.pending.kept_up_by
+        )
         return [*self.history, replace(pending, seconds=None, waits_for=tuple(self.waits_for(workers)))]
 
 

@@ -1,489 +1,405 @@
-"""The job: which state it is in, which checkpoint is under way, and what is to be done next, without I/O.
+"""The job: which state it is in, what happened to it, and what is to be done next, without I/O.
 
-Invariant: what the sinks wrote is committed exactly once and in the order of the checkpoints; whatever fails, the job goes on from its
-newest complete checkpoint as if nothing had happened after it.
+    events -> JobCore -> effects
+
+An event is a method that is called with the time, `now`; effects are taken with `effects()` and carried out in order. The decisions are
+made in parts: `checkpointing.py`, `reconfiguration.py`, `operator_scaling.py`, `node_scaling.py`, `automatic_balancing.py` and
+`autoscaling.py`. This file has the job's lifecycle: it begins, fails, goes back and ends.
+
+Invariant: whatever fails, the job goes on from its newest complete checkpoint as if nothing had happened after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, assert_never
 
-from ..balancer.plan import BalancePlan
-from ..engine.errors import JobBusyError, JobFailedError, JobLostError, JobNotRunningError, RequestError
-from ..engine.plan.physical import Plan, Stage
-from ..engine.plan.rescale import rescale
-from ..engine.protocol.effects import Finished, Prepared, Rewound, Switched
-from ..engine.protocol.handover import Arrived
-from ..engine.protocol.handover_step import HandoverStep
-from ..engine.protocol.routing import RoutingTable
-from ..state.errors import EvenflowError
+from ..engine.errors import JobFailedError, JobLostError, ProtocolError
+from ..engine.plan.physical import Plan
+from ..engine.protocol.effects import Finished, Prepared
+from ..state.errors import CorruptCheckpointError, EvenflowError
+from .answering import Answering
+from .automatic_balancing import AutomaticBalancing
+from .autoscaling import Autoscaling
+from .checkpointing import Checkpointing
 from .checkpoints import Checkpoints
-from .job_effects import Commit, Discard, Effect, Ended, JobState, Redeploy, Retire, Save, Spawn, Tell
-from .job_settings import JobSettings
-from .manifest import Manifest
-from .messages import (
-    Announced,
-    Attached,
-    BeginCheckpoint,
-    CheckpointFailed,
-    Shutdown,
-    SourcePaused,
-    StopSource,
-)
-from .migration import Migration, Migrations, MigrationState
-from .newest import Newest
-from .rescaling import Phase, RescaleState, Rescaling
+from .cluster_view import ClusterView
+from .config import JobConfig
+from .configs.balance import OFF
+from .deliveries import Deliveries
+from .job_effects import Deploy, Effect, Ended, FindOlder, JobState, RememberStart, RestoreSinks, Tell
+from .job_record import JobRecord
+from .messages import CheckpointFailed, Failed, Report, Shutdown, StopSource
+from .migration import Migrations
+from .mover import Mover
+from .node_scaling import NodeScaling
+from .operator_scaling import OperatorScaling
+from .reconfiguration import Reconfiguration
+from .requests import AnyRequest, Change
+from .rescaling import Rescaling
 from .restarts import Restarts
-from .restore import fitting_tables
+from .restore import fitting_tables, plan_at
+from .restore_point import RestorePoint
+from .storage_answers import Committed, Delivery, OlderFound, Saved, SavepointCopied, SinksRestored, StorageAnswer
+from .window import WorkerWindow
 
 
-@dataclass(slots=True)
-class _Restart:
-    """A migration by the strategy `restart`: goes on with `tables` once checkpoint `number` is complete."""
+class _Phase(StrEnum):
+    """What the newest attempt waits for."""
 
-    migration: Migration
-    number: int
-    tables: Mapping[str, RoutingTable]
+    DELAY = "its delay"
+    OLDER = "an older checkpoint"
+    SINKS = "the sinks"
+    WORKERS = "the workers"
+    NOTHING = "nothing"
 
 
 class JobCore:
-    """Times are in seconds of any clock that doesn't go back. `restored`: a savepoint to begin from.
+    """One job. `begin`: from what; the default is from nothing. Times are seconds since the epoch, by a clock that doesn't go back."""
 
-    `committed`: the newest checkpoint that may have been committed, perhaps by a process that is gone.
-    """
-
-    def __init__(self, plan: Plan, settings: JobSettings | None = None, restored: Manifest | None = None, committed: int = 0) -> None:
-        self.name = plan.name
-        self.plan = plan
-        self.settings = settings if settings is not None else JobSettings()
-        self.state = JobState.STARTING
-        self.error: EvenflowError | None = None
-        self.attempt = 0
-        self.checkpoints = Checkpoints()
-        self.checkpoints.newest = restored
-        self.committed = max(committed, restored.checkpoint if restored is not None else 0)
-        self.restarts = Restarts(self.settings.restarts)
-        self.migrations = Migrations(plan.tables)
-        self._ready: set[str] = set()
-        self._next_at: float | None = None
-        self._whole = 0
-        self._stop_wanted = False
-        self.rescales = Newest[Rescaling]()
-        self._restart: _Restart | None = None
-        self._manifest: Manifest | None = None
-        self._now = 0.0
-
-    @property
-    def starting(self) -> bool:
-        """Whether workers are being started, for the first time or again."""
-        return self.state in (JobState.STARTING, JobState.RESTARTING)
-
-    @property
-    def workers(self) -> tuple[str, ...]:
-        """The names of all workers."""
-        return tuple(task.name for task in self.plan.tasks)
-
-    @property
-    def sources(self) -> frozenset[str]:
-        """The workers that read sources."""
-        return frozenset(f"{s.name}-{i}" for s in self.plan.stages if s.is_source for i in range(s.parallelism))
-
-    def ready(self, worker: str, now: float) -> list[Effect]:
-        """The worker has started its task."""
-        self._now = now
-        self._ready.add(worker)
-        if not self.starting:
-            return self._rescale(now)
-        if not self._ready.issuperset(self.workers):
-            return []
-        self.state = JobState.RUNNING
-        interval = self.settings.checkpoint_interval
-        self._next_at = None if interval is None else now + interval
-        if self._restart is not None:
-            self._restart.migration.done = len(self._restart.migration.steps)
-            self._restart.migration.end(MigrationState.DONE, now)
-            self._restart = None
-        if self._stop_wanted:
-            self._stop_wanted = False
-            return self.stop()
-        return []
-
-    def report(
-        self,
-        worker: str,
-        report: Prepared | CheckpointFailed | Finished | Announced | Switched | Arrived | Attached | SourcePaused | Rewound,
-        now: float,
-    ) -> list[Effect]:
-        """A worker has prepared a checkpoint, finished, or got on with a migration or a rescale."""
-        self._now = now
-        if self.state.final:
-            return []
-        if isinstance(report, Prepared):
-            self.checkpoints.prepared(worker, report)
-        elif isinstance(report, CheckpointFailed):
-            self.checkpoints.failed(worker, report.checkpoint, report.problem, report.committables)
-        elif isinstance(report, Finished):
-            self.checkpoints.finish(worker, report)
-            if self._finished.issuperset(self.workers):
-                return self._finish(now) if not self._saving else []
-        elif isinstance(report, (Attached, SourcePaused, Rewound)):
-            if self.rescaling is not None:
-                self.rescaling.note(worker, report)
-        else:
-            self.migrations.note(worker, report)
-        return [*self._try_complete(now), *self._rescale(now), *self._migrate(now)]
-
-    def saved(self, checkpoint: int, problem: str | None, now: float) -> list[Effect]:
-        """The manifest of `checkpoint` is written, or can't be."""
-        self._now = now
-        pending = self.checkpoints.pending
-        if pending is None or pending.number != checkpoint or self.state.final:
-            return []
-        if problem is not None:
-            pending.problem = problem
-            effects = self._give_up(now)
-        else:
-            effects = self._complete(now, self._manifest)
-        if not self.state.final and self._finished.issuperset(self.workers):
-            return [*effects, *self._finish(now)]  # the last worker finished while the manifest was written
-        return [*effects, *self._rescale(now), *self._migrate(now)]
-
-    def rescale(self, stage: Stage, parallelism: int, reason: str, now: float) -> tuple[Rescaling, list[Effect]]:
-        """Give a stage another number of workers; those that leave must own no keys any more.
-
-        Raises RequestError for an impossible number, of it JobNotRunningError or JobBusyError if the job is not running, or a migration or
-        a rescale is under way.
-        """
-        self._refuse_if_busy("workers can only join or leave")
-        change = rescale(self.plan, stage, parallelism, self.migrations.tables)
-        token = self.rescales[-1].token if self.rescales else 0
-        rescaling = Rescaling(len(self.rescales), self.plan, change, reason, now, token)
-        self.rescales.append(rescaling)
-        self.plan = replace(self.plan, next_channel=change.plan.next_channel)  # whatever becomes of it, no number is used again
-        self._ready -= set(change.joining)
-        spawn = [Spawn(rescaling.spawned(), change.joining)] if change.joining else []
-        return rescaling, [*spawn, *self._rescale(now)]
-
-    def not_spawned(self, problem: str, now: float) -> list[Effect]:
-        """The workers that were to join did not start."""
-        rescaling = self.rescaling
-        if rescaling is None or rescaling.phase is not Phase.STARTING:
-            return []
-        rescaling.end(RescaleState.ENDED_EARLY, now, problem)
-        return [Retire(rescaling.rescale.joining), *self._migrate(now)]
-
-    def migrate(
-        self,
-        stage: Stage,
-        strategy: str,
-        steps: Sequence[HandoverStep],
-        reason: str,
-        now: float,
-        plan: BalancePlan | None = None,
-    ) -> tuple[Migration, list[Effect]]:
-        """Change the routing of a stage with keyed state by `steps`, which were planned from its table as it is.
-
-        Raises RequestError for the strategy `restart` if the job doesn't save its state, JobError if the job is not running, or a
-        migration is under way.
-        """
-        if strategy == "restart" and not self.settings.save_state:
-            raise RequestError(
-                f"job `{self.name}`: the strategy restart goes through a savepoint: give the job a place for it, "
-                "CheckpointConfig(dir=...), or use another strategy"
-            )
-        self._refuse_if_busy("keys can only move")
-        feeders = frozenset(
-            f"{s.name}-{i}" for s in self.plan.stages for o in s.outputs if o.target == stage.name for i in range(s.parallelism)
+    def __init__(self, plan: Plan, config: JobConfig | None = None, begin: RestorePoint | None = None) -> None:
+        begin = begin if begin is not None else RestorePoint()
+        self._begin_from = begin
+        undelivered: tuple[Delivery, ...] = ()
+        if begin.manifest is not None and begin.from_savepoint:
+            plan = plan.with_tables(fitting_tables(begin.manifest, plan))
+        elif begin.manifest is not None:
+            plan, undelivered = plan_at(begin.manifest, plan), begin.manifest.undelivered
+        self._job = job = JobRecord(plan, config if config is not None else JobConfig(), begin)
+        self.checkpointing = Checkpointing(job, self, Deliveries(undelivered))
+        self.reconfiguration = Reconfiguration(job, self, self.checkpointing)
+        self.mover = Mover(job, self.reconfiguration)
+        self.operator_scaling = OperatorScaling(job, self.reconfiguration, self.mover)
+        self.node_scaling = NodeScaling(job, self, self.checkpointing, self.operator_scaling)
+        self.balancing = AutomaticBalancing(job, self.mover, lambda: self.busy)
+        self.autoscaling = Autoscaling(job, self.operator_scaling, self.node_scaling, self.mover, lambda: self.busy)
+        self._answering = Answering(
+            job, self, self.checkpointing, self.mover, self.operator_scaling, self.node_scaling, self.balancing, self.autoscaling
         )
-        members = frozenset(f"{stage.name}-{i}" for i in range(stage.parallelism))
-        migration = self.migrations.add(stage.name, strategy, reason, [s for s in steps if s.moves], feeders, members, plan)
-        return migration, self._migrate(now)
+        self._restarts = Restarts(job.settings.restarts)
+        self._phase = _Phase.NOTHING
+        self._restart_at = 0.0
+        self._accident: EvenflowError | None = None
+        """What failed while a manifest was being written: the job goes back when that is known to count or not."""
+        self._running_since = begin.running_since
+        self._ended_at: float | None = None
 
-    def failed(self, error: EvenflowError, now: float | None = None) -> list[Effect]:
-        """A worker's task, or something outside the workers, has failed: back to the last checkpoint, or the first cause ends the job."""
-        self._now = self._now if now is None else now
-        if self.state.final:
-            return []
-        delay = self.restarts.delay(error, self._now) if self.settings.save_state else None
-        if delay is not None:
-            return self._go_back(self.plan, delay)
-        first = self.restarts.first_cause
-        self.error = first if isinstance(first, EvenflowError) else error
-        if error is not self.error:  # what was lost is one thing, why the job can't go on without it another
-            self.error.add_note(f"The last restart failed too: {error}")
-        return self._end(JobState.FAILED)
+    @property
+    def record(self) -> JobRecord:
+        """What the job's parts share, to be read."""
+        return self._job
 
-    def abort(self, error: EvenflowError) -> list[Effect]:
-        """End with this error, whatever the restart strategy is: starting again would not help."""
-        if self.state.final:
-            return []
-        self.error = error
-        return self._end(JobState.FAILED)
+    @property
+    def name(self) -> str:
+        return self._job.name
 
-    def redeploy(self) -> list[Effect]:
-        """Begin where the newest checkpoint ends: the process that knew more is gone."""
-        return self._go_back(self.plan, 0.0)
+    @property
+    def plan(self) -> Plan:
+        """As it is now: workers may have joined and left."""
+        return self._job.plan
 
-    def lost(self, worker: str, why: str, now: float | None = None) -> list[Effect]:
-        """The worker's process is gone."""
-        runs = next((f", which runs {task.operators}," for task in self.plan.tasks if task.name == worker), "")
-        return self.failed(JobLostError(f"job `{self.name}`: worker {worker}{runs} is gone: {why}"), now)
+    @property
+    def state(self) -> JobState:
+        return self._job.state
 
-    def unreadable(self, checkpoint: int, problem: str, older: Manifest | None, now: float) -> list[Effect]:
-        """Checkpoint `checkpoint`, from which the job was to go on, can't be read: go on from an older one, or begin anew without one."""
-        self._now = now
-        newest = self.checkpoints.newest
-        if self.state.final or newest is None or newest.checkpoint != checkpoint:
-            return []
-        self.checkpoints.unreadable(problem, older)
-        return self._go_back(self.plan, 0.0)
+    @property
+    def error(self) -> EvenflowError | None:
+        """Why the job failed."""
+        return self._job.error
 
-    def checkpoint(self, now: float, *, whole: bool = False) -> int:
-        """Begin a checkpoint as soon as none is under way; its number. Raises JobNotRunningError if the job is not running.
+    @property
+    def attempt(self) -> int:
+        return self._job.attempt
 
-        `whole`: it must hold the whole state in files of its own.
-        """
-        if self.state is not JobState.RUNNING:
-            raise JobNotRunningError(f"job `{self.name}` is {self.state}: a checkpoint can only be taken while it runs")
-        self._next_at = now
-        number = self.checkpoints.last + 1
-        self._whole = number if whole else self._whole
-        return number
+    @property
+    def checkpoints(self) -> Checkpoints:
+        return self._job.checkpoints
 
-    def stop(self) -> list[Effect]:
-        """Let the sources end now, or once all workers have started; what they have read is processed and committed."""
-        if self.state is not JobState.RUNNING:
-            self._stop_wanted = self.starting
-            return []
-        if self._in_step or self._restart is not None:
-            self._stop_wanted = True
-            return []
-        self.state = JobState.STOPPING
-        return [Tell(worker, StopSource()) for worker in sorted(self.sources - self._finished)]
-
-    def cancel(self) -> list[Effect]:
-        """End at once; what was not committed is not."""
-        return [] if self.state.final else self._end(JobState.CANCELLED)
-
-    def tick(self, now: float) -> list[Effect]:
-        """Time has passed: begin a checkpoint if one is due, give one up that takes too long, go back if it never passes everybody."""
-        self._now = now
-        pending, timeout = self.checkpoints.pending, self.settings.checkpoint_timeout
-        if pending is not None and not pending.saving and now - pending.begun > timeout:
-            waiting = ", ".join(self.checkpoints.waits_for(self.workers))
-            if pending.problem is None:
-                pending.problem = f"it took longer than {timeout:g} s (CheckpointConfig(timeout=...) sets the bound), for {waiting}"
-            if now - pending.begun > 2 * timeout:
-                problem = f"checkpoint {pending.number} has not passed {waiting} within {2 * timeout:g} s"
-                return self.failed(JobFailedError(f"job `{self.name}`: {problem}, twice CheckpointConfig(timeout=...)"), now)
-        return self._begin(now) if self._due(now) and not self._in_step else []
+    @property
+    def migrations(self) -> Migrations:
+        return self._job.migrations
 
     @property
     def rescaling(self) -> Rescaling | None:
         """The rescale that is not over."""
-        newest = self.rescales[-1] if self.rescales else None
-        return newest if newest is not None and newest.state is RescaleState.RUNNING else None
+        return self._job.rescaling
 
     @property
-    def _in_step(self) -> bool:
-        """Whether no checkpoint may begin, and no stop."""
-        return self.migrations.in_step or (self.rescaling is not None and self.rescaling.exclusive)
-
-    def _refuse_if_busy(self, what: str) -> None:
-        if self.state is not JobState.RUNNING:
-            raise JobNotRunningError(f"job `{self.name}` is {self.state}: {what} while it runs")
-        if (current := self.migrations.current) is not None:
-            problem = f"migration {current.number} of `{current.stage}` is under way ({current.done} of {len(current.steps)} steps)"
-            raise JobBusyError(f"job `{self.name}`: {problem}; wait until it is done")
-        if (rescaling := self.rescaling) is not None:
-            problem = f"rescale {rescaling.number} of `{rescaling.rescale.stage}` is under way ({rescaling.phase.value})"
-            raise JobBusyError(f"job `{self.name}`: {problem}; wait until it is done")
-
-    def _rescale(self, now: float) -> list[Effect]:
-        """Whatever the rescale's next moves are, as far as it goes without an answer."""
-        effects: list[Effect] = []
-        while (current := self.rescaling) is not None:
-            running = self.state is JobState.RUNNING and not self._stop_wanted and bool(self.sources - self._finished)
-            free = self.checkpoints.pending is None and self.migrations.current is None
-            told = current.advance(ready=self._ready, finished=self._finished, running=running, free=free, now=now)
-            if told is None:
-                break
-            if current.joined:
-                self.plan = current.rescale.plan
-            elif current.state is RescaleState.DONE:
-                self.plan = current.rescale.plan
-                self.checkpoints.retire(current.rescale.leaving)
-                effects += [*(Tell(name, Shutdown()) for name in current.rescale.leaving), Retire(current.rescale.leaving)]
-            elif current.state is RescaleState.ENDED_EARLY and current.rescale.joining:
-                self.checkpoints.retire(current.rescale.joining)
-                effects.append(Retire(current.rescale.joining))
-            effects += [Tell(name, command) for name, command in told]
-        return effects
+    def workers(self) -> tuple[str, ...]:
+        return self._job.workers
 
     @property
-    def _saving(self) -> bool:
-        return self.checkpoints.pending is not None and self.checkpoints.pending.saving
+    def deploying(self) -> bool:
+        """Whether workers of the newest attempt have yet to start."""
+        return self._phase is _Phase.WORKERS
 
     @property
-    def _finished(self) -> frozenset[str]:
-        return self.checkpoints.finished
+    def busy(self) -> bool:
+        """Whether keys move, workers join or leave, or an operator or the nodes are being scaled."""
+        return self.reconfiguration.busy or self.operator_scaling.busy or self.node_scaling.busy
 
-    def _due(self, now: float) -> bool:
-        running = self.state is JobState.RUNNING and self.checkpoints.pending is None
-        return running and self._next_at is not None and now >= self._next_at
+    @property
+    def watches_nodes(self) -> bool:
+        """Whether it decides by the cluster's nodes now."""
+        return self.node_scaling.busy or self.autoscaling.policy != OFF
 
-    def _begin(self, now: float) -> list[Effect]:
-        sources = sorted(self.sources - self._finished)
-        if not sources:
-            return []
-        number = self.checkpoints.begin(now)
-        newest = self.checkpoints.newest
-        base = newest.checkpoint if newest is not None and number != self._whole else 0
-        return [Tell(worker, BeginCheckpoint(number, base)) for worker in sources]
+    @property
+    def running_seconds(self) -> float:
+        """From when all workers had started, 0.0 before, to the end."""
+        until = self._ended_at if self._ended_at is not None else self._job.now
+        return max(0.0, until - self._running_since) if self._running_since is not None else 0.0
 
-    def _try_complete(self, now: float) -> list[Effect]:
-        pending = self.checkpoints.pending
-        if pending is None or not self.checkpoints.passed(self.workers):
-            return []
-        if pending.problem is not None:
-            return self._give_up(now)
-        if not self.settings.save_state:
-            return self._complete(now, None)
-        return self._save(now)
+    def effects(self) -> list[Effect]:
+        """What is to be done, in order; it is not told again."""
+        return self._job.take_effects()
 
-    def _save(self, now: float) -> list[Effect]:
-        self._manifest = self.checkpoints.manifest(self.plan, self.attempt, now, self.migrations.tables)
-        return [Save(self._manifest)]
+    def begin(self, now: float) -> None:
+        """Start the first attempt, or go on in place of a coordinator that was lost."""
+        self._job.happens("begin", now)
+        if self._begin_from.takes_over:
+            self.go_back()
+        else:
+            self._restore_sinks()
 
-    def _complete(self, now: float, manifest: Manifest | None) -> list[Effect]:
-        assert self.checkpoints.pending is not None
-        number, last = self.checkpoints.pending.number, self.checkpoints.pending.last
-        committables = self.checkpoints.end(now, manifest)
-        self.committed = number
-        if last:
-            return [Commit(number, committables), *self._end(JobState.FINISHED)]
-        self._plan_next(now)
-        return [Commit(number, committables), *self._restart_from(number)]
+    def ready(self, worker: str, attempt: int, now: float) -> None:
+        """The worker has started its task in this attempt."""
+        job = self._job
+        if attempt != job.attempt or job.state.final:
+            return
+        job.happens(f"{worker} is ready", now)
+        job.ready.add(worker)
+        if self._phase is _Phase.WORKERS and job.ready.issuperset(job.workers):
+            self._started()
+        self._advance()
 
-    def _give_up(self, now: float) -> list[Effect]:
-        assert self.checkpoints.pending is not None
-        number, problem = self.checkpoints.pending.number, self.checkpoints.pending.problem or ""
-        if self.checkpoints.pending.last:
-            return self.failed(JobFailedError(f"job `{self.name}`: its last checkpoint, {number}, can't be saved: {problem}"), now)
-        self.checkpoints.give_up(now, problem)
-        discarded: list[Effect] = [Discard(number, problem)] if self.settings.save_state else []
-        self._plan_next(now)
-        if self._restart is not None and number >= self._restart.number:
-            self._restart.migration.end(MigrationState.ENDED_EARLY, now)
-            self._restart = None
-        if self.checkpoints.failures > self.settings.tolerable_failures:
-            count = self.checkpoints.failures
-            self.error = JobFailedError(f"job `{self.name}`: {count} checkpoints in a row have failed; the last, {number}: {problem}")
-            return [*discarded, *self._end(JobState.FAILED)]
-        return discarded
+    def report(self, worker: str, report: Report, now: float) -> None:
+        """What a worker reports, in the order in which it sent it."""
+        job = self._job
+        if isinstance(report, WorkerWindow):
+            job.metrics.add(report)
+            self.balancing.add(report)
+            return
+        job.happens(f"{worker}: {type(report).__name__}", now)
+        if job.state.final:
+            return
+        if isinstance(report, Failed):
+            self.fail(report.error if isinstance(report.error, EvenflowError) else JobFailedError(str(report.error)))
+        elif isinstance(report, (Prepared, CheckpointFailed, Finished)):
+            self.checkpointing.note(worker, report)
+        else:
+            self.reconfiguration.note(worker, report)
+        self._advance()
 
-    def _plan_next(self, now: float) -> None:
-        interval = self.settings.checkpoint_interval
-        self._next_at = None if interval is None else now + max(interval, self.settings.checkpoint_pause)
+    def lost(self, worker: str, why: str, now: float) -> None:
+        """The worker's process is gone. That is no accident while an attempt is yet to begin, or once the worker's last record is out."""
+        self._job.happens(f"{worker} is lost: {why}", now)
+        if self._job.state.final or self.checkpointing.ending:
+            return
+        runs = next((f", which runs {task.operators}," for task in self.plan.tasks if task.name == worker), "")
+        self.fail(JobLostError(f"job `{self.name}`: worker {worker}{runs} is gone: {why}"))
+        self._advance()
 
-    def _restart_from(self, number: int) -> list[Effect]:
-        """If a migration by restart waited for this checkpoint: go on from it with the new tables."""
-        restart = self._restart
-        if restart is None or number < restart.number:
-            return []
-        return self._go_back(self.plan, 0.0)
+    def not_deployed(self, attempt: int, error: EvenflowError, now: float) -> None:
+        """The workers of an attempt could not be started; where the first can't be, another would not help."""
+        job = self._job
+        job.happens(f"attempt {attempt} is not deployed: {error}", now)
+        if attempt != job.attempt or job.state.final:
+            return
+        if job.state is JobState.STARTING:
+            self.abort(error)
+        else:
+            self.fail(error)
 
-    def _go_back(self, plan: Plan, delay: float) -> list[Effect]:
+    def not_spawned(self, workers: tuple[str, ...], attempt: int, problem: str, now: float) -> None:
+        """The workers that were to join did not start."""
+        self._job.happens(f"{', '.join(workers)} did not start: {problem}", now)
+        current = self._job.rescaling
+        if attempt == self._job.attempt and current is not None and current.rescale.joining == workers:
+            self.reconfiguration.not_spawned(problem)
+            self._advance()
+
+    def not_reserved(self, problem: str, now: float) -> None:
+        """There is no room for the spare processes that were wanted."""
+        self._job.happens(f"no spares: {problem}", now)
+        self.node_scaling.not_reserved(problem)
+
+    def stored(self, answer: StorageAnswer, now: float) -> None:
+        """What storage answers."""
+        self._job.happens(type(answer).__name__, now)
+        match answer:
+            case Saved():
+                self.checkpointing.saved(answer)
+                if self._accident is not None and not self.checkpointing.saving and not self.state.final:
+                    self._fail_now(self._accident)
+            case Committed():
+                self.checkpointing.committed(answer)
+            case SinksRestored():
+                self._sinks_restored(answer)
+            case OlderFound():
+                self._older_found(answer)
+            case SavepointCopied():
+                self.checkpointing.savepoints.ended(answer.checkpoint, answer.problem)
+            case _:
+                assert_never(answer)
+        self._advance()
+
+    def tick(self, now: float, cluster: ClusterView | None = None) -> None:
+        """Time has passed. `cluster`: as it is now, None where there are no nodes."""
+        self._job.passes(now)
+        if not self.state.final:
+            if self._phase is _Phase.DELAY and now >= self._restart_at:
+                self._restore_sinks()
+            self.checkpointing.tick()
+            self._advance()
+        self.operator_scaling.advance()
+        self.node_scaling.advance(cluster)
+        self.balancing.advance()
+        self.autoscaling.advance(cluster)
+
+    def answer(self, request: AnyRequest, now: float, cluster: ClusterView | None = None) -> Any:
+        """Answer a request, of the type that it names.
+
+        Raises RequestError for what can't be, JobBusyError or JobNotRunningError for what can't be now.
+        """
+        if isinstance(request, Change):
+            self._job.happens(type(request).__name__, now)
+        else:
+            self._job.now = now
+        return self._answering.answer(request, cluster)
+
+    def stop(self) -> None:
+        """Let the sources end now, or once all workers have started; what they have read is processed and committed."""
+        job = self._job
+        changes = job.in_step or self.reconfiguration.restarting
+        if job.state in (JobState.STARTING, JobState.RESTARTING) or (job.state is JobState.RUNNING and changes):
+            job.stop_wanted = True
+        elif job.state is JobState.RUNNING:
+            job.state = JobState.STOPPING
+            job.emit(*(Tell(worker, StopSource()) for worker in sorted(job.reading)))
+
+    def fail(self, error: EvenflowError) -> None:
+        """Something failed: the job goes back to the last checkpoint, or the first cause ends it.
+
+        What fails while an attempt is yet to begin belongs to the one before.
+        """
+        if self.state.final or self._phase in (_Phase.DELAY, _Phase.OLDER, _Phase.SINKS):
+            return
+        if self.checkpointing.saving:
+            self._accident = self._accident or error
+        elif isinstance(error, CorruptCheckpointError):
+            self._find_older(error)
+        else:
+            self._fail_now(error)
+
+    def abort(self, error: EvenflowError) -> None:
+        """End with this error, whatever the restart strategy is: starting again would not help."""
+        if not self.state.final:
+            self._job.error = error
+            self.end(JobState.FAILED)
+
+    def go_back(self, delay: float = 0.0) -> None:
         """A new attempt from the newest checkpoint, with its routing tables unless a migration by restart gives others."""
-        newest, restart, pending = self.checkpoints.newest, self._restart, self.checkpoints.pending
-        why = "the job went back to its last checkpoint"
-        dropped = self._drop_rescale(why)
-        if (current := self.migrations.current) is not None and (restart is None or current is not restart.migration):
-            current.end(MigrationState.ENDED_EARLY, self._now)
-        if restart is not None and (newest is None or newest.checkpoint < restart.number):
-            restart.migration.end(MigrationState.ENDED_EARLY, self._now)
-            self._restart = restart = None
-        tables = {**self.migrations.tables, **fitting_tables(newest, plan)} if newest is not None else self.plan.tables
-        if restart is not None:
-            tables.update(restart.tables)
-        self.attempt += 1
-        self._stop_wanted = self._stop_wanted or self.state is JobState.STOPPING
-        self.state = JobState.RESTARTING
-        self.plan = plan.with_tables(tables)
-        self.migrations.tables = self.plan.tables
-        self.checkpoints.reset(self._now)
-        self._ready = set()
-        retracts = self.committed > (newest.checkpoint if newest is not None else 0)
-        discarded = [Discard(pending.number, why)] if pending is not None else []
-        return [*dropped, *discarded, Redeploy(self.attempt, self.plan, newest, delay, retracts)]
+        job = self._job
+        newest, plan = job.checkpoints.newest, job.plan
+        changed = self.reconfiguration.reset()
+        self.checkpointing.reset()
+        tables = {**job.migrations.tables, **fitting_tables(newest, plan)} if newest is not None else plan.tables
+        job.plan = plan.with_tables({**tables, **changed})
+        job.migrations.tables = job.plan.tables
+        job.metrics.follow({task.name: task.stage for task in job.plan.tasks})
+        job.attempt += 1
+        self._leave_running()
+        job.ready = set()
+        self._accident = None
+        self._phase, self._restart_at = _Phase.DELAY, job.now + delay
+        if delay <= 0:
+            self._restore_sinks()
 
-    def _migrate(self, now: float) -> list[Effect]:
-        """Whatever the migrations' next moves are, as far as it goes without an answer."""
-        effects: list[Effect] = []
-        while (current := self.migrations.current) is not None:
-            more = self._advance(current, now)
-            if more is None:
-                break
-            effects += more
-        if self._stop_wanted and not self._in_step:
-            self._stop_wanted = False
-            effects += self.stop()
-        return effects
+    def end(self, state: JobState) -> None:
+        """Come to a final state."""
+        job = self._job
+        if isinstance(job.error, ProtocolError):
+            job.error.add_note(f"The last events of the job, with their times in seconds:\n{job.story}")
+        self.reconfiguration.end()
+        job.state, self._phase, self._ended_at = state, _Phase.NOTHING, job.now
+        job.emit(*(Tell(worker, Shutdown()) for worker in job.workers), Ended(state))
 
-    def _advance(self, migration: Migration, now: float) -> list[Effect] | None:
-        """The next move of a migration, None while it waits for an answer. A checkpoint that is due comes before the next step."""
-        if migration.strategy == "restart":
-            return self._advance_restart(migration, now)
-        if migration.may_step(self._finished) and self._due(now) and (begun := self._begin(now)):
-            return begun
-        running = self.state is JobState.RUNNING and not self._stop_wanted
-        free = self.checkpoints.pending is None
-        told = self.migrations.advance(finished=self._finished, running=running, free=free, now=now)
-        return None if told is None else [Tell(name, command) for name, command in told]
+    def _advance(self) -> None:
+        """Whatever follows from what happened, as far as it goes without an answer."""
+        job = self._job
+        if job.state.final:
+            return
+        if self._phase is _Phase.NOTHING and self.checkpointing.may_finish:
+            self.reconfiguration.finish()
+            self.checkpointing.finish()
+            return
+        self.checkpointing.advance()
+        self.reconfiguration.advance()
+        if job.stop_wanted and job.state is JobState.RUNNING and not job.in_step and not self.reconfiguration.restarting:
+            job.stop_wanted = False
+            self.stop()
 
-    def _advance_restart(self, migration: Migration, now: float) -> list[Effect] | None:
-        if migration.state is MigrationState.WAITING:
-            migration.state, migration.begun = MigrationState.RUNNING, now
-        if not migration.steps:
-            migration.end(MigrationState.DONE, now)
-            return []
-        if self.state is JobState.RESTARTING or self.checkpoints.pending is not None:
-            return None
-        if self.state is not JobState.RUNNING or not self.sources - self._finished:
-            self._restart = None
-            migration.end(MigrationState.ENDED_EARLY, now)
-            return []
-        if self._restart is None:
-            moves = [move for step in migration.steps for move in step.moves]
-            tables = {migration.stage: self.migrations.tables[migration.stage].after(moves)}
-            self._restart = _Restart(migration, self.checkpoint(now), tables)
-        return self._begin(now) if self._due(now) else None
+    def _started(self) -> None:
+        job = self._job
+        job.state, self._phase = JobState.RUNNING, _Phase.NOTHING
+        if self._running_since is None:
+            self._running_since = job.now
+            job.emit(RememberStart(job.now))
+        self.checkpointing.started()
+        self.reconfiguration.started()
 
-    def _finish(self, now: float) -> list[Effect]:
-        dropped = self._drop_rescale()
-        if (current := self.migrations.current) is not None:
-            if current.in_step and current.complete:
-                self.migrations.end_step(current)
-            current.end(MigrationState.DONE if current.done == len(current.steps) else MigrationState.ENDED_EARLY, now)
-        if not self.settings.save_state:
-            self.checkpoints.last += 1
-            return [*dropped, Commit(self.checkpoints.last, self.checkpoints.take_all()), *self._end(JobState.FINISHED)]
-        self.checkpoints.begin_last(now)
-        return [*dropped, *self._save(now)]
+    def _restore_sinks(self) -> None:
+        job = self._job
+        newest, committed = job.checkpoints.newest, job.checkpoints.committed
+        begins_at = newest.checkpoint if newest is not None else 0
+        retracts = committed if committed > begins_at and job.state is JobState.RESTARTING else None
+        self._phase = _Phase.SINKS
+        job.emit(RestoreSinks(job.attempt, newest, retracts))
 
-    def _end(self, state: JobState) -> list[Effect]:
-        if (current := self.migrations.current) is not None:
-            current.end(MigrationState.ENDED_EARLY, max(current.begun or 0.0, self._now))
-        dropped = self._drop_rescale()
-        self.state = state
-        return [*dropped, *(Tell(worker, Shutdown()) for worker in self.workers), Ended(state)]
+    def _sinks_restored(self, answer: SinksRestored) -> None:
+        job = self._job
+        self.checkpointing.deliveries.add(answer.deliveries)
+        if answer.attempt != job.attempt or self._phase is not _Phase.SINKS or job.state.final:
+            return
+        self._phase = _Phase.WORKERS
+        if answer.error is None:
+            job.emit(Deploy(job.attempt, job.plan, job.checkpoints.newest))
+        elif answer.hopeless:
+            self.abort(answer.error)
+        else:
+            self._fail_now(answer.error)
 
-    def _drop_rescale(self, problem: str | None = None) -> list[Effect]:
-        """What becomes of a rescale that is under way when the job ends or goes back."""
-        rescaling = self.rescaling
-        if rescaling is None:
-            return []
-        rescaling.end(RescaleState.ENDED_EARLY, self._now, problem)
-        outside = tuple(name for name in rescaling.rescale.joining if name not in self.workers)
-        return [Retire(outside)] if outside else []
+    def _leave_running(self) -> None:
+        """Nothing runs until another attempt does; a job that was stopping stops again then."""
+        job = self._job
+        job.stop_wanted = job.stop_wanted or job.state is JobState.STOPPING
+        job.state = JobState.RESTARTING
+
+    def _find_older(self, error: CorruptCheckpointError) -> None:
+        """A worker can't read its part of the checkpoint. A savepoint that a job begins from is known to its worker as number 0."""
+        newest = self._job.checkpoints.newest
+        if newest is not None and error.checkpoint in (0, newest.checkpoint):
+            self._phase = _Phase.OLDER
+            self._leave_running()
+            self._job.emit(FindOlder(error.checkpoint, error.problem))
+
+    def _older_found(self, answer: OlderFound) -> None:
+        if self._phase is not _Phase.OLDER or self.state.final:
+            return
+        if answer.error is not None:
+            self.abort(answer.error)
+            return
+        self._job.checkpoints.unreadable(answer.problem, answer.manifest)
+        self.go_back()
+
+    def _fail_now(self, error: EvenflowError) -> None:
+        job = self._job
+        delay = self._restarts.delay(error, job.now) if job.settings.save_state else None
+        if delay is not None:
+            self.go_back(delay)
+            return
+        first = self._restarts.first_cause
+        job.error = first if isinstance(first, EvenflowError) else error
+        if error is not job.error:  # what was lost is one thing, why the job can't go on without it another
+            job.error.add_note(f"The last restart failed too: {error}")
+        self.end(JobState.FAILED)

@@ -1,9 +1,13 @@
-"""What the job's state machine wants to be done, and the states that it goes through. Whoever runs the job carries the effects out."""
+"""What the job's state machine wants to be done, and the states that it goes through. An interpreter carries the effects out in order.
+
+Every effect names its cause, the event that led to it, for logs and for the story that errors tell; two effects that differ in their cause
+alone are equal.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -28,8 +32,15 @@ class JobState(StrEnum):
         return self in (JobState.FINISHED, JobState.FAILED, JobState.CANCELLED)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caused:
+    """`cause`: the event that led to an effect."""
+
+    cause: str = field(default="", compare=False)
+
+
 @dataclass(frozen=True, slots=True)
-class Tell:
+class Tell(Caused):
     """Send `command` to `worker`; commands to one worker are in order."""
 
     worker: str
@@ -37,68 +48,127 @@ class Tell:
 
 
 @dataclass(frozen=True, slots=True)
-class Save:
-    """Write the manifest, then say so to `JobCore.saved`."""
+class Save(Caused):
+    """Write the manifest. Answered with `Saved`."""
 
     manifest: Manifest
 
 
 @dataclass(frozen=True, slots=True)
-class Discard:
-    """Remove what checkpoint `checkpoint`, which came to nothing because of `problem`, has written: the next may need the room."""
+class Commit(Caused):
+    """Commit `checkpoint`: `committables` by sink operator. Answered with `Committed`.
+
+    `completed`: checkpoints so far. `last`: nothing follows, so what writers have prepared in vain can be removed behind it.
+    """
+
+    checkpoint: int
+    committables: Mapping[str, list[Any]]
+    completed: int = 0
+    last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreSinks(Caused):
+    """Bring the sinks to where attempt `attempt` begins: at `manifest`, or at nothing. Answered with `SinksRestored`.
+
+    What the manifest says is committed, again perhaps. `retracts`: the newest checkpoint that may have been committed if that is a later
+    one: the sinks take back what came behind the manifest first.
+    """
+
+    attempt: int
+    manifest: Manifest | None
+    retracts: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FindOlder(Caused):
+    """Checkpoint `checkpoint` can't be read because of `problem`: find the one before it. Answered with `OlderFound`."""
 
     checkpoint: int
     problem: str
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
-    """Commit `checkpoint`: `committables` by sink operator. Commits must be carried out in the order in which they are given."""
+class Discard(Caused):
+    """Remove what checkpoint `checkpoint`, which failed, has written: the next may need the room."""
 
     checkpoint: int
-    committables: Mapping[str, list[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Redeploy:
-    """After `delay` seconds, end what is left of earlier attempts, and start all tasks of `plan` from `manifest` (None: from nothing).
+class CopySavepoint(Caused):
+    """Copy the checkpoint of `manifest` to the folder `path`. Answered with `SavepointCopied`."""
 
-    What the manifest says is committed before that, again, since nobody knows whether it was carried out. `retracts`: later checkpoints may
-    have been committed, which the sinks are to take back first.
+    path: str
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class RememberStart(Caused):
+    """All workers had started at `since` (seconds since the epoch): whoever takes over from a lost coordinator should know."""
+
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class Deploy(Caused):
+    """End what is left of earlier attempts, and start all tasks of `plan` from `manifest` (None: from nothing).
+
+    Each worker's start is an event `ready`; what goes wrong is one `not_deployed`.
     """
 
     attempt: int
     plan: Plan
     manifest: Manifest | None
-    delay: float
-    retracts: bool = False
-
-    @property
-    def commit(self) -> Commit | None:
-        """What is to be committed first."""
-        return Commit(self.manifest.checkpoint, self.manifest.committables) if self.manifest is not None else None
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """The job has come to a final state."""
+class Spawn(Caused):
+    """Start `workers`, whose tasks and channels are in `plan`, beside those that run. Each is `ready`, or all are `not_spawned`."""
 
-    state: JobState
-
-
-@dataclass(frozen=True, slots=True)
-class Spawn:
-    """Start `workers`, whose tasks and channels are in `plan`, beside those that run."""
-
+    attempt: int
     plan: Plan
     workers: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Retire:
+class Retire(Caused):
     """These workers have left the job: end their processes."""
 
     workers: tuple[str, ...]
 
 
-Effect = Tell | Save | Discard | Commit | Redeploy | Spawn | Retire | Ended
+@dataclass(frozen=True, slots=True)
+class UseNodes(Caused):
+    """The nodes `avoid` get no process any more. New processes go to the nodes `prefer`, if there are any."""
+
+    avoid: frozenset[str] = frozenset()
+    prefer: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve(Caused):
+    """Keep `count` more spare processes ready, or end them again. What goes wrong is `not_reserved`."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskForRoom(Caused):
+    """Ask the cluster's autoscaler for room for `workers` more workers."""
+
+    workers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended(Caused):
+    """The job has come to a final state."""
+
+    state: JobState
+
+
+StorageEffect = Save | Commit | RestoreSinks | FindOlder | Discard | CopySavepoint | RememberStart
+
+WorkersEffect = Tell | Deploy | Spawn | Retire | UseNodes | Reserve | AskForRoom
+
+Effect = StorageEffect | WorkersEffect | Ended

@@ -109,6 +109,13 @@ class JobMetrics:
         for figures in (self._operators, self._history, self._rows, self._latencies):
             figures.pop(worker, None)
 
+    def follow(self, operators: Mapping[str, str]) -> None:
+        """From now on these are the workers, with the operator of each; what is known of those that stay is kept."""
+        for worker in [name for name in self._operators if name not in operators]:
+            self.leave(worker)
+        for worker in sorted(name for name in operators if name not in self._operators):
+            self.join(worker, operators[worker])
+
     def add(self, window: WorkerWindow) -> None:
         """Take a worker's window; the last one of a worker that has left is nothing any more."""
         if window.worker not in self._operators:

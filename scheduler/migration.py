@@ -34,7 +34,7 @@ class MigrationReport:
     A key with state in several panes of a window counts once for each.
 
     `plan` is what the balancer wanted, None for a migration by hand; `latency_ms` p50 and p99 at the sinks while it went on, None if there
-    was no latency mark in that time.
+    was no latency mark in that time. `problem`: why it ended early, None if the stream ended.
     """
 
     number: int
@@ -51,6 +51,7 @@ class MigrationReport:
     state_bytes: int
     seconds: float | None
     latency_ms: tuple[float, float] | None = None
+    problem: str | None = None
 
     def __str__(self) -> str:
         taken = "" if self.seconds is None else f" in {self.seconds:.3f} s"
@@ -60,7 +61,7 @@ class MigrationReport:
 
 @dataclass(slots=True)
 class Migration:
-    """`feeders`: workers that feed the operator; `members`: its own."""
+    """`feeders`: workers that feed the operator; `members`: its own. `asked`: when it was asked for. `problem`: why it ended early."""
 
     number: int
     stage: str
@@ -80,6 +81,8 @@ class Migration:
     switched: set[str] = field(default_factory=set)
     arrived: set[tuple[int, int]] = field(default_factory=set)
     in_step: bool = False
+    asked: float = 0.0
+    problem: str | None = None
 
     @property
     def step(self) -> HandoverStep:
@@ -101,9 +104,9 @@ class Migration:
         told = (self.announced | finished).issuperset(self.feeders | self.members)
         return self.state is MigrationState.RUNNING and not self.in_step and self.done < len(self.steps) and told
 
-    def end(self, state: MigrationState, now: float) -> None:
+    def end(self, state: MigrationState, now: float, problem: str | None = None) -> None:
         """It is over."""
-        self.state, self.ended, self.in_step = state, now, False
+        self.state, self.ended, self.in_step, self.problem = state, now, False, problem
 
     @property
     def complete(self) -> bool:
@@ -128,6 +131,7 @@ class Migration:
             self.keys_moved,
             self.state_bytes,
             seconds,
+            problem=self.problem,
         )
 
 
@@ -148,13 +152,14 @@ class Migrations:
         feeders: frozenset[str],
         members: frozenset[str],
         plan: BalancePlan | None,
+        asked: float = 0.0,
     ) -> Migration:
-        """A new migration; its steps get the next versions."""
+        """A new migration, asked for at `asked`; its steps get the next versions."""
         numbered = []
         for step in steps:
             self._versions += 1
             numbered.append(HandoverStep(self._versions, step.moves, step.lazy, step.pause))
-        migration = Migration(len(self.history), stage, strategy, reason, tuple(numbered), feeders, members, plan)
+        migration = Migration(len(self.history), stage, strategy, reason, tuple(numbered), feeders, members, plan, asked=asked)
         self.history.append(migration)
         return migration
 

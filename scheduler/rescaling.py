@@ -45,20 +45,6 @@ class Phase(StrEnum):
     OVER = "over"
 
 
-@dataclass(frozen=True, slots=True)
-class RescaleReport:
-    """What `job.rescales()` shows."""
-
-    number: int
-    operator: str
-    before: int
-    after: int
-    reason: str
-    state: RescaleState
-    seconds: float | None
-    problem: str | None = None
-
-
 @dataclass(slots=True)
 class Rescaling:
     """`before`: the plan as it was. `token` numbers what is asked of the workers. `too_late`: who should take records has finished."""
@@ -267,13 +253,6 @@ class Rescaling:
         indexes = tuple(int(name.rpartition("-")[2]) for name in self.rescale.leaving)
         peers = [task.name for task in self.rescale.plan.tasks if task.stage == self.rescale.stage and indexes]
         return [(name, Detach(-1, (), indexes)) for name in peers]
-
-    def report(self) -> RescaleReport:
-        """For people."""
-        stage = self.rescale.stage
-        counts = [sum(task.stage == stage for task in plan.tasks) for plan in (self.before, self.rescale.plan)]
-        seconds = None if self.ended is None else self.ended - self.begun
-        return RescaleReport(self.number, stage, counts[0], counts[1], self.reason, self.state, seconds, self.problem)
 
     def end(self, state: RescaleState, now: float, problem: str | None = None) -> None:
         """It is over."""

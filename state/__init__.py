@@ -1,1 +1,1 @@
-"""Keys, key groups and keyed state: the lowest layer."""
+"""Hashes, slots, backends and files for keyed state: the lowest layer."""

@@ -1,6 +1,6 @@
-"""A file that goes to the disk past the page cache, where a gigabyte would cost a second of processor time and everybody's pages.
+"""Writes a file past the page cache, where a gigabyte would cost a second of processor time and evict other pages.
 
-Its beginning stays in the page cache, from which a job that has lost a worker soon reads it. When it is closed, all of it is on the disk.
+The beginning of the file stays in the page cache, for a fast restore. When the file is closed, all of it is on the disk.
 
 >>> import tempfile
 >>> path = Path(tempfile.mkdtemp(), "state")
@@ -24,11 +24,11 @@ from typing import Self
 _AT_ONCE = 1 << 20
 _CACHED = 64 << 20
 _BLOCK = 4096
-"""Whole blocks are written, from memory that begins at one."""
+"""The block size: writes are whole blocks, from aligned memory."""
 
 
 class DirectFile:
-    """Written once, from the start to the end, by one thread. Raises OSError where it can't be written, FileExistsError if it is there."""
+    """Written once, from start to end, by one thread. Raises OSError if it can't be written, FileExistsError if it exists."""
 
     def __init__(self, path: str | Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o644)
@@ -60,7 +60,7 @@ class DirectFile:
             os.close(self._file)
 
     def _put(self, length: int) -> None:
-        """Write the first so many bytes of the memory."""
+        """Write the first `length` bytes of the memory."""
         done = 0
         while done < length:
             count = os.write(self._file, self._memory[done:length])
@@ -70,5 +70,5 @@ class DirectFile:
         self._written += self._filled
         self._filled = 0
         if self._written == _CACHED and hasattr(os, "O_DIRECT"):
-            with contextlib.suppress(OSError):  # the file system can't
+            with contextlib.suppress(OSError):  # the file system doesn't support it
                 fcntl.fcntl(self._file, fcntl.F_SETFL, fcntl.fcntl(self._file, fcntl.F_GETFL) | os.O_DIRECT)

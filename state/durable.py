@@ -1,7 +1,6 @@
-"""Files and folders of a local file system that are whole, and still there when the machine has lost power.
+"""Writes files and folders to a local file system so that they appear whole and survive a loss of power.
 
-What is written is on the disk once the file is, and its name once the folder is that has it. The same holds for a new folder in the one
-above it.
+The content is on the disk once the file is synced, and its name once the folder is synced. The same holds for a new folder in its parent.
 
 >>> import tempfile
 >>> path = make_folder(Path(tempfile.mkdtemp(), "a", "b")) / "mark"
@@ -18,13 +17,13 @@ import uuid
 from pathlib import Path
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
-"""What a file system without hard links says."""
+"""The errors of a file system without hard links."""
 
 
 def write_durably(path: Path, data: bytes, *, exclusive: bool = False) -> None:
-    """Write a file that appears whole, or not at all, in place of one that is there; `exclusive`: only where none is.
+    """Write a file that appears whole or not at all, and replaces an existing one; `exclusive`: only if none exists.
 
-    Raises OSError, of which FileExistsError says that `exclusive` found one. What raises another may have written it nevertheless.
+    Raises FileExistsError if `exclusive` found one, and OSError, in which case the file may have been written nevertheless.
     """
     hidden = path.with_name(f".{path.name}.{uuid.uuid4().hex}.inprogress")
     try:
@@ -51,7 +50,7 @@ def make_folder(path: Path) -> Path:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names in `folder` on the disk: what was renamed, made and removed in it. Raises OSError."""
+    """Sync the names in `folder` to the disk: renames, new and removed files. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -60,7 +59,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def _link(hidden: Path, path: Path) -> None:
-    """Give a file its name. Raises FileExistsError if that is taken, which a rename would not."""
+    """Give a file its name. Raises FileExistsError if the name is taken; a rename would not."""
     try:
         os.link(hidden, path)
     except OSError as error:

@@ -18,15 +18,15 @@ class StateError(EvenflowError):
 
 
 class StateBackendError(StateError):
-    """A state backend can't be reached, is full, or answered what it must not: names the operator, the place, and what to do."""
+    """A backend can't be reached, is full, or gave a wrong answer. The message names the operator, the place, and what to do."""
 
 
 class CorruptStateError(StateError):
-    """A state file or a manifest is not what was written: cut short, altered, or of another format."""
+    """A state file or a manifest is damaged (truncated or altered), or of another format."""
 
 
 class CorruptCheckpointError(StateError):
-    """A checkpoint can't be read: a file of it is gone, cut short or altered."""
+    """A checkpoint can't be read: one of its files is missing, truncated or altered."""
 
     def __init__(self, worker: str, checkpoint: int, problem: str) -> None:
         self.worker, self.checkpoint, self.problem = worker, checkpoint, problem

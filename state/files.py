@@ -1,7 +1,7 @@
-"""State files: chunks of keyed state, one after another, in a file that is written once and checked before anything is read from it.
+"""State files: chunks of keyed state in a file that is written once, and checked before anything is read from it.
 
 A file is a magic line, then each chunk as its length (4 bytes, little endian) and an Arrow IPC stream of one batch. Its entry holds the
-size and the XXH3 checksum of all of it, so that a file that was cut short or has a flipped bit is never taken for state.
+size and the XXH3 checksum of the whole file, so a truncated file or a flipped bit is always noticed.
 
 >>> import io
 >>> import pyarrow as pa
@@ -41,7 +41,7 @@ class StateFile:
 
 
 def encoded(chunk: pa.RecordBatch) -> pa.Buffer:
-    """A chunk as it is in a file."""
+    """A chunk in the form of the file."""
     stream = pa.BufferOutputStream()
     stream.write(_LENGTH.pack(_encode(chunk, pa.MockOutputStream())))
     _encode(chunk, stream)
@@ -49,7 +49,7 @@ def encoded(chunk: pa.RecordBatch) -> pa.Buffer:
 
 
 def _encode(chunk: pa.RecordBatch, stream: pa.NativeFile) -> int:
-    """Write a chunk to a stream of Arrow's; how many bytes that were."""
+    """Write a chunk to an Arrow stream; returns the number of bytes."""
     begun = stream.tell()
     with pa.ipc.new_stream(stream, chunk.schema) as writer:
         writer.write_batch(chunk)
@@ -57,14 +57,14 @@ def _encode(chunk: pa.RecordBatch, stream: pa.NativeFile) -> int:
 
 
 class Writable(Protocol):
-    """What a state file is written into."""
+    """A file that a state file is written to."""
 
     def write(self, data: bytes | memoryview, /) -> object:
-        """Append bytes. Raises OSError where they can't be written."""
+        """Append bytes. Raises OSError if they can't be written."""
 
 
 class StateFileWriter:
-    """Appends chunks to an open file, which stays the caller's to close."""
+    """Appends chunks to an open file, which the caller closes."""
 
     def __init__(self, file: Writable, path: str) -> None:
         self._file, self._path = file, path
@@ -73,16 +73,16 @@ class StateFileWriter:
         self._put(MAGIC)
 
     def write(self, chunk: pa.RecordBatch) -> None:
-        """Append a chunk. Raises OSError where it can't be written."""
+        """Append a chunk. Raises OSError if it can't be written."""
         self.append(encoded(chunk), chunk.num_rows)
 
     def append(self, chunk: pa.Buffer, keys: int) -> None:
-        """Append a chunk of `keys` keys that is `encoded` already. Raises OSError where it can't be written."""
+        """Append a chunk of `keys` keys that is `encoded` already. Raises OSError if it can't be written."""
         self._put(memoryview(chunk))
         self._keys += keys
 
     def finish(self) -> StateFile:
-        """The entry of what was written."""
+        """The entry of the written file."""
         return StateFile(self._path, self._size, self._hash.hexdigest(), self._keys)
 
     def _put(self, data: bytes | memoryview) -> None:
@@ -92,7 +92,7 @@ class StateFileWriter:
 
 
 def read_chunks(file: BinaryIO, entry: StateFile) -> Iterator[pa.RecordBatch]:
-    """The chunks of a file that can be read from its start again. Raises CorruptStateError before the first one if anything is wrong."""
+    """The chunks of a seekable file. Raises CorruptStateError before the first chunk if anything is wrong."""
     check_file(file, entry)
     file.seek(len(MAGIC))
     while length := file.read(_LENGTH.size):
@@ -104,7 +104,7 @@ def read_chunks(file: BinaryIO, entry: StateFile) -> Iterator[pa.RecordBatch]:
 
 
 def check_file(file: BinaryIO, entry: StateFile) -> None:
-    """Read the file through. Raises CorruptStateError unless it is what `entry` says, byte for byte."""
+    """Read the whole file. Raises CorruptStateError unless its size and checksum match `entry`."""
     checksum, size = xxhash.xxh3_128(), 0
     magic = file.read(len(MAGIC))
     piece = magic

@@ -1,7 +1,7 @@
-"""Rows of a table as they were at one moment, given out little by little while the table goes on changing.
+"""A snapshot of a table's rows, handed out piece by piece while the table changes.
 
-Copy on write: a row is copied at the latest right before it is changed, so that the moment itself costs next to nothing however many
-rows there are. Invariant: every row is given out once, with what it held at the moment.
+Copy on write: a row is copied at the latest right before it changes, so the snapshot itself costs next to nothing, however many rows there
+are. Invariant: every row is handed out once, with its content at the time of the snapshot.
 
 >>> column = np.array([10, 20, 30, 40])
 >>> frozen = FrozenRows(np.ones(4, np.bool_), lambda where: column[where].tolist(), chunk=2)
@@ -24,12 +24,12 @@ Rows = TypeVar("Rows")
 
 
 class FrozenRows(Generic[Rows]):
-    """`those`: the slots whose rows are wanted. `read` copies rows out of the table, about `chunk` at a time."""
+    """`those`: the slots of the rows. `read` copies rows out of the table, about `chunk` at a time."""
 
     def __init__(self, those: Mask, read: Callable[[Where], Rows], chunk: int) -> None:
         self._waiting, self._read, self._chunk = those.copy(), read, chunk
         self._span = max(1, chunk * len(those) // max(1, int(np.count_nonzero(those))))
-        """Slots in which there may be so many rows."""
+        """Slots that are examined for one chunk."""
         self._next = 0
         self._found: list[Where] = []
         self._copied: list[Rows] = []
@@ -53,11 +53,11 @@ class FrozenRows(Generic[Rows]):
 
     @property
     def over(self) -> bool:
-        """Whether everything has been given out."""
+        """Whether all chunks have been taken."""
         return not self._copied and not self._found and self._next >= len(self._waiting)
 
     def before(self, where: Where) -> None:
-        """The rows at these slots, each named once, are about to be changed, or their slots given up."""
+        """Call this when the rows at these distinct slots are about to change, or their slots to be freed."""
         rows = self._take(where[where < len(self._waiting)])
         if rows is not None:
             self._copied.append(rows)

@@ -31,7 +31,7 @@ NULL_HASH = np.uint64(0x6E756C6C6E756C6C)
 """The hash of a null of any type."""
 
 FEW = 64
-"""Texts up to which a loop over all is quicker than to find the distinct ones first."""
+"""Up to this number of texts, a loop over all is faster than finding the distinct ones first."""
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MULTIPLY_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -45,12 +45,12 @@ _BYTES = {
     pa.binary_view().id: None,
     pa.binary(1).id: None,
 }
-"""Types of text and bytes, by id, and how text is seen as bytes."""
+"""Types of text and bytes by id, with the type for reading text as bytes."""
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 class UnhashableKey(ValueError):
-    """A key column whose values have no hash: the message names the type, or the row, and what to use instead."""
+    """A key column has values without a hash. The message names the type, or the row, and what to use instead."""
 
 
 def hash64(column: pa.Array) -> Hashes:
@@ -75,7 +75,7 @@ def hash64(column: pa.Array) -> Hashes:
 
 
 def combine(hashes: Sequence[Hashes]) -> Hashes:
-    """One hash per row from the hashes of several columns, in which the order of the columns matters; of one column, its own."""
+    """One hash per row from the hashes of several columns; their order matters. One column keeps its own hashes."""
     combined = hashes[0]
     for column in hashes[1:]:
         combined = mix(combined * _MULTIPLY_1 + column)
@@ -90,7 +90,9 @@ def group_of(hashes: Hashes, groups: int) -> npt.NDArray[np.uint16]:
 
 
 def mix(words: Hashes) -> Hashes:
-    """SplitMix64 of each word (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014): every bit depends on all."""
+    """SplitMix64 of each word (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014): every output bit depends on all
+    bits.
+    """
     mixed = words + _GAMMA
     mixed ^= mixed >> np.uint64(30)
     mixed *= _MULTIPLY_1

@@ -1,4 +1,4 @@
-"""Which slot a key has: a dict of Python values, or a hash table of integers that looks up a whole batch at once.
+"""Indexes from keys to slots: a dict of Python values, or a hash table of integers that looks up a whole batch at once.
 
 >>> index = IntegerIndex()
 >>> index.add(np.array([70, -3, 5]), np.array([0, 1]), np.array([0, 1]))
@@ -20,13 +20,13 @@ Where = npt.NDArray[np.int64]
 _EMPTY, _GONE = -1, -2
 _FIRST_BITS = 10
 _ROOM = 4
-"""Cells for each key of a table that is made: most keys are found at the first look."""
+"""Cells per key in a new table: most keys are found at the first probe."""
 _FULL = 0.5
 _ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 
 
 class KeyIndex(ABC):
-    """Keys come as a list or an array, by what the index is for."""
+    """Keys are a list or an array, as the subclass says."""
 
     @abstractmethod
     def find(self, keys: Any) -> Where:
@@ -34,15 +34,15 @@ class KeyIndex(ABC):
 
     @abstractmethod
     def first(self, keys: Any, places: Where) -> tuple[Where, Where]:
-        """Of the keys at `places`: where in `keys` each different one is first, and which of these each is."""
+        """For the keys at `places`: the first place of each distinct key, and for each key the number of its distinct one."""
 
     @abstractmethod
     def add(self, keys: Any, places: Where, where: Where) -> None:
-        """The keys at `places`, all different and new, have got the slots `where`."""
+        """Add the keys at `places`, all distinct and new, with the slots `where`."""
 
     @abstractmethod
     def remove(self, where: Where) -> None:
-        """The keys at these slots are forgotten."""
+        """Remove the keys at these slots."""
 
     @abstractmethod
     def keys(self, where: Where) -> list[Any]:
@@ -51,11 +51,11 @@ class KeyIndex(ABC):
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Estimate of its bytes, the keys' own not counted if they are Python objects."""
+        """An estimate of its bytes, without those of keys that are Python objects."""
 
 
 class DictIndex(KeyIndex):
-    """For keys of any kind: about 60 ns a key, several times that where they are millions."""
+    """For keys of any type: about 60 ns a key, several times that with millions of keys."""
 
     def __init__(self) -> None:
         self._slots: dict[Any, int] = {}
@@ -96,7 +96,7 @@ class DictIndex(KeyIndex):
 
 
 class IntegerIndex(KeyIndex):
-    """For arrays of int64: open addressing with linear probing, every step of which is made for all keys of a batch at once."""
+    """For arrays of int64: open addressing with linear probing, each step for all keys of a batch at once."""
 
     def __init__(self) -> None:
         self.values = np.zeros(0, np.int64)
@@ -162,21 +162,21 @@ class IntegerIndex(KeyIndex):
         self._table = np.full(1 << bits, _EMPTY, np.int32)
         self._mask, self._shift = (1 << bits) - 1, np.uint64(64 - bits)
         self._filled = 0
-        """Cells that are not empty, those of keys that are gone too."""
+        """The number of cells that are not empty, including those of removed keys."""
 
     def _home(self, keys: npt.NDArray[np.int64]) -> Where:
-        """The cell in which a key is looked for first."""
+        """The first cell to probe for a key."""
         mixed = keys.view(np.uint64) * _ODD[0]
         mixed ^= mixed >> np.uint64(32)
         mixed *= _ODD[1]
         return (mixed >> self._shift).astype(np.int64)
 
     def _put(self, left: Where) -> None:
-        """Give slots, whose keys are not in the table, a cell each."""
+        """Give each of the slots, whose keys are not in the table, a cell."""
         self._filled += len(left)
         cells = self._home(self.values[left])
         while len(left):
             free = np.flatnonzero(self._table[cells] == _EMPTY)
-            self._table[cells[free]] = left[free]  # of those that want the same cell one gets it
+            self._table[cells[free]] = left[free]  # one of the slots that contend for a cell gets it
             on = self._table[cells] != left
             left, cells = left[on], (cells[on] + 1) & self._mask

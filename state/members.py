@@ -1,6 +1,6 @@
-"""Which keys a key group has: kept as keys come, so that giving a group away costs what the group holds and no more.
+"""The keys of each key group, noted as keys come, so that a move of a group costs only as much as its keys.
 
-It costs a key something only when the key is new; a key that was forgotten stays listed until the lists are made anew.
+Only new keys cost something. A forgotten key stays listed until the lists are rebuilt.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import Any
 
 
 class GroupMembers:
-    """Keys by group; a key may be listed more than once, and one that no longer exists too."""
+    """Keys by group. A key may be listed more than once, also after it is forgotten."""
 
     def __init__(self, key_groups: int) -> None:
         self._groups: list[list[Any]] = [[] for _ in range(key_groups)]
         self._listed = 0
 
     def add(self, keys: list[Any], groups: list[int], existing: Collection[Any]) -> None:
-        """List new keys, each in its group. When most of what is listed is no longer among `existing`, the lists are made anew."""
+        """List new keys, each in its group. When most listed keys are no longer among `existing`, the lists are rebuilt."""
         for key, group in zip(keys, groups, strict=True):
             self._groups[group].append(key)
         self._listed += len(keys)

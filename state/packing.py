@@ -1,4 +1,4 @@
-"""Users' values as bytes: msgpack, with tuples kept apart from lists. Reading one never runs code.
+"""Packs users' values as msgpack, with tuples distinct from lists. Unpacking never runs code.
 
 >>> unpack_value(pack_value({"n": (1, 2.5)}))
 {'n': (1, 2.5)}
@@ -15,26 +15,26 @@ _TUPLE = 1
 
 
 def pack_value(value: Any) -> bytes:
-    """`value` made of None, bool, int of 64 bits, float, str, bytes, lists, tuples and dicts.
+    """Pack a value made of None, bool, int of 64 bits, float, str, bytes, lists, tuples and dicts.
 
-    Raises TypeError, ValueError or OverflowError for anything else, also deep inside.
+    Raises TypeError, ValueError or OverflowError for anything else, at any depth.
     """
     packed: bytes = msgpack.packb(value, strict_types=True, default=_extension)
     return packed
 
 
 def pack_values(values: Iterable[Any]) -> Iterator[bytes]:
-    """Each of many values as `pack_value` packs it, in a quarter of the time. Raises as it does, at the value that can't be packed."""
+    """Pack many values like `pack_value`, in a quarter of the time. Raises the same errors, at the first value that can't be packed."""
     return map(msgpack.Packer(strict_types=True, default=_extension).pack, values)
 
 
 def unpack_value(data: bytes) -> Any:
-    """What `pack_value` packed. Raises ValueError, TypeError or msgpack.UnpackException for anything else."""
+    """The inverse of `pack_value`. Raises ValueError, TypeError or msgpack.UnpackException for other bytes."""
     return msgpack.unpackb(data, strict_map_key=False, ext_hook=_from_extension)
 
 
 def _extension(value: Any) -> Any:
-    """A tuple as an extension: msgpack has none of its own, and it would come back as a list."""
+    """Pack a tuple as an extension: msgpack has no tuples, and would return a list."""
     if type(value) is tuple:
         return msgpack.ExtType(_TUPLE, pack_value(list(value)))
     what = "an int of more than 64 bits" if type(value) is int else type(value).__name__

@@ -1,6 +1,6 @@
-"""Slots: a number for every key, under which columns of state keep its row.
+"""Slots: a number for every key, the index of its row in columns of state.
 
-Freed slots are used again. A slot's hash is kept, so that the keys of a move are found by one vectorised comparison.
+Freed slots are reused. Each slot keeps its key's hash, so that one vectorised comparison finds the keys of a move.
 
 >>> from evenflow.state.key_index import DictIndex
 >>> slots = Slots(DictIndex())
@@ -25,20 +25,20 @@ _FIRST = 1024
 
 
 class Slots:
-    """Keys are what `index` takes. `capacity`: how many rows the columns must have."""
+    """Keys have the form that `index` takes. `capacity`: the number of rows that the columns must have."""
 
     def __init__(self, index: KeyIndex) -> None:
         self.index = index
         self._used = 0
-        """Slots that were ever given."""
+        """The number of slots ever used."""
         self._free: list[int] = []
         self._hashes = np.zeros(0, np.uint64)
         self.live: Mask = np.zeros(0, np.bool_)
-        """Whether a key has the slot."""
+        """By slot, whether a key has it."""
         self.fresh: Where = np.zeros(0, np.int64)
         """The slots that the last `find` gave to new keys."""
         self._found: Mask | None = None
-        """By slot, whether it was found since `changes` was asked for; None if that isn't known."""
+        """By slot, whether it was found since the last call of `changes`; None if that isn't known."""
         self._removed: list[Any] = []
 
     def __len__(self) -> int:
@@ -50,11 +50,11 @@ class Slots:
 
     @property
     def nbytes(self) -> int:
-        """Estimate of its bytes, the keys' own not counted if they are Python objects."""
+        """An estimate of its bytes, without those of keys that are Python objects."""
         return 9 * self.capacity + self.index.nbytes
 
     def find(self, keys: Any, hashes: Callable[[Where], npt.NDArray[np.uint64]]) -> Where:
-        """The slots of `keys`; new keys get one, for which `hashes` is asked with the places of their first appearance in `keys`."""
+        """The slots of `keys`. New keys get a slot; `hashes` is called with the places of their first occurrence in `keys`."""
         where = self.index.find(keys)
         missing = np.flatnonzero(where < 0)
         if len(missing):
@@ -71,7 +71,7 @@ class Slots:
         return where
 
     def known(self, keys: Any) -> Where:
-        """The slots of those of `keys` that have one."""
+        """The slots of the keys among `keys` that have one."""
         where = self.index.find(keys)
         return where[where >= 0]
 
@@ -84,25 +84,25 @@ class Slots:
         return np.flatnonzero(self.live)
 
     def where(self, selects: Callable[[npt.NDArray[np.uint64]], Mask]) -> Where:
-        """The slots in use whose key's hash is selected."""
+        """The slots in use whose keys' hashes are selected."""
         live = self.everything()
         return live[selects(self._hashes[live])]
 
     def changes(self) -> tuple[Mask, list[Any]] | None:
-        """The slots found since the last call, some of which may be free again, and the keys removed; None if that isn't known.
+        """The slots found since the last call (some may be free again), and the removed keys; None if that isn't known.
 
-        It isn't at the first call, nor when more keys were removed than there are. A key may be among both, if it came back.
+        It is not known at the first call, nor when more keys were removed than exist. A key that came back may be among both.
         """
         found, removed = self._found, self._removed
         self._found, self._removed = np.zeros(self.capacity, np.bool_), []
         return None if found is None else (found, removed)
 
     def in_use(self, those: Mask) -> Mask:
-        """Those of the slots that a key has."""
+        """The slots among these that are in use."""
         return those & self.live[: len(those)]
 
     def remove(self, where: Where) -> None:
-        """Forget the keys at these slots."""
+        """Remove the keys at these slots, and free the slots."""
         if self._found is not None:
             self._removed += self.keys(where)
             if len(self._removed) > max(_FIRST, self.capacity):
@@ -112,7 +112,7 @@ class Slots:
         self.live[where] = False
 
     def _take(self, count: int) -> Where:
-        """So many slots, freed ones first."""
+        """Take `count` slots, freed ones first."""
         again = self._free[max(0, len(self._free) - count) :]
         del self._free[len(self._free) - len(again) :]
         first, self._used = self._used, self._used + count - len(again)

@@ -1,8 +1,8 @@
-"""Where checkpoints lie: a folder on any file system that fsspec knows, with a folder per checkpoint.
+"""The store of checkpoints: a folder on any file system that fsspec knows, with a folder per checkpoint.
 
 `checkpoint-00000012/` holds state files and, once the checkpoint is complete, its `manifest`. A checkpoint without a manifest doesn't
-count, whatever files it has; manifests appear whole or not at all. A manifest may name files in the folders of earlier checkpoints, so a
-file stays as long as a manifest that is kept names it. `terms/` has a file for each coordinator that took the place of a lost one
+count, whatever files it has; manifests appear whole or not at all. A manifest may refer to files in the folders of earlier checkpoints, so
+a file stays while a remaining manifest refers to it. `terms/` has a file for each coordinator that replaced a lost one
 (`scheduler/terms.py`).
 
 >>> import tempfile
@@ -34,20 +34,20 @@ from .files import StateFile, StateFileWriter, read_chunks
 
 MANIFEST = "manifest"
 VOID = "void"
-"""In place of the manifest of a checkpoint that was damaged, or behind a damaged one: the job has gone back behind it."""
+"""Replaces the manifest of a checkpoint that the job has gone back behind, because it or an earlier one was damaged."""
 
 _PREFIX = "checkpoint-"
 _TERMS, _BEGUN = "terms", ".begun"
-"""A file for each coordinator of a run but the first, and one beside it with what it noted of its begin."""
+"""A file for each coordinator of a run but the first, and beside it a note about its start."""
 
 
 def folder_name(checkpoint: int) -> str:
-    """What the folder of a checkpoint is called."""
+    """The name of a checkpoint's folder."""
     return f"{_PREFIX}{checkpoint:08d}"
 
 
 def seen_from_beside(path: str, checkpoint: int) -> str:
-    """A path relative to the folder of `checkpoint`, as seen from the folder of another checkpoint of the same store.
+    """A path in the folder of `checkpoint`, relative to the folder of another checkpoint of the same store.
 
     >>> seen_from_beside("count-0.state", 7), seen_from_beside("../checkpoint-00000003/count-0.state", 7)
     ('../checkpoint-00000007/count-0.state', '../checkpoint-00000003/count-0.state')
@@ -65,13 +65,13 @@ class CheckpointStore:
 
     @contextmanager
     def writing(self, checkpoint: int, name: str) -> Iterator[StateFileWriter]:
-        """A new state file of `checkpoint`. Raises OSError where it can't be written, FileExistsError never: names are made unique."""
+        """A new state file of `checkpoint`, with a unique name. Raises OSError if it can't be written."""
         name = f"{name}-{uuid.uuid4().hex[:8]}.state"
         with self._new(posixpath.join(self._made(checkpoint), name)) as file:
             yield StateFileWriter(file, name)
 
     def chunks(self, checkpoint: int, entry: StateFile) -> Iterator[pa.RecordBatch]:
-        """The chunks of a state file. Raises CorruptStateError if it is gone or not what was written, before the first chunk."""
+        """The chunks of a state file. Raises CorruptStateError before the first chunk if the file is missing or damaged."""
         with self._reading(posixpath.normpath(posixpath.join(self.folder(checkpoint), entry.path))) as file:
             yield from read_chunks(file, entry)
 
@@ -80,12 +80,12 @@ class CheckpointStore:
         self._put(posixpath.join(self._made(checkpoint), MANIFEST), manifest, exclusive=True)
 
     def withdraw(self, checkpoint: int) -> None:
-        """Take back a manifest of which nobody knows whether it was written whole."""
+        """Remove a manifest that may not have been written whole."""
         with suppress(OSError):
             self._files.rm_file(posixpath.join(self.folder(checkpoint), MANIFEST))
 
     def manifest(self, checkpoint: int) -> bytes:
-        """The manifest as it was written. Raises CorruptStateError if there is none."""
+        """The manifest's bytes. Raises CorruptStateError if there is none."""
         with self._reading(posixpath.join(self.folder(checkpoint), MANIFEST)) as file:
             return bytes(file.read())
 
@@ -94,20 +94,20 @@ class CheckpointStore:
         return sorted(number for number, names in self._listing().items() if MANIFEST in names and VOID not in names)
 
     def begun(self, after: int) -> list[int]:
-        """The checkpoints behind `after` of which anything is there, complete or not."""
+        """The checkpoints later than `after` that have any file, complete or not."""
         return sorted(number for number in self._listing() if number > after)
 
     def discard(self, checkpoint: int) -> None:
-        """Remove all of a checkpoint that was never complete, so that nothing needs its files. What can't be removed stays.
+        """Remove a checkpoint that was never complete, and whose files no other needs. Files that can't be removed stay.
 
-        One that has a manifest stays: it is that of a coordinator that was taken for lost, and it is not known who needs it.
+        One with a manifest stays: a coordinator that was declared lost wrote it, and another may need it.
         """
         with suppress(OSError):
             if not self._files.exists(posixpath.join(self.folder(checkpoint), MANIFEST)):
                 self._files.rm(self.folder(checkpoint), recursive=True)
 
     def declare_void(self, after: int) -> None:
-        """All checkpoints behind `after` are void from now on: nobody can go on from one. Raises OSError."""
+        """Make all checkpoints later than `after` void: no job can begin from one any more. Raises OSError."""
         for number, names in self._listing().items():
             if number > after and MANIFEST in names:
                 self._put(posixpath.join(self.folder(number), VOID), b"")
@@ -118,7 +118,7 @@ class CheckpointStore:
         return [number for number, names in self._listing().items() if VOID in names]
 
     def claim(self, run: str, after: int = 0) -> int:
-        """Begin the next term of a run, which is nobody else's; its number, above `after`. Raises OSError."""
+        """Claim the next term of a run, which no other coordinator can claim. Returns its number, above `after`. Raises OSError."""
         self._make(posixpath.join(self._root, _TERMS))
         term = after + 1
         while True:
@@ -136,11 +136,11 @@ class CheckpointStore:
         return bool(self._files.exists(path))
 
     def note_begin(self, run: str, term: int, note: bytes) -> None:
-        """Keep what the coordinator of a term, which claimed it, notes of its begin. Raises OSError."""
+        """Store the note of a term's coordinator about its start. Raises OSError."""
         self._put(f"{self._term(run, term)}{_BEGUN}", note, exclusive=True)
 
     def begins(self, run: str, before: int) -> Iterator[bytes]:
-        """What the coordinators of the terms of a run below `before` noted that noted anything, the newest first. Raises OSError."""
+        """The notes of a run's coordinators in terms below `before`, the newest first. Raises OSError."""
         for term in range(before - 1, 0, -1):
             with suppress(FileNotFoundError):
                 yield bytes(self._files.cat_file(f"{self._term(run, term)}{_BEGUN}"))
@@ -150,14 +150,14 @@ class CheckpointStore:
 
     @property
     def occupied(self) -> bool:
-        """Whether anything lies in the store's own folder."""
+        """Whether the store's own folder has any file."""
         return bool(self._files.exists(self._root) and self._files.ls(self._root, detail=False, refresh=True))
 
     def keep(self, checkpoints: Mapping[int, Iterable[str]], above: int) -> None:
-        """Remove all checkpoints but these, with the files that each needs, and those numbered above `above`, which may be under way.
+        """Remove all checkpoints but these and the files that they need. Numbers above `above` stay, as they may be in progress.
 
-        Paths are relative to the folder of the checkpoint that needs them. What can't be removed stays. Raises OSError if nothing can be
-        listed.
+        Paths are relative to the folder of the checkpoint that needs them. Files that can't be removed stay. Raises OSError if the folder
+        can't be listed.
         """
         needed = {posixpath.normpath(posixpath.join(self.folder(n), path)) for n, paths in checkpoints.items() for path in paths}
         for number, names in self._listing().items():
@@ -176,7 +176,7 @@ class CheckpointStore:
                         self._files.rm_file(posixpath.join(folder, name))
 
     def copy(self, checkpoint: int, entries: Iterable[StateFile], target: CheckpointStore, number: int) -> None:
-        """Copy state files to checkpoint `number` of another store. Raises OSError, and CorruptStateError if one is gone."""
+        """Copy state files to checkpoint `number` of another store. Raises OSError, and CorruptStateError if one is missing."""
         folder = target._made(number)
         for entry in entries:
             path = posixpath.join(folder, posixpath.basename(entry.path))
@@ -186,11 +186,11 @@ class CheckpointStore:
                     copy.write(piece)
 
     def folder(self, checkpoint: int) -> str:
-        """The folder of a checkpoint; checkpoint 0 is the store's own: that of a savepoint."""
+        """The folder of a checkpoint; checkpoint 0, for savepoints, is the store's own folder."""
         return posixpath.join(self._root, folder_name(checkpoint)) if checkpoint else str(self._root)
 
     def _made(self, checkpoint: int) -> str:
-        """The folder of a checkpoint, which is there now."""
+        """The folder of a checkpoint, created if it is missing."""
         return self._make(self.folder(checkpoint))
 
     def _make(self, folder: str) -> str:
@@ -201,14 +201,14 @@ class CheckpointStore:
         return folder
 
     def _put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
-        """Write a file that appears whole or not at all. Raises FileExistsError if it is there and has to be new (`exclusive`)."""
+        """Write a file that appears whole or not at all. Raises FileExistsError if `exclusive` and it exists."""
         if self._local:
             write_durably(Path(path), data, exclusive=exclusive)
-        else:  # object stores show an object when all of it is there
+        else:  # object stores show only complete objects
             self._files.pipe_file(path, data, mode="create" if exclusive else "overwrite")
 
     def _new(self, path: str) -> Any:
-        """A file to be written once."""
+        """A new file, written once."""
         return DirectFile(path) if self._local else self._files.open(path, "wb")
 
     @contextmanager
@@ -221,7 +221,7 @@ class CheckpointStore:
             yield file
 
     def _listing(self) -> dict[int, list[str]]:
-        """The names in each checkpoint's folder. One look at all of them: a chain may reach through a hundred."""
+        """The names in each checkpoint's folder, by one listing, because a chain may reach through a hundred folders."""
         self._files.invalidate_cache(self._root)
         found: dict[int, list[str]] = {}
         for path in self._files.find(self._root, maxdepth=2, withdirs=True):

@@ -58,7 +58,7 @@ def _run_cluster(task: Task, clocks: Path) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listens on."""
+    """Free ports of loopback."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:

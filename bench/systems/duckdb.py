@@ -1,4 +1,4 @@
-"""DuckDB on two threads: a batch query, the yardstick for what vectorised code can do on the same files."""
+"""DuckDB on two threads: a batch query, the reference for vectorised code on the same files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plain Python loop with a dict, in two processes that have half of the keys each: the floor of what any engine adds.
+"""A plain Python loop with a dict, in two processes that have half of the keys each: the baseline for the overhead of any engine.
 
 Decoding the files and turning columns into lists is outside the time; building the row dicts, the calls and writing are inside.
 """

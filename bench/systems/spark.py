@@ -1,7 +1,7 @@
 """Spark Structured Streaming on two cores, in one session, so that later iterations find a warm JVM.
 
-What is in its favour: all files may go into one micro-batch, the shuffle has as many partitions as there are cores instead of 200,
-and the time begins when the query is started in a session that is up.
+In its favour: all files may go into one micro-batch, the shuffle has as many partitions as there are cores instead of 200, and the time
+begins when the query is started in a session that is up.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Hands the committed batches of an exchange folder to a function on the driver, as Spark's `foreachBatch` does.
 
-A batch is handed over as exactly the files that its log entry names, with the columns that these have, so one that arrives meanwhile
-can't slip in. Invariant: batches are handed over in order, and none again after the function returned for it.
+A batch is exactly the files that its log entry names, with their columns, so files that arrive meanwhile are not in it. Invariant: batches
+are handed over in order, and none again after the function has returned for it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Receive = Callable[["DataFrame", int], None]
 
 
 class Delivery:
-    """Calls `receive(df, batch)` for each batch; how far it came is kept beside the log."""
+    """Calls `receive(df, batch)` for each batch; a file beside the log keeps the progress."""
 
     def __init__(self, spark: SparkSession, exchange: Exchange, receive: Receive, operator: str) -> None:
         self._spark, self._exchange, self._receive, self._operator = spark, exchange, receive, operator
         self._mark = exchange.own / "delivered"
 
     def begin(self) -> None:
-        """Take the log as it is: batches that an earlier run committed and couldn't hand over are handed over now.
+        """Begin with the present log: batches that an earlier run committed but couldn't hand over are handed over now.
 
         Raises ConnectorError naming the batch if the function raises.
         """
@@ -61,7 +61,7 @@ class Delivery:
         text = self._mark.read_text("utf-8")
         if not text.removeprefix("-").isdecimal():
             raise ConnectorError(
-                f"operator `{self._operator}`: {self._mark} is damaged: {text[:40]!r}; write the last handed over batch into it"
+                f"operator `{self._operator}`: {self._mark} is damaged: {text[:40]!r}; write the number of the last delivered batch"
             )
         return int(text)
 

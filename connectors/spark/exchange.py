@@ -3,7 +3,7 @@
 A log batch `N` is a file `_spark_metadata/N` that lists the Parquet files it adds. Every tenth one is `N.compact` and repeats all files
 before it. Batches are numbered from 0 without gaps, and appear whole or not at all.
 
-Invariant: a file that no batch names is not there, for Spark's batch and streaming readers and for ours.
+Invariant: Spark's batch and streaming readers, and ours, see only files that a batch names.
 
 >>> import tempfile
 >>> exchange = Exchange(tempfile.mkdtemp())
@@ -29,14 +29,14 @@ from .log_file import LogFile, compact_interval, log_file, read_log, without_del
 
 LOG_FOLDER = "_spark_metadata"
 OWN_FOLDER = "_evenflow"
-"""Beside the log: the end marker, and by default Spark's checkpoint."""
+"""The folder beside the log for the end marker, and by default for Spark's checkpoint."""
 
 _COMPACT = ".compact"
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The log ends with batch `last` (-1: without any). `failure` says why, if it was not in order."""
+    """The end of the log, after batch `last` (-1: no batch). `failure`: the error, if the query failed."""
 
     last: int
     failure: str | None = None
@@ -93,7 +93,7 @@ class Exchange:
         return without_deleted(entries)
 
     def append(self, files: Sequence[Path]) -> int:
-        """Commit `files` together, in one new batch, and return its number; files that are committed already make no new batch.
+        """Commit `files` together in one new batch, and return its number; files that are committed already need no new batch.
 
         Raises ConnectorError if a file is missing, if only some are committed already, or if another writer is at work.
         """
@@ -124,7 +124,7 @@ class Exchange:
             self._committed = (batch, known.union(file.path for file in entries))
 
     def cut_off(self, paths: set[str]) -> None:
-        """Take the newest batches back that have files only from `paths`. Raises ConnectorError if one of them is damaged."""
+        """Remove the newest batches that have only files from `paths`. Raises ConnectorError if one of them is damaged."""
         latest = self.latest()
         for batch in range(-1 if latest is None else latest, -1, -1):
             if not {file.path for file in self.added(batch) or ()} <= paths:
@@ -146,11 +146,11 @@ class Exchange:
             raise ConnectorError(f"{path} is damaged: {error!r}; remove it and start the job again") from error
 
     def finish(self, end: End) -> None:
-        """Tell the readers, atomically, that the log is complete."""
+        """Mark the log as complete, atomically, for its readers."""
         write_durably(self.own / "end.json", json.dumps({"last": end.last, "failure": end.failure}).encode())
 
     def reopen(self) -> None:
-        """Take the end marker of an earlier run away."""
+        """Remove the end marker of an earlier run."""
         (self.own / "end.json").unlink(missing_ok=True)
 
     def _numbers(self, suffix: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""How Spark fills an exchange folder: a streaming query, or a job that writes a DataFrame once.
+"""Fills an exchange folder from Spark, by a streaming query or by a job that writes a DataFrame once.
 
 Both run beside the driver's own work and end with an end marker in the folder, which names the last batch or the failure.
 """
@@ -29,13 +29,13 @@ Trigger = Callable[["DataStreamWriter"], "DataStreamWriter"]
 
 STOP_SECONDS = 60.0
 RETRY_SECONDS = 0.25
-"""A job that is only being planned can't be interrupted yet: that has to be tried again."""
+"""The interval for retrying an interrupt: a job that is still being planned can't be interrupted."""
 
 RESTARTS = 3
-"""How often a query that fails is started again without a new batch between."""
+"""How often a failing query is started again without a new batch in between."""
 
 RESTART_SECONDS = 0.1
-"""Before the first of them; doubled each time."""
+"""The delay before the first restart; it doubles each time."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class Feed(ABC):
         self._thread.start()
 
     def stop(self) -> None:
-        """End it, if it hasn't, and wait up to `STOP_SECONDS` until nothing of it writes any more. Doesn't raise."""
+        """End it, if it still runs, and wait up to `STOP_SECONDS` until none of its tasks writes. Doesn't raise."""
         self._stopping = True
         deadline = time.monotonic() + STOP_SECONDS
         while self._thread.is_alive() and (left := deadline - time.monotonic()) > 0:
@@ -99,21 +99,21 @@ class Feed(ABC):
 
     @abstractmethod
     def _begin(self) -> None:
-        """What must have happened before `start` returns."""
+        """The work that must be done before `start` returns."""
 
     @abstractmethod
     def _work(self) -> None:
-        """Returns when all is committed, raises what went wrong; in a thread of its own."""
+        """Fill the folder, in a thread of its own. Returns when all rows are committed, and raises any error."""
 
     @abstractmethod
     def _interrupt(self) -> None:
-        """Make `_work` return or raise soon, if it can be done now; called until it does."""
+        """Make `_work` return or raise soon, if possible now; called until it does."""
 
 
 class StreamFeed(Feed):
-    """Spark's streaming file sink writes the folder and its log. Whoever stops the query ends the stream in order.
+    """Spark's streaming file sink writes the folder and its log. Stopping the query ends the stream in order.
 
-    A query that fails is started again from its checkpoint: what it had committed stays, and no batch comes twice.
+    A query that fails is started again from its checkpoint: its committed batches stay, and none comes twice.
     """
 
     def __init__(

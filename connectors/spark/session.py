@@ -1,6 +1,6 @@
-"""What the connectors need of a Spark session: settings that hold while they write, and errors without the JVM's stack.
+"""Helps the connectors with a Spark session: settings for the time of a write, and errors without the JVM's stack.
 
-Settings are counted per session: the first who needs them puts them in place, the last who is done restores what was there before.
+Settings are counted per session: the first user sets them, and the last one restores the earlier values.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class WriteSettings:
 
 
 def problem_of(error: BaseException, limit: int = 2_000) -> str:
-    """What Spark says went wrong, without the JVM's stack trace."""
+    """Spark's error message without the JVM's stack trace."""
     text = str(error).split("JVM stacktrace:")[0].split("\n\tat ")[0].strip()
     return f"{type(error).__name__}: {text[:limit]}"
 
@@ -78,7 +78,7 @@ def finishes_within(seconds: float, call: Callable[[], object]) -> bool:
 def wait_for_tasks(spark: SparkSession, group: str, seconds: float) -> None:
     """Return when no task of the job group runs any more, or after `seconds`.
 
-    Spark calls a job over when it has asked its tasks to end. Until they do they may still write files, and make the folders of these anew.
+    Spark declares a job over when it has asked its tasks to end. Until they do, they may still write files, and create their folders again.
     """
     deadline = time.monotonic() + seconds
     while _at_work(spark, group) and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""Spark as a sink: files that Spark's readers see when the checkpoint that holds them completes, all of it or nothing.
+"""Spark as a sink: files that become visible to Spark's readers together, when their checkpoint completes.
 
 The files of a checkpoint become one batch of the exchange folder's log, so `spark.read.parquet(path)` and `spark.readStream.parquet(path)`
 give exactly the committed rows, whatever lies beside them.
@@ -83,7 +83,7 @@ def to_spark(
 
 
 class SparkSink(FileSink):
-    """See `to_spark`. What is sent to the workers knows the folder, and nothing of Spark."""
+    """See `to_spark`. The copy for the workers has only the folder, and needs no Spark."""
 
     guarantee = "exactly once (a batch of Spark's file log appears when the checkpoint that holds it completes)"
     extension = ".parquet"
@@ -129,11 +129,11 @@ class SparkSink(FileSink):
 
     @property
     def retractable(self) -> bool:
-        """Not with a table or a function, which have the rows already."""
+        """False with a table or a function, which have the rows already."""
         return not self._delivers
 
     def retract(self, after: int) -> list[Any]:
-        """Take the batches of later checkpoints from the end of the log, then remove their files; what Spark has read it has read."""
+        """Remove the batches of later checkpoints from the end of the log, then their files. Spark keeps rows that it has read."""
         self.exchange.cut_off({str(path) for path in self.later_than(after)})
         return super().retract(after)
 
@@ -171,7 +171,7 @@ class SparkEncoder(Encoder):
 
     @property
     def size(self) -> int:
-        """Bytes in the file so far; what waits for a full row group isn't there yet."""
+        """Bytes in the file so far, without rows that wait for a full row group."""
         return self._file.tell()
 
     def write(self, rows: pa.RecordBatch) -> None:

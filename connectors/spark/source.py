@@ -1,7 +1,7 @@
-"""Spark as a source: a DataFrame, streaming or not, becomes files in an exchange folder, and the workers read these as they are committed.
+"""Spark as a source: a DataFrame, streaming or not, becomes files in an exchange folder, which the workers read as they are committed.
 
-The records of a committed batch are seen whole or not at all, and in the same order by every reader, so that a position in the log is
-all that a checkpoint needs.
+Every reader sees the records of a committed batch whole or not at all, and in the same order, so a position in the log is all that a
+checkpoint needs.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def from_spark(
     """Rows of a Spark DataFrame, exactly once.
 
     A streaming `df` becomes a streaming query that runs as long as the job. `trigger` is the time between two micro-batches (default: each
-    as soon as the one before is done), or "availableNow": the stream then ends with what there is at the start. It also ends when the
-    query is stopped. One that fails is started again from its checkpoint, and fails the job after three times without a new micro-batch.
-    `checkpoint` is the query's checkpoint location, by default beside the data in `path`. A batch `df` is written once, and the stream ends
-    with its last row; `reuse` reads what an earlier run wrote to `path` instead of writing it again.
+    as soon as the previous one is done), or "availableNow": the stream then ends with the rows that exist at the start. It also ends when
+    the query is stopped. A query that fails is started again from its checkpoint; after three failures without a new micro-batch the job
+    fails. `checkpoint` is the query's checkpoint location, by default beside the data in `path`. A batch `df` is written once, and the
+    stream ends with its last row; `reuse` reads what an earlier run wrote to `path` instead of writing it again.
 
-    `path` is a folder that Spark and all workers reach by that path, kept afterwards: a job that goes on from a checkpoint of an earlier
-    run needs it. Without it, a temporary folder of this machine is used and removed. A file holds at most `max_rows_per_file` rows,
-    and is what one worker reads at a time.
+    `path` is a folder that Spark and all workers reach by that path. It is kept afterwards: a job that begins from a checkpoint of an
+    earlier run needs it. Without `path`, a temporary folder of this machine is used and removed. A file holds at most `max_rows_per_file`
+    rows, and is what one worker reads at a time.
 
     `event_time` names the event time column: timestamps, dates, or integers that count `unit` since the Unix epoch. A row may be up to
     `max_delay` older than one before it: in its file, and in all earlier micro-batches.
@@ -74,7 +74,7 @@ def from_spark(
 
 
 class SparkSource(Source):
-    """See `from_spark`. What is sent to the workers knows the folder and the schema, and nothing of Spark."""
+    """See `from_spark`. The copy for the workers has only the folder and the schema, and needs no Spark."""
 
     guarantee = "exactly once (seeks to the checkpointed file and row of Spark's output log)"
     driver_part = "Spark, which writes what it reads"

@@ -1,7 +1,7 @@
 """A reader that follows the log of an exchange folder: every file of every committed batch, in log order.
 
-All workers list the same files and number them the same, and each reads its own: files that are yet to be committed belong to worker
-`number % parallelism`. A worker that got no file of a batch still knows how far event time came in it, so that its watermark goes on.
+All workers list the same files with the same numbers, and each reads its own: later files belong to worker `number % parallelism`. A worker
+without a file in a batch still knows the batch's event times, so its watermark advances.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ IDLE_SECONDS = 0.05
 
 
 class TailReader(SplitReader):
-    """One worker's share of the files that an exchange folder's log names, until the end marker.
+    """Reads one worker's part of the files in an exchange folder's log, until the end marker.
 
-    Its position holds the first batch that it has not read to the end, the number of that batch's first file, and how far event time came
-    before it; earlier batches aren't looked at again.
+    Its position has the first batch that it has not read completely, the number of that batch's first file, and the event time before it.
+    Earlier batches aren't read again.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class TailReader(SplitReader):
         super().__init__(operator, [], self._rows, index=index, parallelism=parallelism, event_time=event_time, complete=False)
 
     def discover(self) -> None:
-        # The marker is read before the log: all batches that it speaks of are then there to be seen.
+        # The marker is read before the log, so the log has all batches that the marker covers.
         end = self._exchange.end()
         if end is not None and end.failure is not None:
             raise ConnectorError(f"operator `{self._operator}`: Spark failed: {end.failure}")
@@ -71,7 +71,7 @@ class TailReader(SplitReader):
         return IDLE_SECONDS
 
     def _expect_none_later(self, last: int | None) -> None:
-        """The next batch isn't there: no later one may be, and the log must not end later (at batch `last`)."""
+        """Raises ConnectorError if the next batch is missing although a later one exists, or the log ends later (at batch `last`)."""
         if last is None and self._looked_beyond < self._batch:
             # Once for each batch is enough, since gaps are there from the start; listing a long log is slow.
             self._looked_beyond = self._batch
@@ -98,7 +98,7 @@ class TailReader(SplitReader):
 
 
 def share_out_log(positions: Sequence[Any], parallelism: int, operator: str) -> list[Any]:
-    """Positions of `parallelism` tail readers: all begin to list at the first batch that one at `positions` has not read to its end."""
+    """Positions of `parallelism` tail readers: all begin at the first batch that some reader at `positions` has not read completely."""
     shared = share_out_splits([SplitPosition.decode(position) for position in positions], parallelism, operator)
     start = {"batch": min(position["batch"] for position in positions), "first": min(position["first"] for position in positions)}
     return [{**position.encode(), **start} for position in shared]

@@ -74,7 +74,9 @@ def _engine_type(kind: st.DataType, column: str, operator: str) -> pa.DataType:
 
 
 def as_engine(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Rows of a file that Spark wrote, with the types of `schema` (from `engine_schema`); day-time intervals come as integers, for one."""
+    """Rows of a file that Spark wrote, with the types of `schema` (from `engine_schema`): Spark writes day-time intervals as integers, for
+    example.
+    """
     if rows.schema.equals(schema):
         return rows
     columns = [rows.column(field.name).cast(field.type) for field in schema]
@@ -120,10 +122,10 @@ def parquet_type(kind: pa.DataType) -> pa.DataType:
 
 
 def parquet_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns that are written for Spark of rows with `schema`.
+    """The columns to write for Spark, for rows with `schema`.
 
-    A column that is all null is left out: Spark would take it for an integer column, and then read nothing else in later files.
-    Where all columns are, they stay, so that the rows do.
+    A column that is all null is left out: Spark would take it for an integer column, and then read nothing else in later files. If all
+    columns are null, they stay, so that the rows stay.
     """
     fields = [pa.field(field.name, parquet_type(field.type)) for field in schema if not pa.types.is_null(field.type)]
     return pa.schema(fields or [(name, pa.int32()) for name in schema.names])

@@ -1,4 +1,4 @@
-"""Aggregates: associative, commutative functions of groups of rows that can be computed in pieces.
+"""Aggregates: associative, commutative functions of groups of rows, which can be computed in parts.
 
 >>> import numpy as np, pyarrow as pa
 >>> from evenflow.engine.batch import Batch

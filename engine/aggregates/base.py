@@ -1,8 +1,8 @@
-"""What an aggregate is: a function as the user writes it, and the accumulator that it becomes once the input types are known.
+"""The interfaces of aggregates: a function as the user writes it, and its accumulator once the input types are known.
 
-An accumulator keeps its state in *parts*: a tuple of numpy arrays with one row per group. The invariant: the results depend on
-the rows alone, not on how they were cut into batches or in which order partial results were merged. So an aggregate can be
-computed in pieces, before a shuffle and behind it, and its state can be split, moved and put together again.
+An accumulator keeps its state in *parts*: a tuple of numpy arrays with one row per group. The invariant: the results depend on the rows
+alone, not on how they were cut into batches or in which order partial results were merged. So an aggregate can be computed before and after
+an exchange, and its state can be split, moved and merged.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ class Accumulator(ABC):
     """
 
     operator: str
-    """Whom errors name."""
+    """The operator's name, for errors."""
 
     part_types: tuple[pa.DataType, ...]
     """The types of the arrays of `to_arrow`."""
 
     output_type: pa.DataType | None
-    """The type of `finish`'s array; None if it is only known from the values."""
+    """The type of `finish`'s array; None if only the values tell it."""
 
     @abstractmethod
     def empty(self, n: int) -> Parts:
-        """The state of `n` groups that have seen nothing: merging with it changes nothing."""
+        """The state of `n` groups without rows: merging with it changes nothing."""
 
     @abstractmethod
     def partial(self, batch: Batch, codes: Codes, groups: int) -> Parts:
@@ -71,14 +71,14 @@ class Accumulator(ABC):
 
     @abstractmethod
     def merge(self, left: Parts, right: Parts) -> Parts:
-        """Row by row the state after both; `left` came first. Both have n rows, and neither is changed."""
+        """The merged state of each row; `left` came first. Both have n rows, and neither is changed."""
 
     @abstractmethod
     def finish(self, parts: Parts) -> pa.Array:
-        """The result of each group, shape (n,). May be asked for more than once. Raises RecordError if a result doesn't fit its type."""
+        """The result of each group, shape (n,). May be called more than once. Raises RecordError if a result doesn't fit its type."""
 
     def carried(self, parts: Parts, narrower: Self) -> Parts:
-        """The state `parts` of the same aggregate bound to a type that this one's type holds, as this one's state."""
+        """Convert the state `parts` of the same aggregate, bound to a narrower type, to this type."""
         return parts
 
     def to_arrow(self, parts: Parts) -> list[pa.Array]:
@@ -86,12 +86,12 @@ class Accumulator(ABC):
         return [pa.array(part, kind) for part, kind in zip(parts, self.part_types, strict=True)]
 
     def from_arrow(self, arrays: Sequence[pa.Array]) -> Parts:
-        """What `to_arrow` was given. Raises ProtocolError if the arrays are of other types."""
+        """The inverse of `to_arrow`. Raises ProtocolError if the arrays are of other types."""
         self.check_types(arrays)
         return tuple(array.to_numpy(zero_copy_only=False) for array in arrays)
 
     def nbytes(self, parts: Parts) -> int:
-        """About how many bytes the state takes."""
+        """An estimate of the state's bytes."""
         return sum(part.nbytes for part in parts)
 
     def check_types(self, arrays: Sequence[pa.Array]) -> None:

@@ -1,7 +1,7 @@
 """The aggregates of one operator, bound to the types of the columns that they read.
 
-A column that has held only nulls so far has the type null. When its type comes, or a wider one, the aggregates are bound anew, and
-what the old binding has gathered is carried over: the results are those of a stream that had the widest types from the start.
+A column that has held only nulls so far has the type null. When a value shows its type, or a wider one comes, the aggregates get a new
+binding, and the state of the old one is converted. The results equal those of a stream that had the widest types from the start.
 
 >>> from .functions import count, max
 >>> old = Binding("step", {"known": count("x"), "high": max("x")}, pa.schema({"x": pa.null()}))
@@ -26,7 +26,7 @@ from .widening import value_type, wider
 class Binding:
     """`input`: the columns that the aggregates read, with their types; `accumulators`: one per aggregate, in the order of `functions`.
 
-    `label` is different for other types, `written` is `input` as bytes. Raises RecordError, naming operator and column, if a column is
+    `label` differs for different types; `written` is `input` as bytes. Raises RecordError, naming operator and column, if a column is
     missing in `schema` or has a type that an aggregate can't use.
     """
 
@@ -47,7 +47,7 @@ class Binding:
         return self if wide.equals(self.input) else Binding(self._operator, self._functions, wide)
 
     def carried(self, parts: tuple[Parts, ...], old: Binding) -> tuple[Parts, ...]:
-        """The state `parts` of `old`, whose types this binding holds, as this binding's."""
+        """Convert the state `parts` of `old`, a binding of narrower types, to this binding."""
         carried = []
         for accumulator, before, part in zip(self.accumulators, old.accumulators, parts, strict=True):
             typed_now = isinstance(before, UntypedAccumulator) and not isinstance(accumulator, UntypedAccumulator)

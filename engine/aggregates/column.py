@@ -1,4 +1,4 @@
-"""The column that an aggregate reads: bound to its type, then its non-null values out of every batch.
+"""The column that an aggregate reads: its type, and its non-null values in each batch.
 
 As in SQL, aggregates ignore nulls.
 """
@@ -46,7 +46,7 @@ class InputColumn:
 
     @property
     def untyped(self) -> bool:
-        """Whether it has held only nulls so far."""
+        """Whether the column has held only nulls so far."""
         return bool(pa.types.is_null(self.type))
 
     def refusal(self, accepted: str) -> RecordError:

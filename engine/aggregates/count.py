@@ -1,4 +1,4 @@
-"""How many rows there are, or how many of them have a value in a column."""
+"""Counts rows, or the non-null values of a column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Aggregates of the user's own: plain Python over rows, in the same parts as the built-in ones.
+"""User-defined aggregates: plain Python over rows, with the same kind of state as the built-in ones.
 
 >>> import numpy as np
 >>> class Longest(Aggregate):
@@ -31,11 +31,11 @@ _IMMUTABLE = (int, float, str, bytes, bool, type(None))
 
 
 class Aggregate(AggregateFunction):
-    """The base class of a user's own aggregate.
+    """The base class of your own aggregates.
 
-    It must be associative and commutative: rows are added in any order, to several accumulators that are merged later in any order, and
-    the result must be the same. An accumulator is a value that msgpack can hold: None, bool, int of 64 bits, float, str, bytes, and lists,
-    tuples and dicts of them.
+    An aggregate must be associative and commutative: rows are added in any order, to several accumulators, which are merged in any order,
+    and the result must be the same. An accumulator is a value that msgpack can hold: None, bool, int of 64 bits, float, str, bytes, and
+    lists, tuples and dicts of them.
     """
 
     column: str | None = None
@@ -45,19 +45,19 @@ class Aggregate(AggregateFunction):
 
     @abstractmethod
     def create(self) -> Any:
-        """A new accumulator that has seen no rows: merging it into another changes nothing."""
+        """A new accumulator without rows: merging it into another changes nothing."""
 
     @abstractmethod
     def add(self, accumulator: Any, row: dict[str, Any]) -> Any:
-        """The accumulator after `row`; it may be the one that was given, changed."""
+        """The accumulator after `row`. You may change `accumulator` and return it."""
 
     @abstractmethod
     def merge(self, a: Any, b: Any) -> Any:
-        """One accumulator of both. `a` may be changed and returned, `b` must stay as it is."""
+        """Both accumulators merged. You may change `a` and return it; `b` must not change."""
 
     @abstractmethod
     def finish(self, accumulator: Any) -> Any:
-        """The result. The accumulator must stay as it is: more rows may follow."""
+        """The result. The accumulator must not change: more rows may follow."""
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         return CustomAccumulator(self, operator)
@@ -120,7 +120,7 @@ class CustomAccumulator(Accumulator):
         return sampled_bytes(parts[0], lambda accumulator: len(self._packed(accumulator)))
 
     def _owned(self, accumulator: Any) -> Any:
-        """The accumulator if it can't be changed, a copy otherwise."""
+        """The accumulator if it is immutable, otherwise a copy."""
         return accumulator if type(accumulator) in _IMMUTABLE else unpack_value(self._packed(accumulator))
 
     def _packed(self, accumulator: Any) -> bytes:

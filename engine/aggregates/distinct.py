@@ -1,7 +1,7 @@
 """About how many distinct values there are: HyperLogLog with Ertl's estimator, exact while there are few.
 
-A group keeps the hashes of its values while they take less room than m = 2**p registers do, so counts below m / 8 are exact (up to
-collisions of 44-bit hashes); beyond, it keeps the registers. The standard error is 1.04 / sqrt(m), up to about 10**12 distinct values.
+A group keeps the hashes of its values while they take less room than m = 2**p registers, so counts below m / 8 are exact (up to
+collisions of 44-bit hashes); above that, it keeps the registers. The standard error is 1.04 / sqrt(m), up to about 10**12 distinct values.
 
 Sources: Flajolet, Fusy, Gandouet, Meunier, HyperLogLog, 2007; Heule, Nunkesser, Hall, HyperLogLog in Practice, 2013 (64-bit hashes, a
 sparse form for small counts); Ertl, New cardinality estimation algorithms for HyperLogLog sketches, 2017 (algorithm 6, which needs no
@@ -127,7 +127,9 @@ class DistinctAccumulator(SketchAccumulator):
 
 
 def _hashes(column: pa.Array) -> npt.NDArray[np.uint64]:
-    """The hash of each value. A float without a fraction has that of the integer: a column may turn from the one to the other."""
+    """The hash of each value. A float without a fraction has the hash of the integer, because a column's type may widen from integer to
+    float.
+    """
     if not pa.types.is_floating(column.type):
         return hash64(column)
     values = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)

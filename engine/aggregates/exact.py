@@ -1,7 +1,7 @@
-"""Exact sums of integers and decimals, as limbs of 32 bits that can't overflow on the way.
+"""Exact sums of integers and decimals, as limbs of 32 bits that can't overflow while summing.
 
-A sum of n limbs is `limb[0] + limb[1] * 2**32 + ...`, all limbs in [0, 2**32) but the last, which carries the sign and has 64 bits.
-So a sum that leaves int64 and comes back is right, in whatever order the values came, and one that stays outside is noticed.
+A sum of n limbs is `limb[0] + limb[1] * 2**32 + ...`, all limbs in [0, 2**32) but the last, which carries the sign and has 64 bits. So a
+sum that exceeds int64 in between is right in any order of the values, and a final sum outside int64 is noticed.
 
 >>> sums = ExactAddends(pa.int64())
 >>> limbs = sums.by_group(pa.array([2**63 - 1, 2**63 - 1, -(2**63)]), np.array([0, 0, 0]), 1)

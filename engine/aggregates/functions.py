@@ -1,7 +1,7 @@
-"""The aggregates that a user names: `ef.count()`, `ef.sum("delay")`, ...
+"""The aggregates of the API: `ef.count()`, `ef.sum("delay")`, ...
 
-All ignore nulls, as in SQL, and all but the counts are null for a group without values. All are associative and commutative, so they are
-combined before the shuffle.
+All ignore nulls, as in SQL, and all but the counts are null for a group without values. All are associative and commutative, so a combiner
+can aggregate before the exchange.
 
 >>> sum("delay"), approx_quantile("delay", 0.99)
 (Sum(column='delay'), ApproxQuantile(column='delay', q=0.99, relative_error=0.01))
@@ -20,7 +20,7 @@ from .quantile import ApproxQuantile
 
 
 def count(column: str | None = None) -> AggregateFunction:
-    """How many rows, or how many non-null values in `column`; int64, never null."""
+    """The number of rows, or of non-null values in `column`; int64, never null."""
     return Count(None if column is None else column_name("count", column))
 
 
@@ -55,7 +55,7 @@ def last(column: str) -> AggregateFunction:
 
 
 def approx_distinct(column: str, relative_error: float = 0.02) -> AggregateFunction:
-    """About how many distinct values, int64: exact while they are few, then with a standard error of `relative_error` at most.
+    """The approximate number of distinct values, int64: exact for few values, then with a standard error of at most `relative_error`.
 
     Takes 2**ceil(2 * log2(1.04 / relative_error)) bytes a group at most: 4,096 at 2 %. Raises FlowError for an error outside
     0.005 to 0.25.
@@ -65,7 +65,7 @@ def approx_distinct(column: str, relative_error: float = 0.02) -> AggregateFunct
 
 
 def approx_quantile(column: str, q: float, relative_error: float = 0.01) -> AggregateFunction:
-    """About the `q`-quantile (0.5 is the median), float64: at most `relative_error` of it away from the exact one.
+    """The approximate `q`-quantile (0.5 is the median), float64, with a relative error of at most `relative_error`.
 
     Raises FlowError for a `q` outside 0 to 1 or an error outside 0.0001 to 0.5.
     """

@@ -1,7 +1,7 @@
 """The value of the earliest and of the latest row.
 
-With event time, of several rows at that time the one with the smallest (earliest) or largest (latest) value counts, so that the result
-does not depend on how rows arrived. Without event time it is by arrival, which depends on it by its nature.
+With event time, ties are decided by value: the smallest one for the earliest row, the largest one for the latest. So the result does not
+depend on the order of arrival. Without event time the order of arrival decides.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Partial aggregates: those of one operator, kept together as arrays with one row per key.
+"""Partial aggregates of one operator, as arrays with one row per key.
 
-A `PartialAggregates` holds distinct or repeated keys beside the parts of every aggregate. They travel as batches (what the combiner
-sends across the shuffle) and lie in state as they are: there is one form from the first batch to the result. The invariant: all that an
-operator holds is of its newest binding; when a column's type comes late or widens, what was gathered is carried over at once.
+A `PartialAggregates` holds distinct or repeated keys beside the parts of every aggregate. The combiner sends them through the exchange as
+batches, and state keeps them in the same form. The invariant: everything that an operator holds has its newest binding; when a column's
+type comes late or widens, existing partial aggregates are converted at once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from .base import Accumulator, AggregateFunction, Parts
 from .binding import Binding
 
 ROWS = "__rows"
-"""What the column of row counts is called, with the input's types behind it: batches of other types are never put together."""
+"""The name of the column of row counts begins with this; the input's types follow, so that batches of different types are never
+concatenated.
+"""
 
 PANE = "__pane"
 INPUT = b"evenflow.input"
@@ -47,11 +49,11 @@ class PartialAggregates:
 
 
 Carry: TypeAlias = Callable[[PartialAggregates], PartialAggregates]
-"""Turns partial aggregates of the binding before into ones of the binding now."""
+"""Converts partial aggregates of the previous binding to the new one."""
 
 
 class PartialAggregator:
-    """The aggregates `functions` by name over the key columns `keys`, bound to the types that have come so far."""
+    """The aggregates `functions` by name over the key columns `keys`, bound to the types seen so far."""
 
     def __init__(self, operator: str, keys: tuple[str, ...], functions: Mapping[str, AggregateFunction]) -> None:
         self.operator, self.keys, self.functions = operator, keys, functions
@@ -62,11 +64,13 @@ class PartialAggregator:
         self._received: dict[bytes, Binding] = {}
 
     def when_rebound(self, carry_over: Callable[[Carry], None]) -> None:
-        """Call this when the binding changes, before anything of the new one is given out: it carries over all that it keeps."""
+        """Register a callback for changes of the binding, called before any result of the new one: it converts the caller's partial
+        aggregates.
+        """
         self._rebound.append(carry_over)
 
     def bind(self, schema: pa.Schema) -> Binding:
-        """Make room for the types of `schema`; a RecordError if there is no type for what came before and this."""
+        """Widen the binding to the types of `schema`. Raises RecordError if no type holds both the earlier values and these."""
         before = self.binding
         if before is not None and schema.equals(self._last):
             return before
@@ -86,7 +90,7 @@ class PartialAggregator:
         return PartialAggregates(tuple(keys), rows, tuple(a.partial(batch, codes, groups) for a in self.accumulators))
 
     def combine(self, partials: Sequence[PartialAggregates]) -> PartialAggregates:
-        """All of them as one, with every key once."""
+        """Merge them into one, with every key once."""
         keys = [_joined([s.keys[i] for s in partials], name, self.operator) for i, name in enumerate(self.keys)]
         encoded = encode_keys(pa.record_batch(keys, names=list(self.keys)), self.keys, self.operator)
         if len(partials) == 1 and encoded.count == len(partials[0]):
@@ -113,7 +117,7 @@ class PartialAggregator:
     ) -> Batch:
         """The partial aggregates as a batch, with the input's types in the schema's metadata.
 
-        What was taken before the binding changed is written by the `binding` of that time, all else by the newest.
+        Partial aggregates taken before the binding changed need the `binding` of that time; the default is the newest.
         """
         binding = binding or self.binding
         if binding is None:
@@ -132,7 +136,7 @@ class PartialAggregator:
         return Batch(pa.RecordBatch.from_arrays(columns, schema=schema), times)
 
     def from_batch(self, batch: Batch) -> tuple[PartialAggregates, npt.NDArray[np.int64] | None]:
-        """What `to_batch` made, of whatever binding: the partial aggregates in the newest one, and their panes."""
+        """The inverse of `to_batch`, for a batch of any binding: the partial aggregates in the newest binding, and their panes."""
         rows, at = batch.rows, len(self.keys)
         came = self.binding_of(rows.schema.metadata[INPUT])
         now = self.bind(came.input)
@@ -152,7 +156,7 @@ class PartialAggregator:
         return int(parts + partial.rows.nbytes + sum(k.nbytes for k in partial.keys))
 
     def binding_of(self, written: bytes) -> Binding:
-        """The binding to the types that another instance wrote."""
+        """The binding for the types that another instance wrote."""
         binding = self._received.get(written)
         if binding is None:
             binding = Binding(self.operator, self.functions, pa.ipc.read_schema(pa.py_buffer(written)))

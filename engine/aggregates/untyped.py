@@ -1,4 +1,4 @@
-"""An aggregate of a column that has held only nulls: it has seen no value, and its column has no type yet."""
+"""The accumulator for a column that has held only nulls, and has no type yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How values of one Arrow type are kept, one per group, and which of two is larger.
+"""Stores values of one Arrow type, one per group, and compares them.
 
 Numbers, booleans and temporal values are kept in numpy arrays of their own width; strings, bytes and decimals as Python objects.
 The order is Spark's: NaN is larger than any number, -0.0 equals 0.0, strings are compared by their UTF-8 bytes.
@@ -34,7 +34,7 @@ class Values(ABC):
 
     @abstractmethod
     def blank(self, n: int) -> Array:
-        """An array for `n` values that aren't there yet."""
+        """An array with room for `n` values."""
 
     @abstractmethod
     def extreme(self, column: pa.Array, codes: Codes, groups: int, largest: bool) -> Array:
@@ -42,11 +42,11 @@ class Values(ABC):
 
     @abstractmethod
     def reduce(self, values: Array, codes: Codes, groups: int, largest: bool) -> Array:
-        """The same of values that are kept already."""
+        """As `extreme`, for stored values."""
 
     @abstractmethod
     def better(self, left: Array, right: Array, largest: bool) -> Array:
-        """Of each two the smaller or the larger one; all of them are there."""
+        """The smaller or larger of each pair; no value is missing."""
 
     @abstractmethod
     def read(self, column: pa.Array) -> Array:
@@ -58,15 +58,15 @@ class Values(ABC):
 
     @abstractmethod
     def nbytes(self, values: Array) -> int:
-        """About how many bytes an array of values takes."""
+        """An estimate of the bytes of an array of values."""
 
     @abstractmethod
     def carried(self, values: Array) -> Array:
-        """What was kept of values of a type that this one holds, as values of this one."""
+        """Convert stored values of a narrower type to this type."""
 
 
 def values_of(source: InputColumn) -> Values:
-    """How to keep the values of a column. Raises RecordError if they have no order."""
+    """The storage for the values of a column. Raises RecordError if they have no order."""
     kind = source.type
     if pa.types.is_floating(kind):
         return FixedValues(kind, pa.float32() if pa.types.is_float16(kind) else kind)

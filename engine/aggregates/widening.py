@@ -1,6 +1,6 @@
-"""The type that holds the values of two: what a column is taken to be that came with both.
+"""The common type of two types: the type of a column that came with both.
 
-The invariant: the order in which types come makes no difference, so that workers that saw them in another order agree.
+The invariant: the order of the types makes no difference, so workers that saw them in different orders agree.
 
 >>> wider(pa.null(), pa.string()), wider(pa.float64(), pa.int64())
 (DataType(string), DataType(double))

@@ -1,1 +1,1 @@
-"""What users' functions are given, and how they are called."""
+"""The objects that users' functions get, and the calls of these functions."""

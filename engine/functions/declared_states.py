@@ -1,7 +1,7 @@
-"""The states that a `KeyedFunction` declares as class attributes: a value, a list or a map per key, with a time to live if wanted.
+"""The states that a `KeyedFunction` declares as class attributes: a value, a list or a map per key, optionally with a time to live.
 
-They are descriptors: inside `on_row` and `on_timer` the attribute is the state of the key at hand. A value that is mutable may be changed
-in place, but only what is assigned to the attribute counts as a write for its time to live.
+They are descriptors: inside `on_row` and `on_timer` the attribute is the state of the current key. A mutable value may be changed in place,
+but only an assignment to the attribute counts as a write for its time to live.
 """
 
 from __future__ import annotations
@@ -9,19 +9,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, MutableSequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ..errors import FlowError
+from ..keyed_state.key_record import KeyRecord
 from ..time.duration import Duration, microseconds
-
-if TYPE_CHECKING:
-    from .keyed_function import KeyedFunction
 
 _UNCHANGING = (type(None), bool, int, float, str, bytes)
 
 
+class Bound(Protocol):
+    """A function with states: `current` is the record of the key at hand, and the event time."""
+
+    current: tuple[KeyRecord, int | None]
+
+
 class KeyState(ABC):
-    """`ttl`: microseconds of event time after its last write at which the state is gone; None for never."""
+    """`ttl`: the state expires this many microseconds of event time after its last write; None for never."""
 
     def __init__(self, ttl: Duration | None) -> None:
         self.ttl = None if ttl is None else microseconds(ttl, "ttl")
@@ -32,25 +36,25 @@ class KeyState(ABC):
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, function: KeyedFunction | None, owner: type) -> Any:
+    def __get__(self, function: Bound | None, owner: type) -> Any:
         return self if function is None else self.of(function)
 
-    def __set__(self, function: KeyedFunction, value: Any) -> None:
+    def __set__(self, function: Bound, value: Any) -> None:
         self.put(function, self.checked(value))
 
-    def __delete__(self, function: KeyedFunction) -> None:
+    def __delete__(self, function: Bound) -> None:
         self.forget(function)
 
     @abstractmethod
-    def of(self, function: KeyedFunction) -> Any:
-        """What the attribute is for the key at hand."""
+    def of(self, function: Bound) -> Any:
+        """The attribute's value for the current key."""
 
     @abstractmethod
     def checked(self, value: Any) -> Any:
-        """What is kept of a value that is assigned. Raises TypeError for one that can't be."""
+        """The form in which an assigned value is stored. Raises TypeError for a value of a wrong type."""
 
-    def get(self, function: KeyedFunction, otherwise: Any) -> Any:
-        """The value for the key at hand if there is one that has not expired."""
+    def get(self, function: Bound, otherwise: Any) -> Any:
+        """The value for the current key if there is one that has not expired."""
         record, now = function.current
         values = record.values
         if self.name not in values:
@@ -62,8 +66,8 @@ class KeyState(ABC):
                 return otherwise
         return values[self.name]
 
-    def put(self, function: KeyedFunction, value: Any) -> None:
-        """Keep a value for the key at hand; it is written now."""
+    def put(self, function: Bound, value: Any) -> None:
+        """Store a value for the current key, as a write at the current event time."""
         record, now = function.current
         if self.ttl is not None:
             if now is None:
@@ -71,21 +75,21 @@ class KeyState(ABC):
             record.written[self.name] = now
         record.values[self.name] = value
 
-    def forget(self, function: KeyedFunction) -> None:
-        """Forget the value for the key at hand, if there is one."""
+    def forget(self, function: Bound) -> None:
+        """Forget the value for the current key, if there is one."""
         record, _ = function.current
         record.values.pop(self.name, None)
         record.written.pop(self.name, None)
 
 
 class ValueState(KeyState):
-    """One value; `default` where there is none, a copy of it if it can be changed."""
+    """One value; `default` (a copy, if it is mutable) for a key without a value."""
 
     def __init__(self, default: Any = None, ttl: Duration | None = None) -> None:
         super().__init__(ttl)
         self.default = default
 
-    def of(self, function: KeyedFunction) -> Any:
+    def of(self, function: Bound) -> Any:
         value = self.get(function, self)
         if value is not self:
             return value
@@ -96,9 +100,9 @@ class ValueState(KeyState):
 
 
 class ListState(KeyState):
-    """A list; empty where there is none."""
+    """A list; empty for a key without one."""
 
-    def of(self, function: KeyedFunction) -> Any:
+    def of(self, function: Bound) -> Any:
         return _Items(self, function)
 
     def checked(self, value: Any) -> list[Any]:
@@ -108,9 +112,9 @@ class ListState(KeyState):
 
 
 class MapState(KeyState):
-    """A dict; empty where there is none."""
+    """A dict; empty for a key without one."""
 
-    def of(self, function: KeyedFunction) -> Any:
+    def of(self, function: Bound) -> Any:
         return _Entries(self, function)
 
     def checked(self, value: Any) -> dict[Any, Any]:
@@ -120,9 +124,9 @@ class MapState(KeyState):
 
 
 class _Items(MutableSequence[Any]):
-    """The list of the key at hand."""
+    """The list of the current key."""
 
-    def __init__(self, state: ListState, function: KeyedFunction) -> None:
+    def __init__(self, state: ListState, function: Bound) -> None:
         self._state, self._function = state, function
 
     def __getitem__(self, place: Any) -> Any:
@@ -168,9 +172,9 @@ class _Items(MutableSequence[Any]):
 
 
 class _Entries(MutableMapping[Any, Any]):
-    """The dict of the key at hand."""
+    """The dict of the current key."""
 
-    def __init__(self, state: MapState, function: KeyedFunction) -> None:
+    def __init__(self, state: MapState, function: Bound) -> None:
         self._state, self._function = state, function
 
     def __getitem__(self, name: Any) -> Any:

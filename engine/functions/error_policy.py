@@ -1,7 +1,7 @@
-"""What becomes of a record that a user's function refuses: it stops the job, is skipped, or goes out as a dead letter.
+"""The error policy for a record that a user's function refuses: it stops the job, is skipped, or becomes a dead letter.
 
-Invariant: a record that is refused has left no trace but its place in the count and its dead letter; those before and behind it are
-processed as if it had not been there.
+Invariant: a refused record leaves no trace but the count and its dead letter. The records before and after it are processed as if it had
+not been there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .json_text import json_text
 from .rows_encoder import RowsEncoder
 
 OnError = Literal["stop", "skip", "dead_letter"]
-"""For an operator that calls a user's function: what becomes of a record that the function refuses."""
+"""The error policies of an operator that calls a user's function."""
 
 CHOICES = ("stop", "skip", "dead_letter")
 
@@ -33,7 +33,7 @@ DEAD_LETTER = pa.schema([(name, pa.string()) for name in ("operator", "key", "re
 
 
 class Refused(Exception):
-    """Row `place` of a batch was refused: `function` (None: what it returned) gave `error`. `key` where there is one."""
+    """Row `place` of a batch was refused: `function` raised `error`, or if None, its result was wrong. `key`, if there is one."""
 
     def __init__(self, place: int, error: BaseException, function: Callable[..., Any] | None = None, key: Any = None) -> None:
         super().__init__(place, error)
@@ -58,7 +58,7 @@ class ErrorPolicy:
         self.note(refused, row.to_rows()[0], None if row.times is None else int(row.times[0]), emit)
 
     def note(self, refused: Refused, record: Any, time: int | None, emit: Emit) -> None:
-        """As `take`, of a record of the event time `time` in microseconds."""
+        """As `take`, for a record with the event time `time` in microseconds."""
         error = refused.error
         if self.stops or not _is_of_record(error):
             refuse(self.operator, refused.function, error, key=refused.key, record=record)
@@ -69,7 +69,7 @@ class ErrorPolicy:
             emit(Batch(pa.RecordBatch.from_pylist([letter], schema=DEAD_LETTER), times), DEAD_LETTERS)
 
     def halved(self, batch: Batch, attempt: Callable[[Batch], None], emit: Emit) -> None:
-        """`attempt` the batch; if it is Refused, which must leave no trace, its halves, until the row is alone that is to be refused."""
+        """`attempt` the batch. If that raises Refused, which must leave no trace, attempt its halves, until the refused row is alone."""
         try:
             attempt(batch)
         except Refused as refused:
@@ -88,9 +88,10 @@ class ErrorPolicy:
     def encoded(
         self, encoder: RowsEncoder, results: list[Any], offsets: npt.NDArray[np.int64], batch: Batch, emit: Emit
     ) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-        """`results` as columns: row `i` of `batch` gave those from `offsets[i]` to `offsets[i + 1]`. If one doesn't fit its row is refused.
+        """`results` as columns: those from `offsets[i]` to `offsets[i + 1]` belong to row `i` of `batch`. A row whose results don't fit is
+        refused.
 
-        Gives (first row, the row behind the last, their results), as many together as fit.
+        Yields (first row, end row, their results), in runs that are as long as possible.
         """
         first, count = 0, batch.num_rows
         while (begin := int(offsets[first])) < len(results):
@@ -110,7 +111,9 @@ class ErrorPolicy:
 
 
 def refuse(operator: str, function: Callable[..., Any] | None, error: BaseException, *, key: Any = None, record: Any = None) -> NoReturn:
-    """Raises the RecordError for a user function that raised `error`; a RecordError passes, with key and record if it has none."""
+    """Raises RecordError for the `error` of a user's function. A RecordError itself is raised again, with key and record added if they are
+    missing.
+    """
     if isinstance(error, RecordError):
         if error.record is None:
             error = RecordError(error.operator, error.problem, key=error.key if error.key is not None else key, record=record)
@@ -122,7 +125,7 @@ def refuse(operator: str, function: Callable[..., Any] | None, error: BaseExcept
 
 
 def function_name(function: Any) -> str:
-    """What a message calls a user's function."""
+    """The name of a user's function in messages."""
     return str(getattr(function, "__qualname__", type(function).__name__))
 
 
@@ -140,7 +143,7 @@ def dead_letter(operator: str, key: str | None, record: Any, error: BaseExceptio
 
 
 def check_on_error(on_error: str, method: str) -> OnError:
-    """The choice itself. Raises FlowError for anything else."""
+    """The error policy, checked. Raises FlowError for anything else."""
     if on_error not in CHOICES:
         raise FlowError(f'{method}(on_error={on_error!r}): expected "stop", "skip" or "dead_letter"')
     return on_error  # type: ignore[return-value]  # it is one of them

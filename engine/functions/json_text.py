@@ -1,4 +1,4 @@
-r"""Any value of a row as JSON text, for people and programs that look at what could not be processed.
+r"""Any value of a row as JSON text, for people and programs that read dead letters.
 
 Times are ISO 8601, bytes hexadecimal, other values that JSON lacks are text as Python shows them.
 
@@ -15,7 +15,7 @@ from typing import Any
 
 
 def json_text(value: Any) -> str:
-    """`value` as JSON. Not a number and infinity are strings, as in no JSON are they numbers."""
+    """`value` as JSON. NaN and infinity become strings, because JSON has no such numbers."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
     except ValueError:

@@ -20,10 +20,10 @@ SHORT = 32
 
 
 class KeyRows:
-    """`rows[column]`: numpy array, shape (rows,): the first key's rows in arrival order, then the next key's, and so on.
+    """`rows[column]` is a numpy array, shape (rows,): the first key's rows in arrival order, then the next key's, and so on.
 
-    `lengths`: rows of each key, shape (keys,). State arrays have one entry per key in the same order.
-    `selected`: the last mask that `where` was given.
+    `lengths`: rows of each key, shape (keys,). State arrays have one entry per key in the same order. `selected`: the last mask given to
+    `where`.
     """
 
     def __init__(self, columns: Mapping[str, Array], lengths: npt.NDArray[np.int64]) -> None:
@@ -45,25 +45,25 @@ class KeyRows:
         return spread
 
     def first(self, values: Array) -> Array:
-        """Of values per row, each key's first, shape (keys,)."""
+        """The first of each key's values, shape (keys,), from values per row."""
         first: Array = values[self.starts]
         return first
 
     def last(self, values: Array) -> Array:
-        """Of values per row, each key's last, shape (keys,)."""
+        """The last of each key's values, shape (keys,), from values per row."""
         last: Array = values[self.ends - 1]
         return last
 
     def running_count(self, start: Array) -> npt.NDArray[np.int64]:
-        """For each row how many rows its key has had up to it, counting from `start`, shape (keys,)."""
+        """For each row, the number of its key's rows up to and with it, shape (rows,), plus the key's `start`, shape (keys,)."""
         counts: npt.NDArray[np.int64] = np.arange(1, len(self) + 1) + self.spread(start - self.starts)
         return counts
 
     def running_sum(self, values: str | Array, start: Array) -> Array:
-        """For each row the sum of its key's values up to it, from `start`, shape (keys,), on.
+        """For each row, the sum of its key's values up to and with it, shape (rows,), plus the key's `start`, shape (keys,).
 
-        The additions are made in the same order as one by one, so that floats come out the same to the last bit however the stream was
-        cut into batches.
+        The additions have the same order as in a loop, so sums of floats are the same to the last bit, however the stream was cut into
+        batches.
         """
         values = self.columns[values] if isinstance(values, str) else values
         sums = np.array(values, np.result_type(values, start))
@@ -82,6 +82,6 @@ class KeyRows:
         return sums
 
     def where(self, mask: npt.NDArray[np.bool_], **more: Array) -> dict[str, Array]:
-        """The rows for which `mask` is true, as output columns, with `more` columns of shape (rows,) beside or in place of them."""
+        """The rows for which `mask` is true, as output columns. Columns in `more`, shape (rows,), are added or replace others."""
         self.selected = mask
         return {name: column[mask] for name, column in {**self.columns, **more}.items()}

@@ -1,6 +1,6 @@
-"""`KeyedFunction`: what a user writes for `.process(...)`, with states and timers per key.
+"""`KeyedFunction`, the class that you derive for `.process(...)`: a function with states and timers per key.
 
-It holds nothing of a key itself: before every call the operator binds it to the record of the key at hand.
+An instance keeps no state itself: before every call the operator binds it to the record of the current key.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class KeyContext:
-    """What a function may ask and set for the key at hand.
+    """The context of a call: event time, watermark, and the current key's timers.
 
     `time`: event time of the row, or the timer's, in microseconds since the epoch (UTC); None without event time. `watermark`: no later
-    record is earlier than this; it depends on the run, so results that depend on it do too.
+    record is earlier than this. It differs from run to run, and so do results that depend on it.
     """
 
     __slots__ = ("_key", "_record", "_timers", "time", "watermark")
@@ -36,13 +36,13 @@ class KeyContext:
 
     @property
     def ended(self) -> bool:
-        """Whether the stream has ended: timers that are set now still fire, so set none that sets itself again."""
+        """Whether the stream has ended. Timers set now still fire, so a timer that sets itself again must check this."""
         return self.watermark == MAX_TIME
 
     def timer(self, at: int | datetime) -> None:
         """Have `on_timer` called for this key when the watermark passes `at` (microseconds, or a datetime), or at the end of the stream.
 
-        A key has one timer for a time, however often it is set. One that lies behind the watermark fires when that rises again.
+        A key has at most one timer for a time. A timer for a time that the watermark has passed fires when the watermark next rises.
         """
         if self.time is None:
             raise ValueError("a timer needs event time: give the source event_time=")
@@ -52,7 +52,7 @@ class KeyContext:
             self._timers.add(time, self._key)
 
     def cancel(self, at: int | datetime) -> None:
-        """Unset the timer of this key at `at`, if there is one."""
+        """Cancel the timer of this key at `at`, if there is one."""
         self._record.timers.discard(_microseconds(at))
 
     def bind(self, key: Any, record: KeyRecord, time: int | None) -> None:
@@ -80,19 +80,19 @@ class KeyedFunction(ABC):
     >>> out
     [{'user': 'ann', 'until': 60, 'clicks': 2}, {'user': 'ann', 'until': 120, 'clicks': 1}]
 
-    A timer fires after all rows that are earlier than it, and perhaps after later ones, which may have come before the watermark did:
-    keep apart what belongs to which time, as here.
+    A timer fires after every earlier row, and perhaps after some later rows that came before the watermark. So keep the state of different
+    times apart, as here.
     """
 
     current: tuple[KeyRecord, int | None]
-    """The record of the key at hand, and the event time: what the states read and write."""
+    """The record of the current key, and the event time: the states read and write these."""
 
     @abstractmethod
     def on_row(self, key: Any, row: dict[str, Any], context: KeyContext) -> Iterable[Any] | None:
         """Called for each row in arrival order; `key` is a tuple if there are several key columns. Yields rows (dicts or plain values)."""
 
     def on_timer(self, key: Any, time: int, context: KeyContext) -> Iterable[Any] | None:
-        """Called when the watermark passes a timer's `time`: timers in the order of their times, then of their setting. Yields rows."""
+        """Called when the watermark passes a timer's `time`. Timers fire by time, then in the order in which they were set. Yields rows."""
         raise NotImplementedError(f"{type(self).__name__} sets timers: it must define on_timer(self, key, time, context)")
 
     @classmethod

@@ -1,4 +1,4 @@
-"""From rows that a user's function returned back to columns, with one type per column for the whole stream.
+"""Converts rows that a user's function returned to columns, with one type per column for the whole stream.
 
 The first rows fix the columns and their types (or the user's `schema` does). A later value of another type is an error that names
 the operator, the column and the value; a column that was all null so far takes the first type that comes.
@@ -39,7 +39,7 @@ def arrow_schema(schema: SchemaLike, operator: str) -> pa.Schema | None:
 class RowsEncoder:
     """Turns rows (dicts, or plain values for a stream with the one column `item`) into record batches.
 
-    `advice`: what the user can do about a value of another type; by default to give the operator's `schema`.
+    `advice`: what the error for a value of another type recommends; by default the operator's `schema`.
     """
 
     def __init__(self, operator: str, schema: pa.Schema | None = None, *, advice: str | None = None) -> None:
@@ -52,7 +52,7 @@ class RowsEncoder:
         return batch
 
     def first_misfit(self, rows: list[Any]) -> tuple[int, RecordError]:
-        """The place of the first of the rows, which can't all be encoded, that can't be encoded with those before it, and why."""
+        """The place of the first row that can't be encoded together with the rows before it, and why; there is one."""
         fitting, tried = 0, 1
         while self._problem(rows[:tried]) is None and tried < len(rows):
             fitting, tried = tried, min(2 * tried, len(rows))
@@ -141,7 +141,7 @@ class RowsEncoder:
 
 
 def _first_misfit(values: list[Any], kind: pa.DataType | None) -> int:
-    """The place of the first of the values, which have no common type, that has none with those before it."""
+    """The place of the first value that has no common type with the values before it; there is one."""
     fits, fails = 0, len(values)
     while fails - fits > 1:
         middle = (fits + fails) // 2

@@ -1,6 +1,6 @@
 """A user's functions: checked when the graph is built, called on every row of a batch.
 
-What a function returns is looked at where it becomes columns, a batch at a time: a check per row would cost as much as many a function.
+Results are checked a batch at a time, when they become columns: a check per row would cost as much as many functions.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ from .error_policy import ErrorPolicy, Refused, function_name
 
 
 def check_function(function: Any, called: str, *arguments: str, yields: bool = False) -> Any:
-    """The function itself, which `called` (a method of the API, for messages) will call with `arguments`; `yields`: it may be a generator.
+    """The function, checked. `called` is the API method, for messages, and `arguments` are those of its calls; `yields`: it may be a
+    generator.
 
-    Raises FlowError for what is no function, a class, an async function, a generator where a value is expected, or a function that can't
-    be called with so many arguments, as far as Python knows its signature.
+    Raises FlowError for anything that is not a function, a class, an async function, a generator where a value is expected, or, as far as
+    Python knows its signature, a wrong number of arguments.
     """
     call = f"({', '.join(arguments)})"
     if not callable(function):
         raise FlowError(f"{called}({function!r}): expected a function of {call}")
     name = function_name(function)
     if inspect.isclass(function) and function.__module__ != "builtins":
-        raise FlowError(f"{called}({name}): a class, of which each call makes an object: give a function of {call}, or an instance")
+        raise FlowError(f"{called}({name}): a class, so each call would make an object: give a function of {call}, or an instance")
     plain = _called(function)
     if inspect.iscoroutinefunction(plain) or inspect.isasyncgenfunction(plain):
         raise FlowError(
-            f"{called}({name}): an async function, which nobody awaits here: give a plain one; to wait for many things at once, "
+            f"{called}({name}): an async function, which is not awaited: give a plain one; to wait for many things at once, "
             "call asyncio.run in map_batches"
         )
     if inspect.isgeneratorfunction(plain) and not yields:
@@ -63,7 +64,7 @@ def _check_arguments(function: Any, place: str, arguments: tuple[str, ...]) -> N
 
 
 def call_rows(function: Callable[[dict[str, Any]], Any], batch: Batch, errors: ErrorPolicy, emit: Emit) -> tuple[list[Any], Batch]:
-    """`function` of every row, in order, and the rows that gave them: all but those that are refused."""
+    """The results of `function` for every row in order, and the batch of their rows; refused rows are left out of both."""
     results: list[Any] = []
     refused: list[int] = []
     append = results.append

@@ -1,1 +1,1 @@
-"""What operators keep of their keys: tables, panes, arrays, objects and records, in memory or in a backend."""
+"""The keyed state of operators: tables, panes, arrays, objects and records, in memory or in a backend."""

@@ -1,4 +1,4 @@
-"""The states of keys as arrays, one per column of the state: what `stateful_map_columns` keeps, wherever it lies."""
+"""The interface of `stateful_map_columns`' state: an array for each column of the state, in memory or in a backend."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ class StateArrays(KeyedState):
 
     @abstractmethod
     def read(self, columns: Sequence[pa.Array]) -> dict[str, Array]:
-        """The states of the keys in these key columns, each of which is there once: arrays of its own, zero for a new key."""
+        """Copies of the states of the keys in these key columns, all distinct: one array per state column, zero for a new key."""
 
     @abstractmethod
     def write(self, state: Mapping[str, Array]) -> None:
-        """What the states that were read are now. Raises KeyError, TypeError or ValueError if one doesn't fit, and writes none."""
+        """Write new values of the states that were read. Raises KeyError, TypeError or ValueError if one doesn't fit, and then writes
+        none.
+        """
 
     @abstractmethod
     def undo(self) -> None:
-        """Nothing will be written: the states are as they were before `read`."""
+        """Give up the batch: the states are as they were before `read`."""
 
 
 def batch_of(keys: Sequence[str], columns: Sequence[pa.Array], arrays: Mapping[str, Array]) -> Batch:

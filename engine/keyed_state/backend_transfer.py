@@ -1,5 +1,5 @@
-"""Keys and what a backend has of them, on their way to another worker: looked up a group at a time, so that no batch waits for a list of
-all of them. Where the backend can, whole groups change hands at once, and only their keys' names are sent.
+"""State transfer out of a backend. Keys are looked up a group at a time, so that no batch waits for a list of all keys. If the backend can
+hand over whole groups, only their keys' names are sent.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from .base import StateTransfer
 
 
 class InBackend(Protocol):
-    """State in a backend, as the batches in which it travels."""
+    """State in a backend, and its conversion to batches."""
 
     context: Context
     backend: StateBackend
 
     def backend_groups(self, key_groups: Sequence[int]) -> list[int]:
-        """The backend's groups in which there may be keys of these key groups."""
+        """The backend's groups that may have keys of these key groups."""
 
     def places(self, columns: Sequence[pa.Array]) -> tuple[list[int], list[Any]]:
-        """Key columns as groups and keys of the backend."""
+        """The groups and keys of the backend for key columns."""
 
     def hashes(self, keys: Sequence[Any]) -> npt.NDArray[np.uint64]:
         """The hashes of keys of the backend."""
 
     def take(self, groups: Sequence[int], keys: Sequence[Any]) -> Batch | None:
-        """The state of those of the keys that are here, which is gone after it."""
+        """Remove and return the state of the keys, as far as they are here."""
 
     def named(self, keys: Sequence[Any]) -> Batch:
-        """Keys without their state, which lies where the new owner finds it."""
+        """Keys without their state, which the new owner finds in the backend."""
 
     def introduced(self, keys: Sequence[Any]) -> Batch | None:
-        """What the new owner must have been told before it reads the state of these keys, if anything."""
+        """The message, if any, that the new owner needs before it reads the state of these keys."""
 
 
 class BackendTransfer(StateTransfer):
-    """State leaves as it is taken; what changes hands at once is nobody's here from the beginning."""
+    """State leaves chunk by chunk. Groups that are handed over whole have left at once."""
 
     whole: frozenset[int]
-    """The key groups that leave with all of their keys."""
+    """The key groups that leave whole."""
 
     def __init__(self, states: InBackend, move: Move) -> None:
         self._states, self.move = states, move
@@ -69,7 +69,7 @@ class BackendTransfer(StateTransfer):
         return batch
 
     def next_chunk_here(self, keys: int) -> Batch | None:
-        """As `next_chunk`, of what must be read and sent."""
+        """As `next_chunk`, for state that must be read and sent."""
         while self._left or self._groups:
             while len(self._left) < keys and self._groups:
                 self._left += self._keys_of(self._groups.pop())
@@ -81,7 +81,7 @@ class BackendTransfer(StateTransfer):
 
     @property
     def passes(self) -> bool:
-        """Whether whole groups have changed hands at once."""
+        """Whether whole groups were handed over at once."""
         return self._passed is not None
 
     def fetch(self, columns: Sequence[pa.Array]) -> Batch | None:

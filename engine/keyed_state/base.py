@@ -1,11 +1,11 @@
-"""Keyed state: what one operator keeps of its keys in one worker, and all that moving, saving and restoring ask of it.
+"""`KeyedState`: the state of one operator in one worker, by the interface through which it is moved, saved and restored.
 
-State travels, and is saved, as batches with the key columns in front, so that it crosses a channel like any data and lies in a file. An
-operator works with its own kind of state by that kind's methods (`Table.merge`, `Panes.append`, ...); the task, the hand-over and the
-checkpoints know this interface only.
+State is moved and saved as batches with the key columns in front, so that channels and files treat it like any data. An operator works with
+its own kind of state by that kind's methods (`Table.merge`, `Panes.append`, ...); the task, the hand-over and the checkpoints know this
+interface only.
 
-Invariant: what `snapshot` gave, and behind it each `delta`, adds up to the state as it was at the last of their barriers, whatever departs,
-arrives or is processed meanwhile.
+Invariant: a `snapshot` and all later `delta`s add up to the state at the barrier of the last one, whatever departs, arrives or is processed
+meanwhile.
 """
 
 from __future__ import annotations
@@ -22,61 +22,63 @@ from ..snapshots.changes import Changes
 
 
 class StateTransfer(ABC):
-    """The state of the keys that leave with a move, on its way out. What was taken is no longer the operator's."""
+    """The state of the keys that leave with a move. A chunk that was taken no longer belongs to the operator."""
 
     @abstractmethod
     def next_chunk(self, keys: int) -> Batch | None:
-        """Called between batches until nothing is left: the state of about `keys` keys that are still here; None when nothing is."""
+        """Called between batches until it returns None: the state of about `keys` of the remaining keys."""
 
     @abstractmethod
     def fetch(self, columns: Sequence[pa.Array]) -> Batch | None:
-        """Called when the new owner needs the state of these keys (key columns) now: of those that are still here; None if none is."""
+        """Called when the new owner needs the state of these keys (key columns) now: the state of those still here, or None."""
 
 
 class KeyedState(ABC):
     """Used by one thread. `install` takes the chunks that a `StateTransfer`, `snapshot` and the files of a checkpoint give."""
 
     passes_on = False
-    """Whether state may be the new owner's without having been sent: then no record is processed before its owner knows that."""
+    """Whether state can change its owner without being sent. The new owner then processes no record before it knows that."""
 
     @abstractmethod
     def install(self, chunk: Batch) -> None:
-        """Called with each chunk that another worker sends in a move, between two batches, and of a snapshot, before the first one."""
+        """Called with each chunk that another worker sends in a move, between two batches, and with each chunk of a snapshot, before the
+        first batch.
+        """
 
     @abstractmethod
     def depart(self, move: Move) -> StateTransfer:
-        """Called once no record of the keys that `move` selects can come any more: let go of their state."""
+        """Called at the implicit barrier, after the last record of the keys that `move` selects: give up their state."""
 
     @abstractmethod
     def snapshot(self) -> Iterator[Batch]:
-        """Called at a barrier: all state as it is now, in chunks; what comes later doesn't show in it.
+        """Called at a barrier: all state as it is now, in chunks. Later changes don't show in it.
 
-        The call copies what it must; the chunks are made one by one, between later batches. No state departs or comes meanwhile.
+        The call copies as little as possible; the chunks are made one by one, between later batches. No state departs or arrives meanwhile.
         """
 
     @abstractmethod
     def changes(self) -> Changes | None:
-        """Called at every barrier, and once the state is restored: what has changed since the last call, or None if that is not known.
+        """Called at every barrier, and once after a restore: the changes since the last call, or None if they are not known.
 
-        From now on it is noted.
+        From then on changes are noted.
         """
 
     @abstractmethod
     def delta(self, changes: Changes) -> Iterator[Batch]:
-        """Called at a barrier, in place of `snapshot`: what is among the changes, in chunks that `chain.resolved` puts in the place of
-        what was, or adds to it. `changes` may be of several barriers, put together.
+        """Called at a barrier, in place of `snapshot`: the changed state, in chunks. `chain.resolved` replaces older state with them, or
+        adds them to it. `changes` may be the union of the changes of several barriers.
         """
 
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Asked about once a second: an estimate of the bytes that the state takes."""
+        """Called about once a second: an estimate of the state's bytes."""
 
     def close(self) -> None:
-        """Called once at the end, also after an error: let go of files and connections."""
+        """Called once at the end, also after an error: close files and connections."""
 
     def check(self, schema: pa.Schema) -> None:
-        """Raises TypeError if a chunk of this schema could be installed, but is state of another kind."""
+        """Raises TypeError if a chunk of this schema is state of another kind that could be installed by mistake."""
 
     def restore(self, chunk: Batch, operator: str) -> None:
         """`install` a chunk of a checkpoint or a savepoint. Raises RecordError, naming `operator`, if it is not state of this kind."""

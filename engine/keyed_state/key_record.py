@@ -1,4 +1,4 @@
-"""Everything that a `KeyedFunction` keeps for one key: the values of its states, when they were written, and its timers.
+"""The record of one key of a `KeyedFunction`: the values of its states, the times of their last writes, and its timers.
 
 >>> record = KeyRecord()
 >>> record.values["seen"] = (1, 2)
@@ -21,7 +21,7 @@ from ...state.packing import pack_values, unpack_value
 class KeyRecord:
     """`values` by the state's name; `written`: the event time of the last write, for states with a time to live; `timers`: their times.
 
-    Times are in microseconds. A record without values and timers is as good as none.
+    Times are in microseconds. A record without values and timers is equivalent to no record.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -32,23 +32,23 @@ class KeyRecord:
         return bool(self.values or self.timers)
 
     def ends(self, lives: dict[str, int]) -> list[tuple[str, int]]:
-        """The name of each value that has a time to live (`lives`, by name, in microseconds), and when it is over."""
+        """The name of each value that has a time to live (`lives`, by name, in microseconds), and the time at which it expires."""
         return [(name, time + lives[name]) for name, time in self.written.items() if name in lives]
 
     def expire(self, lives: dict[str, int], now: int) -> None:
-        """Forget the values whose time to live is over at `now`."""
+        """Forget the values that have expired at `now`."""
         for name in [name for name, end in self.ends(lives) if end <= now]:
             del self.written[name]
             self.values.pop(name, None)
 
 
 def pack_records(records: Iterable[KeyRecord]) -> Iterator[bytes]:
-    """Records as bytes. Raises as `pack_values` does, at the record that holds something that can't be packed."""
+    """Records as bytes. Raises like `pack_values`, at the first record that can't be packed."""
     return pack_values([record.values, record.written, sorted(record.timers)] for record in records)
 
 
 def unpack_record(packed: bytes) -> KeyRecord:
-    """What `pack_records` packed. Raises TypeError or ValueError for anything else."""
+    """The inverse of `pack_records` for one record. Raises TypeError or ValueError for anything else."""
     values, written, timers = unpack_value(packed)
     if not isinstance(values, dict) or not isinstance(written, dict):
         raise TypeError(f"values {values!r:.50} and times {written!r:.50}, expected two dicts")

@@ -1,4 +1,4 @@
-"""States of keys as arrays in memory, in which every key has a slot."""
+"""The state of `stateful_map_columns` in memory: arrays in which every key has a slot."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class MemoryArrays(StateArrays):
         return sum(array.nbytes for array in self._arrays.values()) + self._slots.nbytes
 
     def take(self, keys: list[Any]) -> Batch | None:
-        """The states of those of the keys that are here, which are gone after it."""
+        """Remove and return the states of the keys, as far as they are here."""
         where = self._slots.known(keys)
         if not len(where):
             return None
@@ -88,7 +88,7 @@ class MemoryArrays(StateArrays):
         return batch
 
     def _find(self, columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
-        """The slots of the keys' states; new keys get new ones, zero."""
+        """The slots of the keys' states; new keys get a slot with zeros."""
         where = self._slots.of(columns)
         for name, array in self._arrays.items():
             if self._slots.capacity > len(array):
@@ -97,12 +97,12 @@ class MemoryArrays(StateArrays):
         return where
 
     def _freeze(self, those: Mask) -> Iterator[Batch]:
-        """The states in these slots as they are now. It ends the one before it."""
+        """A snapshot of the states in these slots. It ends the previous one."""
         self._frozen = FrozenRows(those, self._at, CHUNK)
         return self._frozen
 
     def _copy_frozen(self, where: npt.NDArray[np.int64]) -> None:
-        """The states in these slots are about to be changed."""
+        """Copy the states in these slots for the snapshot, because they are about to change."""
         if self._frozen is not None:
             self._frozen.before(where)
             if self._frozen.over:
@@ -113,7 +113,7 @@ class MemoryArrays(StateArrays):
 
 
 class _SlotTransfer(StateTransfer):
-    """States leave the arrays as they are taken."""
+    """A transfer that removes states from the arrays chunk by chunk."""
 
     def __init__(self, arrays: MemoryArrays, keys: list[Any]) -> None:
         self._arrays, self._left = arrays, keys

@@ -1,4 +1,4 @@
-"""Panes in memory: each a log of partial aggregates."""
+"""The state of windows in memory: a log of partial aggregates for each pane."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CHUNK = 32_768
 
 
 class MemoryPanes(Panes):
-    """What a piece of a log holds is never changed in place."""
+    """The pieces of a log are never changed in place."""
 
     def __init__(self, aggregator: PartialAggregator, context: Context) -> None:
         self._aggregator, self._context = aggregator, context
@@ -65,7 +65,7 @@ class MemoryPanes(Panes):
         return self._chunks([(start, list(pane.log)) for start, pane in self._panes.items()], self._aggregator.binding)
 
     def depart(self, move: Move) -> StateTransfer:
-        """The keys are cut out at once, so that the windows that stay can go on."""
+        """The keys are cut out at once, so that the remaining windows can go on."""
         left: list[tuple[int, PartialAggregates]] = []
         for start, pane in list(self._panes.items()):
             settled, fresh = pane.cut_out(lambda partial: split(partial, move, *self._hashing), self._aggregator)
@@ -88,7 +88,7 @@ class MemoryPanes(Panes):
         return chain(self._gone(changes), self._chunks(list(changes.came.items()), self._aggregator.binding))
 
     def _carry_over(self, carry: Carry) -> None:
-        """What was noted before is of the binding before, and no longer of use."""
+        """Changes that were noted before have the previous binding, and are dropped."""
         self._noting = False
         for pane in self._panes.values():
             pane.carry(carry)
@@ -118,7 +118,7 @@ class MemoryPanes(Panes):
 
 
 class _PaneTransfer(StateTransfer):
-    """The leaving keys' part of every pane."""
+    """A transfer of the leaving keys' part of every pane."""
 
     def __init__(self, aggregator: PartialAggregator, left: list[tuple[int, PartialAggregates]]) -> None:
         self._aggregator, self._binding, self._left = aggregator, aggregator.binding, left

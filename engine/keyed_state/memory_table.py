@@ -1,4 +1,4 @@
-"""A table with a row per key: the state of running aggregates, with a fast look-up of the keys that a batch changes."""
+"""The state of running aggregates in memory: a row per key, with a fast look-up of a batch's keys."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ class MemoryTable(Table):
         )
 
     def _freeze(self, those: Mask) -> Iterator[PartialAggregates]:
-        """The rows at these slots as they are now. It ends the one before it."""
+        """A snapshot of the rows at these slots. It ends the previous one."""
         self._frozen = FrozenRows(those, self._at, CHUNK)
         return self._frozen
 
     def _before(self, where: Where) -> None:
-        """The rows at these slots are about to be changed."""
+        """Copy the rows at these slots for the snapshot, because they are about to change."""
         if self._frozen is not None:
             self._frozen.before(where)
             if self._frozen.over:
@@ -102,7 +102,7 @@ class MemoryTable(Table):
         return _RowTransfer(self, self._aggregator, keys)
 
     def _carry_over(self, carry: Carry) -> None:
-        """Builds the table anew, which costs once what merging all its keys does."""
+        """Rebuilds the table, at the cost of merging all its keys once."""
         self._before(self._slots.everything())
         kept = list(self.everything())
         self._forget()
@@ -110,7 +110,7 @@ class MemoryTable(Table):
             self.merge(carry(partial))
 
     def take(self, keys: list[Any]) -> PartialAggregates | None:
-        """The rows of those of the keys that are here, which are gone after it."""
+        """Remove and return the rows of the keys, as far as they are here."""
         where = self._slots.known(keys)
         if not len(where):
             return None
@@ -143,7 +143,7 @@ class MemoryTable(Table):
 
 
 class _RowTransfer(StateTransfer):
-    """Rows leave the table as they are taken."""
+    """A transfer that removes rows from the table chunk by chunk."""
 
     def __init__(self, table: MemoryTable, aggregator: PartialAggregator, keys: list[Any]) -> None:
         self._table, self._aggregator, self._left = table, aggregator, keys

@@ -1,10 +1,10 @@
-"""The states of an operator's keys as Python objects, wherever they lie: what operators with a user's state per key share.
+"""Python objects as states of keys, in memory or in a backend, for operators whose states are the user's.
 
-A batch is processed between `read` and `written`. With state in memory `read` gives the dict itself, and nothing is copied; from any other
-backend it gives a dict of the keys asked for, and `written` writes back what has changed.
+A batch is processed between `read` and `written`. With state in memory, `read` gives the dict itself, without copies. With another backend
+it gives a dict of the requested keys, and `written` writes changes back.
 
-State travels, and is saved, as batches of the key columns and the packed state of each key. A null in place of the state says that it lies
-where the new owner finds it.
+State is moved and saved as batches of the key columns and the packed state of each key. A null in place of the state says that the new
+owner finds it in the backend.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MADE_OF = "None, bool, int, float, str, bytes, lists, tuples and dicts"
 class StateObjects(KeyedState):
     """`pack` and `unpack` turn states into bytes and back; `keys` names the key columns. `undoable`: `undo` may be called.
 
-    `kind` says what `unpack` gives, so that states are never taken for others that are packed in the same way.
+    `kind` names the type that `unpack` gives, so that states of different kinds with the same packing are never confused.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class StateObjects(KeyedState):
         self._read: tuple[list[Any], list[int], list[bytes], list[bytes | None]] = [], [], [], []
 
     def read(self, rows: pa.RecordBatch) -> dict[Any, Any]:
-        """The states of the keys of `rows`, at least; keys that have none are missing. To be changed, and then `written`."""
+        """The states of at least the keys of `rows`; keys without a state are missing. Change the dict, then call `written`."""
         if self._memory is None:
             return self._fetch(encode_keys(rows, self.keys, self.context.name).columns)
         columns = self._columns(rows)
@@ -78,7 +78,7 @@ class StateObjects(KeyedState):
         return self._memory.objects
 
     def undo(self) -> None:
-        """The states that were last read are as they were then, whatever was done to them; only before `written`, and if `undoable`."""
+        """Restore the states that were last read, whatever was done to them. Only before `written`, and if `undoable`."""
         if self._memory is not None:
             keys, packed = self._before
             for key in keys:
@@ -88,22 +88,22 @@ class StateObjects(KeyedState):
                     self._memory.objects.pop(key, None)
 
     def copied(self, key: Any, state: Any) -> Any:
-        """A state of its own that is as `state` is. Raises RecordError naming the key of one that can't be packed."""
+        """A deep copy of `state`. Raises RecordError naming the key if it can't be packed."""
         return self._unpack(self.packed([key], [state])[0])
 
     def read_keys(self, keys: list[Any]) -> dict[Any, Any]:
-        """As `read`, of keys that came before."""
+        """As `read`, for keys given as values."""
         if self._memory is None:
             return self._fetch(self.types.columns(keys))
         self._memory.before(keys)
         return self._memory.objects
 
     def looked_up(self, keys: list[Any]) -> dict[Any, Any]:
-        """As `read_keys`, of states that are not to be changed."""
+        """As `read_keys`, for reading only."""
         return self._fetch(self.types.columns(keys)) if self._memory is None else self._memory.objects
 
     def written(self, added: int) -> None:
-        """The states that were read have been changed; `added` keys of the dict are new.
+        """Write back the states that were read and changed; `added` keys of the dict are new.
 
         Raises RecordError naming the key of a state that can't be packed.
         """
@@ -119,7 +119,7 @@ class StateObjects(KeyedState):
         return transfer
 
     def leaving(self, keys: Sequence[Any]) -> frozenset[Any]:
-        """Those of the keys that have been let go of, though their states may still lie here: event time must not touch them any more."""
+        """The keys among these that have been given up, although their states may still be here: timers must not touch them."""
         self._transfers = [transfer for transfer in self._transfers if not transfer.over]
         if not self._transfers:
             return frozenset()
@@ -149,7 +149,7 @@ class StateObjects(KeyedState):
         return keys
 
     def check(self, schema: pa.Schema) -> None:
-        """What was saved before kinds were noted passes."""
+        """Chunks without a kind pass: older versions did not note it."""
         kind = (schema.metadata or {}).get(KIND, self._kind)
         if kind != self._kind:
             raise TypeError(f"it is made of {kind.decode()}, expected {self._kind.decode()}")
@@ -166,7 +166,7 @@ class StateObjects(KeyedState):
         return (batch for keys, values in self.backend.delta(changes.keys) for batch in self._replacing(keys, values))
 
     def take(self, groups: Sequence[int], keys: Sequence[Any]) -> Batch | None:
-        """The states of those of the keys (as the backend has them) that are here, which are gone after it."""
+        """Remove and return the states of the keys (in the backend's form), as far as they are here."""
         found = self.backend.get_many(groups, keys)
         here = [place for place, value in enumerate(found) if value is not None]
         if not here:
@@ -177,15 +177,15 @@ class StateObjects(KeyedState):
         return self._batch(self.columns_of(keys), packed)
 
     def named(self, keys: Sequence[Any]) -> Batch:
-        """Keys without their states, which lie where the new owner finds them."""
+        """Keys without their states, which the new owner finds in the backend."""
         return self._batch(self.columns_of(keys), [None] * len(keys))
 
     def introduced(self, keys: Sequence[Any]) -> Batch | None:
-        """Nothing: a state says by itself what it is."""
+        """Nothing: a state needs no description."""
         return None
 
     def backend_groups(self, key_groups: Sequence[int]) -> list[int]:
-        """They are the key groups."""
+        """The key groups themselves."""
         return list(key_groups)
 
     def places(self, columns: Sequence[pa.Array]) -> tuple[list[int], list[Any]]:
@@ -252,7 +252,7 @@ class StateObjects(KeyedState):
             self.backend.delete_many([groups[i] for i in gone], [places[i] for i in gone])
 
     def _replacing(self, keys: Sequence[Any], values: Sequence[bytes | None]) -> Iterator[Batch]:
-        """What is there, and which keys are gone."""
+        """The states found, and the keys that are gone, as chunks of a delta."""
         there = [place for place, value in enumerate(values) if value is not None]
         if there:
             batch = self._batch(self.columns_of([keys[i] for i in there]), [values[i] for i in there])

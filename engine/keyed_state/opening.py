@@ -1,4 +1,4 @@
-"""From a worker's settings to where an operator's columns of state lie: arrays in memory, or rows in a backend."""
+"""Chooses the implementation of an operator's columnar state from the worker's settings: arrays in memory, or rows in a backend."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def open_table(aggregator: PartialAggregator, context: Context) -> Table:
 
 
 def open_panes(aggregator: PartialAggregator, context: Context) -> Panes:
-    """No panes yet. Raises StateBackendError if there is no room, or no server."""
+    """Panes without keys. Raises StateBackendError if there is no room, or no server."""
     if context.state.backend == MEMORY:
         return MemoryPanes(aggregator, context)
     return StoredPanes(aggregator, context)
 
 
 def open_arrays(context: Context, keys: tuple[str, ...], state: Mapping[str, np.dtype[Any]]) -> StateArrays:
-    """States of no keys yet. Raises StateBackendError if there is no room, or no server."""
+    """Arrays without keys. Raises StateBackendError if there is no room, or no server."""
     if context.state.backend == MEMORY:
         return MemoryArrays(context, keys, state)
     return StoredArrays(context, keys, state)

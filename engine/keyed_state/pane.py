@@ -1,7 +1,7 @@
-"""A pane: the partial aggregates of one stretch of event time, as logs that are combined when they have doubled.
+"""A pane in memory: partial aggregates as logs, which are combined when they have doubled.
 
-Appending costs nothing per key; combining is vectorised and amortised, so that no Python runs per key. The log-structured
-merge is after O'Neil et al., "The log-structured merge-tree" (1996), with one level; where it is noted what comes, that is a level above.
+Appending costs nothing per key; combining is vectorised and amortised, so that no Python runs per key. The log-structured merge is after
+O'Neil et al., "The log-structured merge-tree" (1996), with one level; where changes are noted, they are a second level.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TypeAlias
 from ..aggregates.partial_aggregates import Carry, PartialAggregates, PartialAggregator
 
 Split: TypeAlias = Callable[[PartialAggregates], tuple[PartialAggregates, PartialAggregates]]
-"""Takes partial aggregates apart: what leaves, and what stays."""
+"""Splits partial aggregates into those that leave and those that stay."""
 
 _SMALLEST = 32_768
 
@@ -26,7 +26,7 @@ class Log:
         self._limit = _SMALLEST
 
     def append(self, partial: PartialAggregates, aggregator: PartialAggregator) -> None:
-        """Add partial aggregates; their keys may repeat ones that are there."""
+        """Add partial aggregates; keys may repeat."""
         self.partials.append(partial)
         self._rows += len(partial)
         if self._rows > self._limit:
@@ -34,16 +34,16 @@ class Log:
             self._limit = max(_SMALLEST, 2 * self._rows)
 
     def combined(self, aggregator: PartialAggregator) -> PartialAggregates:
-        """Everything in it, every key once."""
+        """All of it, every key once."""
         self.partials = [aggregator.combine(self.partials)]
         return self.partials[0]
 
     def replace(self, partial: PartialAggregates) -> None:
-        """Hold this alone from now on, every key once."""
+        """Replace the content by this, which has every key once."""
         self.partials, self._rows = [partial], len(partial)
 
     def carry(self, carry: Carry) -> None:
-        """Hold the same in a new binding."""
+        """Convert the content to a new binding."""
         self.partials = [carry(partial) for partial in self.partials]
 
     def __len__(self) -> int:
@@ -51,7 +51,7 @@ class Log:
 
 
 class Pane:
-    """Two logs: what has come since `settle` was called, and all before that; if it never is, there is nothing before."""
+    """Two logs: rows that came since the last `settle`, and all earlier ones (none if `settle` is never called)."""
 
     def __init__(self) -> None:
         self._settled, self._fresh = Log(), Log()
@@ -65,14 +65,14 @@ class Pane:
         return aggregator.combine(self.log) if len(self._settled) else self._fresh.combined(aggregator)
 
     def settle(self, aggregator: PartialAggregator) -> tuple[PartialAggregates, ...]:
-        """What has come since the last call, in which keys may repeat."""
+        """The rows that came since the last call; keys may repeat."""
         fresh, self._fresh = tuple(self._fresh.partials), Log()
         for partial in fresh:
             self._settled.append(partial, aggregator)
         return fresh
 
     def cut_out(self, split: Split, aggregator: PartialAggregator) -> tuple[PartialAggregates | None, PartialAggregates | None]:
-        """Take out what leaves by `split`: of what was settled, and of what has come since; None for no rows."""
+        """Remove and return what `split` selects, of the settled rows and of those that came since; None for no rows."""
         return _cut_out(self._settled, split, aggregator), _cut_out(self._fresh, split, aggregator)
 
     def carry(self, carry: Carry) -> None:
@@ -85,12 +85,12 @@ class Pane:
 
     @property
     def settled(self) -> bool:
-        """Whether anything in it was there when `settle` was called."""
+        """Whether any of its rows are settled."""
         return len(self._settled) > 0
 
     @property
     def log(self) -> list[PartialAggregates]:
-        """The pieces as they lie, keys may repeat."""
+        """The pieces as stored; keys may repeat."""
         return [*self._settled.partials, *self._fresh.partials]
 
     def nbytes(self, aggregator: PartialAggregator) -> int:

@@ -1,7 +1,7 @@
-"""What has changed in panes in memory: partial aggregates that came, keys that left, panes that were forgotten.
+"""Notes the changes in panes in memory: partial aggregates that came, keys that left, panes that were dropped.
 
-Partial aggregates are added to what older files have of their keys, so that a key's row needn't be looked for when it changes. Invariant:
-of what left or was forgotten nothing is among what came before that.
+A delta adds partial aggregates to the rows of older files, so a change needs no look-up of the key's row. Invariant: `came` has nothing of
+a key from before it left, nor of a pane from before it was dropped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Log = tuple[PartialAggregates, ...]
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """`keys`: the key columns of what left pane `start` (microseconds), which `move` selected."""
+    """`keys`: the key columns that left pane `start` (microseconds); `move` selected them."""
 
     start: int
     keys: Sequence[pa.Array]
@@ -34,7 +34,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class PaneChanges(Changes):
-    """`came`: partial aggregates by pane; `forgotten`: panes. `key_groups` and `operator` are what hashes of keys need."""
+    """`came`: partial aggregates by pane; `forgotten`: panes. `key_groups` and `operator` are needed to hash keys."""
 
     came: Mapping[int, Log]
     left: Sequence[Left]
@@ -61,11 +61,11 @@ class PaneChanges(Changes):
 
 
 def panes_gone(panes: Collection[int]) -> Batch:
-    """That what older files have of these panes is gone: a row each."""
+    """A chunk that deletes these panes from older files, with a row for each."""
     return Batch(replacing(pa.record_batch({PANE: sorted(panes)}), [PANE]))
 
 
 def split(partial: PartialAggregates, move: Move, key_groups: int, operator: str) -> tuple[PartialAggregates, PartialAggregates]:
-    """What `move` selects of partial aggregates, and the rest."""
+    """The partial aggregates that `move` selects, and the rest."""
     leaving: np.ndarray[Any, np.dtype[np.bool_]] = move.selects(key_hashes(partial.keys, operator), key_groups)
     return partial.take(np.flatnonzero(leaving)), partial.take(np.flatnonzero(~leaving))

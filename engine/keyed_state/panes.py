@@ -1,4 +1,4 @@
-"""The partial aggregates of the panes that windows still need: what the state of windows is, wherever it lies."""
+"""The interface of windows' state: partial aggregates of the panes that windows still need, in memory or in a backend."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .base import KeyedState
 
 
 class Panes(KeyedState):
-    """Used by one thread. A pane is known by its start (microseconds)."""
+    """Used by one thread. A pane is identified by its start (microseconds)."""
 
     @abstractmethod
     def starts(self) -> Collection[int]:
@@ -25,11 +25,11 @@ class Panes(KeyedState):
 
     @abstractmethod
     def append(self, partial: PartialAggregates, panes: npt.NDArray[np.int64]) -> None:
-        """Add partial aggregates, the pane of each of their rows in `panes`; a key may be there repeatedly."""
+        """Add partial aggregates; `panes` has the pane of each row. Keys may repeat."""
 
     @abstractmethod
     def window(self, panes: Sequence[int]) -> Iterator[PartialAggregates]:
-        """Everything in these panes, every key once, in as many pieces as it takes not to hold it all at once."""
+        """All rows of these panes, every key once, in pieces, so that they needn't all be in memory at once."""
 
     @abstractmethod
     def drop(self, panes: Sequence[int]) -> None:
@@ -41,7 +41,7 @@ class Panes(KeyedState):
 
 
 def distinct(panes: npt.NDArray[np.int64]) -> list[int]:
-    """The different panes, rising; most batches have one, and one whose rows were all late has none."""
+    """The distinct panes, rising. Most batches have one; a batch with only late rows has none."""
     if not len(panes) or (panes == panes[0]).all():
         return panes[:1].tolist()  # type: ignore[no-any-return]
     return np.unique(panes).tolist()  # type: ignore[no-any-return]

@@ -1,7 +1,6 @@
-"""Partial aggregates as bytes, a row for each key, for state in a backend: fixed-width parts as in memory, all else as msgpack behind them.
+"""Partial aggregates as bytes for a backend, a row for each key: fixed-width parts as in memory, then all others as msgpack.
 
-Invariant: a row says of which binding it is. So rows stay as they were written when a type comes late or widens, and are carried over when
-they are next read.
+Invariant: a row names its binding. So rows stay as they are when a type comes late or widens, and are converted when they are next read.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from ..keys.encoding import KeyTypes
 from .stored_rows import StoredRows
 
 BINDINGS = b"evenflow.bindings"
-"""Schema metadata of partial aggregates that go to another worker: the bindings of their sender's rows."""
+"""Schema metadata of partial aggregates sent to another worker: the bindings of the sender's rows."""
 
 
 class PartialRows:
-    """The rows of one operator's aggregates. What another worker has written is `learned` of before its rows are read."""
+    """The rows of one operator's aggregates. `learned` must get another worker's bindings before its rows are read."""
 
     def __init__(self, aggregator: PartialAggregator) -> None:
         self._aggregator = aggregator
@@ -42,7 +41,7 @@ class PartialRows:
         return self._layout().pack(partial)
 
     def unpack(self, keys: Sequence[pa.Array], rows: Sequence[bytes], binding: Binding | None = None) -> PartialAggregates:
-        """The partial aggregates of what `pack` gave, as of `binding`, which holds all of theirs, or of the newest."""
+        """The inverse of `pack`, with the types of `binding`, which holds those of all rows, or of the newest one."""
         wanted = self._layout() if binding is None else self._of(binding)
         found = wanted.unpack(rows)
         if found is None:
@@ -50,7 +49,7 @@ class PartialRows:
         return PartialAggregates(tuple(keys), *found)
 
     def merged(self, partial: PartialAggregates, found: Sequence[bytes | None]) -> PartialAggregates:
-        """Partial aggregates with every key once, together with what was found of each of its keys."""
+        """Merge partial aggregates, with every key once, with the rows found for their keys."""
         there = [place for place, row in enumerate(found) if row is not None]
         if not there:
             return partial
@@ -68,17 +67,19 @@ class PartialRows:
         return PartialAggregates(partial.keys, rows, tuple(parts))
 
     def sent(self, partial: PartialAggregates, panes: npt.NDArray[np.int64] | None) -> Batch:
-        """Partial aggregates that go to another worker, which may find others there of older bindings."""
+        """Partial aggregates for another worker, which may also find rows of older bindings in the backend."""
         batch = self._aggregator.to_batch(partial, None, panes)
         return Batch(batch.rows.replace_schema_metadata({**batch.rows.schema.metadata, BINDINGS: self.about()}))
 
     def about(self) -> bytes:
-        """What another worker must know to read these rows."""
+        """The bindings that another worker needs to read these rows."""
         packed: bytes = msgpack.packb([layout.binding.written for layout in self._layouts.values()])
         return packed
 
     def learned(self, state: Batch, stored: StoredRows) -> bool:
-        """Take what another worker's batch says of its rows; whether that was all: they have changed hands without being sent."""
+        """Learn the bindings from another worker's batch. Returns whether the batch has no rows of its own, because they changed owners
+        without being sent.
+        """
         about = stored.take_over(state)
         known = about if about is not None else (state.rows.schema.metadata or {}).get(BINDINGS)
         if known is not None:
@@ -86,7 +87,7 @@ class PartialRows:
         return about is not None
 
     def learn(self, about: bytes) -> None:
-        """Take what another worker's `about` gave; the newest binding holds all of it."""
+        """Learn the result of another worker's `about`; the newest binding holds all of it."""
         for written in unpack_value(about):
             binding = self._aggregator.binding_of(written)
             self._aggregator.bind(binding.input)
@@ -125,7 +126,7 @@ class PartialRows:
 
 
 class _Layout:
-    """How the rows of one binding lie: a number that says which, how many records, the parts."""
+    """The layout of one binding's rows: the binding's number, the count of records, the parts."""
 
     def __init__(self, binding: Binding) -> None:
         self.binding, self.number = binding, _number(binding)
@@ -179,7 +180,7 @@ class _Layout:
 
 
 def _number(binding: Binding) -> int:
-    """The same in every worker for the same types."""
+    """A number for these types, the same in every worker."""
     return xxhash.xxh3_64_intdigest(binding.written)
 
 

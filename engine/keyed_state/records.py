@@ -1,7 +1,7 @@
-"""The records of an operator's keys, and which of their timers and ends of life are due next: what `process` keeps.
+"""The state of `process`: a record for each key, and an index of the next timers and expiries.
 
-A key's record (states and timers) lies in the state backend and travels with the key; which times are due is an index in memory, made anew
-from the records that arrive. Invariant: every timer of a record that is here is in the index; what else is there the record doesn't know.
+A key's record (states and timers) lies in the state backend and moves with the key. The index is in memory, and is rebuilt from the records
+that arrive. Invariant: the index has every timer of every record here. It may have others, which no record has any more.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .objects import StateObjects
 from .timers import Timers
 
 AT_ONCE = 1_024
-"""Keys that are looked at with one call of the backend."""
+"""Keys that one call of the backend reads."""
 
 
 class StateRecords(StateObjects):
@@ -27,7 +27,7 @@ class StateRecords(StateObjects):
         self.timers, self.expiries = Timers(), Timers()
         self._lives = dict(lives)
         self._expiring: set[Any] = set()
-        """Keys that are in `expiries`."""
+        """The keys in `expiries`."""
 
     def install(self, chunk: Batch) -> None:
         keys = self._install(chunk)
@@ -40,7 +40,7 @@ class StateRecords(StateObjects):
                 self._note_expiry(key, record)
 
     def settle(self, records: dict[Any, Any], key: Any, record: KeyRecord) -> bool:
-        """Keep the record among those that were read, or forget it if nothing is in it any more; whether it was forgotten."""
+        """Keep the record among those that were read, or forget it if it is empty. Returns whether it was forgotten."""
         if record:
             records[key] = record
             if record.written:
@@ -49,7 +49,7 @@ class StateRecords(StateObjects):
         return records.pop(key, None) is not None
 
     def expire(self, watermark: int) -> None:
-        """Forget what no later row and no timer can see any more."""
+        """Forget values that no later row and no timer can see."""
         while keys := self.expiries.due(watermark, AT_ONCE):
             records = self.read_keys(keys)
             loaded, leaving = frozenset(keys), self.leaving(keys)
@@ -63,7 +63,7 @@ class StateRecords(StateObjects):
             self.written(0)
 
     def forget_void(self) -> None:
-        """Once what is noted of timers and expiries may be mostly of timers that were unset and keys that are gone, forget that."""
+        """Remove cancelled timers and forgotten keys from the index, once they may be most of it."""
         if self.timers.crowded:
             standing = {key: frozenset(record.timers) for key, record in self._records(self.timers.keys())}
             self.timers.retain(lambda at, key: at in standing.get(key, ()))
@@ -73,14 +73,14 @@ class StateRecords(StateObjects):
             self._expiring = there
 
     def _note_expiry(self, key: Any, record: KeyRecord) -> None:
-        """Have the record looked at when the first of its values is over."""
+        """Note the time at which the first value of the record expires."""
         ends = record.ends(self._lives)
         if ends and key not in self._expiring:
             self._expiring.add(key)
             self.expiries.add(min(end for _, end in ends), key)
 
     def _records(self, keys: list[Any]) -> Iterator[tuple[Any, KeyRecord]]:
-        """Those of the keys that have one, with it."""
+        """The keys among these that have a record, with their records."""
         for some in (keys[first : first + AT_ONCE] for first in range(0, len(keys), AT_ONCE)):
             records = self.looked_up(some)
             yield from ((key, records[key]) for key in some if key in records)

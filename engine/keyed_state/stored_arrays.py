@@ -1,4 +1,4 @@
-"""States of keys as arrays that are read from a backend for a batch, and written back: a row of bytes per key."""
+"""The state of `stateful_map_columns` in a backend: a row of bytes per key, read and written by the batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .stored_rows import Places, StoredRows
 
 
 class StoredArrays(StateArrays):
-    """`keys` names the key columns, `state` the state's with their types. Nothing is written before all of it fits."""
+    """`keys` names the key columns, `state` the state's with their types. It writes nothing unless all of it fits."""
 
     def __init__(self, context: Context, keys: tuple[str, ...], state: Mapping[str, np.dtype[Any]]) -> None:
         self._keys = keys
@@ -36,7 +36,7 @@ class StoredArrays(StateArrays):
         self._put(self._read, state)
 
     def undo(self) -> None:
-        """There is nothing to undo."""
+        """Nothing to do: the backend has not changed."""
 
     def install(self, chunk: Batch) -> None:
         if self._rows.take_over(chunk) is None:

@@ -24,7 +24,7 @@ from .stored_rows import StoredRows
 
 
 class StoredPanes(Panes):
-    """A batch costs what its distinct keys in each pane do; a window is emitted group by group."""
+    """A batch costs as much as its distinct keys in each pane; a window is emitted group by group."""
 
     def __init__(self, aggregator: PartialAggregator, context: Context) -> None:
         self._aggregator = aggregator
@@ -89,7 +89,7 @@ class StoredPanes(Panes):
 
 
 class _CutOut(StateTransfer):
-    """What must be sent is read at once; of what changed hands the names are."""
+    """A transfer that reads rows at once if they must be sent, and otherwise only their names."""
 
     def __init__(self, rows: StoredRows, transfer: BackendTransfer, panes: Sequence[int], move: Move) -> None:
         self._rows, self._transfer, self._panes = rows, transfer, panes
@@ -108,7 +108,7 @@ class _CutOut(StateTransfer):
         return batch
 
     def fetch(self, columns: Sequence[pa.Array]) -> Batch | None:
-        """What the new owner must know to read what it finds; rows that are cut out are merged when they come."""
+        """The bindings that the new owner needs to read the rows it finds; rows that are cut out are merged when they come."""
         if not self._transfer.passes or not self._panes:
             return None
         return self._rows.naming([*(column[:1] for column in columns), pa.array(self._panes[:1])])

@@ -1,6 +1,6 @@
-"""Rows of bytes by key in a backend: what aggregates and `stateful_map_columns` keep their columns in when their state isn't in memory.
+"""Rows of bytes by key in a backend, for aggregates and `stateful_map_columns`: finds, moves and saves them without knowing their meaning.
 
-A row is found by its key columns, and of windows by its pane, which is then the last of the columns and part of the backend's group.
+A row's key is its key columns. For windows the pane is the last of the columns, and part of the backend's group.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from .backend_transfer import BackendTransfer
 from .pane_changes import panes_gone
 
 ABOUT = b"evenflow.rows"
-"""Schema metadata of a batch that names rows which have changed hands without being sent: what is to be known to read them."""
+"""Schema metadata of a batch that names rows which changed their owner without being sent: the information needed to read them."""
 
 Places = tuple[list[int], list[bytes]]
 """Groups and keys of the backend."""
 
 
 class StoredRows:
-    """`to_batch(columns, rows)` makes the batches in which rows travel, `about()` says what is to be known of rows that don't."""
+    """`to_batch(columns, rows)` makes batches of rows; `about()` describes rows that change their owner without being sent."""
 
     def __init__(
         self,
@@ -54,17 +54,17 @@ class StoredRows:
         self._codec = KeyCodec(self._types)
         self.backend = open_backend(context.state, context.name, context.index, context.key_groups)
         self._panes: dict[int, set[int]] = {}
-        """The key groups of each pane in which there may be keys."""
+        """For each pane, the key groups that may have keys."""
         self._forgotten: set[int] | None = None
-        """The panes that were dropped since changes are noted: one row of a delta each, however many keys they had."""
+        """The panes dropped since changes are noted: one row of a delta for each, however many keys it had."""
 
     @property
     def panes(self) -> Collection[int]:
-        """The panes in which there may be keys."""
+        """The panes that may have keys."""
         return self._panes.keys()
 
     def places(self, columns: Sequence[pa.Array]) -> Places:
-        """Where the rows of these key columns (and panes) lie. Raises RecordError for a key of another type than before."""
+        """The places of the rows of these key columns (and panes). Raises RecordError for a key of another type than before."""
         self._types.learn(columns)
         for name, kind, column in zip(self._names, self._types.types, columns, strict=True):
             if column.type != kind and not _together(value_type(kind), value_type(column.type)):
@@ -74,15 +74,15 @@ class StoredRows:
         return self._groups(columns), self._codec.pack(columns)
 
     def get(self, places: Places) -> list[bytes | None]:
-        """The rows, None where there is none."""
+        """The rows, None for a place without one."""
         return self.backend.get_many(*places)
 
     def put(self, places: Places, rows: Sequence[bytes]) -> None:
-        """Write rows, each of another place."""
+        """Write rows, at most one for each place."""
         self.backend.put_many(*places, rows)
 
     def read(self, panes: Collection[int] = ()) -> Iterator[tuple[list[pa.Array], list[bytes]]]:
-        """All rows, or those of these panes, group by group and about SNAPSHOT_CHUNK at a time: their columns, and they themselves."""
+        """All rows, or those of these panes, group by group and about SNAPSHOT_CHUNK at a time: key columns and rows."""
         left = sorted(set().union(*(self._panes[pane] for pane in panes))) if self._paned else list(range(self.context.key_groups))
         at_once = 1
         while left:
@@ -100,32 +100,32 @@ class StoredRows:
             self._forgotten.update(panes)
 
     def snapshot(self) -> Iterator[tuple[list[pa.Array], list[bytes]]]:
-        """All rows as they are now."""
+        """A snapshot of all rows."""
         return ((self._codec.columns(keys), rows) for keys, rows in self.backend.snapshot())
 
     def changes(self) -> Changes | None:
-        """What has changed since the last call, or None if that is not known; from now on it is noted."""
+        """The changes since the last call, or None if they are not known; from then on changes are noted."""
         noted, forgotten = self.backend.changes(), self._forgotten
         self._forgotten = set()
         return None if noted is None or forgotten is None else KeyChanges(noted, frozenset(forgotten))
 
     def delta(self, changes: Changes, to_batch: Callable[[list[pa.Array], list[bytes]], Batch]) -> Iterator[Batch]:
-        """The rows that are among the changes as they are now, and which are gone, in chunks that replace what was."""
+        """The changed rows as they are now, and the deleted ones, in chunks that replace older rows."""
         assert isinstance(changes, KeyChanges)
         found = self.backend.delta(changes.keys)
         there = (batch for keys, rows in found for batch in self._replacing(keys, rows, changes.forgotten, to_batch))
         return there if not changes.forgotten else chain([panes_gone(changes.forgotten)], there)
 
     def depart(self, move: Move) -> BackendTransfer:
-        """Let go of the rows of the keys that `move` selects."""
+        """Give up the rows of the keys that `move` selects."""
         return BackendTransfer(self, move)
 
     def forget_groups(self, groups: Collection[int]) -> None:
-        """There are no rows of these key groups any more."""
+        """Forget that these key groups may have rows."""
         self._panes = {pane: left for pane, there in self._panes.items() if (left := there.difference(groups))}
 
     def take_over(self, named: Batch) -> bytes | None:
-        """If a batch names rows that have changed hands, take them over; returns what `about` said of them."""
+        """If a batch names rows that changed their owner without being sent, take them over. Returns the sender's `about`."""
         about: bytes | None = (named.rows.schema.metadata or {}).get(ABOUT)
         if about is not None:
             places = self.places(named.rows.columns)
@@ -152,7 +152,7 @@ class StoredRows:
         return self.naming(self._codec.columns(keys))
 
     def naming(self, columns: Sequence[pa.Array]) -> Batch:
-        """A batch for `take_over`."""
+        """Make a batch for `take_over`."""
         rows = pa.RecordBatch.from_arrays(list(columns), names=self._names)
         return Batch(rows.replace_schema_metadata({ABOUT: self._about()}))
 
@@ -180,7 +180,7 @@ class StoredRows:
         return list(columns[:-1] if self._paned else columns)
 
     def _groups(self, columns: Sequence[pa.Array]) -> list[int]:
-        """The backend's groups; those of panes are there from now on."""
+        """The backend's groups; groups of panes are noted."""
         groups: list[int] = key_groups(self._by_key(columns), self.context.key_groups, self.context.name).tolist()
         if not self._paned:
             return groups
@@ -202,7 +202,7 @@ class StoredRows:
 
 
 def _together(kind: pa.DataType, other: pa.DataType) -> bool:
-    """Whether values of both can be keys of one column."""
+    """Whether one column can hold keys of both types."""
     if pa.types.is_temporal(kind) and pa.types.is_temporal(other):
         return True
     return wider(kind, other) is not None and pa.types.is_integer(kind) == pa.types.is_integer(other)

@@ -19,7 +19,7 @@ from .table import Table
 
 
 class StoredTable(Table):
-    """A batch costs what its distinct keys do, however many there are in all."""
+    """A batch costs as much as its distinct keys, however many keys there are in all."""
 
     def __init__(self, aggregator: PartialAggregator, context: Context) -> None:
         self._aggregator = aggregator

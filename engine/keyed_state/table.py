@@ -1,4 +1,4 @@
-"""A table of partial aggregates with a row per key: what the state of running aggregates is, wherever it lies."""
+"""The interface of running aggregates' state: a table with a row per key, in memory or in a backend."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Table(KeyedState):
 
     @abstractmethod
     def everything(self) -> Iterator[PartialAggregates]:
-        """All keys, in as many pieces as it takes not to hold them all at once. Nothing is merged meanwhile."""
+        """All keys, in pieces, so that they needn't all be in memory at once. Nothing is merged meanwhile."""
 
     def check(self, schema: pa.Schema) -> None:
         if PANE in schema.names:

@@ -1,7 +1,7 @@
-"""Times at which something is to be done for a key, the earliest first; of one time, in the order in which they were noted.
+"""An index of times and keys, the earliest time first, and equal times in the order in which they were added.
 
-It is an index of what lies in the keys' records: who takes a time out of it asks the record whether it still stands. So a timer that was
-cancelled, or whose key went to another worker, needs no search here; `crowded` says when it is worth one.
+The keys' records are authoritative: the caller checks a time that it takes out with the record. So a cancelled timer, or one whose key
+moved away, needs no search here; `crowded` says when a clean-up is worth it.
 
 >>> timers = Timers()
 >>> timers.add(20, "a")
@@ -18,7 +18,7 @@ from itertools import count
 from typing import Any
 
 MOST_VOID = 1_024
-"""Times that may be here before it is worth a look which of them still stand."""
+"""Times below which a clean-up is not worth it."""
 
 
 class Timers:
@@ -30,7 +30,7 @@ class Timers:
         self._limit = MOST_VOID
 
     def add(self, at: int, key: Any) -> None:
-        """Note a time for a key."""
+        """Add a time for a key."""
         heappush(self._heap, (at, next(self._numbers), key))
 
     def due(self, until: int, most: int) -> list[Any]:
@@ -47,7 +47,7 @@ class Timers:
 
     @property
     def crowded(self) -> bool:
-        """Whether there are twice as many as after the last `retain`, so that most may be void."""
+        """Whether there are twice as many times as after the last `retain`, so that most may be obsolete."""
         return len(self._heap) > self._limit
 
     def keys(self) -> list[Any]:
@@ -55,7 +55,7 @@ class Timers:
         return list(dict.fromkeys(key for _, _, key in self._heap))
 
     def retain(self, stands: Callable[[int, Any], bool]) -> None:
-        """Forget the times of keys for which `stands` is false; of a key's entries with one time the first stays."""
+        """Remove the times for which `stands` is false, and repeated entries of a key with one time but the first."""
         kept: dict[tuple[int, Any], tuple[int, int, Any]] = {}
         for entry in sorted(self._heap, key=_order):
             if stands(entry[0], entry[2]):
@@ -64,7 +64,7 @@ class Timers:
         self._limit = max(MOST_VOID, 2 * len(self._heap))
 
     def pop(self, until: int, keys: Container[Any]) -> tuple[int, Any] | None:
-        """Take out the first time up to `until` and its key; None if there is none, or if its key is not one of `keys`."""
+        """Remove and return the first time up to `until` with its key; None if there is none, or its key is not one of `keys`."""
         if not self._heap or self._heap[0][0] > until or self._heap[0][2] not in keys:
             return None
         at, _, key = heappop(self._heap)

@@ -1,1 +1,1 @@
-"""Keys of batches: encoded, hashed, found again, and counted."""
+"""Keys of batches: encoding, hashes, slots, and counts."""

@@ -1,8 +1,7 @@
-"""Keys of a batch: each distinct key once, and a code per row that says which.
+"""The keys of a batch: each distinct key once, and for each row the code of its key.
 
-Integers that lie close together are found by a table (about 2 ns a row), all else is dictionary-encoded by Arrow (about 10 ns), so that
-everything after costs per distinct key.
-A null is a key of its own, as in SQL's GROUP BY.
+Integers that lie close together use a table (about 2 ns a row), all others Arrow's dictionary encoding (about 10 ns). So every later step
+costs per distinct key. A null is a key of its own, as in SQL's GROUP BY.
 
 >>> import pyarrow as pa
 >>> keys = encode_keys(pa.record_batch({"dest": ["JFK", "LAX", "JFK"]}), ("dest",), "count")
@@ -90,7 +89,7 @@ def key_values(columns: Sequence[pa.Array]) -> list[Any]:
 
 
 class KeyTypes:
-    """The types of the key columns, learned from the first keys, to turn Python values back into columns."""
+    """The types of the key columns, learned from the first keys, for converting Python values back to columns."""
 
     def __init__(self) -> None:
         self._types: list[pa.DataType] = []
@@ -101,14 +100,14 @@ class KeyTypes:
         return tuple(self._types)
 
     def learn(self, columns: Sequence[pa.Array]) -> None:
-        """Take the types of key columns; a column that was all null so far may still get one."""
+        """Learn the types of key columns; a column that was all null so far may still get one."""
         if not self._types:
             self._types = [column.type for column in columns]
         elif any(pa.types.is_null(kind) for kind in self._types):
             self._types = [column.type if pa.types.is_null(kind) else kind for kind, column in zip(self._types, columns, strict=True)]
 
     def columns(self, keys: list[Any]) -> list[pa.Array]:
-        """Keys, as `key_values` gives them, as columns."""
+        """The inverse of `key_values`: keys as columns."""
         if len(self._types) == 1:
             return [pa.array(keys, self._types[0])]
         return [pa.array([key[i] for key in keys], kind) for i, kind in enumerate(self._types)]
@@ -133,7 +132,7 @@ def compact(codes: npt.NDArray[Any], span: int) -> tuple[npt.NDArray[Any], npt.N
 
 
 def _table_size(rows: int) -> int:
-    """The largest table that is worth its memory for so many rows."""
+    """The largest table that is worth its memory for `rows` rows."""
     return 4 * rows + 4096
 
 

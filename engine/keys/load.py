@@ -1,8 +1,8 @@
-"""Which key groups and keys the records of a worker belonged to since the last look: the raw material of the load figures.
+"""Counts a worker's records by key group, and its hottest keys: the raw data of the load figures.
 
-Counts are records; the driver, which has a clock, turns them into useful time. Where batches come fast one in `EVERY` is counted, which
-the shares of groups and keys don't notice, and the throughput would. The hottest keys of every batch go into a Misra-Gries
-frequent-items sketch (1982) of `HOT_KEYS` keys, so that a key that is hot batch after batch is never missed.
+Counts are records; the driver, which has a clock, turns them into useful time. When batches come fast, one in `EVERY` is counted: the
+shares stay accurate, and counting all would cost throughput. The hottest keys of every batch go into a Misra-Gries frequent-items sketch
+(1982) of `HOT_KEYS` keys, so that a key that is hot batch after batch is never missed.
 
 >>> load = KeyLoad(key_groups=4)
 >>> load.add(np.array([1, 1, 3]), np.array([10, 5, 1]))
@@ -21,7 +21,7 @@ HOT_KEYS = 64
 """Keys that the sketch keeps: the worst error of a count is the records seen / HOT_KEYS."""
 
 EXACT = 32
-"""Batches that are all counted after each look..."""
+"""Batches that are all counted after each `take`..."""
 
 EVERY = 4
 """...and how many batches one stands for from then on."""
@@ -38,7 +38,7 @@ class KeyLoad:
         self.touched = False
 
     def due(self) -> bool:
-        """Whether the next batch is to be counted; asked once a batch."""
+        """Whether the next batch should be counted; called once a batch."""
         self._batches += self._enabled
         return self._enabled and (self._batches <= EXACT or self._batches % EVERY == 0)
 
@@ -60,7 +60,7 @@ class KeyLoad:
             self.hot = {key: count - cut for key, count in hot.items() if count > cut}
 
     def take(self) -> npt.NDArray[np.int64]:
-        """Records per key group since the last call, which starts anew from zero."""
+        """Records per key group since the last call; resets them to zero."""
         records, self.records = self.records, np.zeros_like(self.records)
         self.touched = False
         return records

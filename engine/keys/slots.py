@@ -1,4 +1,4 @@
-"""The slots of the keys in key columns: found at once while all keys are integers of one type, one by one from the first other key on.
+"""The slots of the keys in key columns: looked up a batch at a time while all keys are integers of one type, otherwise one by one.
 
 >>> slots = KeySlots("count")
 >>> slots.of([pa.array([7, 8, 7])]).tolist(), slots.of([pa.array([8, None])]).tolist()
@@ -54,7 +54,7 @@ class KeySlots(Slots):
         return self.types.columns(self.keys(where))
 
     def _keys_of(self, columns: Sequence[pa.Array]) -> npt.NDArray[np.int64] | list[Any]:
-        """As what the index takes."""
+        """The keys in the form that the index takes."""
         if isinstance(self.index, IntegerIndex):
             column = columns[0]
             kind = self.types.types[0]
@@ -65,7 +65,7 @@ class KeySlots(Slots):
         return key_values(columns)
 
     def _take_any(self) -> None:
-        """From now on keys may be of any kind; those there are keep their slots."""
+        """Allow keys of any type from now on; existing keys keep their slots."""
         index, where = DictIndex(), self.everything()
         if len(where):
             index.add(self.keys(where), np.arange(len(where)), where)

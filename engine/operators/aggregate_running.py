@@ -1,4 +1,4 @@
-"""Running aggregates per key, over everything seen so far."""
+"""Aggregates without windows: running results per key over all records so far."""
 
 from __future__ import annotations
 

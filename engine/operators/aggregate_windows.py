@@ -1,7 +1,7 @@
 """Aggregates per key and event-time window.
 
-A window's result is emitted once, when the watermark has passed its end; a record that comes after all of its windows were
-emitted is late: it is counted, and goes out on the port `late`.
+A window's result is emitted once, when the watermark has passed its end. A record that comes after all of its windows were emitted is late:
+it is counted, and leaves by the port `late`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class AggregateWindows(KeyedOperator):
 
 
 class AggregateWindowsInstance(KeyedInstance):
-    """Its state is the panes that windows still need."""
+    """Its state is the panes that some window still needs."""
 
     state: Panes
     merges_state = True
@@ -86,7 +86,7 @@ class AggregateWindowsInstance(KeyedInstance):
         self.state.drop([pane for pane in self.state.starts() if self.windows.last_end(pane) <= watermark])
 
     def _note_panes(self, partial: PartialAggregates, panes: npt.NDArray[np.int64]) -> None:
-        """Note the load, if it is due; a key that is in several panes is counted once, with all its records."""
+        """Note the load, if it is due. A key in several panes counts once, with all its records."""
         if not self.context.load.due():
             return
         if (panes == panes[0]).all():
@@ -105,7 +105,7 @@ class AggregateWindowsInstance(KeyedInstance):
             emit(batch.filter(rows[codes]), "late")
 
     def _ends(self, after: int, until: int) -> list[int]:
-        """Ends of the windows that have panes, in (after, until], rising."""
+        """The ends in (after, until] of windows that have panes, rising."""
         slide = self.windows.slide
         ends: set[int] = set()
         for pane in self.state.starts():
@@ -125,7 +125,7 @@ class AggregateWindowsInstance(KeyedInstance):
             emit(Batch(rows, np.full(n, end - 1, np.int64)))
 
     def _panes_between(self, start: int, end: int) -> list[int]:
-        """The panes there are in [start, end), rising: looked for where there are fewer, among those of the window or those with keys."""
+        """The panes with keys in [start, end), rising. It scans the window's panes or those with keys, whichever are fewer."""
         there, width = self.state.starts(), self.windows.pane
         if len(there) < (end - start) // width:
             return sorted(pane for pane in there if start <= pane < end)

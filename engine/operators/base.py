@@ -1,7 +1,7 @@
-"""What an operator is: batches in, batches out.
+"""The interfaces of operators: batches in, batches out.
 
-An `Operator` is configuration: it lies in the plan, is sent to workers and never changes. Each worker opens it, which makes an
-`OperatorInstance` that one thread uses. It never blocks and knows no clock; event time comes with batches and watermarks.
+An `Operator` is configuration: the plan holds it, workers get a copy, and it never changes. Each worker opens it, which makes an
+`OperatorInstance` for one thread. An instance never blocks and has no clock; event time comes with batches and watermarks.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from ..keys.load import KeyLoad
 
 
 class Emit(Protocol):
-    """Hands a batch to whoever reads the operator's port."""
+    """Hands a batch to the readers of the operator's port."""
 
     def __call__(self, batch: Batch, port: str = "out") -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Where an operator instance runs: its name, its place among `parallelism` instances, where it notes its load and keeps its state."""
+    """The environment of an operator instance: its name, its index among `parallelism` instances, its load counts, and its state
+    settings.
+    """
 
     name: str
     index: int
@@ -38,13 +40,13 @@ class Operator(ABC):
 
     @abstractmethod
     def open(self, context: Context) -> OperatorInstance:
-        """Called once in each worker, and again in each attempt: make an instance.
+        """Make an instance. Called once in each worker, and again in each attempt.
 
-        Raises StateBackendError if there is no place for its state, and whatever a sink raises that can't begin.
+        Raises StateBackendError if its state backend can't be opened, and the errors of a sink that can't begin.
         """
 
     def combined(self) -> tuple[Operator, Operator] | None:
-        """For an aggregate that can be pre-combined before the shuffle: the combiner, and the operator to run behind it."""
+        """For an aggregate that can be combined before the exchange: the combiner, and the operator to run after the exchange."""
         return None
 
     def describe(self) -> str:
@@ -63,7 +65,7 @@ class OperatorInstance(ABC):
 
     @property
     def skipped_records(self) -> int:
-        """Records that its user's function has refused, and that did not stop the job."""
+        """Refused records that did not stop the job."""
         return 0
 
     @abstractmethod
@@ -71,10 +73,12 @@ class OperatorInstance(ABC):
         """Take a batch of at least one row. Raises RecordError that names this operator, the key and the record."""
 
     def advance(self, watermark: int, emit: Emit) -> None:
-        """Event time has reached `watermark` (microseconds): no earlier record comes. Called before it is passed on; it only rises."""
+        """Event time has reached `watermark` (microseconds): no earlier record comes. Called before the watermark is passed on; it only
+        rises.
+        """
 
     def finish(self, emit: Emit) -> None:
-        """The input has ended (after `advance(MAX_TIME)`): emit what is left."""
+        """The input has ended (after `advance(MAX_TIME)`): emit the remaining results."""
 
     def close(self) -> None:
-        """Called once at the end, also after an error: let go of files and connections."""
+        """Called once at the end, also after an error: close files and connections."""

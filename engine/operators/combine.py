@@ -1,6 +1,6 @@
-"""Combining before the shuffle: a batch becomes a row of partial aggregates per key (and pane).
+"""The combiner before the exchange: a batch becomes a row of partial aggregates per key (and pane).
 
-It takes the heat out of a hot key: however many records a key has in a batch, one row crosses the network.
+It relieves hot keys: one row per key crosses the network, however many records the key has in a batch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..time.windows import Windows
 from .base import Context, Emit, Operator, OperatorInstance
 
 SUFFIX = ".combine"
-"""What the combiner's name has behind its aggregate's; errors name the aggregate, which the user knows."""
+"""The suffix of the combiner's name. Errors name the aggregate, which the user knows."""
 
 
 class BatchAggregator:
@@ -34,7 +34,7 @@ class BatchAggregator:
         self.aggregator = PartialAggregator(operator, keys, functions)
 
     def __call__(self, batch: Batch) -> tuple[PartialAggregates, npt.NDArray[Any], npt.NDArray[np.int64] | None]:
-        """The partial aggregates; each record's row in them, shape (records,); the pane of each row (microseconds) if there are windows."""
+        """The partial aggregates; the row of each record in them, shape (records,); with windows, the pane of each row (microseconds)."""
         keys = encode_keys(batch.rows, self.keys, self.operator)
         if self.windows is None:
             return self.aggregator.aggregate(batch, keys.codes, keys.columns, keys.count), keys.codes, None
@@ -65,7 +65,7 @@ class BatchAggregator:
 
 @dataclass(frozen=True, eq=False)
 class Combine(Operator):
-    """Runs before the shuffle of an aggregate."""
+    """Runs before the exchange of an aggregate."""
 
     keys: tuple[str, ...]
     functions: Mapping[str, AggregateFunction]
@@ -79,7 +79,7 @@ class Combine(Operator):
 
 
 class CombineInstance(OperatorInstance):
-    """Keeps no record: only which types have come."""
+    """Keeps no records, only the types seen so far."""
 
     def __init__(self, operator: Combine, context: Context) -> None:
         super().__init__(context)

@@ -24,7 +24,7 @@ Predicate: TypeAlias = Callable[[dict[str, Any]], Any] | pc.Expression
 
 @dataclass(frozen=True, eq=False)
 class Filter(FunctionOperator):
-    """Passes the rows for which the predicate is true; of an expression null counts as false, as in SQL."""
+    """Passes the rows for which the predicate is true. Null as the result of an expression counts as false, as in SQL."""
 
     predicate: Predicate
     on_error: OnError = "stop"
@@ -57,7 +57,7 @@ class FilterInstance(FunctionInstance):
                 emit(rows)
 
     def _mask(self, kept: list[Any], batch: Batch) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """What the predicate returned. Raises RecordError for the first row for which that is not true or false."""
+        """The predicate's results. Raises RecordError for the first row whose result is not true or false."""
         try:
             mask = pa.array(kept, pa.bool_())
         except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError):
@@ -77,7 +77,7 @@ class FilterInstance(FunctionInstance):
         passed.append(_passing(batch, mask))
 
     def _evaluate(self, expression: pc.Expression, batch: Batch) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        from pyarrow import acero  # loads pandas where there is one: only for flows that need it
+        from pyarrow import acero  # imports pandas if it is installed: only for flows that need it
 
         source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([batch.rows])))
         project = acero.Declaration("project", acero.ProjectNodeOptions([expression], ["keep"]), inputs=[source])
@@ -96,7 +96,7 @@ def _passing(batch: Batch, mask: np.ndarray[Any, np.dtype[np.bool_]]) -> Batch:
 
 
 def _checked(predicate: Callable[[dict[str, Any]], Any], operator: str) -> Callable[[dict[str, Any]], bool]:
-    """The predicate as one that raises for a row of which it doesn't say true or false, so that this row is refused alone."""
+    """The predicate, which now raises for a row whose result is not true or false, so that only this row is refused."""
 
     def checked(row: dict[str, Any]) -> bool:
         truth = predicate(row)

@@ -1,4 +1,4 @@
-"""What operators that call a user's function share: what becomes of the records that the function refuses."""
+"""The base of operators that call a user's function: their error policy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .base import Operator, OperatorInstance
 
 
 class FunctionOperator(Operator):
-    """An operator that calls a user's function; `on_error` says what becomes of the records that the function refuses."""
+    """An operator that calls a user's function; `on_error` is the policy for records that the function refuses."""
 
     on_error: OnError = "stop"
 

@@ -1,4 +1,4 @@
-"""What operators with keyed state share: their keys, their state, and noting where their load comes from."""
+"""The base of operators with keyed state: their keys, their state, and the counts of their load."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from ..keys.encoding import encode_keys, key_column, key_groups, key_values
 from .base import Context, Operator, OperatorInstance
 
 HOTTEST = 32
-"""Keys of a batch, the hottest, that are counted by name."""
+"""The number of hottest keys of a batch that are counted singly."""
 SAMPLE = 1024
 
 
 class KeyedOperator(Operator):
-    """Its input is partitioned by the columns `keys`, so that every record of a key comes to the same worker."""
+    """Its input is partitioned by the columns `keys`, so every record of a key reaches the same worker."""
 
     keys: tuple[str, ...]
 
     @abstractmethod
     def open(self, context: Context) -> KeyedInstance:
-        """As of every operator."""
+        """As for every operator."""
 
 
 class KeyedInstance(OperatorInstance):
-    """An instance whose `state` holds what it keeps of its keys: the task and the hand-over move, save and restore that."""
+    """An instance with keyed state in `state`, which the task and the hand-over move, save and restore."""
 
     merges_state = False
-    """Whether a record can be processed before its key's state has come, which is then merged into what there is."""
+    """Whether a record can be processed before its key's state arrives, because the state can be merged later."""
 
     def __init__(self, context: Context, keys: tuple[str, ...], state: KeyedState) -> None:
         super().__init__(context)
@@ -40,19 +40,19 @@ class KeyedInstance(OperatorInstance):
 
     @property
     def needs_state(self) -> bool:
-        """Whether a record can only be processed where its key's state is."""
+        """Whether a record can be processed only where its key's state is."""
         return self.state.passes_on or not self.merges_state
 
     def close(self) -> None:
         self.state.close()
 
     def note_load(self, columns: Sequence[pa.Array], counts: npt.NDArray[np.int64]) -> None:
-        """Note that `counts` records came for each row of the keys in `columns`, each of which is there once; if the load is due."""
+        """If the load is due, count `counts` records for each of the distinct keys in `columns`."""
         if self.context.load.due():
             self._note(columns, counts)
 
     def note_rows(self, rows: pa.RecordBatch) -> None:
-        """Note the load of a batch whose keys were not encoded; hot keys are estimated from its first rows."""
+        """Count the load of a batch whose keys were not encoded; hot keys are estimated from its first rows."""
         load, name = self.context.load, self.context.name
         if not load.due():
             return

@@ -19,8 +19,8 @@ from .function import FunctionInstance, FunctionOperator
 class MapBatches(FunctionOperator):
     """Applies `function(record batch) -> record batch, table, or dict of columns` with as many rows as it got.
 
-    A stream without event time may change the number of rows; with event time, use filter or flat_map for that. How the stream is cut into
-    batches is not the user's choice, so a batch that is refused is tried again in halves, until the row is alone that is to be skipped.
+    A stream without event time may change the number of rows; with event time, use filter or flat_map for that. Users can't choose how the
+    stream is cut into batches, so a refused batch is tried again in halves, until the refused row is alone.
     """
 
     function: Callable[[pa.RecordBatch], Any]
@@ -65,7 +65,7 @@ class MapBatchesInstance(FunctionInstance):
 
 
 def _record_batch(result: Any) -> pa.RecordBatch:
-    """The result as a record batch. Raises TypeError or ValueError saying what it is instead."""
+    """The result as a record batch. Raises TypeError or ValueError that describes any other result."""
     if isinstance(result, dict):
         for name, column in result.items():
             if not isinstance(name, str) or isinstance(column, (str, bytes)) or not hasattr(column, "__len__"):

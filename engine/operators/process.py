@@ -26,12 +26,14 @@ from .keyed import KeyedOperator
 from .stateful import StatefulInstance
 
 MOST_AT_END = 100_000
-"""Timers of one key that fire at the end of the stream; a function that sets more sets them for ever."""
+"""The most timers of one key that fire at the end of the stream; a function that sets more would set them for ever."""
 
 
 @dataclass(frozen=True, eq=False)
 class Process(FunctionOperator, KeyedOperator):
-    """Rows come in arrival order, timers by their time; what `on_row` yields has the row's event time, and `on_timer`'s the timer's."""
+    """Rows come in arrival order, timers by their time. Rows from `on_row` have the input row's event time, rows from `on_timer` the
+    timer's.
+    """
 
     keys: tuple[str, ...]
     function: KeyedFunction
@@ -112,12 +114,12 @@ class ProcessInstance(StatefulInstance):
         self.watermark = watermark
 
     def _bind(self, key: Any, record: KeyRecord, time: int | None) -> None:
-        """Make the key's record what the function works on."""
+        """Bind the function to the key's record."""
         self.function.current = record, time
         self._context.bind(key, record, time)
 
     def _fire(self, states: dict[Any, Any], at: int, key: Any, emit: Emit) -> bool:
-        """Call `on_timer` if the timer still stands; whether its key was forgotten."""
+        """Call `on_timer` if the timer is still set. Returns whether its key was forgotten."""
         record = states.get(key)
         if record is None or at not in record.timers:
             return False
@@ -138,7 +140,7 @@ class ProcessInstance(StatefulInstance):
         return self.state.settle(states, key, record)
 
     def _timer(self, at: int) -> Any:
-        """A timer in place of the record that is refused."""
+        """A refused timer, as a record for its dead letter."""
         return f"the timer at {at}" if self.errors.stops else {"timer": at}
 
     def _count(self, fired: dict[Any, int], key: Any) -> None:
@@ -157,7 +159,7 @@ class ProcessInstance(StatefulInstance):
             self._times += repeat(time, len(self._results) - len(self._times))
 
     def _taken(self) -> list[Batch]:
-        """What the function has yielded, to be emitted. Raises RecordError for what has no column's type."""
+        """The rows that the function yielded, as a batch. Raises RecordError for a value that fits no column type."""
         if not self._results:
             return []
         rows, times = self.encoder.encode(self._results), self._times

@@ -1,4 +1,4 @@
-"""`select`, `drop` and `rename`: which columns a stream has, without touching a value."""
+"""`select`, `drop` and `rename`: choose and name columns without touching values."""
 
 from __future__ import annotations
 

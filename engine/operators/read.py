@@ -1,4 +1,4 @@
-"""The first operator of a stream: passes on what the worker's reader polled."""
+"""The first operator of a stream: passes on the batches that the worker's reader polled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Read(Operator):
 
 
 class ReadInstance(OperatorInstance):
-    """Has no state: where the source is, its reader knows."""
+    """Has no state: the reader knows its position."""
 
     def process(self, batch: Batch, emit: Emit) -> None:
         emit(batch)

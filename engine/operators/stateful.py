@@ -1,4 +1,4 @@
-"""What operators with a user's function per record and a state per key share: a record that is refused leaves no trace in a state."""
+"""The base of operators with a user's function per record and a state per key: a refused record leaves no trace in a state."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from .keyed import KeyedInstance
 
 
 class StatefulInstance(FunctionInstance, KeyedInstance):
-    """A batch is processed by `attempt`, as often as records of it are refused."""
+    """`attempt` processes a batch, and is repeated after each refused record."""
 
     state: StateObjects
 
     @abstractmethod
     def attempt(self, batch: Batch) -> list[Batch]:
-        """Process the batch; what is to be emitted. Raises Refused for the first row that is refused; the states are then undone."""
+        """Process the batch and return its results. Raises Refused for the first refused row; the caller then restores the states."""
 
     def process(self, batch: Batch, emit: Emit) -> None:
         self.note_rows(batch.rows)
         self._take(batch, emit)
 
     def _take(self, batch: Batch, emit: Emit) -> None:
-        """A row that is refused leaves no trace: the rows before it are processed anew, from the states that the batch began with."""
+        """Handle a refused row: the rows before it are processed again, from the states before the batch."""
         while batch.num_rows:
             try:
                 results = self.attempt(batch)

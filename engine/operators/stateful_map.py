@@ -1,6 +1,6 @@
 """`stateful_map`: a user's function per record with a state per key.
 
-This is the loop where a user's Python runs once a record: everything around the call is done per batch.
+In this loop a user's Python runs once per record: everything around the call is done per batch.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class StatefulMapInstance(StatefulInstance):
             raise Refused(places[place], error, key=key_values(self.key_columns(row))[0]) from error
 
     def _call(self, batch: Batch, states: dict[Any, Any]) -> tuple[list[Any], list[int], int]:
-        """The results that are not None, the places of their rows, and how many keys are new."""
+        """The results that are not None, the places of their rows, and the number of new keys."""
         function, get = self.function, states.get
         results: list[Any] = []
         places: list[int] = []
@@ -80,7 +80,7 @@ class StatefulMapInstance(StatefulInstance):
         try:
             for place, key, row in zip(range(batch.num_rows), keys, batch.iterate_rows(), strict=True):
                 returned = function(get(key), row)
-                if type(returned) is not tuple or len(returned) != 2:  # a dict, a string and a set of two can be unpacked as well
+                if type(returned) is not tuple or len(returned) != 2:  # a dict, a string or a set of two could be unpacked too
                     self._refuse_shape(returned)
                 state, result = returned
                 if state is None:

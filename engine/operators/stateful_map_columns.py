@@ -30,7 +30,7 @@ ColumnsFunction = Callable[[dict[str, Array], KeyRows], tuple[Mapping[str, Array
 
 @dataclass(frozen=True, eq=False)
 class StatefulMapColumns(FunctionOperator, KeyedOperator):
-    """Output columns have a row per input row, or as many as a mask of the rows lets through; see `KeyRows.where`.
+    """Output columns have a row per input row, or per row that a mask selects; see `KeyRows.where`.
 
     `state`: the columns of the state, with their types; `columns`: those of the input that the function reads, None for all.
     """
@@ -68,7 +68,7 @@ class StatefulMapColumnsInstance(FunctionInstance, KeyedInstance):
             emit(result)
 
     def _attempt(self, batch: Batch, encoded: Keys | None) -> list[Batch]:
-        """What the function returns. Raises Refused for a batch that it refuses; the states are then as before."""
+        """The function's result. Raises Refused for a batch that it refuses; the states are then as before."""
         keys = encoded if encoded is not None else encode_keys(batch.rows, self.keys, self.context.name)
         order = np.argsort(keys.codes.astype(np.uint16) if keys.count < 2**16 else keys.codes, kind="stable")
         rows = KeyRows(self._sorted(batch, order), np.bincount(keys.codes, minlength=keys.count))
@@ -83,7 +83,7 @@ class StatefulMapColumnsInstance(FunctionInstance, KeyedInstance):
         return results
 
     def _checked(self, returned: Any, keys: int) -> tuple[Mapping[str, Array], Mapping[str, Array] | None]:
-        """What the function returned, if it is a state and columns."""
+        """The function's result, checked: a state and columns."""
         wrong = None
         if not isinstance(returned, tuple) or len(returned) != 2:
             wrong = f"{type(returned).__name__}: return a tuple (state, columns), with None as columns for no rows"

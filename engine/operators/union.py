@@ -8,7 +8,7 @@ from .base import Context, Emit, Operator, OperatorInstance
 
 
 class Union(Operator):
-    """Passes everything on, with the columns in the order of the first batch; the task takes the minimum of the inputs' watermarks."""
+    """Passes all records on, with the columns in the order of the first batch. The task takes the minimum of the inputs' watermarks."""
 
     def open(self, context: Context) -> UnionInstance:
         return UnionInstance(context)

@@ -34,7 +34,7 @@ class WriteInstance(OperatorInstance):
         self.writer.write(batch)
 
     def prepare(self, checkpoint: int) -> list[Any]:
-        """Make what was written durable; the committables of `checkpoint`."""
+        """Make the written rows durable; returns the committables of `checkpoint`."""
         return self.writer.prepare(checkpoint)
 
     def close(self) -> None:

@@ -1,1 +1,1 @@
-"""From the graph that the user wrote to the tasks of its workers, and to other numbers of workers."""
+"""Plans: from the user's graph to the tasks of its workers, and to plans for other numbers of workers."""

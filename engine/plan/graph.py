@@ -1,4 +1,4 @@
-"""The logical graph: what the user wrote, a node per operator.
+"""The logical graph: the dataflow as the user wrote it, a node per operator.
 
 A node's inputs name earlier nodes, so the graph that the API builds has no cycle; `Graph.ordered` checks it for graphs built by hand.
 """
@@ -22,7 +22,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Records that node `node` emits on `port`."""
+    """An input: the records that node `node` emits on `port`."""
 
     node: int
     port: str = "out"
@@ -33,7 +33,7 @@ class Node:
     """An operator, a source or a sink of the flow.
 
     `keys`: the columns by which its input is partitioned, None if it takes any records. `parallelism`: None for the flow's default;
-    `bounds`: of automatic scaling.
+    `bounds`: limits for automatic scaling.
     """
 
     id: int
@@ -69,7 +69,7 @@ class Graph:
         return node
 
     def rename(self, node: Node, name: str) -> None:
-        """Give a node the user's name. Raises FlowError if it is not a name, or an operator already has it by the user's wish."""
+        """Give a node the user's name. Raises FlowError if it is not a valid name, or the user has given it to another operator."""
         check_name(name, "operator")
         for other in self.nodes.values():
             if other.name != name or other is node:
@@ -80,7 +80,7 @@ class Graph:
         node.name, node.named = name, True
 
     def consumers(self, node: Node) -> list[tuple[Node, str]]:
-        """Who reads the node's output, and from which port."""
+        """The readers of the node's output, and the port of each."""
         return [(other, edge.port) for other in self.nodes.values() for edge in other.inputs if edge.node == node.id]
 
     def ordered(self) -> list[Node]:
@@ -107,7 +107,7 @@ class Graph:
         return list(done.values())
 
     def check(self) -> None:
-        """Raises FlowError unless the graph can run: it has a source and a sink, and every stream ends somewhere."""
+        """Raises FlowError unless the graph can run: it has a source and a sink, and every stream ends in a sink."""
         if not self.nodes:
             raise FlowError(f"the flow `{self.name}` is empty: begin with flow.read(...)")
         ordered = self.ordered()

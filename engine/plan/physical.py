@@ -1,7 +1,7 @@
 """From the logical graph to the physical plan: stages of chained operators, and the channels between their workers.
 
-An edge is chained (no channel, batches by reference) if its reader has one input, needs no partitioning and has the same
-parallelism. An aggregate that can be combined before the shuffle gets its combiner at the end of the stage above.
+An edge is chained (no channel, batches by reference) if its reader has one input, needs no partitioning and has the same parallelism. An
+aggregate that can be combined before the exchange gets its combiner at the end of the upstream stage.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class StageOutput:
 
 @dataclass(slots=True)
 class Stage:
-    """Operators that run chained in each of `parallelism` workers; `bounds`: of automatic scaling."""
+    """Operators that run chained in each of `parallelism` workers; `bounds`: limits for automatic scaling."""
 
     name: str
     parallelism: int
@@ -60,7 +60,7 @@ class Stage:
 
     @property
     def can_be_scaled(self) -> bool:
-        """Whether its number of workers can change as it runs: a source must be able to be shared out anew."""
+        """Whether its number of workers can change while the job runs: a source must be able to reassign its splits."""
         head = self.chain[0].operator
         return self.fixed_parallelism is None and (not isinstance(head, Read) or head.source.can_be_shared_out)
 
@@ -79,7 +79,7 @@ class ChannelSpec:
 class Plan:
     """The physical plan of the flow `name`: its stages in topological order, every worker's task, every channel.
 
-    `next_channel`: the number of the next channel to be made; none is ever used again.
+    `next_channel`: the number of the next new channel; numbers are never reused.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Plan:
     next_channel: int
 
     def stage_of(self, operator: str) -> Stage:
-        """The stage that runs the operator. Raises RequestError naming the operators there are."""
+        """The stage that runs the operator. Raises RequestError, listing all operators, if there is none."""
         for stage in self.stages:
             if operator == stage.name or any(chained.name == operator for chained in stage.chain):
                 return stage
@@ -107,7 +107,7 @@ class Plan:
         return {e.target: e.table for task in self.tasks for e in task.exchanges if e.table is not None}
 
     def with_tables(self, tables: Mapping[str, RoutingTable]) -> Plan:
-        """The same plan, beginning with other routing tables, by stage."""
+        """The same plan with other initial routing tables, by stage."""
         tasks = [replace(t, exchanges=tuple(replace(e, table=tables.get(e.target, e.table)) for e in t.exchanges)) for t in self.tasks]
         return replace(self, tasks=tuple(tasks))
 
@@ -170,7 +170,7 @@ def _operator(node: Node) -> Operator:
 
 
 def _reads_late(graph: Graph, node: Node) -> bool:
-    """Late rows must be had as they came, which a combined batch can't give."""
+    """Whether anything reads the late stream. It carries the original rows, so the combiner is then left out."""
     return any(port == "late" for _, port in graph.consumers(node))
 
 
@@ -213,7 +213,7 @@ def _tasks(stages: list[Stage], settings: TaskSettings) -> tuple[list[TaskSpec],
 
 
 def _peers(stages: list[Stage], channels: list[ChannelSpec]) -> dict[str, list[Peer]]:
-    """Channels between all workers of an operator with keyed state, over which it moves; they are added to `channels`."""
+    """Channels between all workers of a keyed operator, for its state transfers; they are added to `channels`."""
     peers: dict[str, list[Peer]] = {}
     for stage in stages:
         if not stage.is_keyed:

@@ -1,9 +1,9 @@
-"""Another number of workers for a stage of a running plan: which tasks and channels come and go; all others keep their names and numbers.
+"""Plans another number of workers for a stage of a running job: which tasks and channels come and go.
 
-Workers come and go at the end of the stage's indexes. A new worker has channels from every worker that feeds its stage and to every worker
-that its stage feeds.
+Workers come and go at the end of the stage's indexes. A new worker has channels from every upstream worker of its stage and to every
+downstream worker. All other tasks and channels keep their names and numbers.
 
-Invariant: the plan of a rescale is the whole topology as it will be, so that a job can be deployed from it at any time.
+Invariant: the plan of a rescale is the whole new topology, so a job can be deployed from it at any time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .task_spec import ExchangeSpec, TaskSpec
 
 @dataclass(frozen=True, slots=True)
 class Rescale:
-    """From one plan to `plan`: `joining` and `leaving` workers of `stage`, `opened` channels and `closed` ones."""
+    """The change to `plan`: `joining` and `leaving` workers of `stage`, `opened` and `closed` channels."""
 
     stage: str
     plan: Plan
@@ -31,7 +31,9 @@ class Rescale:
 
 
 def rescale(plan: Plan, stage: Stage, parallelism: int, tables: Mapping[str, RoutingTable]) -> Rescale:
-    """`tables`: the routing tables as they are. Raises RequestError for an impossible number of workers."""
+    """The change of a stage to another number of workers. `tables`: the current routing tables. Raises RequestError for an impossible
+    number.
+    """
     check_parallelism(plan, stage, parallelism)
     if parallelism >= stage.parallelism:
         return _grown(plan.with_tables(tables), stage, parallelism)
@@ -39,7 +41,7 @@ def rescale(plan: Plan, stage: Stage, parallelism: int, tables: Mapping[str, Rou
 
 
 def check_parallelism(plan: Plan, stage: Stage, parallelism: int) -> None:
-    """Raises RequestError unless the stage can have so many workers."""
+    """Raises RequestError unless the stage can have `parallelism` workers."""
     if not isinstance(parallelism, int) or isinstance(parallelism, bool) or parallelism < 1:
         raise RequestError(f"operator `{stage.name}` can't have {parallelism!r} workers; the least is 1")
     if stage.is_keyed and parallelism > plan.key_groups:
@@ -48,7 +50,7 @@ def check_parallelism(plan: Plan, stage: Stage, parallelism: int) -> None:
     if fixed is not None and parallelism != fixed:
         raise RequestError(f"operator `{stage.name}` can't have {parallelism} workers: its source or sink works with {fixed} only")
     if parallelism != stage.parallelism and not stage.can_be_scaled:
-        problem = "its source can't be shared out anew while it is read (`Source.share_out`)"
+        problem = "its source can't reassign its splits while it is read (`Source.share_out`)"
         raise RequestError(f"operator `{stage.name}` can't have {parallelism} workers: {problem}")
 
 
@@ -100,7 +102,7 @@ def _shrunk(plan: Plan, stage: Stage, parallelism: int) -> Rescale:
     for name, task in list(tasks.items()):
         for position, exchange in enumerate(task.exchanges):
             left = tuple(id_ for id_ in exchange.channels if id_ not in ids)
-            if exchange.channels and not left:  # it fed one worker alone, and that one leaves
+            if exchange.channels and not left:  # its only downstream worker leaves
                 receiver = f"{stage.name}-{task.index % parallelism}"
                 opened.append(ChannelSpec(plan.next_channel + len(opened), name, receiver))
                 left = (opened[-1].id,)
@@ -110,7 +112,7 @@ def _shrunk(plan: Plan, stage: Stage, parallelism: int) -> Rescale:
         tasks[name] = replace(tasks[name], inputs=inputs, peers=tuple(peer for peer in task.peers if peer.outgoing not in ids))
     fed = {channel.receiver for channel in closed if channel.sender in gone and not channel.state}
     for name in sorted(fed & tasks.keys()):
-        if not tasks[name].inputs:  # only workers that leave fed it
+        if not tasks[name].inputs:  # all its upstream workers leave
             sender = tasks[f"{stage.name}-{tasks[name].index % parallelism}"]
             position = next(i for i, exchange in enumerate(sender.exchanges) if exchange.target == tasks[name].stage)
             opened.append(ChannelSpec(plan.next_channel + len(opened), sender.name, name))
@@ -140,7 +142,7 @@ def _rescaled(
 
 
 def _feeders(plan: Plan, stage: Stage) -> list[str]:
-    """The workers that feed the stage."""
+    """The upstream workers of the stage."""
     return [f"{s.name}-{i}" for s in plan.stages if any(o.target == stage.name for o in s.outputs) for i in range(s.parallelism)]
 
 

@@ -1,4 +1,4 @@
-"""What a worker must know to run its task: plain data, made by the plan and sent to the worker."""
+"""The description of a worker's task: plain data, made by the plan and sent to the worker."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ExchangeSpec:
 class TaskSettings:
     """`linger` in seconds: how long a row may wait for its batch to fill. `save_state`: whether checkpoints hold keyed state.
 
-    `state`: where it lies; `TaskSpec.of_attempt` completes it.
+    `state`: the state backend; `TaskSpec.of_attempt` completes it.
     """
 
     batch_rows: int = 32_768
@@ -50,9 +50,9 @@ class TaskSettings:
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """Everything that a worker must know to run its task. `chain[0]` is the head; a source task's head gets what the source polls.
+    """The task of one worker. `chain[0]` is the head; the head of a source task gets the batches that the source polls.
 
-    `joining`: a source task of a job that runs already reads nothing before it is told where.
+    `joining`: a source task that joins a running job; it reads nothing before it gets its position.
     """
 
     stage: str
@@ -76,6 +76,6 @@ class TaskSpec:
         return ", ".join(chained.name for chained in self.chain)
 
     def of_attempt(self, job: str, attempt: int) -> TaskSpec:
-        """The same task with its state under the name of this attempt of the job, so that it never meets another attempt's."""
+        """The same task with its state under the name of this attempt of the job, so that attempts never share state."""
         state = replace(self.settings.state, job=job, attempt=attempt)
         return replace(self, settings=replace(self.settings, state=state))

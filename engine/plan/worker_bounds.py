@@ -1,6 +1,6 @@
-"""How many workers an operator may be given automatically.
+"""The bounds for an operator's number of workers in automatic scaling.
 
-Invariant: `least` is at least 1 and at most `most`; operators that run in the same workers are all within their bounds.
+Invariant: 1 <= `least` <= `most`. Operators that run in the same workers keep to the bounds of each.
 
 >>> WorkerBounds(1, 8).both(WorkerBounds(2)).both(WorkerBounds(fixed=True))
 WorkerBounds(least=2, most=8, fixed=True)
@@ -15,9 +15,9 @@ from ..errors import FlowError
 
 @dataclass(frozen=True, slots=True)
 class WorkerBounds:
-    """`least`, `most`: None where the job's settings say. `fixed`: those that it has, however many, are not changed automatically.
+    """`least`, `most`: None for the job's settings. `fixed`: automatic scaling never changes the number.
 
-    Raises FlowError for bounds between which there is no number of workers.
+    Raises FlowError for bounds that no number of workers satisfies.
     """
 
     least: int | None = None
@@ -32,11 +32,11 @@ class WorkerBounds:
             raise FlowError(f"no number of workers is at least {self.least} and at most {self.most}")
 
     def both(self, other: WorkerBounds) -> WorkerBounds:
-        """What lies within both."""
+        """The bounds that satisfy both."""
         leasts = [bound for bound in (self.least, other.least) if bound is not None]
         mosts = [bound for bound in (self.most, other.most) if bound is not None]
         return WorkerBounds(max(leasts, default=None), min(mosts, default=None), self.fixed or other.fixed)
 
 
 UNBOUND = WorkerBounds()
-"""What an operator has of which nothing was said."""
+"""The default: the job's settings apply."""

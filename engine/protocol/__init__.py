@@ -1,1 +1,1 @@
-"""What tasks say to one another and to their drivers: elements, exchanges, routing, and handing state over."""
+"""The protocol between tasks and with their drivers: elements, exchanges, routing tables, and the hand-over of state."""

@@ -1,4 +1,4 @@
-"""What a task wants done: its driver sends, reports and stores; the task itself does no I/O."""
+"""The effects that a task returns: its driver sends, reports and stores; the task itself does no I/O."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Checkpoint `checkpoint` has passed this task, and all its state is saved; `committables` by sink operator.
+    """Checkpoint `checkpoint` has passed this task, and all its state is handed out; `committables` by sink operator.
 
-    `watermark`: the task's event time at the barrier. `base`: the checkpoint behind which it saved what changed; 0: it saved everything.
-    The driver adds where its source was, and the `files` that hold what was saved.
+    `watermark`: the task's event time at the barrier. `base`: the checkpoint since which it saved the changes; 0: it saved everything. The
+    driver adds the source's `position` and the `files` with the saved state.
     """
 
     checkpoint: int
@@ -37,7 +37,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The task has sent its last element; `committables` are what its sinks wrote since the last checkpoint.
+    """The task has sent its last element; `committables` describe the rows that its sinks wrote since the last checkpoint.
 
     The driver adds the `position` of its source.
     """
@@ -48,14 +48,14 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """A latency mark that left a source at `created` (nanoseconds) has come to a task without outputs."""
+    """A latency mark that left a source at `created` (nanoseconds) has reached a task without outputs."""
 
     created: int
 
 
 @dataclass(frozen=True, slots=True)
 class Consumed:
-    """The task is done with a batch from `channel`: its credit may go back to the sender."""
+    """The task has processed a batch from `channel`: its credit may go back to the sender."""
 
     channel: int
     batch: Batch
@@ -63,14 +63,14 @@ class Consumed:
 
 @dataclass(frozen=True, slots=True)
 class Switched:
-    """The task routes by the table after step `version`, and has sent its markers."""
+    """The task routes by the table of step `version`, and has sent its markers."""
 
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class Rewound:
-    """Every input of the task has said its event time anew."""
+    """Every input of the task has stated its event time again (`Rewind`)."""
 
 
 Effect = Sent | Saved | Prepared | Finished | Latency | Consumed | Switched | Arrived | Rewound

@@ -1,6 +1,6 @@
-"""What travels on a channel: data, and the in-band signals that keep their place among the data.
+"""The elements on a channel: batches, and in-band signals that keep their place among them.
 
-A channel is first in, first out, so a signal says something about everything that was sent before it.
+A channel is first in, first out, so a signal separates everything sent before it from everything sent after it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..batch import Batch
 
 MIN_TIME = -(2**63) + 1
-"""The watermark of a channel that has said nothing yet, in microseconds."""
+"""The watermark of a channel without any watermark yet, in microseconds."""
 
 MAX_TIME = 2**63 - 1
 """The watermark at the end of a stream, in microseconds."""
@@ -25,7 +25,7 @@ class Watermark:
 
 @dataclass(frozen=True, slots=True)
 class LatencyMark:
-    """Left a source at `created` (nanoseconds, wall clock): its age at a sink is the end-to-end latency."""
+    """A mark that left a source at `created` (nanoseconds, wall clock): its age at a sink is the end-to-end latency."""
 
     created: int
 
@@ -34,7 +34,7 @@ class LatencyMark:
 class Barrier:
     """Records before it belong to checkpoint `checkpoint` or an earlier one, records after it to a later one.
 
-    `base`: the newest complete checkpoint, behind which only changes need be saved; 0: everything must be.
+    `base`: the newest complete checkpoint, since which only changes need to be saved; 0: everything must be saved.
     """
 
     checkpoint: int
@@ -48,16 +48,16 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """Records before it went by the routing table before step `version` of a reconfiguration, records after it by the one after."""
+    """Records before it were routed by the table before step `version`, records after it by the table of that step."""
 
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class Rewind:
-    """As `Watermark`, but `time` may be earlier than what was said before: the sender takes over records that another had not read.
+    """As `Watermark`, but `time` may be earlier than before: the sender takes over records that another worker had not read.
 
-    All senders of its stage say it in one reconfiguration, before any of them goes on, so that no event time is passed too early.
+    All senders of its stage send one in the same reconfiguration, before any of them reads on, so that event time never advances too early.
     """
 
     time: int
@@ -72,7 +72,7 @@ class TransferStart:
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """The next batch on this channel holds keys whose state is to be fetched at once: request `number` in step `version`."""
+    """The next batch on this channel holds the keys whose state is fetched: request `number` in step `version`."""
 
     version: int
     number: int
@@ -80,7 +80,7 @@ class FetchRequest:
 
 @dataclass(frozen=True, slots=True)
 class FetchReply:
-    """Everything that fetch request `number` asked for has been sent before this, or never was there."""
+    """All state that fetch request `number` asked for, as far as it exists, has been sent before this."""
 
     version: int
     number: int

@@ -1,7 +1,7 @@
-"""Exchanges: where a task's output goes, and the small buffers that keep batches full.
+"""Exchanges route a task's output to channels, with small buffers that keep batches full.
 
-A buffer leaves when it has `batch_rows` rows, when its oldest batch has waited `linger`, or when the worker is idle. A watermark or a
-latency mark leaves behind the rows before it and does not force them out, so that signals never cut batches into pieces.
+A buffer is sent when it has `batch_rows` rows, when its oldest batch has waited `linger`, or when the worker is idle. A watermark or a
+latency mark leaves after the rows before it, but doesn't flush them, so signals never cut batches into pieces.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .routing import RoutingTable
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """`element` is to leave on `channel`."""
+    """The effect of sending `element` on `channel`."""
 
     channel: int
     element: Element
@@ -57,14 +57,14 @@ class Buffer:
 
 
 def shape(batch: Batch) -> tuple[list[str], bool]:
-    """What batches must have in common to leave as one: their columns, and whether they have event times."""
+    """The properties that batches must share to be sent as one: their columns, and whether they have event times."""
     return batch.rows.schema.names, batch.times is not None
 
 
 def runs(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
-    """The batches in order, in the longest runs that can each leave as one: of one shape, and of types that go together.
+    """The batches in order, in the longest runs that can be sent as one batch: same shape, compatible types.
 
-    A column of nulls goes with any type. Other types are never mixed, since a value of one would have to become one of another.
+    A column of nulls is compatible with any type. Other types are never mixed, because that would convert values.
     """
     for _, alike in groupby(batches, shape):
         run: list[Batch] = []
@@ -81,7 +81,7 @@ def runs(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
 
 
 def _merged(first: pa.Schema, second: pa.Schema) -> pa.Schema | None:
-    """The types of both, which have the same columns, or None if they don't go together."""
+    """The common schema of two schemas with the same columns, or None if their types are not compatible."""
     if second.equals(first):
         return first
     fields = [b if pa.types.is_null(a.type) else a for a, b in zip(first, second, strict=True)]
@@ -90,7 +90,7 @@ def _merged(first: pa.Schema, second: pa.Schema) -> pa.Schema | None:
 
 
 class Exchange(ABC):
-    """The channels from one output port of this task to the workers of one downstream stage; while `paused`, nothing leaves."""
+    """The channels from one output port of this task to the workers of one downstream stage; while `paused`, nothing is sent."""
 
     paused = False
 
@@ -103,7 +103,7 @@ class Exchange(ABC):
 
     @abstractmethod
     def push(self, batch: Batch, now: float, out: list[Sent]) -> None:
-        """Route a batch; full buffers leave through `out`."""
+        """Route a batch; full buffers are sent through `out`."""
 
     def mark(self, mark: LatencyMark) -> None:
         """Pass a latency mark on, to one channel after the other."""
@@ -111,7 +111,7 @@ class Exchange(ABC):
         self.buffers[self._marked].marks.append(mark)
 
     def flush(self, out: list[Sent]) -> None:
-        """Send everything that waits, and the newest watermark behind it."""
+        """Send all waiting rows, and the newest watermark after them."""
         for buffer in self.buffers:
             buffer.flush(out)
         if self.watermark > self.said:
@@ -119,18 +119,18 @@ class Exchange(ABC):
             out.extend(Sent(buffer.channel, Watermark(self.said)) for buffer in self.buffers)
 
     def broadcast(self, element: Element, out: list[Sent]) -> None:
-        """Send a signal on every channel, behind everything before it."""
+        """Send a signal on every channel, after everything before it."""
         self.flush(out)
         out.extend(Sent(buffer.channel, element) for buffer in self.buffers)
 
     def attach(self, channel: int, out: list[Sent]) -> None:
-        """A worker more: it must know how far event time has come."""
+        """Add the channel to a new worker, and tell it the current watermark."""
         self.buffers.append(Buffer(channel))
         if self.said > MIN_TIME:
             out.append(Sent(channel, Watermark(self.said)))
 
     def detach(self, channels: Collection[int], out: list[Sent]) -> None:
-        """These channels end; what waits for them leaves first."""
+        """End these channels, after their waiting rows."""
         for buffer in self.buffers:
             if buffer.channel in channels:
                 buffer.flush(out)
@@ -138,7 +138,9 @@ class Exchange(ABC):
         self.buffers = [buffer for buffer in self.buffers if buffer.channel not in channels]
 
     def rewind(self, time: int, out: list[Sent]) -> None:
-        """Event time goes on from `time`, which may be earlier than what was said: records that another worker had not read come here."""
+        """Continue event time from `time`, which may be earlier than the last watermark: this worker takes over records that another had
+        not read.
+        """
         self.flush(out)
         self.watermark = self.said = time
         out.extend(Sent(buffer.channel, Rewind(time)) for buffer in self.buffers)
@@ -160,7 +162,7 @@ class Exchange(ABC):
 
 
 class HashExchange(Exchange):
-    """Every record goes to the worker that owns its key."""
+    """Sends every record to the worker that owns its key."""
 
     def flush(self, out: list[Sent]) -> None:
         if not self.paused:
@@ -187,7 +189,9 @@ class HashExchange(Exchange):
             start += count
 
     def switch(self, step: HandoverStep, out: list[Sent]) -> None:
-        """Route by the table after `step` from here on; tell the workers that give or take state, behind everything sent before."""
+        """Route by the table of `step` from now on, and send markers to the workers that give or take state, after everything sent
+        before.
+        """
         affected = sorted({worker for move in step.moves for worker in (move.source, move.target)})
         for worker in affected:
             self.buffers[worker].flush(out)
@@ -197,7 +201,7 @@ class HashExchange(Exchange):
 
 
 class RebalanceExchange(Exchange):
-    """Batches go round, each whole to one worker; all to the same one where there is but one channel."""
+    """Sends whole batches to the workers in turn."""
 
     _next = 0
 

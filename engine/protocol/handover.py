@@ -1,12 +1,12 @@
-"""Handing keyed state from worker to worker while the stream runs: one worker's part in it.
+"""The hand-over of keyed state between workers while the stream runs: one worker's part in it.
 
-A step of a reconfiguration is known by its version. Every task that feeds the operator switches its routing table between two batches
-and sends a marker to the workers that give or take state. For the old owner, a marker on *every* input is the implicit barrier: no
-record of the moving keys can come any more, and it gives their state away. The new owner sets their records aside from the first marker
-until the state is there. Meanwhile neither lets an input's event time go on past its marker: what is due before the markers is complete at
-the old owner and is emitted there; what comes after belongs to the new owner, who must have the state first. State may overtake the
-markers on its way to the new owner, and then waits for them: so both have come to the same event time when it changes hands, and no
-window is emitted by both or by none. (Mechanism: AutoFlow's control messages; lazy fetching: Koala, and Meces, ATC 2022.)
+A step of a migration is identified by its version. Every upstream task switches its routing table between two batches and sends a marker to
+the workers that give or take state. For the old owner, a marker on *every* input is the implicit barrier: no more records of the moving
+keys can come, so it sends their state away. The new owner sets their records aside from the first marker until the state has arrived.
+Meanwhile neither owner lets an input's event time pass its marker. Windows due before the markers are complete at the old owner, which
+emits them; later windows belong to the new owner, which needs the state first. State that overtakes the markers waits for them. So both
+owners have the same event time when the state changes hands, and no window is emitted by both or by none. (Mechanism: AutoFlow's control
+messages; lazy fetching: Koala, and Meces, ATC 2022.)
 
 An input that has ended counts as having every marker.
 """
@@ -31,7 +31,7 @@ from .handover_step import HandoverStep
 from .routing import Move
 
 CHUNK = 2_048
-"""Keys of a chunk of state: what a worker gives away between two batches when the move is lazy. It delays the batches by 1 to 2 ms."""
+"""Keys in a chunk of state, which a worker sends between two batches of a lazy move. A chunk delays the batches by 1 to 2 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """All state of step `version` that moves here from worker `source` is installed: `keys` of it, `state_bytes` in all."""
+    """All state of step `version` from worker `source` is installed: `keys` keys, `state_bytes` bytes."""
 
     version: int
     source: int
@@ -66,12 +66,12 @@ class _Outgoing:
 
 @dataclass(slots=True)
 class _Incoming:
-    """A move to here; what is set aside lies by the number of the request that it waits for (0 when it isn't lazy).
+    """A move to this worker. Records set aside are kept by the number of the request that they wait for (0 if the move isn't lazy).
 
-    Of a lazy move one request is under way at a time (`asking`); the keys that are asked for meanwhile are `gathered` for the next, so that
-    what a request costs is paid once per round trip and not once per batch.
+    A lazy move has one request in flight at a time (`asking`). Keys that are needed meanwhile are `gathered` for the next, so the cost of a
+    request is per round trip, not per batch.
 
-    `early`: what came from the old owner before the markers, None once they are all here.
+    `early`: elements from the old owner that came before the markers, None once all markers are here.
     """
 
     version: int
@@ -89,7 +89,7 @@ class _Incoming:
 
 
 class Handovers:
-    """The moves that one worker takes part in. `replay` processes a batch that was set aside; `out` takes what is to be sent."""
+    """The moves that one worker takes part in. `replay` processes a batch that was set aside; `out` takes the elements to send."""
 
     def __init__(self, index: int, operator: KeyedInstance, peers: Iterable[Peer], out: list[Sent]) -> None:
         self._index, self._operator, self._out = index, operator, out
@@ -109,12 +109,12 @@ class Handovers:
             self._sender[peer.incoming] = peer.index
 
     def drop_peers(self, indexes: Iterable[int]) -> None:
-        """Workers that have left the operator. A request of theirs may still come; it is nothing to anybody any more."""
+        """Remove workers that have left the operator. A late request of theirs refers to no step, and is ignored."""
         for index in indexes:
             self._peers.pop(index, None)
 
     def announce(self, steps: Iterable[HandoverStep]) -> None:
-        """Steps that may come; a marker says when, to the workers that take part."""
+        """Note the steps to come. A marker tells participants when a step begins."""
         mine = (step for step in steps if any(self._index in (move.source, move.target) for move in step.moves))
         self._steps.update((step.version, step) for step in mine)
 
@@ -124,12 +124,12 @@ class Handovers:
 
     @property
     def holds_time(self) -> bool:
-        """Whether event time must not go on past the markers here."""
+        """Whether event time must stop at the markers here."""
         return bool(self._incoming) or any(o.transfer is None for o in self._outgoing)
 
     @property
     def giving(self) -> bool:
-        """Whether there is state that is given away in the background."""
+        """Whether state is being sent away in the background."""
         return any(o.transfer is not None for o in self._outgoing)
 
     @property
@@ -138,7 +138,7 @@ class Handovers:
         return bool(self._incoming)
 
     def unfinished(self) -> list[str]:
-        """What is under way, in words; nothing once every step that has begun is over."""
+        """A description of the steps in progress; empty once every step that has begun is over."""
         return [
             *(f"gives keys to worker {o.move.target} in step {o.version}" for o in self._outgoing),
             *(f"takes keys from worker {source} in step {i.version}" for source, i in self._incoming.items()),
@@ -152,9 +152,9 @@ class Handovers:
         self._passed.add(channel)
 
     def pass_barrier(self, live: Mapping[int, int]) -> list[tuple[int, Element]]:
-        """If the marker has come on every input that has not ended (`live`), give away what moves away.
+        """If the marker has come on every input that has not ended (`live`), the implicit barrier is passed: send away the moving state.
 
-        Returns what had come before, with the worker that it came from, for `state_element`.
+        Returns the elements that came early, each with the worker that sent it, for `state_element`.
         """
         if self._version is None or not self._passed.issuperset(live):
             return []
@@ -176,12 +176,12 @@ class Handovers:
         return early
 
     def give_some(self, *, everything: bool = False) -> None:
-        """Give away a chunk of each lazy move that is past its barrier, or all that is left."""
+        """Send a chunk of each lazy move that is past its barrier, or all remaining state."""
         done = [o for o in self._outgoing if o.transfer is not None and self._give(o, everything=everything)]
         self._outgoing = [o for o in self._outgoing if o not in done]
 
     def split(self, batch: Batch) -> Batch | None:
-        """The rows that can be processed now; the others are set aside, and in a lazy move their keys' state is asked for."""
+        """The rows that can be processed now. The others are set aside, and in a lazy move their keys' state is requested."""
         if not self._incoming or not self._operator.needs_state:
             return batch
         hashes = key_hashes(self._operator.key_columns(batch.rows), self._operator.context.name)
@@ -194,7 +194,9 @@ class Handovers:
         return batch if ready.all() else batch.filter(ready) if ready.any() else None
 
     def peer_element(self, channel: int, element: Element) -> tuple[list[Batch], Arrived | None]:
-        """Something has come from a peer; returns what can be processed now that was set aside, and what has arrived whole."""
+        """Handle an element from a peer. Returns the batches that no longer need to be set aside, and the moves that have arrived
+        completely.
+        """
         source = self._sender[channel]
         if isinstance(element, FetchRequest):
             self._asked[channel] = element.version, element.number
@@ -205,7 +207,7 @@ class Handovers:
         return [], None
 
     def state_element(self, source: int, element: Element) -> tuple[list[Batch], Arrived | None]:
-        """As `peer_element`, of what belongs to a move from worker `source` to here; it is kept until the barrier is passed."""
+        """As `peer_element`, for an element of a move from worker `source` to this one, which is kept until the barrier is passed."""
         incoming = self._incoming.get(source)
         if isinstance(element, TransferStart) and element.version != self._version and incoming is None:
             self._begin(element.version)
@@ -233,7 +235,7 @@ class Handovers:
                 self._incoming[move.source] = _Incoming(version, move, step.lazy)
 
     def _give(self, outgoing: _Outgoing, *, everything: bool) -> bool:
-        """Send a chunk, or all of them; whether nothing is left."""
+        """Send a chunk, or all of them. Returns whether nothing is left."""
         channel = self._peers[outgoing.move.target].outgoing
         while outgoing.transfer is not None:
             chunk = outgoing.transfer.next_chunk(CHUNK)
@@ -246,7 +248,7 @@ class Handovers:
         return False
 
     def _requested(self, source: int, version: int, number: int, keys: Batch) -> None:
-        """Worker `source` asks for keys, perhaps before any marker has come; it is answered once the barrier is passed."""
+        """Handle worker `source`'s request for keys, which may come before any marker; it is answered once the barrier is passed."""
         if version in self._steps:
             self._begin(version)
         for outgoing in self._outgoing:
@@ -264,7 +266,7 @@ class Handovers:
         self._out.append(Sent(channel, FetchReply(outgoing.version, number)))
 
     def _set_aside(self, source: int, incoming: _Incoming, rows: Batch) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Keep rows of moving keys for later; which of them can be processed at once, because their keys' state is here."""
+        """Set rows of moving keys aside. Returns a mask of the rows that can be processed at once, because their keys' state is here."""
         if not incoming.lazy:
             incoming.aside.setdefault(0, []).append(rows)
             return np.zeros(rows.num_rows, np.bool_)
@@ -291,7 +293,7 @@ class Handovers:
         return here
 
     def _ask(self, source: int, incoming: _Incoming) -> None:
-        """Request the keys that were gathered, unless a request is under way."""
+        """Request the gathered keys, unless a request is in flight."""
         if incoming.asking or not incoming.gathered:
             return
         channel, gathered = self._peers[source].outgoing, incoming.gathered
@@ -332,5 +334,5 @@ class Handovers:
 
 
 def joined(batches: list[Batch]) -> list[Batch]:
-    """The same rows in the same order in as few batches as their columns allow: what was set aside came in small pieces."""
+    """The same rows in the same order, in as few batches as their columns allow, because rows are set aside in small pieces."""
     return [Batch.concat(run) for run in runs(batches)]

@@ -1,4 +1,4 @@
-"""A step of a reconfiguration, as every task that takes part in it is told."""
+"""A step of a migration, as the coordinator announces it to the tasks that take part."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from .routing import Move
 
 @dataclass(frozen=True, slots=True)
 class HandoverStep:
-    """One step of a reconfiguration: `moves`, and how.
+    """One step of a migration: its `moves`, and how they are made.
 
-    `lazy`: state is fetched key by key. `pause`: the tasks that feed the operator wait until the step is done.
+    `lazy`: state is fetched key by key. `pause`: the upstream tasks wait until the step is done.
     """
 
     version: int

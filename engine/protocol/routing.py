@@ -1,7 +1,7 @@
 """Routing tables and the moves between them: which worker owns which key.
 
-A key belongs to the worker of its group, unless the key was given a route of its own. Moves are data: every task that takes part gets the
-same ones, and selects by them alone, so that sender, old owner and new owner can't disagree.
+A key belongs to the worker of its group, unless it has a route of its own. Moves are data: every participant gets the same moves and
+selects keys by them alone, so sender, old owner and new owner can't disagree.
 
 >>> table = even_table(8, 2)
 >>> table.groups.tolist()
@@ -29,8 +29,8 @@ Hashes = npt.NDArray[np.uint64]
 class Move:
     """Key groups, and single keys by their hash64, go from worker `source` to worker `target`.
 
-    `staying`: hashes of keys of these groups that the group doesn't take along: they have a route of their own, or get one to where they
-    are.
+    `staying`: hashes of keys of these groups that don't move with their group: they have a route of their own, or get one to their present
+    worker.
     """
 
     source: int

@@ -1,1 +1,1 @@
-"""What a checkpoint holds of keyed state: whole snapshots, and chains of what changed."""
+"""Keyed state in checkpoints: whole snapshots, and chains of changes."""

@@ -1,8 +1,8 @@
-"""A chain of state files: a whole state and, behind it, what changed from checkpoint to checkpoint; read from the newest file back.
+"""A chain of state files: a whole state, then the changes of each checkpoint; read from the newest file back.
 
-A chunk may say that it *replaces* what older files hold of its keys: its schema's metadata names the columns that make the key. If it has
-no other columns its keys are gone. Invariant: a chunk speaks of older files only, never of its own or a newer one, so that the order of
-chunks within a file doesn't matter, and what one worker's chain says of a key is nothing to another's.
+A chunk may *replace* the older rows of its keys: its schema's metadata names the columns that make the key. If it has no other columns, its
+keys are deleted. Invariant: a chunk refers to older files of its own chain only. So the order of chunks within a file doesn't matter, and
+the chains of different workers are independent.
 
 >>> whole = pa.record_batch({"key": ["a", "b", "c"], "n": [1, 2, 3]})
 >>> changed = replacing(pa.record_batch({"key": ["b"], "n": [7]}), ["key"])
@@ -30,19 +30,21 @@ REPLACES = b"evenflow.replaces"
 
 
 def replacing(rows: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    """The same rows, which hide what older files have in the columns `names` of the same values."""
+    """The same rows, which replace older files' rows with equal values in the columns `names`."""
     return rows.replace_schema_metadata({**(rows.schema.metadata or {}), REPLACES: msgpack.packb(list(names))})
 
 
 def removed(types: KeyTypes, names: Sequence[str], keys: Sequence[Any], chunk: int) -> Iterator[Batch]:
-    """That these keys are gone, `chunk` at a time; `types` and `names` are those of the key columns."""
+    """Chunks that delete these keys, `chunk` keys at a time; `types` and `names` are those of the key columns."""
     for first in range(0, len(keys), chunk):
         columns = types.columns(list(keys[first : first + chunk]))
         yield Batch(replacing(pa.RecordBatch.from_arrays(columns, names=list(names)), names))
 
 
 def resolved(files: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    """What a chain adds up to: of `files`, the newest first, the rows that no newer file replaces. Holds the keys of all but the last."""
+    """The state of a chain: the rows of `files`, the newest first, that no newer file replaces. Holds the keys of all files but the
+    last.
+    """
     hidden: dict[tuple[str, ...], _Keys] = {}
     for chunks in files:
         replaced: list[tuple[tuple[str, ...], list[pa.Array]]] = []
@@ -72,7 +74,7 @@ def _visible(chunk: pa.RecordBatch, hidden: dict[tuple[str, ...], _Keys]) -> pa.
 
 
 class _Keys:
-    """Keys by their hashes, which find candidates, and by their bytes, which tell for certain."""
+    """A set of keys: their hashes find candidates, their bytes decide."""
 
     def __init__(self) -> None:
         self._types = KeyTypes()

@@ -1,6 +1,6 @@
-"""What has changed in an operator's keyed state since a moment: what a checkpoint that goes on from an earlier one must hold.
+"""The changes of an operator's keyed state since an earlier checkpoint: the content of an incremental checkpoint.
 
-Invariant: whatever is not among the changes is as it was then; what is among them may be as it was.
+Invariant: state that is not among the changes has not changed; state that is among them may be unchanged.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from ...state.slots import Mask
 
 
 class Changes(ABC):
-    """Given out by an operator, and asked of the same operator only."""
+    """Changes of one operator's state; only that operator understands them."""
 
     @abstractmethod
     def __len__(self) -> int:
-        """About how many rows they will be in a file."""
+        """The approximate number of their rows in a file."""
 
     @abstractmethod
     def behind(self, earlier: Self) -> Self:
-        """These changes and the `earlier` ones, behind which they came without a gap."""
+        """The union with the `earlier` changes, which ended where these begin."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyChanges(Changes):
-    """Keys, as the operator's backend notes them, and panes that were forgotten: what is there of those now came later."""
+    """Changed keys, as the operator's backend notes them, and dropped panes: rows that these have now came later."""
 
     keys: set[Any]
     forgotten: frozenset[int] = frozenset()
@@ -43,7 +43,7 @@ class KeyChanges(Changes):
 
 @dataclass(frozen=True, slots=True)
 class SlotChanges(Changes):
-    """Slots whose rows were written, and the keys that were removed."""
+    """Slots whose rows were written, and keys that were removed."""
 
     those: Mask
     removed: Sequence[Any]
@@ -52,7 +52,7 @@ class SlotChanges(Changes):
         return int(np.count_nonzero(self.those)) + len(self.removed)
 
     def behind(self, earlier: SlotChanges) -> SlotChanges:
-        """A slot that was freed and taken by another key since then is among the later ones."""
+        """A slot that was freed, and taken by another key since, is among the later changes."""
         both = self.those.copy()
         both[: len(earlier.those)] |= earlier.those
         return SlotChanges(both, [*earlier.removed, *self.removed])

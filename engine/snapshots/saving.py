@@ -1,8 +1,8 @@
-"""A task's state on its way into checkpoints: frozen at the barrier, given out in chunks between later batches.
+"""Saves a task's state for checkpoints: frozen at the barrier, handed out in chunks between later batches.
 
-A worker's state at a checkpoint is a chain: a whole snapshot, and behind it what changed from checkpoint to checkpoint. Invariant: what a
-delta goes on from was complete when the delta's barrier left the sources, for the barrier says so; whatever changed behind that is in the
-delta, also if it was in another that came to nothing.
+A worker's state at a checkpoint is a chain: a whole snapshot, then the changes of each checkpoint. Invariant: a delta follows a checkpoint
+that was complete when the delta's barrier left the sources, because the barrier names it. The delta has all changes since then, also those
+in the delta of a failed checkpoint.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..protocol.effects import Prepared
 from .changes import Changes
 
 LONGEST = 100
-"""Files of a chain at most, however short they are: each is opened when the job goes back to it."""
+"""The most files of a chain: a restore opens each of them."""
 
 
 @dataclass(slots=True)
@@ -29,13 +29,13 @@ class Chain:
     files: int = 0
 
     def has_room(self, rows: int) -> bool:
-        """Whether so many rows may come behind it before a whole snapshot is the shorter way back."""
+        """Whether a delta of `rows` rows may follow, or a whole snapshot would be faster to restore."""
         return self.deltas + rows <= self.whole and self.files < LONGEST
 
 
 @dataclass(slots=True)
 class Saving:
-    """What `prepared` will say once all `chunks` are out; `chain` is counted meanwhile."""
+    """A checkpoint in progress: `prepared` is reported once all `chunks` are out; `chain` is counted meanwhile."""
 
     prepared: Prepared
     chunks: Iterator[Batch]
@@ -57,19 +57,19 @@ class Saving:
 
 
 class Snapshots:
-    """Decides what of an operator's state a checkpoint must hold."""
+    """Decides which part of an operator's state a checkpoint must hold."""
 
     def __init__(self, state: KeyedState) -> None:
         self._state = state
         self._base, self._chain = 0, Chain()
-        """A checkpoint that may be complete, and the chain that it is; `_known`: whether `_since` tells all that changed behind it."""
+        """A checkpoint that may be complete, and its chain; `_known`: whether `_since` has all changes since it."""
         self._known = False
         self._since: Changes | None = None
         self._last, self._next = 0, Chain()
-        """The last checkpoint, of which it is not known whether it will be complete, and its chain if it will."""
+        """The last checkpoint, which may or may not become complete, and its chain if it does."""
 
     def begin(self, prepared: Prepared, base: int) -> Saving:
-        """Freeze the state at a barrier that says that checkpoint `base` is complete; 0: the whole state must be saved."""
+        """Freeze the state at a barrier. `base`: the newest complete checkpoint; 0: the whole state must be saved."""
         changes = self._state.changes()
         if base and base == self._last:
             self._base, self._chain, self._known, self._since = base, self._next, True, None
@@ -84,7 +84,7 @@ class Snapshots:
         return Saving(prepared, self._state.snapshot(), self._next)
 
     def go_on_from(self, checkpoint: int, files: Sequence[StateFile]) -> None:
-        """The state is as it was at `checkpoint`, and `files` are the chain that it was read from."""
+        """The state was restored from `checkpoint`, whose chain is `files`."""
         rows = [file.keys for file in files]
         self._state.changes()
         self._base, self._chain, self._known, self._since = checkpoint, Chain(sum(rows[:1]), sum(rows[1:]), len(rows)), True, None

@@ -1,4 +1,4 @@
-"""Event time: from a column of a source to microseconds per row, and the watermark of bounded disorder.
+"""Event time: converts a column of a source to microseconds per row, and bounds its disorder for watermarks.
 
 >>> import pyarrow as pa
 >>> spec = EventTime("ts", unit="ms", max_delay=50_000)
@@ -34,7 +34,7 @@ class EventTime:
     """Which column holds the event time, and how far out of order it may be.
 
     `unit` ("s", "ms", "us", "ns") counts for integer columns since the Unix epoch; timestamps and dates carry their own (a timestamp
-    without a zone is read as UTC). `max_delay` is in microseconds: a record may come that much later than the newest one before it.
+    without a zone is read as UTC). `max_delay` is in microseconds: a record's time may be that much earlier than the newest time before it.
     """
 
     column: str
@@ -121,7 +121,7 @@ def shown_time(time: int) -> str:
 
 
 def _counted(column: pa.Array) -> tuple[npt.NDArray[Any], int | None]:
-    """The column's integers, and how many of them are a second; None where the user says it."""
+    """The column's integers, and their number per second; None if the user's `unit` decides."""
     if pa.types.is_integer(column.type):
         return column.to_numpy(), None
     if pa.types.is_date32(column.type):

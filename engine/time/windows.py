@@ -22,7 +22,7 @@ from .duration import Duration, microseconds
 from .event_time import EARLIEST, LATEST
 
 MOST_PANES = 100_000
-"""The most panes of a window: a record alone is in as many sliding windows, and each is a row of the results."""
+"""The most panes of a window: one record is in that many sliding windows, each with a row of results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +44,16 @@ class Windows:
         return times - (times - self.offset) % width
 
     def last_end(self, pane: int) -> int:
-        """End of the last window that has the pane that starts at `pane`: after it the pane is not needed."""
+        """End of the last window with the pane that starts at `pane`; after it the pane is not needed."""
         return pane - (pane - self.offset) % self.slide + self.size
 
     def first_end(self, pane: int) -> int:
-        """End of the first window that has the pane that starts at `pane`."""
+        """End of the first window with the pane that starts at `pane`."""
         end = pane + self.pane
         return end + (self.offset + self.size - end) % self.slide
 
     def outside(self, times: Times) -> int | None:
-        """The first of the times that is in a window which begins before the year 1 or ends after 9999; None if all windows are between."""
+        """The first time that is in a window outside the years 1 to 9999; None if there is none."""
         earliest, latest = int(times.min()), int(times.max())
         first, last = self.pane_of(np.array([earliest, latest])).tolist()
         if self.first_end(first) - self.size < EARLIEST:
@@ -75,10 +75,10 @@ def tumbling(size: Duration, *, offset: Duration = 0) -> Windows:
 
 
 def sliding(size: Duration, every: Duration, *, offset: Duration = 0) -> Windows:
-    """Windows of `size` that begin `every` so often.
+    """Windows of `size`, one of which begins every `every`.
 
-    A record is in `size / every` windows, and a window is kept in panes of their greatest common divisor. Raises FlowError for zero, for
-    gaps between windows (`every` > `size`), and for more than 100,000 panes in a window.
+    A record is in `size / every` windows, and each window consists of panes of their greatest common divisor. Raises FlowError for zero,
+    for gaps between windows (`every` > `size`), and for more than 100,000 panes in a window.
 
     >>> sliding("1h", every="15m").slide
     900000000

@@ -1,4 +1,4 @@
-"""Arguments that several commands have, and lists of names that are imported only when a command line needs them.
+"""Arguments that several commands share, and lists of names that are imported only when a command line needs them.
 
 >>> parser = argparse.ArgumentParser(prog="evenflow")
 >>> _ = parser.add_argument("mode", choices=Names("scheduler.scaling.controller:MODES"))
@@ -17,7 +17,7 @@ from functools import cached_property
 class Names:
     """The names in an iterable of evenflow, `module:variable`, and those in `also`, for an argument's `choices`.
 
-    The module is imported when a name is checked or help is shown, so that other wrong command lines are answered at once.
+    The module is imported when a name is checked or help is shown, so that other command lines don't wait for it.
     """
 
     def __init__(self, home: str, *also: str) -> None:
@@ -38,11 +38,11 @@ class Names:
 
 def add_job(parser: argparse.ArgumentParser) -> None:
     """The job that the command is about."""
-    parser.add_argument("job", metavar="JOB", help="the job's name, which is its dataflow's")
+    parser.add_argument("job", metavar="JOB", help="the job's name: that of its dataflow")
 
 
 def add_waiting(parser: argparse.ArgumentParser, timeout: str) -> None:
-    """How keys move, and how long the command waits for it."""
+    """The arguments that say how keys move, and how long the command waits."""
     parser.add_argument("--strategy", metavar="NAME", choices=LIVE, help="how keys move: %(choices)s (default: the job's)")
     parser.add_argument("--timeout", default=timeout, help="how long to wait until it is done (default: %(default)s)")
 

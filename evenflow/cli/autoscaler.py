@@ -18,20 +18,20 @@ MODES = Names("scheduler.scaling.controller:MODES")
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """Both are about one job."""
+    """Both commands take one job."""
     add_job(parser)
     if name == "decisions":
-        parser.add_argument("--json", action="store_true", help="a decision per line, as JSON")
-        parser.add_argument("--seen", type=int, metavar="N", help="what decision N was made on: `evenflow plan scale` reads it")
+        parser.add_argument("--json", action="store_true", help="one decision per line, as JSON")
+        parser.add_argument("--seen", type=int, metavar="N", help="the snapshot behind decision N, for `evenflow plan scale`")
     if name == "autoscaler":
         parser.add_argument("policy", choices=POLICIES, metavar="POLICY", help="%(choices)s")
         parser.add_argument(
-            "--mode", choices=MODES, metavar="MODE", default="act", help="act, or advise: only record (default: %(default)s)"
+            "--mode", choices=MODES, metavar="MODE", default="act", help="act, or advise (only record decisions); default: %(default)s"
         )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command that was chosen. Raises JobNotRunningError if no such job runs, RequestError for what the job hasn't or can't."""
+    """Run the command that was chosen. Raises JobNotRunningError if no such job runs, RequestError for an impossible request."""
     from .. import connect
 
     actions: dict[str, Callable[[Job, argparse.Namespace], None]] = {"decisions": show_decisions, "autoscaler": set_autoscaler}
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def show_decisions(job: Job, arguments: argparse.Namespace) -> None:
-    """All decisions of a job, or what one was made on. Raises RequestError for a number that no decision has."""
+    """Show all decisions of a job, or the snapshot behind one. Raises RequestError for an unknown number."""
     from ..drawing.changes import decisions_table
     from ..drawing.terminal import console
     from ..scheduler.scaling.snapshot_json import snapshot_to_json
@@ -62,5 +62,5 @@ def set_autoscaler(job: Job, arguments: argparse.Namespace) -> None:
     from ..drawing.terminal import console
 
     job.autoscaler(arguments.policy, mode=arguments.mode)
-    by = f"scaled by {arguments.policy}" if arguments.mode == "act" else f"looked at by {arguments.policy}, which only advises,"
+    by = f"scaled by {arguments.policy}" if arguments.mode == "act" else f"watched by {arguments.policy}, which only advises,"
     console().print(f"{arguments.job} is no longer scaled" if arguments.policy == "off" else f"{arguments.job} is {by} from now on")

@@ -18,15 +18,15 @@ POLICIES = "scheduler.configs.balance:AUTOMATIC"
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """All are about one job, and all but `migrations` about one operator of it."""
+    """All commands take one job, and all but `migrations` one of its operators."""
     add_job(parser)
     if name == "migrations":
         return
     parser.add_argument("operator", metavar="OPERATOR", help="an operator of the job, for example aggregate")
     if name == "load":
-        parser.add_argument("--windows", type=int, metavar="N", help="of the newest so many windows (default: all that the job keeps)")
+        parser.add_argument("--windows", type=int, metavar="N", help="only the newest N windows (default: all that the job keeps)")
     if name == "snapshot":
-        parser.add_argument("--output", type=Path, metavar="FILE", help="where to write it (default: standard output)")
+        parser.add_argument("--output", type=Path, metavar="FILE", help="the file to write (default: standard output)")
     if name == "balancer":
         parser.add_argument("policy", choices=Names(POLICIES, "off"), metavar="POLICY", help="%(choices)s")
     if name == "rebalance":
@@ -38,11 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     if name == "migrate":
         parser.add_argument("--groups", type=ranges, default=(), metavar="0-99,120", help="key groups")
         parser.add_argument("--keys", type=key_of, nargs="+", default=(), metavar="KEY", help="keys; a JSON list for several columns")
-        parser.add_argument("--to", type=int, required=True, metavar="N", help="the number of the operator's worker that gets them")
+        parser.add_argument("--to", type=int, required=True, metavar="N", help="the number of the worker that gets them")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command that was chosen. Raises JobNotRunningError if no such job runs, RequestError for what the job hasn't or can't."""
+    """Run the command that was chosen. Raises JobNotRunningError if no such job runs, RequestError for an impossible request."""
     if arguments.command == "migrate" and not arguments.groups and not arguments.keys:
         arguments.usage_error("name what to move, with --groups 0-99,120 or --keys JFK LAX")
     from .. import connect
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def show_load(job: Job, arguments: argparse.Namespace) -> None:
-    """How an operator's load is shared out."""
+    """Show an operator's load by worker, key group and key."""
     from ..drawing.metrics import load_table
     from ..drawing.terminal import console
 
@@ -65,7 +65,7 @@ def show_load(job: Job, arguments: argparse.Namespace) -> None:
 
 
 def write_snapshot(job: Job, arguments: argparse.Namespace) -> None:
-    """What `evenflow plan balance --snapshot` reads. Raises ConnectorError if the file can't be written."""
+    """Write the snapshot that `evenflow plan balance --snapshot` reads. Raises ConnectorError if the file can't be written."""
     from ..balancer.snapshot_json import snapshot_to_json
     from ..drawing.terminal import console
 
@@ -77,11 +77,11 @@ def write_snapshot(job: Job, arguments: argparse.Namespace) -> None:
         arguments.output.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise ConnectorError(f"the load snapshot can't be written to {arguments.output}: {error}") from error
-    console().print(f"wrote {arguments.output}; see what would be done with: evenflow plan balance --snapshot {arguments.output}")
+    console().print(f"wrote {arguments.output}; see the plan for it with: evenflow plan balance --snapshot {arguments.output}")
 
 
 def rebalance(job: Job, arguments: argparse.Namespace) -> None:
-    """Plan, move, and show what was done."""
+    """Plan, move, and show the report."""
     from ..drawing.changes import migration_table
     from ..drawing.terminal import console
 
@@ -90,7 +90,7 @@ def rebalance(job: Job, arguments: argparse.Namespace) -> None:
 
 
 def migrate(job: Job, arguments: argparse.Namespace) -> None:
-    """Move what is named."""
+    """Move the given key groups or keys."""
     from ..drawing.changes import migration_table
     from ..drawing.terminal import console
 

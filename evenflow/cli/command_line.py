@@ -1,8 +1,7 @@
 """The parser of all commands, and which module each is in.
 
-A command is a line in `COMMANDS` and two functions in the module that it names: one adds its arguments, one runs it. The module is
-imported when the command is used, and imports Ray, NumPy and rich when the command runs, so that nobody waits for them to read that the
-command line was wrong.
+A command is a line in `COMMANDS` and two functions in the module that it names: one adds its arguments, one runs it. The module is imported
+when the command is used, and imports Ray, NumPy and rich when the command runs. So an error in the command line shows at once.
 
 >>> parser_of("status").parse_args(["status", "delays"]).job
 'delays'
@@ -25,7 +24,7 @@ from ..state.errors import EvenflowError
 class Command:
     """`module` has `add_arguments(parser, name)` and `run(arguments) -> exit code`.
 
-    `run` may call `arguments.usage_error(message)` for arguments that don't fit together: it ends with code 2.
+    `run` may call `arguments.usage_error(message)` for arguments that don't fit together, which ends with code 2.
     """
 
     module: str
@@ -40,28 +39,28 @@ _AUTOSCALER = "evenflow.cli.autoscaler"
 COMMANDS = {
     "jobs": Command(_JOBS, "the jobs that run on the cluster"),
     "status": Command(_JOBS, "a job's state, workers and checkpoints"),
-    "metrics": Command(_JOBS, "what a job's workers do: rows, shares of time, watermark, latency"),
-    "checkpoints": Command(_JOBS, "a job's checkpoints: their time, their state, why one failed"),
-    "stop": Command(_JOBS, "end a job gracefully: what was read is processed and committed"),
-    "cancel": Command(_JOBS, "end a job at once"),
-    "top": Command("evenflow.cli.top", "a job as it is now, on the terminal: rates, load, hot keys, lag, moves"),
-    "load": Command(_BALANCE, "how an operator's load is shared out, beside the least imbalance possible"),
+    "metrics": Command(_JOBS, "figures of a job's workers: rows, shares of time, watermark, latency"),
+    "checkpoints": Command(_JOBS, "a job's checkpoints: duration, size, why one failed"),
+    "stop": Command(_JOBS, "end a job gracefully: records that were read are processed and committed"),
+    "cancel": Command(_JOBS, "end a job without processing the rest"),
+    "top": Command("evenflow.cli.top", "live view of a job: rates, load, hot keys, lag, moves"),
+    "load": Command(_BALANCE, "an operator's load per worker, its hottest keys, and its imbalance beside the floor"),
     "snapshot": Command(_BALANCE, "an operator's load as balancers see it, as JSON"),
     "rebalance": Command(_BALANCE, "even out an operator's load while the stream runs"),
     "migrate": Command(_BALANCE, "move key groups or single keys to another worker while the stream runs"),
-    "migrations": Command(_BALANCE, "what was moved in a job, why, and how long it took"),
-    "balancer": Command(_BALANCE, "balance an operator automatically from now on, or no longer"),
-    "scale": Command(_SCALE, "give an operator another number of workers while the stream runs"),
-    "scalings": Command(_SCALE, "how the operators of a job were scaled, why, and how long it took"),
-    "autoscaler": Command(_AUTOSCALER, "scale a job automatically from now on, or no longer"),
-    "decisions": Command(_AUTOSCALER, "what a job's scaling policies decided, why, and what became of it"),
-    "plan": Command("evenflow.cli.plan", "what a policy would do with a load, without a cluster"),
+    "migrations": Command(_BALANCE, "a job's migrations: what moved, why, and how long it took"),
+    "balancer": Command(_BALANCE, "switch automatic balancing of an operator on or off"),
+    "scale": Command(_SCALE, "change an operator's number of workers, or a job's nodes, while the stream runs"),
+    "scalings": Command(_SCALE, "a job's scalings: what changed, why, and how long it took"),
+    "autoscaler": Command(_AUTOSCALER, "switch automatic scaling of a job on or off"),
+    "decisions": Command(_AUTOSCALER, "a job's scaling decisions: what, why, and the outcome"),
+    "plan": Command("evenflow.cli.plan", "what a policy would decide for a recorded snapshot, without a cluster"),
     "bench": Command("evenflow.bench.command", "benchmarks: data, run, compare"),
 }
 
 
 class _Version(argparse.Action):
-    """Looks the version up when it is asked for."""
+    """Shows the version; looks it up only then."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         try:
@@ -74,7 +73,7 @@ class _Version(argparse.Action):
 def parser_of(chosen: str | None) -> argparse.ArgumentParser:
     """The parser with all commands; only `chosen` has its arguments."""
     parser = argparse.ArgumentParser(prog="evenflow", description="Stream dataflows on Ray. RAY_ADDRESS names the cluster.")
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and end")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, command in COMMANDS.items():
         one = commands.add_parser(name, help=command.help, description=command.help)

@@ -1,6 +1,6 @@
 """The commands about running jobs: jobs, status, metrics, checkpoints, stop, cancel.
 
-What a command needs is imported when it runs, so that a wrong command line is answered at once.
+Each command imports its modules when it runs, so an error in the command line shows at once.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from .arguments import add_job
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """All but `jobs` are about one job."""
+    """All commands but `jobs` take one job."""
     if name != "jobs":
         add_job(parser)
     if name == "metrics":
-        parser.add_argument(
-            "--totals", action="store_true", help="also what each worker has done so far, and how far its event time is behind"
-        )
+        parser.add_argument("--totals", action="store_true", help="also each worker's totals, and the lag of its event time")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -74,7 +72,7 @@ def stop(arguments: argparse.Namespace) -> None:
     from ..drawing.terminal import console
 
     connect(arguments.job).stop()
-    console().print(f"{arguments.job} is stopping: what was read is processed and committed")
+    console().print(f"{arguments.job} is stopping: records that were read are processed and committed")
 
 
 def cancel(arguments: argparse.Namespace) -> None:

@@ -19,7 +19,7 @@ from ..state.errors import EvenflowError
 
 
 def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
-    """What can be planned, and each plan's arguments."""
+    """The two kinds of plans, with their arguments."""
     plans = parser.add_subparsers(dest="plan", metavar="PLAN", required=True)
     balance = _plan(plans, "balance", "which key groups and hot keys should change their worker", "load", balancers.POLICIES)
     tolerance = "good enough is max / mean load within this multiple of the floor (default: %(default)s)"
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the plan; the exit code is 2, after a line that says why, for a snapshot, a policy or a limit that can't be."""
+    """Print the plan. For an impossible snapshot, policy or limit, print the reason in a line; the exit code is then 2."""
     try:
         text = _scale(arguments) if arguments.plan == "scale" else _balance(arguments)
     except EvenflowError as error:

@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """Both are about one job."""
+    """Both commands take one job."""
     add_job(parser)
     if name == "scale":
         parser.add_argument("operator", nargs="?", metavar="OPERATOR", help="an operator of the job, for example aggregate")
-        parser.add_argument("workers", nargs="?", type=int, metavar="N", help="how many workers it is to have")
-        parser.add_argument("--out-nodes", type=int, metavar="NODES", help="instead of an operator: use so many nodes more")
-        parser.add_argument("--in-nodes", type=int, metavar="NODES", help="instead of an operator: give so many nodes back")
+        parser.add_argument("workers", nargs="?", type=int, metavar="N", help="its new number of workers")
+        parser.add_argument("--out-nodes", type=int, metavar="NODES", help="instead of an operator: add NODES nodes")
+        parser.add_argument("--in-nodes", type=int, metavar="NODES", help="instead of an operator: give NODES nodes back")
         add_waiting(parser, "2m")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command that was chosen. Raises RequestError if no such job runs, it fails, or for what the job hasn't or can't."""
+    """Run the command that was chosen. Raises RequestError if no such job runs, it fails, or for an impossible request."""
     if arguments.command == "scale":
         check_one(arguments)
     from .. import connect
@@ -42,7 +42,7 @@ def check_one(arguments: argparse.Namespace) -> None:
 
 
 def scale(job: Job, arguments: argparse.Namespace) -> None:
-    """Scale an operator or the job's nodes, and show what was done."""
+    """Scale an operator or the job's nodes, and show the report."""
     from ..drawing.changes import node_scalings_text, scalings_table
     from ..drawing.terminal import console
 

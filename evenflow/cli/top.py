@@ -1,4 +1,4 @@
-"""`evenflow top JOB`: a job on the terminal, as it is now: rates, load per worker, hottest keys, lag, backpressure, moves; q ends it."""
+"""`evenflow top JOB`: a live view of a job on the terminal: rates, load per worker, hottest keys, lag, backpressure, moves; q ends it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from ..job import Job
 
 WINDOWS = 5
-"""Newest windows that the loads are of."""
+"""The number of newest windows over which loads are shown."""
 
 
 def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
-    """The job, how often to look, and whether once."""
+    """The job, the refresh interval, and whether to show it only once."""
     add_job(parser)
     parser.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help="default: %(default)s")
-    parser.add_argument("--once", action="store_true", help="print one picture and end")
+    parser.add_argument("--once", action="store_true", help="print one view and exit")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -63,7 +63,7 @@ def frame_of(job: Job) -> RenderableType:
 
 @contextmanager
 def keys_at_once() -> Iterator[None]:
-    """Give us keys as they are pressed, without showing them; nothing changes where the input is no terminal."""
+    """Deliver keys as they are pressed, without echo; nothing changes if the input is no terminal."""
     if not sys.stdin.isatty():
         yield
         return

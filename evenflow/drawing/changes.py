@@ -1,4 +1,4 @@
-"""What changed in a running job, and why: migrations, scalings, nodes, and the decisions of scaling policies."""
+"""Tables of the changes in a running job and their reasons: migrations, scalings, nodes, decisions of scaling policies."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..actors.elastic import ScalingReport
-from ..actors.node_scaling import NodeScalingReport
 from ..scheduler.migration import MigrationReport, MigrationState
+from ..scheduler.node_scaling import NodeScalingReport
+from ..scheduler.operator_scaling import ScalingReport
 from ..scheduler.scaling.controller import DecisionRecord
 from .terminal import DataTable, lines
 
@@ -19,7 +19,7 @@ _SHORT = ("no.", "operator", "strategy", "state", "steps", "keys moved", "bytes"
 
 
 def migrations_table(reports: Sequence[MigrationReport]) -> RenderableType:
-    """A migration per line, the oldest first, and why each was made."""
+    """A migration per line, the oldest first, with its reason."""
     table = DataTable(*_SHORT, right=[column for column in _SHORT if column not in ("operator", "strategy", "state")], title="migrations")
     for report in reports:
         facts = dict(migration_facts(report))
@@ -39,7 +39,7 @@ def migration_table(report: MigrationReport) -> Table:
 
 
 def migration_facts(report: MigrationReport) -> list[tuple[str, str]]:
-    """Names and values of what a migration's report says."""
+    """Names and values of the facts in a migration's report."""
     latency = "-" if report.latency_ms is None else f"{report.latency_ms[0]:.1f}/{report.latency_ms[1]:.1f}"
     steps = f"{report.steps}" if report.state is MigrationState.DONE else f"{report.steps_done} of {report.steps}"
     return [
@@ -59,7 +59,7 @@ def migration_facts(report: MigrationReport) -> list[tuple[str, str]]:
 
 
 def scalings_table(reports: Sequence[ScalingReport]) -> RenderableType:
-    """A scaling per line, the oldest first, and why each was made or could not be."""
+    """A scaling per line, the oldest first, with its reason, or why it failed."""
     numbers = ("keys moved", "bytes", "seconds")
     table = DataTable("no.", "operator", "workers", "state", *numbers, right=("no.", "workers", *numbers), title="scalings")
     for report in reports:
@@ -74,7 +74,7 @@ def scalings_table(reports: Sequence[ScalingReport]) -> RenderableType:
 def node_scalings_text(reports: Sequence[NodeScalingReport]) -> Text:
     """A sentence or two for each.
 
-    >>> from ..actors.node_scaling import NodeScalingState
+    >>> from ..scheduler.node_scaling import NodeScalingState
     >>> report = NodeScalingReport(0, (), "ab12cd34ef", {"count": (3, 2)}, ("read-0",), "sums", NodeScalingState.DONE, 1.5)
     >>> print(node_scalings_text([report]))
     node ab12cd34 given back in 1.500 s: count 3 to 2 workers; read-0 went on elsewhere
@@ -84,7 +84,7 @@ def node_scalings_text(reports: Sequence[NodeScalingReport]) -> Text:
 
 
 def decisions_table(decisions: Sequence[DecisionRecord]) -> RenderableType:
-    """A decision per line, the oldest first, and on what and why each was made."""
+    """A decision per line, the oldest first, with its input and reason."""
     table = DataTable("no.", "at", "policy", "decided", "done", right=("no.",), title="decisions")
     for number, record in enumerate(decisions):
         at = f"{datetime.fromtimestamp(record.time, UTC).astimezone():%H:%M:%S}"

@@ -2,7 +2,7 @@
 
 >>> from .terminal import as_text
 >>> from ..scheduler.job_effects import JobState
->>> from ..actors.supervisor import JobStatus
+>>> from ..scheduler.job_status import JobStatus
 >>> print(as_text(status_table(JobStatus("words", JobState.RUNNING, None, ("read-0", "count-0"), 3, 1.25))))
              words
 ────────────────────
@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from ..actors.supervisor import JobStatus
 from ..scheduler.checkpoints import CheckpointReport
+from ..scheduler.job_status import JobStatus
 from ..scheduler.placement import short
 from .terminal import DataTable, lines
 
@@ -43,7 +43,7 @@ def status_table(status: JobStatus) -> Table:
 
 
 def checkpoints_table(reports: Sequence[CheckpointReport]) -> RenderableType:
-    """A checkpoint per line, the oldest first, and why one failed, or what it waits for."""
+    """A checkpoint per line, the oldest first, with why it failed, or the workers it waits for."""
     numbers = ("seconds", "keys", "bytes saved", "bytes of state")
     table = DataTable("no.", "state", *numbers, right=("no.", *numbers), title="checkpoints")
     for report in reports:
@@ -54,7 +54,7 @@ def checkpoints_table(reports: Sequence[CheckpointReport]) -> RenderableType:
 
 
 def _place(worker: str, status: JobStatus) -> str:
-    """Its node, and the name of its process where that is another than its own."""
+    """The worker's node, and its process's name if that differs from the worker's."""
     place = status.places.get(worker)
     if place is None:
         return ""

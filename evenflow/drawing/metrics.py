@@ -1,4 +1,4 @@
-"""What workers do, and how load is shared out among them, as tables."""
+"""Tables of workers' figures, and of the distribution of load."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_GROUPS = 8
 
 
 def metrics_tables(figures: Sequence[WorkerFigures], *, totals: bool = False) -> RenderableType:
-    """A job's workers, a table per operator that fits into 80 columns; `totals`: another with what each has done so far."""
+    """A job's workers, a table per operator that fits into 80 columns; `totals` adds a table of totals since the start."""
     newest = newest_time(figures)
     tables: list[RenderableType] = []
     for operator, group in groupby(figures, key=lambda f: f.operator):
@@ -44,7 +44,7 @@ def latency(figures: WorkerFigures) -> str:
 
 
 def load_table(load: OperatorLoad) -> RenderableType:
-    """How an operator's load is shared out: workers, hottest key groups and keys, imbalance beside its floor."""
+    """An operator's load: workers, hottest key groups and keys, imbalance beside its floor."""
     return Group(worker_table(load), _groups_and_keys(load))
 
 
@@ -72,7 +72,7 @@ def keys_of(load: OperatorLoad) -> str:
 
 
 def _rates_table(operator: str, workers: Sequence[WorkerFigures]) -> Table:
-    """The newest window of an operator's workers; what concerns all of them, and what should be nothing, stands in the title."""
+    """The newest window of an operator's workers. Figures of all workers together, and those that should be zero, are in the title."""
     times = [f.watermark for f in workers if f.watermark is not None]
     parts = [f"{operator}: {len(workers)} worker{'s' * (len(workers) != 1)}"]
     parts += [f"event time {event_time(min(times))}"] if times else []

@@ -1,7 +1,7 @@
-"""How things are drawn for people: consoles, tables and lists that `print` shows as tables.
+"""Consoles, tables, and lists that `print` shows as tables.
 
-Invariant: data is data. What comes from a job (names of operators, keys, errors) is shown as it is, and never read as rich's markup, as the
-name of an emoji or as a command to the terminal; and nothing of it is cut off where a terminal is narrow.
+Invariant: data is data. Text from a job (names of operators, keys, errors) is shown as it is, and never interpreted as rich's markup, as
+the name of an emoji or as a terminal command. Nothing is cut off on a narrow terminal.
 
 >>> table = DataTable("operator", "key")
 >>> table.row("count[eu]", ":cat: [/b]")
@@ -27,17 +27,17 @@ _UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def console(*, stderr: bool = False) -> Console:
-    """The terminal. Use no other `Console`: this one takes texts as they are."""
+    """The terminal. Use no other `Console`: this one doesn't interpret texts."""
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
 
 
 def complain(problem: object) -> None:
-    """Say on the terminal's other stream what is wrong, without a break where the terminal ends."""
+    """Print an error to stderr, without line breaks at the terminal's width."""
     console(stderr=True).print(Text.assemble(("error:", "bold red"), " ", data(problem)), soft_wrap=True)
 
 
 def data(value: object) -> Text:
-    """A text as it is, with what no terminal shows (control characters, halves of surrogate pairs) as an escape."""
+    """The text, with characters that no terminal shows (control characters, halves of surrogate pairs) as escapes."""
     return Text(_UNSHOWN.sub(lambda found: found[0].encode("unicode_escape").decode(), str(value)))
 
 
@@ -50,7 +50,7 @@ def as_text(renderable: RenderableType) -> str:
 
 
 class DataTable(Table):
-    """A table without frame whose texts are data, on whatever console it is printed; what doesn't fit is folded.
+    """A table without frame whose texts are data, on any console; long cells are folded.
 
     `right` names the columns of numbers.
     """
@@ -68,7 +68,7 @@ class DataTable(Table):
         yield from super().__rich_console__(console, options)
 
     def row(self, *cells: str) -> None:
-        """A line more."""
+        """Add a line."""
         self.add_row(*map(data, cells))
 
 
@@ -78,7 +78,7 @@ def lines(texts: Iterable[str]) -> Text:
 
 
 class Listing(list[T], Generic[T]):
-    """A list that `print` shows as `draw` draws it."""
+    """A list that `print` shows with the function `draw`."""
 
     def __init__(self, items: Iterable[T], draw: Callable[[Sequence[T]], RenderableType]) -> None:
         super().__init__(items)

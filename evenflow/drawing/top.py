@@ -1,4 +1,4 @@
-"""The picture of a job that `evenflow top` shows."""
+"""The view of a job that `evenflow top` shows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..actors.supervisor import JobStatus
+from ..scheduler.job_status import JobStatus
 from ..scheduler.metrics import OperatorLoad, WorkerFigures
 from ..scheduler.migration import MigrationReport
 from .changes import migrations_table
@@ -23,7 +23,7 @@ BAR = 4
 def frame(
     status: JobStatus, figures: list[WorkerFigures], loads: Mapping[str, OperatorLoad], migrations: list[MigrationReport]
 ) -> RenderableType:
-    """The picture that these figures make; `loads` are those of the operators with keys."""
+    """The view of these figures; `loads` are those of the operators with keys."""
     facts = f" {status.state.value}, {status.running_seconds:.0f} s, {status.completed_checkpoints} checkpoints"
     parts: list[RenderableType] = [Text.assemble((status.name, "bold"), facts), workers_table(figures)]
     for name, load in loads.items():

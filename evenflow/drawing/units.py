@@ -12,7 +12,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def bar(share: float, width: int = 24) -> str:
-    """A bar of `share` of `width` characters, to an eighth of a character; what is above 1 is cut off."""
+    """A bar that fills `share` of `width` characters, to an eighth of a character; a share above 1 counts as 1."""
     eighths = round(min(max(share, 0.0), 1.0) * width * 8)
     return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
 

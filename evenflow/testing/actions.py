@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from .coordinator import Coordinator
+from .coordinator import Clock, Coordinator
 from .network import Channel, Mailbox
 from .workers import SimulatedReport, Worker
 
@@ -20,19 +20,17 @@ STEPS_IN_TIME = (0.0005, 0.004, 0.03, 0.5)
 
 @dataclass(slots=True)
 class World:
-    """Everything that a step may read or change; `now` in seconds of the virtual clock.
-
-    Counted so far: `accidents`, `damages` of checkpoints, and `deletions` of manifests.
+    """Everything that a step may read or change. Counted so far: `accidents`, `damages` of checkpoints, and `deletions` of manifests.
 
     `zombies`: processes that were taken for lost and go on, each with what it sees, for `steps_left`; `zombies_made` so far,
-    `superseded`: coordinators among them that have found that another had begun.
+    `superseded`: coordinators among them that have found that another had begun. `alone`: workers without their coordinator.
     """
 
     random: Random
     channels: Mapping[int, Channel]
     workers: dict[str, Worker]
     coordinator: Coordinator
-    now: float = 0.0
+    clock: Clock
     accidents: int = 0
     damages: int = 0
     deletions: int = 0
@@ -40,6 +38,12 @@ class World:
     zombies_made: int = 0
     superseded: int = 0
     steps_left: int = 0
+    alone: bool = False
+
+    @property
+    def now(self) -> float:
+        """Seconds of the virtual clock."""
+        return self.clock.now
 
 
 @dataclass(slots=True, eq=False)
@@ -83,7 +87,7 @@ def receive(worker: Worker, world: World) -> list[Choice]:
     """A worker takes the oldest element of one of its channels."""
     if not worker.may_take:
         return []
-    return _from_channels(worker, "receive", worker.inputs, world)
+    return _from_channels(worker, "receive", worker.channels.inputs, world)
 
 
 @OfWorker
@@ -91,7 +95,7 @@ def take_state(worker: Worker, world: World) -> list[Choice]:
     """A worker takes state, or a request for state, from another worker of its operator, even if it waits for credit or has ended."""
     if not worker.started or worker.dead:
         return []
-    return _from_channels(worker, "take state", worker.state_inputs, world)
+    return _from_channels(worker, "take state", worker.channels.state_inputs, world)
 
 
 @OfWorker
@@ -106,23 +110,19 @@ def save_state(worker: Worker, world: World) -> list[Choice]:
     return once(worker, "save state", _at_once, worker.save, world) if worker.may_save else []
 
 
-def complete(world: World) -> Iterable[Choice]:
-    """The coordinator writes a manifest, or hears that it is written."""
-    return (Choice(COORDINATOR, "complete", world.coordinator.save, (world.now,)),) if world.coordinator.may_save else ()
+def store(world: World) -> Iterable[Choice]:
+    """Storage gets on with what it was told."""
+    return (Choice(COORDINATOR, "store", world.coordinator.store),) if world.coordinator.storage.waits else ()
 
 
-def redeploy(world: World) -> Iterable[Choice]:
+def deploy(world: World) -> Iterable[Choice]:
     """A new attempt takes the place of the old one."""
-    return (
-        (Choice(COORDINATOR, "redeploy", world.coordinator.redeploy, (world.now,)),)
-        if world.coordinator.wanted is not None and not world.coordinator.writing
-        else ()
-    )
+    return (Choice(COORDINATOR, "deploy", world.coordinator.bring_up),) if world.coordinator.wanted is not None else ()
 
 
 def spawn(world: World) -> Iterable[Choice]:
     """Workers that are to join are started."""
-    return (Choice(COORDINATOR, "spawn", world.coordinator.spawn),) if world.coordinator.spawns and world.coordinator.wanted is None else ()
+    return (Choice(COORDINATOR, "spawn", world.coordinator.bring_in),) if world.coordinator.spawns else ()
 
 
 @OfWorker
@@ -134,7 +134,7 @@ def poll(worker: Worker, world: World) -> list[Choice]:
 @OfWorker
 def flush(worker: Worker, world: World) -> list[Choice]:
     """A worker lets its buffers go, as it does when it has nothing else to do."""
-    return once(worker, "flush", _at_once, worker.flush, world) if worker.may_take and worker.task.waits else []
+    return once(worker, "flush", _at_once, worker.flush, world) if worker.may_take and worker.task.outputs.wait else []
 
 
 @OfWorker
@@ -146,17 +146,11 @@ def obey(worker: Worker, world: World) -> list[Choice]:
 @OfWorker
 def report(worker: Worker, world: World) -> list[Choice]:
     """A report comes to the coordinator, perhaps before an earlier one, perhaps not for the last time."""
-    arrives = worker.reports.under_way and not world.coordinator.writing
-    return once(worker, "report", _report, worker, world) if arrives else []
-
-
-def commit(world: World) -> Iterable[Choice]:
-    """The coordinator carries out the oldest commit."""
-    return (Choice(COORDINATOR, "commit", world.coordinator.commit),) if world.coordinator.commits else ()
+    return once(worker, "report", _report, worker, world) if worker.reports.under_way else []
 
 
 def deliver(world: World) -> Iterable[Choice]:
-    """The driver hands the oldest payload to its sink."""
+    """The driver hands what was committed to its sinks."""
     return (Choice(COORDINATOR, "deliver", world.coordinator.deliver),) if world.coordinator.deliveries else ()
 
 
@@ -166,7 +160,7 @@ def pass_time(world: World) -> Iterable[Choice]:
 
 
 ACTIONS: tuple[Action, ...] = (
-    start, receive, take_state, give_state, save_state, poll, flush, obey, report, complete, commit, deliver, redeploy, spawn,
+    start, receive, take_state, give_state, save_state, poll, flush, obey, report, store, deliver, deploy, spawn,
     pass_time,
 )  # fmt: skip
 """What happens in a job that meets no accident."""
@@ -211,7 +205,7 @@ def _obey(worker: Worker, world: World) -> None:
 
 def _report(worker: Worker, world: World) -> None:
     reports: list[SimulatedReport] = _arrive(worker.reports, world.random)
-    world.coordinator.receive(worker.name, worker.attempt, reports, world.now)
+    world.coordinator.receive(worker.name, worker.attempt, reports)
 
 
 def _arrive(mailbox: Mailbox[Any], random: Random) -> list[Any]:
@@ -222,5 +216,5 @@ def _arrive(mailbox: Mailbox[Any], random: Random) -> list[Any]:
 
 
 def _pass_time(world: World) -> None:
-    world.now += world.random.choice(STEPS_IN_TIME)
-    world.coordinator.tick(world.now)
+    world.clock.now += world.random.choice(STEPS_IN_TIME)
+    world.coordinator.interpreter.tick()

@@ -61,12 +61,12 @@ class Chaos:
     """While the context lasts, something of `job` is killed `every` so often.
 
     `kinds`: "worker", "several workers" (at once), "coordinator", "coordinator twice" (again while the job recovers), "zombie worker" (it
-    is stopped, and goes on once it was taken for lost: the job needs a `heartbeat_timeout` of seconds); each comes once before one comes
-    again. `others`: further kinds by name, functions that kill what belongs to the job outside Ray. `move`, `scale`: operators of which
-    keys are moved, by each strategy in turn, or which get `most_workers` in place of one or the other way round, just before every second
-    kill, which waits up to `patience` until the job has gone on after the last. `seed` decides all that is drawn. `say` gets a line for
-    each kill. Raises FlowError for a kind that is not known, JobError at the end of the context if no process could be killed any more, or
-    what one of `others` raised.
+    is stopped, and goes on once it was taken for lost: the job needs a `WorkerConfig(heartbeat_timeout=...)` of seconds); each comes once
+    before one comes again. `others`: further kinds by name, functions that kill what belongs to the job outside Ray. `move`, `scale`:
+    operators of which keys are moved, by each strategy in turn, or which get `most_workers` in place of one or the other way round, just
+    before every second kill, which waits up to `patience` until the job has gone on after the last. `seed` decides all that is drawn. `say`
+    gets a line for each kill. Raises FlowError for a kind that is not known, ClusterError at the end of the context if no process could be
+    killed any more, or what one of `others` raised.
     """
 
     def __init__(

@@ -80,8 +80,7 @@ def _differences(flow: Dataflow, parallelism: int, expected: dict[str, list[Row]
                     raise FlowError(
                         f"the updates of `{above.name}` lose their order on the way to `{node.name}`: give both the same parallelism"
                     )
-                moved = any(result.actions.get(kind, 0) for kind in ("migrate", "rescale"))
-                found = update_differences(above.operator, _by_count(above.operator, rows) if moved else rows, wanted)
+                found = update_differences(above.operator, _by_count(above.operator, rows) if result.moved else rows, wanted)
             else:
                 found = row_differences(rows, wanted)
             differences += [f"sink `{node.name}`: {difference}" for difference in found]

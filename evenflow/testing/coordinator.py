@@ -1,236 +1,199 @@
-"""The coordinator of the simulation: the job's state machine, and what it asks for, carried out one by one."""
+"""A coordinator of the simulation: the interpreter that runs on Ray too, with simulated workers and storage."""
 
 from __future__ import annotations
 
-import copy
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import TypeVar
 
-from ..engine.errors import JobError, JobFailedError
+from ..actors.job_interpreter import JobInterpreter
 from ..engine.plan.physical import Plan
 from ..engine.sink import Sink
+from ..scheduler.cluster_view import ClusterView
+from ..scheduler.config import JobConfig
 from ..scheduler.job import JobCore
-from ..scheduler.job_effects import Commit, Discard, Effect, Redeploy, Retire, Save, Spawn, Tell
-from ..scheduler.job_settings import JobSettings
-from ..scheduler.manifest import Manifest
-from ..scheduler.messages import Failed
-from ..scheduler.restore import plan_at
+from ..scheduler.job_effects import Deploy, Spawn
+from ..scheduler.messages import Command
+from ..scheduler.requests import Request, ShowProgress
+from ..scheduler.restore_point import RestorePoint
+from ..scheduler.storage_answers import Delivery
 from ..scheduler.terms import Terms, first_attempt
-from ..state.errors import CorruptCheckpointError, EvenflowError
+from .job_storage import SimulatedStorage
 from .ledger import Ledger
-from .network import SimulationError
+from .simulated_nodes import SimulatedNodes
 from .storage import Storage
 from .workers import Ready, SimulatedReport, Worker
 
+A = TypeVar("A")
+
+
+@dataclass(slots=True)
+class Clock:
+    """Virtual time: `now` in seconds."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass(slots=True)
+class Counts:
+    """What has happened in a simulated job so far: `restarts`, and those of them that went back to a checkpoint (`recoveries`)."""
+
+    restarts: int = 0
+    recoveries: int = 0
+
 
 @dataclass(frozen=True, slots=True)
-class Retract:
-    """What was committed behind checkpoint `after` is to be taken back."""
+class Surroundings:
+    """What is there whichever coordinator runs the job. `workers` of the attempt that it runs; the rest brings them up, and ends them."""
 
-    after: int
+    plan: Plan
+    config: JobConfig
+    sinks: Mapping[str, Sink]
+    storage: Storage
+    ledger: Ledger
+    clock: Clock
+    counts: Counts
+    workers: dict[str, Worker]
+    deploy: Callable[[Deploy], None]
+    spawn: Callable[[Spawn], None]
+    retire: Callable[[tuple[str, ...]], None]
+    nodes: SimulatedNodes
 
 
 class Coordinator:
-    """`sinks` by operator name. Commits and deliveries wait until the schedule picks them; both keep their order.
+    """Of the newest term of the job. It is its interpreter's `Workers`; what takes time there waits until the schedule picks it."""
 
-    `deploy` brings an attempt up: it makes new workers, with their channels and mailboxes.
-    """
-
-    def __init__(
-        self,
-        plan: Plan,
-        settings: JobSettings,
-        sinks: Mapping[str, Sink],
-        storage: Storage,
-        ledger: Ledger,
-        deploy: Callable[[Redeploy], Mapping[str, Worker]],
-        spawn: Callable[[Spawn], None],
-        retire: Callable[[Retire], None],
-    ) -> None:
-        self._first, self._ledger, self._spawn, self._retire = plan, ledger, spawn, retire
+    def __init__(self, around: Surroundings, terms: Terms, begin: RestorePoint) -> None:
+        self._around, self._terms = around, terms
+        self.workers = around.workers
+        self.storage = SimulatedStorage(around.storage, around.ledger, around.sinks, terms)
+        self.core = JobCore(around.plan, around.config, begin)
+        self.interpreter = JobInterpreter(self.core, self, self.storage, around.clock)
+        self.wanted: Deploy | None = None
         self.spawns: deque[Spawn] = deque()
-        self.core = JobCore(plan, settings)
-        self.commits: deque[Commit | Retract] = deque()
-        self.deliveries: deque[tuple[str, Any]] = deque()
-        self.saves: deque[Save] = deque()
-        self.wanted: Redeploy | None = None
-        self.restarts = 0
-        self.recoveries = 0
-        """Restarts that went back to a checkpoint, not to the very beginning."""
-        self.retractions = 0
-        """Restarts that went back behind a checkpoint that may have been committed."""
-        self._settings, self._sinks, self.storage, self._deploy = settings, sinks, storage, deploy
-        self._terms = Terms()
-        self.superseded = False
-        """Whether it has found that another coordinator has begun: it is gone then."""
-        self._may_write = False
-        self._written: Manifest | None = None
-        self._committed = 0
-        self._remembered = 0
-        """The newest checkpoint that may have been committed: what the cluster knows of a coordinator that is lost."""
-        self._workers = deploy(Redeploy(0, plan, None, 0.0))
+        self._seen = 0
+        self._alone = False
+
+    def begin(self) -> None:
+        """Start the job, or go on with it."""
+        self.interpreter.begin()
 
     @property
     def over(self) -> bool:
         """Whether the job has ended and everything that it committed is delivered."""
-        return self.core.state.final and not self.commits and not self.deliveries
+        return self.core.state.final and not self.deliveries
 
-    def receive(self, worker: str, attempt: int, reports: Iterable[SimulatedReport], now: float) -> None:
-        """Reports of a worker, in the order in which it sent them; those of an attempt that is over are dropped."""
+    @property
+    def deliveries(self) -> tuple[Delivery, ...]:
+        """What the driver does not have yet; it does not listen to a coordinator that was taken for lost."""
+        return () if self._alone else self.core.checkpointing.deliveries.pending
+
+    @property
+    def all_storage(self) -> Storage:
+        """What all coordinators of the job share."""
+        return self._around.storage
+
+    @property
+    def counts(self) -> Counts:
+        """What has happened in the job so far."""
+        return self._around.counts
+
+    @property
+    def superseded(self) -> bool:
+        """Whether it has found that another coordinator has begun: it is gone then."""
+        return self.storage.superseded
+
+    def receive(self, worker: str, attempt: int, reports: Iterable[SimulatedReport]) -> None:
+        """Reports of a worker, in the order in which it sent them."""
         for report in reports:
-            if self.wanted is not None or attempt != self.core.attempt:
-                return
             if isinstance(report, Ready):
-                self.carry_out(self.core.ready(worker, now))
-            elif isinstance(report, Failed) and isinstance(report.error, CorruptCheckpointError):
-                number, older = report.error.checkpoint, self.storage.newest(self._terms, report.error.checkpoint)
-                self.carry_out(self.core.unreadable(number, report.error.problem, older, now))
-            elif isinstance(report, Failed):
-                error = report.error
-                self.carry_out(self.core.failed(error if isinstance(error, EvenflowError) else JobError(str(error)), now))
+                self.interpreter.ready(worker, attempt)
             else:
-                self.carry_out(self.core.report(worker, report, now))
+                self.interpreter.report(worker, attempt, report)
 
-    def tick(self, now: float) -> None:
-        """Time has passed."""
-        self.carry_out(self.core.tick(now))
+    def ask(self, request: Request[A]) -> A:
+        """Ask the job for something."""
+        return self.interpreter.ask(request)
 
-    def commit(self) -> None:
-        """Carry out the oldest commit or retraction. Raises SimulationError if its checkpoint is earlier than one before it."""
-        commit = self.commits.popleft()
-        if isinstance(commit, Retract):
-            self._committed = commit.after
-            self._ledger.take_back(commit.after)
-            self.deliveries.extend((name, payload) for name, sink in self._sinks.items() for payload in sink.retract(commit.after))
-            return
-        if commit.checkpoint < self._committed:
-            raise SimulationError(f"checkpoint {commit.checkpoint} is committed behind checkpoint {self._committed}")
-        self._committed = commit.checkpoint
-        self._remembered = max(self._remembered, commit.checkpoint)
-        self._ledger.commit(commit.checkpoint, commit.committables)
-        for name, sink in self._sinks.items():
-            self.deliveries.extend((name, payload) for payload in sink.commit(commit.checkpoint, commit.committables.get(name, [])))
+    def do(self, change: Callable[[], object]) -> None:
+        """Begin a change that no request can ask for."""
+        self.core.record.happens("a change", self._around.clock.now)
+        change()
+        self.interpreter.carry_out()
+
+    def store(self) -> None:
+        """The next step of what storage is to do."""
+        self.storage.step(self.interpreter.stored)
 
     def deliver(self) -> None:
-        """Hand the oldest payload to its sink."""
-        name, payload = self.deliveries.popleft()
-        self._sinks[name].deliver(payload)
+        """The driver asks for what there is, and hands it to its sinks."""
+        progress = self.ask(ShowProgress(self._seen))
+        for name, payload in progress.deliveries:
+            self._around.sinks[name].deliver(payload)
+        self._seen += len(progress.deliveries)
+        self.ask(ShowProgress(self._seen))
 
-    @property
-    def may_save(self) -> bool:
-        """Whether a manifest is to be written: behind all earlier commits, as the real coordinator does one thing after another."""
-        return bool(self.saves) and not self.commits
-
-    @property
-    def writing(self) -> bool:
-        """Whether it is busy with a manifest: it does nothing else until that is written, but may be lost."""
-        return self._may_write or self._written is not None
-
-    def save(self, now: float) -> None:
-        """Write the manifest: a step is to see that no other coordinator has begun, the next to write it, the last to see that again.
-
-        Between two of them the coordinator may be lost, or another may begin.
-        """
-        if self._written is not None:
-            checkpoint, self._written = self.saves.popleft().manifest.checkpoint, None
-            if self._in_charge():
-                self.storage.sweep(self._terms)
-                self.carry_out(self.core.saved(checkpoint, None, now))
-        elif not self._may_write:
-            self._may_write = self._in_charge()
-        else:
-            self._may_write = False
-            manifest = replace(self.saves[0].manifest, undelivered=tuple(self.deliveries))
-            try:
-                self.storage.complete(manifest)
-            except OSError as error:
-                self.saves.popleft()
-                self.carry_out(self.core.saved(manifest.checkpoint, str(error), now))
-            else:
-                self._written = manifest
-
-    def _in_charge(self) -> bool:
-        self.superseded = self.superseded or self.storage.claimed(self._terms.term + 1)
-        return not self.superseded
-
-    def spawn(self) -> None:
-        """Start the workers that are to join."""
-        self._spawn(self.spawns.popleft())
-
-    def redeploy(self, now: float) -> None:
+    def bring_up(self) -> None:
         """Bring up the newest attempt."""
         wanted, self.wanted = self.wanted, None
-        if wanted is not None and self._in_charge():
-            self.restarts += 1
-            if wanted.retracts:
-                self.retractions += 1
-                after = wanted.manifest.checkpoint if wanted.manifest is not None else 0
-                try:
-                    self.storage.declare_void(after)
-                except OSError as error:
-                    self.carry_out(self.core.failed(JobFailedError(str(error)), now))
-                    return
-                self.commits.append(Retract(after))
-            if wanted.commit is not None:
-                self.recoveries += 1
-                self.commits.append(wanted.commit)
-            self._workers = self._deploy(wanted)
+        if wanted is not None and wanted.attempt == self.core.attempt:
+            if wanted.attempt:
+                self.counts.restarts += 1
+                self.counts.recoveries += wanted.manifest is not None
+            self.spawns.clear()
+            self._around.deploy(wanted)
 
-    def lose(self, now: float) -> None:
-        """The coordinator's process is lost, with all that it knew, and made anew."""
-        if self.core.state.final:
-            return
-        self.commits.clear()
-        self.saves.clear()
-        self._written, self._may_write = None, False
-        self._terms, newest = self.storage.take_over(self.storage.claim())
-        self.storage.discard_unfinished(self._remembered)
+    def bring_in(self) -> None:
+        """Start the workers that are to join."""
+        wanted = self.spawns.popleft()
+        if wanted.attempt == self.core.attempt:
+            self._around.spawn(wanted)
+
+    def lose(self) -> Coordinator:
+        """This one's process is lost, with all that it knew; the one that takes its place."""
+        storage = self._around.storage
+        terms, newest = storage.take_over(storage.claim())
+        storage.discard_unfinished(storage.committed)
+        attempt = first_attempt(terms.term)
+        begin = RestorePoint(newest, False, storage.last, takes_over=True, committed=storage.committed, attempt=attempt)
+        after = Coordinator(self._around, terms, begin)
+        after.begin()
+        return after
+
+    def leave_alone(self, workers: dict[str, Worker]) -> None:
+        """It was taken for lost, and goes on with these workers; nobody brings up anything for it."""
+        self.workers, self._alone = workers, True
         self.spawns.clear()
-        plan = self._first if newest is None else plan_at(newest, self._first)
-        self.core = JobCore(plan, self._settings, newest, self._remembered)
-        self.core.attempt = first_attempt(self._terms.term)
-        self.core.checkpoints.last = max(self.storage.last, self.core.committed)
-        self.deliveries = deque(newest.undelivered if newest is not None else ())
-        self.carry_out(self.core.redeploy())
 
-    def left_behind(self, workers: dict[str, Worker]) -> Coordinator:
-        """The same as it is now, with these workers, for one that is taken for lost and goes on: nobody brings up anything for it."""
-        left = copy.copy(self)
-        left.commits, left.saves, left.spawns, left.deliveries = deque(self.commits), deque(self.saves), deque(self.spawns), deque()
-        left.bring_up(workers, lambda _: {}, lambda _: None, lambda _: None)
-        return left
+    def tell(self, worker: str, command: Command) -> None:
+        if worker in self.workers:
+            self.workers[worker].tell(command)
 
-    def bring_up(
-        self,
-        workers: Mapping[str, Worker],
-        deploy: Callable[[Redeploy], Mapping[str, Worker]],
-        spawn: Callable[[Spawn], None],
-        retire: Callable[[Retire], None],
-    ) -> None:
-        """Have these workers, and these ways to others."""
-        self._workers, self._deploy, self._spawn, self._retire = workers, deploy, spawn, retire
+    def deploy(self, wanted: Deploy) -> None:
+        self.wanted = None if self._alone else wanted
 
-    def carry_out(self, effects: Iterable[Effect]) -> None:
-        """Send what the job's state machine wants to be sent, and note its commits."""
-        for effect in effects:
-            if isinstance(effect, Tell):
-                if effect.worker in self._workers:
-                    self._workers[effect.worker].tell(effect.command)
-            elif isinstance(effect, Commit):
-                self.commits.append(effect)
-            elif isinstance(effect, Save):
-                self.saves.append(effect)
-            elif isinstance(effect, Discard):
-                self.storage.discard(effect.checkpoint)
-            elif isinstance(effect, Spawn):
-                self.spawns.append(effect)
-            elif isinstance(effect, Retire):
-                self.spawns = deque(spawn for spawn in self.spawns if not set(spawn.workers) & set(effect.workers))
-                self._retire(effect)
-            elif isinstance(effect, Redeploy):
-                self.spawns.clear()
-                self.saves.clear()
-                self._written, self._may_write = None, False
-                self.wanted = effect
+    def spawn(self, wanted: Spawn) -> None:
+        if not self._alone:
+            self.spawns.append(wanted)
+
+    def retire(self, workers: tuple[str, ...]) -> None:
+        self.spawns = deque(spawn for spawn in self.spawns if not set(spawn.workers) & set(workers))
+        if not self._alone:
+            self._around.retire(workers)
+
+    def use_nodes(self, avoid: frozenset[str], prefer: frozenset[str]) -> None:
+        if not self._alone:
+            self._around.nodes.use(avoid, prefer)
+
+    def reserve(self, count: int) -> None:
+        """Spares need no time."""
+
+    def ask_for_room(self, workers: int) -> None:
+        """There is room."""
+
+    def view(self, *, nodes: bool) -> ClusterView:
+        return self._around.nodes.view()

@@ -54,7 +54,7 @@ def with_lost_manifests(actions: Sequence[Action], most: int = 2) -> tuple[Actio
 
     def lose(world: World) -> Iterator[Choice]:
         coordinator = world.coordinator
-        if world.deletions < most and not coordinator.core.state.final and not coordinator.storage.empty:
+        if world.deletions < most and not coordinator.core.state.final and not coordinator.all_storage.empty:
             yield Choice(COORDINATOR, "delete", _delete, (world,))
 
     return *actions, lose
@@ -62,7 +62,7 @@ def with_lost_manifests(actions: Sequence[Action], most: int = 2) -> tuple[Actio
 
 def notice(world: World) -> Iterator[Choice]:
     """The coordinator learns that a worker is gone."""
-    if world.coordinator.wanted is None and not world.coordinator.writing and not world.coordinator.core.state.final:
+    if world.coordinator.wanted is None and not world.coordinator.core.state.final:
         for name, worker in world.workers.items():
             if worker.dead:
                 yield Choice(COORDINATOR, "notice", _notice, (world, name))
@@ -75,12 +75,12 @@ def _crash(world: World, name: str) -> None:
 
 def _lose_coordinator(world: World) -> None:
     world.accidents += 1
-    world.coordinator.lose(world.now)
+    world.coordinator = world.coordinator.lose()
 
 
 def _damage(world: World, newest: Manifest) -> None:
     world.damages += 1
-    world.coordinator.storage.damage(newest, world.random)
+    world.coordinator.all_storage.damage(newest, world.random)
     living = [name for name, worker in world.workers.items() if not worker.dead]
     if living and world.random.random() < 0.7:
         _crash(world, world.random.choice(living))
@@ -90,11 +90,10 @@ def _damage(world: World, newest: Manifest) -> None:
 
 def _delete(world: World) -> None:
     world.deletions += 1
-    world.coordinator.storage.lose(world.random)
+    world.coordinator.all_storage.lose(world.random)
     if world.random.random() < 0.7:
         _lose_coordinator(world)
 
 
 def _notice(world: World, name: str) -> None:
-    coordinator = world.coordinator
-    coordinator.carry_out(coordinator.core.lost(name, "it was killed", world.now))
+    world.coordinator.interpreter.lost(name, "it was killed")

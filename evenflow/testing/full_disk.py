@@ -21,7 +21,7 @@ def with_full_disk(actions: Sequence[Action], most: int = 3) -> tuple[Action, ..
     """
 
     def change(world: World) -> Iterator[Choice]:
-        storage = world.coordinator.storage
+        storage = world.coordinator.all_storage
         for trouble in ("full", "slow"):
             if getattr(storage, trouble):
                 setattr(storage, trouble, world.random.random() >= OVER)  # whatever else happens meanwhile, and however often
@@ -35,7 +35,7 @@ def with_full_disk(actions: Sequence[Action], most: int = 3) -> tuple[Action, ..
 
 def _is_written(world: World) -> bool:
     """Whether a checkpoint is being written."""
-    return bool(world.coordinator.saves) or any(worker.may_save or worker.may_write for worker in world.workers.values())
+    return world.coordinator.storage.saves or any(worker.may_save or worker.may_write for worker in world.workers.values())
 
 
 @OfWorker

@@ -7,9 +7,7 @@ from random import Random
 
 import pyarrow as pa
 
-from ..balancer.strategies import plan_steps
 from ..engine.plan.physical import Stage
-from ..engine.protocol.handover_step import HandoverStep
 from ..engine.protocol.routing import RoutingTable
 from ..scheduler.config import LIVE
 from ..scheduler.job_effects import JobState
@@ -32,7 +30,7 @@ def with_moves(most: int = 5, strategies: Sequence[str] = LIVE) -> tuple[Action,
     def move_state(world: World) -> Iterator[Choice]:
         core = world.coordinator.core
         migrations = core.migrations
-        if core.state is JobState.RUNNING and migrations.current is None and core.rescaling is None and len(migrations.history) < most:
+        if core.state is JobState.RUNNING and migrations.current is None and not core.busy and len(migrations.history) < most:
             stages = [stage for stage in core.plan.stages if _may_move(world, stage)]
             if stages:
                 yield Choice(COORDINATOR, "migrate", migrate, (world, stages, strategies))
@@ -41,9 +39,9 @@ def with_moves(most: int = 5, strategies: Sequence[str] = LIVE) -> tuple[Action,
 
 
 def poll_slowly(world: World) -> Iterable[Choice]:
-    """As `poll`, but sources are often not ready, and while state moves they seldom are."""
-    migrations = world.coordinator.core.migrations
-    readiness = READINESS if migrations.current is None else WHILE_MOVING[len(migrations.history) % len(WHILE_MOVING)]
+    """As `poll`, but sources are often not ready, and while anything is being changed they seldom are."""
+    core = world.coordinator.core
+    readiness = WHILE_MOVING[len(core.migrations.history) % len(WHILE_MOVING)] if core.busy else READINESS
     return poll(world) if world.random.random() < readiness else ()
 
 
@@ -61,16 +59,14 @@ def migrate(world: World, stages: Sequence[Stage], strategies: Sequence[str]) ->
     """Begin a migration of one of `stages` by one of `strategies` to a table drawn at random."""
     core, random = world.coordinator.core, world.random
     stage = random.choice(stages)
-    table = core.migrations.tables[stage.name]
-    target = random_target(random, table, stage.parallelism)
+    target = random_target(random, core.migrations.tables[stage.name], stage.parallelism)
     strategy = random.choice(strategies)
-    steps = [HandoverStep(0, step.moves, step.lazy, step.pause) for step in plan_steps(strategy, table, target)]
-    _, effects = core.migrate(stage, strategy, steps, "drawn at random", world.now)
-    world.coordinator.carry_out(effects)
+    world.coordinator.do(lambda: core.mover.move(stage, strategy, target, "drawn at random"))
 
 
 def _may_move(world: World, stage: Stage) -> bool:
     """Whether there is keyed state of the stage, and another worker for it."""
     if not stage.is_keyed or stage.parallelism < 2:
         return False
-    return any(world.workers[f"{stage.name}-{index}"].task.rows_in for index in range(stage.parallelism))
+    workers = [world.workers.get(f"{stage.name}-{index}") for index in range(stage.parallelism)]
+    return any(worker is not None and worker.task.rows_in for worker in workers)

@@ -31,16 +31,21 @@ from ..engine.plan.task_spec import TaskSpec
 from ..engine.sink import Sink
 from ..engine.source import Source
 from ..scheduler.config import JobConfig
+from ..scheduler.configs.autoscale import AutoscaleConfig
+from ..scheduler.configs.balance import BalanceConfig
 from ..scheduler.configs.checkpoint import CheckpointConfig
 from ..scheduler.configs.metrics import MetricsConfig
 from ..scheduler.configs.network import NetworkConfig
-from ..scheduler.job_effects import JobState, Redeploy, Retire, Spawn
+from ..scheduler.job_effects import Deploy, JobState, Spawn
 from ..scheduler.restore import RestoredTask, restored_tasks
+from ..scheduler.restore_point import RestorePoint
+from ..scheduler.terms import Terms
 from .actions import ACTIONS, TIME, Action, Choice, OfWorker, World
-from .coordinator import Coordinator
+from .coordinator import Clock, Coordinator, Counts, Surroundings
 from .ledger import Ledger
 from .network import Channel, SimulationError
 from .settings import changed
+from .simulated_nodes import SimulatedNodes
 from .storage import Storage
 from .workers import Worker
 
@@ -59,7 +64,7 @@ class SimulationResult:
     """How a simulated job ended.
 
     `rows`: what each sink got, by operator name, in the order in which it was delivered. `late_records`: records that came too late, by
-    operator with windows. `actions`: how often each kind of action was picked.
+    operator with windows. `actions`: how often each kind of action was picked. `moved`: whether keys have moved, or workers come or gone.
     """
 
     seed: int
@@ -68,6 +73,7 @@ class SimulationResult:
     checkpoints: int
     late_records: Mapping[str, int]
     actions: Mapping[str, int]
+    moved: bool = False
 
 
 def simulate(
@@ -106,8 +112,17 @@ def random_config(random: Random, parallelism: int) -> JobConfig:
     key_groups = random.choice((16, 64)) if parallelism <= 16 else 1024
     checkpoint = CheckpointConfig(interval=random.choice((None, "1ms", "20ms", "500ms")))
     network = NetworkConfig(batch_rows=batch_rows, credit_batches=random.choice((1, 2, 16)))
-    combine, metrics = random.random() < 0.5, MetricsConfig(enabled=random.random() < 0.5)
-    return JobConfig(parallelism, key_groups, combine, checkpoint=checkpoint, network=network, metrics=metrics)
+    combine, metrics = random.random() < 0.5, MetricsConfig(enabled=random.random() < 0.5, window="50ms")
+    return JobConfig(
+        parallelism,
+        key_groups,
+        combine,
+        checkpoint=checkpoint,
+        network=network,
+        metrics=metrics,
+        autoscale=AutoscaleConfig(interval="100ms", max_parallelism=4),
+        balance=BalanceConfig(after="50ms", cooldown="50ms"),
+    )
 
 
 def saving(config: JobConfig, random: Random) -> JobConfig:
@@ -129,11 +144,16 @@ class _Simulation:
         self._channels: dict[int, Channel] = {}
         self._workers: dict[str, Worker] = {}
         self._touched: set[str] = set()
-        coordinator = Coordinator(plan, config.job_settings(), sinks, self._storage, self._ledger, self._deploy, self._spawn, self._retire)
-        self.world = World(random, self._channels, self._workers, coordinator)
+        self._nodes = SimulatedNodes()
+        around = Surroundings(
+            plan, config, sinks, self._storage, self._ledger, Clock(), Counts(), self._workers,
+            self._deploy, self._spawn, self._retire, self._nodes,
+        )  # fmt: skip
+        self.counts = around.counts
+        self.world = World(random, self._channels, self._workers, Coordinator(around, Terms(), RestorePoint()), around.clock)
         self._schedule = _Schedule(random)
 
-    def _deploy(self, wanted: Redeploy) -> Mapping[str, Worker]:
+    def _deploy(self, wanted: Deploy) -> None:
         """New workers and channels in place of the old ones: whatever was under way between those is gone with them."""
         for worker in self._workers.values():
             worker.close()
@@ -141,28 +161,30 @@ class _Simulation:
         self._channels.clear()
         self._channels.update((spec.id, Channel(spec, self._touched)) for spec in wanted.plan.channels)
         self._workers.clear()
+        self._nodes.keep(task.name for task in wanted.plan.tasks)
+        self._nodes.place(task.name for task in wanted.plan.tasks)
         for task in wanted.plan.tasks:
             spec = _with_sinks(task, self._sinks).of_attempt(wanted.plan.name, wanted.attempt)
             self._workers[task.name] = self._worker(spec, wanted.attempt, tasks.get(task.name))
-        return self._workers
 
     def _spawn(self, wanted: Spawn) -> None:
         """Workers that join, with all channels around them."""
         for channel in wanted.plan.channels:
             self._channels.setdefault(channel.id, Channel(channel, self._touched))
-        attempt = self.world.coordinator.core.attempt
+        self._nodes.place(wanted.workers)
         for task in wanted.plan.tasks:
             if task.name in wanted.workers:
-                spec = _with_sinks(task, self._sinks).of_attempt(wanted.plan.name, attempt)
-                self._workers[task.name] = self._worker(spec, attempt, None)
+                spec = _with_sinks(task, self._sinks).of_attempt(wanted.plan.name, wanted.attempt)
+                self._workers[task.name] = self._worker(spec, wanted.attempt, None)
 
     def _worker(self, spec: TaskSpec, attempt: int, restored: RestoredTask | None) -> Worker:
         return Worker(spec, self._channels, self._credit, self._storage, attempt, restored, self._touched)
 
-    def _retire(self, gone: Retire) -> None:
-        for name in gone.workers:
+    def _retire(self, gone: tuple[str, ...]) -> None:
+        for name in gone:
             if name in self._workers:
                 self._workers.pop(name).close()
+        self._nodes.keep(self._workers)
 
     def run(self, seed: int, max_steps: int) -> SimulationResult:
         world, picked = self.world, Counter[str]()
@@ -170,6 +192,7 @@ class _Simulation:
         try:
             for connector in connectors:
                 connector.start()
+            world.coordinator.begin()
             self._run(picked, max_steps)
             if world.coordinator.core.state is JobState.FINISHED:
                 self._check_leftovers()
@@ -182,7 +205,8 @@ class _Simulation:
         core = world.coordinator.core
         if core.error is not None:
             raise core.error
-        return SimulationResult(seed, core.state, self._rows, core.checkpoints.completed, self._late_records(), dict(picked))
+        moved = bool(core.migrations.history or core.record.rescales)
+        return SimulationResult(seed, core.state, self._rows, core.checkpoints.completed, self._late_records(), dict(picked), moved)
 
     def _run(self, picked: Counter[str], max_steps: int) -> None:
         world, alone = self.world, 0

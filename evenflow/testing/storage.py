@@ -28,6 +28,12 @@ class Storage:
         """How often it has become full, and slow."""
         self.refused = 0
         """How often something could not be written."""
+        self.committed = 0
+        """The newest checkpoint that may have been committed."""
+        self.looks_until_failure = self.commits_failed = 0
+        """After how many looks at a sink it can't commit, 0 if it can; how often it could not."""
+        self.retractions = 0
+        """How often the job has gone back behind a checkpoint that may have been committed."""
         self._written: dict[int, set[str]] = {}
         self._files: dict[str, list[Batch]] = {}
         self._manifests: dict[int, bytes] = {}
@@ -38,6 +44,27 @@ class Storage:
         self._void: set[int] = set()
         self._begun: dict[int, Terms] = {0: Terms()}
         self._term = 0
+
+    @property
+    def saves(self) -> bool:
+        """Whether manifests are written here."""
+        return bool(self._attempts)
+
+    def completed(self, checkpoint: int) -> bool:
+        """Whether the checkpoint has ever had a manifest."""
+        return checkpoint in self._attempts
+
+    def note_committed(self, checkpoint: int) -> None:
+        """The sinks are about to commit it: what the cluster knows of a coordinator that is lost."""
+        self.committed = max(self.committed, checkpoint)
+
+    def refuses_commit(self) -> bool:
+        """Whether a sink can't commit now: it is asked before it commits, and afterwards."""
+        if not self.looks_until_failure:
+            return False
+        self.looks_until_failure -= 1
+        self.commits_failed += not self.looks_until_failure
+        return not self.looks_until_failure
 
     def claim(self) -> int:
         """Begin the next term."""
@@ -105,6 +132,7 @@ class Storage:
     def declare_void(self, after: int) -> None:
         """Nobody can go on from a checkpoint behind `after` any more."""
         self._require_room()
+        self.retractions += 1
         self._void |= {number for number in self._manifests if number > after}
         self._forget(self._void)
 

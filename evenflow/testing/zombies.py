@@ -29,7 +29,7 @@ def with_zombies(actions: Sequence[Action], most: int = 3) -> tuple[Action, ...]
             return
         if core.state is not JobState.STARTING:
             yield Choice(COORDINATOR, "take for lost", _take_coordinator_for_lost, (world,))
-        if coordinator.wanted is None and not coordinator.writing:
+        if coordinator.wanted is None:
             for name, worker in world.workers.items():
                 if not worker.dead:
                     yield Choice(COORDINATOR, "take for lost", _take_for_lost, (world, name))
@@ -39,13 +39,13 @@ def with_zombies(actions: Sequence[Action], most: int = 3) -> tuple[Action, ...]
 
 def haunt(world: World) -> Iterator[Choice]:
     """Zombies go on as if nothing had happened."""
-    world.superseded += sum(zombie.coordinator.superseded for zombie in world.zombies)
-    world.zombies[:] = [zombie for zombie in world.zombies if not zombie.coordinator.superseded and zombie.steps_left]
+    world.superseded += sum(zombie.coordinator.superseded for zombie in world.zombies if not zombie.alone)
+    world.zombies[:] = [zombie for zombie in world.zombies if zombie.steps_left and (zombie.alone or not zombie.coordinator.superseded)]
     for zombie in world.zombies:
-        zombie.now = world.now
-        alone = zombie.coordinator is world.coordinator
+        if zombie.alone:
+            zombie.coordinator = world.coordinator  # what it says reaches whichever runs the job
         for action in ACTIONS:
-            if alone and not isinstance(action, OfWorker):
+            if zombie.alone and not isinstance(action, OfWorker):
                 continue
             for choice in action(zombie):
                 yield Choice(TIME if choice.who == TIME else f"zombie of {choice.who}", f"zombie: {choice.kind}", _step, (zombie, choice))
@@ -60,17 +60,18 @@ def _step(zombie: World, choice: Choice) -> None:
 
 def _take_coordinator_for_lost(world: World) -> None:
     """Ray makes another; the one there was goes on with its workers."""
-    workers = dict(world.workers)
-    _add(world, World(world.random, dict(world.channels), workers, world.coordinator.left_behind(workers), world.now))
+    left, workers = world.coordinator, dict(world.workers)
+    left.leave_alone(workers)
+    _add(world, World(world.random, dict(world.channels), workers, left, world.clock))
     world.workers.clear()
-    world.coordinator.lose(world.now)
+    world.coordinator = left.lose()
 
 
 def _take_for_lost(world: World, name: str) -> None:
     """It has not answered for too long."""
-    _add(world, World(world.random, dict(world.channels), {name: world.workers.pop(name)}, world.coordinator, world.now))
-    coordinator = world.coordinator
-    coordinator.carry_out(coordinator.core.lost(name, "it has not answered", world.now))
+    left = {name: world.workers.pop(name)}
+    _add(world, World(world.random, dict(world.channels), left, world.coordinator, world.clock, alone=True))
+    world.coordinator.interpreter.lost(name, "it has not answered")
 
 
 def _add(world: World, zombie: World) -> None:

@@ -1,1 +1,1 @@
-"""What `delays.py` needs around its dataflow: the data, Spark and Ray, and what is seen of it."""
+"""The parts of `delays.py` around its dataflow: the data, Spark and Ray, and the display."""

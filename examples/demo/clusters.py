@@ -25,7 +25,7 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
 }
 
-# Spark takes a configuration without an appender for none, and its gateway has a level of its own.
+# Spark ignores a configuration without an appender, and its gateway has a level of its own.
 QUIET = """
 status = off
 rootLogger.level = off
@@ -39,7 +39,7 @@ logger.gateway.level = off
 
 
 class Clusters:
-    """A context: `start` gives the Spark session once both run; whatever was started is stopped at the end. `folder` is theirs."""
+    """A context: `start` gives the Spark session once both run; both are stopped at the end. `folder`: for their files."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""What is seen of the job while it runs: records per second, how busy each worker is, and how far event time has come."""
+"""Shows the running job: records per second, how busy each worker is, and its event time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class LiveView:
         self._live.stop()
 
     def _render(self) -> RenderableType:
-        with suppress(ef.JobError):  # asked in the moment in which the job is taken down: what was seen last stays
+        with suppress(ef.JobError):  # the job is just ending: keep the last view
             self._figures, self._seconds = self._job.metrics(), self._job.status().running_seconds
         marks = [worker.watermark for worker in self._figures if worker.watermark is not None]
         if marks:

@@ -1,4 +1,4 @@
-"""Keyed state moves between the demo's workers every second, by one strategy after the other: the results must not show it."""
+"""Moves keyed state between the demo's workers every second, by one strategy after the other; the results must not change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GROUPS = 1024
 
 
 class Moves:
-    """While the context lasts; `migrations` tells afterwards how many moved keys."""
+    """Moves keys while the context lasts; afterwards `migrations` is the number of migrations that moved keys."""
 
     def __init__(self, job: ef.Job, operator: str, every: float = 1.0) -> None:
         self._job, self._operator, self._every = job, operator, every
@@ -36,6 +36,6 @@ class Moves:
             if self._ended.wait(self._every):
                 return
             groups, strategy = range(number % 3, GROUPS, 3), STRATEGIES[number % len(STRATEGIES)]
-            with suppress(ef.JobError):  # the stream may end at any time, and the worker have left
+            with suppress(ef.JobError):  # the stream may end, or the worker leave, at any time
                 report = self._job.migrate(self._operator, groups=groups, to=number % 2, strategy=strategy, timeout="10s")
                 self.migrations += report.keys_moved > 0

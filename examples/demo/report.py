@@ -1,4 +1,4 @@
-"""What the demo says at the end, in tables and bars in the terminal."""
+"""The demo's report at the end, as tables and bars in the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's operators get other numbers of workers, one after the other, while the stream runs: the results must not show it."""
+"""Changes the number of workers of the demo's operators, one after the other, while the stream runs; the results must not change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RETRY_SECONDS = 0.2
 
 
 class Scales:
-    """While the context lasts; `wait` for the last of them, `scalings` tells afterwards how many were done."""
+    """Scales while the context lasts. `wait` waits for the last scaling; afterwards `scalings` is the number done."""
 
     def __init__(self, job: ef.Job, *operators: str) -> None:
         self._job = job

@@ -83,7 +83,7 @@ class Controller:
     """One per job. Ask `due` as often as you like, `observe` when it is; then `carried_out` or `refused` for what `observe` gave.
 
     `history`: the last decisions, of which `keep` are kept; looks that led to none are not among them, `last_look` has the newest. Raises
-    FlowError for a policy or a mode that isn't one.
+    RequestError for a policy or a mode that isn't one.
     """
 
     def __init__(self, policy: str = "ds2", mode: Mode = "act", keep: int = 1000) -> None:

@@ -1,1 +1,1 @@
-"""Where keyed state lies: in memory, in LMDB files, or in a server that speaks the Redis protocol."""
+"""State backends: memory, LMDB files, or a server that speaks the Redis protocol."""

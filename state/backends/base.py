@@ -1,6 +1,6 @@
-"""What a state backend is: the keyed state of one operator in one worker, by key group and key, read and written by batch.
+"""The interface of state backends: the keyed state of one operator in one worker, by key group and key, read and written by batch.
 
-Invariant: what one call wrote, the next one reads; a snapshot shows what was there when it was taken, whatever is written meanwhile.
+Invariant: a read sees every earlier write; a snapshot shows the state at the time of its call, whatever is written meanwhile.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any
 from ..errors import StateBackendError
 
 SNAPSHOT_CHUNK = 2_048
-"""Keys of a snapshot's chunk: it delays the batches behind it by 1 to 2 ms."""
+"""Keys in a chunk of a snapshot. A chunk delays the next batch by 1 to 2 ms."""
 
 MOST_NOTED = 1 << 18
-"""Keys whose changes are noted for a delta, some 50 MB of names: state that lies elsewhere may be larger than memory."""
+"""The most keys noted for a delta, some 50 MB of names: state outside memory may be larger than memory."""
 
 Chunk = tuple[list[Any], list[bytes]]
 """Keys, and the packed value of each."""
 
 Found = tuple[list[Any], list[bytes | None]]
-"""Keys, and the packed value of each, None where there is none any more."""
+"""Keys, and the packed value of each, None for a deleted key."""
 
 
 _PANES = 1 << 79
@@ -29,10 +29,10 @@ _EARLIEST = -(1 << 63)
 
 
 def pane_group(pane: int, group: int) -> int:
-    """What a backend takes as the group of the keys that are in pane `pane` (microseconds) and in key group `group`.
+    """The backend's group for keys in pane `pane` (microseconds) and key group `group`.
 
-    So a pane is read, and forgotten, by itself. No key group is as large; panes rise with their time, and within one the groups rise:
-    its lowest bits are the key group.
+    So a range scan reads or deletes one pane. The number is larger than any key group. Its highest bits are the pane, rising with time, and
+    its lowest bits the key group.
     """
     return _PANES | (pane - _EARLIEST) << 15 | group
 
@@ -40,14 +40,14 @@ def pane_group(pane: int, group: int) -> int:
 class StateBackend(ABC):
     """Used by one thread. Keys of a call are different from one another. A group is a key group, or a `pane_group`.
 
-    `objects`: where a backend keeps Python objects by Python keys, the dict itself, which its user may read and change without a call. The
-    others (None) take keys and values as bytes.
+    `objects`: the dict of a backend that keeps Python objects by Python keys; its user may read and change it without a call. Other
+    backends (None) take keys and values as bytes.
     """
 
     objects: dict[Any, Any] | None = None
 
     passes_on = False
-    """Whether `pass_on` lets state stay where it is."""
+    """Whether `pass_on` can hand over groups without moving their state."""
 
     @abstractmethod
     def get_many(self, groups: Sequence[int], keys: Sequence[Any]) -> list[Any]:
@@ -55,18 +55,18 @@ class StateBackend(ABC):
 
     @abstractmethod
     def put_many(self, groups: Sequence[int], keys: Sequence[Any], values: Sequence[Any]) -> None:
-        """Called once a batch, after its records, with what they changed; and with state that comes from elsewhere."""
+        """Called once a batch, after its records, with the changed values; and with state that arrives from elsewhere."""
 
     @abstractmethod
     def delete_many(self, groups: Sequence[int], keys: Sequence[Any]) -> None:
-        """Called once a batch with the keys that were forgotten, and with those whose state has been given away; some may not be there."""
+        """Called once a batch with forgotten keys, and with keys whose state was sent away; some may not exist."""
 
     @abstractmethod
     def keys_of(self, group: int) -> list[Any]:
-        """Called for each key group that is given away: the keys in it."""
+        """Called for each key group that leaves: its keys."""
 
     def items_of(self, groups: Sequence[int]) -> Chunk:
-        """Called with groups that are read one after the other: all that is in them."""
+        """Called with groups that are read one after the other: all their keys and values."""
         keys, values = list[Any](), list[Any]()
         for group in groups:
             found = self.keys_of(group)
@@ -75,27 +75,27 @@ class StateBackend(ABC):
         return keys, values
 
     def delete_groups(self, groups: Sequence[int]) -> None:
-        """Called with the groups of a pane that no window needs any more; that they are gone needn't be noted."""
+        """Called with the groups of a pane that no window needs any more; these deletions needn't be noted."""
         for group in groups:
             found = self.keys_of(group)
             self.delete_many([group] * len(found), found)
 
     @abstractmethod
     def snapshot(self) -> Iterator[Chunk]:
-        """Called at a checkpoint's barrier; the chunks are taken one by one between later batches. A snapshot ends the one before it."""
+        """Called at a checkpoint's barrier. The chunks are taken one by one between later batches. A new snapshot ends the previous one."""
 
     _noted: set[Any] | None = None
 
     def changes(self) -> set[Any] | None:
-        """Called at a checkpoint's barrier: what has been written or deleted since the last call, for `delta`; None if that isn't known.
+        """Called at a checkpoint's barrier: the keys written or deleted since the last call, for `delta`; None if they are not known.
 
-        From now on it is noted.
+        From then on changes are noted.
         """
         noted, self._noted = self._noted, set()
         return noted
 
     def note(self, groups: Sequence[int], keys: Sequence[Any]) -> None:
-        """Called with keys of which something is written, deleted or taken over; with too many of them it is no longer known which."""
+        """Called with keys that are written, deleted or taken over. With more than `MOST_NOTED`, the changes are no longer known."""
         if self._noted is not None:
             self._noted.update(zip(groups, keys, strict=True))
             if len(self._noted) > MOST_NOTED:
@@ -103,7 +103,7 @@ class StateBackend(ABC):
 
     @abstractmethod
     def delta(self, changes: set[Any]) -> Iterator[Found]:
-        """As `snapshot`, of what was noted alone."""
+        """As `snapshot`, for the noted keys only."""
 
     @abstractmethod
     def count(self) -> int:
@@ -111,17 +111,17 @@ class StateBackend(ABC):
 
     @abstractmethod
     def nbytes(self) -> int:
-        """Called about once a second: an estimate of the bytes that the state takes."""
+        """Called about once a second: an estimate of the state's bytes."""
 
     def pass_on(self, groups: Sequence[int], target: int) -> Iterator[list[Any]] | None:
-        """Called when whole key groups leave for worker `target`. None: their state must be read, sent and deleted.
+        """Called when whole key groups leave for worker `target`. Returns None if their state must be read, sent and deleted.
 
-        Otherwise it stays where it is and is the target's at once, and the iterator tells the keys of one group after the other.
+        Otherwise the state stays in place and belongs to the target at once, and the iterator gives the keys of one group after the other.
         """
         return None
 
     def take_over(self, groups: Sequence[int]) -> None:
-        """Called in the worker that `pass_on` named, with groups in which keys have become its own."""
+        """Called in the worker that `pass_on` named, with the groups that now belong to it."""
         raise StateBackendError(f"{type(self).__name__} can't take state over without its values")
 
     @abstractmethod
@@ -130,4 +130,4 @@ class StateBackend(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Called once when the worker's task ends, also after an error: let go of files and connections, and of what lies in them."""
+        """Called once when the worker's task ends, also after an error: close files and connections, and delete their content."""

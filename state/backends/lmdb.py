@@ -1,7 +1,7 @@
 """State in LMDB files: larger than memory, as large as the disk.
 
-Nothing is synced to the disk, since checkpoints are what state is restored from. The files have no names any more once they are open:
-their space is free again when the process ends, however it ends.
+Nothing is synced to the disk, because state is restored from checkpoints. The files are unlinked once they are open: the system frees their
+space when the process ends, however it ends.
 
 >>> states = LmdbBackend("count", folder=None)
 >>> states.put_many([1, 2], [b"a", b"b"], [b"one", b"two"])
@@ -29,10 +29,10 @@ from ..errors import StateBackendError
 from .base import SNAPSHOT_CHUNK, Chunk, Found, StateBackend
 
 FIRST_SIZE = 4 << 30
-"""Bytes of the map at first: addresses, not memory. It is doubled when it is full."""
+"""Initial bytes of the map: addresses, not memory. It doubles when it is full."""
 
 ROOM = 4
-"""A snapshot begins with a map at least so many times as large as what is in it, because none can grow while a snapshot is being read."""
+"""The least ratio of map size to content at the start of a snapshot, because the map can't grow while a snapshot is read."""
 
 _WHOLE, _DIGEST = b"\0", b"\1"
 _GROUP = struct.Struct(">H")
@@ -41,7 +41,7 @@ _PLAIN_GROUPS = 1 << 15
 _LENGTH = struct.Struct("<I")
 _DIGEST_BYTES = 32
 _PREFIXES = 1 << 17
-"""Groups whose prefix is kept: those of panes come and go."""
+"""Groups whose prefix is cached; groups of panes come and go."""
 
 _GROUPS_AT_ONCE = 64
 
@@ -50,9 +50,9 @@ V = TypeVar("V")
 
 
 class LmdbBackend(StateBackend):
-    """A key lies under its group, so that a group's keys are neighbours; one that LMDB finds too long lies under its digest.
+    """Keys are stored by group, so that a group's keys are adjacent. A key that is too long for LMDB is stored under its digest.
 
-    A key group takes 2 bytes, of which the first bit is not set; the group of a pane takes 10, and has it set.
+    A key group takes 2 bytes, with the first bit 0; the group of a pane takes 10 bytes, with the first bit 1.
     """
 
     def __init__(self, operator: str, folder: str | None, first_size: int = FIRST_SIZE) -> None:
@@ -94,7 +94,7 @@ class LmdbBackend(StateBackend):
         self._write(delete)
 
     def delete_groups(self, groups: Sequence[int]) -> None:
-        """In transactions of _GROUPS_AT_ONCE groups each: what is deleted costs memory until the end of its transaction."""
+        """In transactions of _GROUPS_AT_ONCE groups each: deletions cost memory until the end of their transaction."""
         prefixes = list(map(_prefix, groups))
         while prefixes:
             some, prefixes = prefixes[:_GROUPS_AT_ONCE], prefixes[_GROUPS_AT_ONCE:]
@@ -161,7 +161,7 @@ class LmdbBackend(StateBackend):
         self._env.close()
 
     def _whole(self, groups: Sequence[int], keys: Sequence[bytes]) -> list[bytes] | None:
-        """The places of the keys, unless some are too long."""
+        """The places of the keys, or None if some are too long."""
         if max(map(len, keys), default=0) > self._longest:
             return None
         if len(self._prefixes) > _PREFIXES:
@@ -179,7 +179,7 @@ class LmdbBackend(StateBackend):
 
     @contextmanager
     def _reading(self) -> Iterator[lmdb.Transaction]:
-        """Raises StateBackendError naming the operator if the files are not what was written."""
+        """Raises StateBackendError naming the operator if the files are damaged."""
         try:
             with self._env.begin() as txn:
                 yield txn
@@ -187,7 +187,9 @@ class LmdbBackend(StateBackend):
             raise StateBackendError(f"operator `{self._operator}`: its state in {self._folder} can't be read: {error}") from error
 
     def _write(self, change: Callable[[lmdb.Transaction], T]) -> T:
-        """Make a change whole, in a larger map if need be. Raises StateBackendError naming the operator if the disk is full."""
+        """Make a change in one transaction, in a larger map if necessary. Raises StateBackendError naming the operator if the disk is
+        full.
+        """
         while True:
             try:
                 with self._env.begin(write=True) as txn:
@@ -199,7 +201,7 @@ class LmdbBackend(StateBackend):
                 raise StateBackendError(f"operator `{self._operator}`: {problem}") from error
 
     def _grow(self) -> None:
-        """Double the map. What is left of a snapshot is read first: no transaction may be open while the map changes."""
+        """Double the map. The rest of a snapshot is read first: no transaction may be open while the map changes."""
         if self._frozen is not None:
             self._frozen.read_ahead()
         self._size *= 2
@@ -216,7 +218,7 @@ class LmdbBackend(StateBackend):
 
 
 def _open_unnamed(folder: str | None, size: int) -> lmdb.Environment:
-    """An environment in files that lose their names at once."""
+    """An LMDB environment whose files are unlinked at once."""
     place = tempfile.mkdtemp(prefix="evenflow-state-", dir=folder)
     try:
         return lmdb.open(place, map_size=size, sync=False, metasync=False, readahead=False, max_readers=8)
@@ -225,7 +227,7 @@ def _open_unnamed(folder: str | None, size: int) -> lmdb.Environment:
 
 
 class _Snapshot(Generic[V]):
-    """Keys and values that `read` finds in one read transaction, which sees none of the later writes, in chunks."""
+    """Keys and values in chunks, which `read` finds in one read transaction that sees no later writes."""
 
     def __init__(self, env: lmdb.Environment, read: Callable[[lmdb.Transaction], Iterator[tuple[bytes, V]]]) -> None:
         self._txn: lmdb.Transaction | None = env.begin()
@@ -243,7 +245,7 @@ class _Snapshot(Generic[V]):
         return list(keys), list(values)
 
     def read_ahead(self) -> None:
-        """Keep what is left in memory, and end the transaction."""
+        """Read the rest into memory, and end the transaction."""
         self._items = iter(list(self._items))
         self._abort()
 
@@ -258,7 +260,7 @@ class _Snapshot(Generic[V]):
 
 
 class _Prefixes(dict[int, bytes]):
-    """By group, what the places of its keys that aren't too long begin with."""
+    """A cache by group: the prefix of the places of its keys."""
 
     def __missing__(self, group: int) -> bytes:
         prefix = self[group] = _prefix(group) + _WHOLE
@@ -266,12 +268,12 @@ class _Prefixes(dict[int, bytes]):
 
 
 def _prefix(group: int) -> bytes:
-    """What the places of a group begin with."""
+    """The prefix of the places of a group."""
     return _GROUP.pack(group) if group < _PLAIN_GROUPS else group.to_bytes(_PANE_GROUP_BYTES, "big")
 
 
 def _items(cursor: lmdb.Cursor) -> Iterator[tuple[bytes, bytes]]:
-    """Places and what lies there, from where the cursor is; they are bytes, because the transaction gives no views of its buffers."""
+    """Places and their content, from the cursor on, as bytes, because the transaction gives no views of its buffers."""
     return cast("Iterator[tuple[bytes, bytes]]", iter(cursor))
 
 
@@ -284,7 +286,7 @@ def _delete_ranges(prefixes: Sequence[bytes], txn: lmdb.Transaction) -> None:
 
 
 def _key_at(place: bytes) -> int:
-    """Where the key begins in a place: behind the group and a byte that says how it lies there."""
+    """The offset of the key in a place: after the group and a byte for the form of the key."""
     return 1 + (_PANE_GROUP_BYTES if place[0] & 0x80 else _GROUP.size)
 
 
@@ -294,12 +296,12 @@ def _is_whole(place: bytes) -> bool:
 
 
 def _stored(place: bytes, key: bytes, value: bytes) -> bytes:
-    """A value as it lies there: behind its key, if that is too long to be found by."""
+    """A value as it is stored: after its key, if the key is too long for a place."""
     return value if _is_whole(place) else _LENGTH.pack(len(key)) + key + value
 
 
 def _opened(place: bytes, stored: bytes) -> tuple[bytes, bytes]:
-    """Key and value."""
+    """The inverse of `_stored`: key and value."""
     if _is_whole(place):
         return place[_key_at(place) :], stored
     end = _LENGTH.size + _LENGTH.unpack_from(stored)[0]

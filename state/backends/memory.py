@@ -1,6 +1,6 @@
 """State in memory: a dict from keys to Python objects.
 
-Whoever holds `objects` changes it directly, and says so: `before` while it is `watched`, `note_new` of keys that are new.
+The user of `objects` changes it directly, and calls `before` while it is `watched`, and `note_new` for new keys.
 
 >>> states = MemoryBackend(key_groups=4)
 >>> states.put_many([1, 2], ["a", "b"], [{"n": 1}, {"n": 2}])
@@ -19,14 +19,14 @@ from ..packing import pack_values
 from .base import MOST_NOTED, SNAPSHOT_CHUNK, Chunk, Found, StateBackend
 
 Pack = Callable[[Sequence[Any], Sequence[Any]], list[bytes]]
-"""(keys, values) -> the packed values; the keys are for what an error says."""
+"""(keys, values) -> the packed values; the keys are for error messages."""
 
 KEY_BYTES = 200
-"""A guess at what a key and its state take."""
+"""An estimate of the bytes of a key and its state."""
 
 
 class MemoryBackend(StateBackend):
-    """`pack` is how a snapshot packs values."""
+    """`pack` packs the values of a snapshot."""
 
     def __init__(self, key_groups: int, pack: Pack | None = None) -> None:
         self.objects: dict[Any, Any] = {}
@@ -60,15 +60,15 @@ class MemoryBackend(StateBackend):
 
     @property
     def watched(self) -> bool:
-        """Whether `before` must be told: a snapshot is being taken, or it is noted what changes."""
+        """Whether `before` must be called: a snapshot is in progress, or changes are noted."""
         return self._frozen is not None or self._noted is not None
 
     def before(self, keys: Collection[Any]) -> None:
-        """The values of these keys are about to be changed, perhaps in place."""
+        """Call this when the values of these keys are about to change, perhaps in place."""
         if self._noted is not None:
             self._noted.update(keys)
             if len(self._noted) > max(MOST_NOTED, len(self.objects)):
-                self._noted = None  # keys that come and go; all there are would be fewer
+                self._noted = None  # keys that come and go: the set would be larger than all keys
         if self._frozen is not None:
             self._frozen.before(keys)
             if self._frozen.over:
@@ -79,7 +79,7 @@ class MemoryBackend(StateBackend):
         return list(islice(reversed(self.objects), count))
 
     def note_new(self, groups: Sequence[int], keys: Sequence[Any]) -> None:
-        """These keys have been added to the dict."""
+        """Call this when these keys have been added to the dict."""
         self._members.add(list(keys), list(groups), self.objects)
 
     def snapshot(self) -> Iterator[Chunk]:
@@ -106,10 +106,10 @@ class MemoryBackend(StateBackend):
 
 
 class FrozenStates:
-    """The states as they were at one moment, packed little by little while the stream goes on changing them.
+    """A snapshot of states, packed piece by piece while the stream changes them.
 
-    Copy on write: a state is packed at the latest before the first record that could change it, since a user's function may change its
-    value in place. Everything else is packed in the background, key group by key group.
+    Copy on write: a state is packed at the latest before the first record that could change it, because a user's function may change its
+    value in place. All others are packed in the background, key group by key group.
     """
 
     def __init__(self, states: dict[Any, Any], members: GroupMembers, key_groups: int, pack: Pack) -> None:
@@ -117,7 +117,7 @@ class FrozenStates:
         self._groups = list(range(key_groups - 1, -1, -1))
         self._ready: list[Chunk] = []
         self._settled: set[Any] = set()
-        """Keys that are packed already or did not exist at the moment."""
+        """Keys that are packed already, or are newer than the snapshot."""
         self._rest: list[Any] = []
 
     def __iter__(self) -> Iterator[Chunk]:
@@ -138,11 +138,11 @@ class FrozenStates:
 
     @property
     def over(self) -> bool:
-        """Whether everything has been given out."""
+        """Whether all chunks have been taken."""
         return not (self._ready or self._rest or self._groups)
 
     def before(self, keys: Collection[Any]) -> None:
-        """Values of these keys are about to be changed, added or forgotten."""
+        """Call this when values of these keys are about to be changed, added or forgotten."""
         new = set(keys).difference(self._settled)
         if new:
             self._settled |= new
@@ -152,7 +152,7 @@ class FrozenStates:
 
 
 class FrozenChanges:
-    """As `FrozenStates`, of some keys, which may have no state any more."""
+    """As `FrozenStates`, for some keys, which may have no state any more."""
 
     def __init__(self, states: dict[Any, Any], keys: set[Any], pack: Pack) -> None:
         self._states, self._pack = states, pack

@@ -1,4 +1,4 @@
-"""From a job's settings to the backend of one operator in one worker."""
+"""Opens the backend of one operator in one worker, by the job's settings."""
 
 from __future__ import annotations
 

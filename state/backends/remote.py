@@ -1,8 +1,8 @@
-"""State in a server that speaks the Redis protocol (Redis, Valkey, ...): it outlives the workers, and a move of key groups only renames.
+"""State in a server that speaks the Redis protocol (Redis, Valkey, ...): it outlives workers, and a move of key groups only renames hashes.
 
 One hash per operator, key group and owner, under the attempt of the job: `evenflow:JOB:OPERATOR:ATTEMPT:OWNER:GROUP`. The owner is in the
-name because a hot key may have another owner than its group. Beside the groups lies the worker's witness (`witness.py`). What an older
-attempt or an earlier run left behind is never read: it lies under another attempt, or is removed when a worker of the same attempt opens.
+name because a hot key's owner may differ from its group's. The worker's witness (`witness.py`) is stored beside the groups. Content of an
+older attempt or an earlier run is never read: it has another attempt in its name, or is removed when a worker of the same attempt opens.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from .settings import StateSettings
 from .witness import Witness
 
 _SCAN = 1_000
-"""Names or fields that the server looks at per call of SCAN and HSCAN."""
+"""Names or fields that the server examines per call of SCAN and HSCAN."""
 
 _WITNESS = "witness"
-"""In place of a group: the key that tells whether the server still has the others."""
+"""In place of a group in a name: the witness, which tells whether the server still has the other keys."""
 
 
 class RemoteBackend(StateBackend):
@@ -32,10 +32,10 @@ class RemoteBackend(StateBackend):
     passes_on = True
 
     def __init__(self, settings: StateSettings, operator: str, owner: int) -> None:
-        self._operator = ":".join(("evenflow", quote(settings.job, safe=""), quote(operator, safe="")))  # nothing of SCAN's patterns in it
+        self._operator = ":".join(("evenflow", quote(settings.job, safe=""), quote(operator, safe="")))  # escaped for SCAN's patterns
         self._attempt, self._owner = settings.attempt, owner
         self._groups: set[int] = set()
-        """Groups in which this worker may have keys."""
+        """Groups that may have keys of this worker."""
         self._written_keys = self._written_bytes = 0
         self._frozen: _Snapshot | _Delta | None = None
         client = ServerClient(settings.backend, operator)
@@ -96,7 +96,7 @@ class RemoteBackend(StateBackend):
         return sum(self._client.run([("HLEN", self._name(group)) for group in self._groups]))
 
     def nbytes(self) -> int:
-        """As if every entry had the mean size of what was written."""
+        """An estimate: every entry counts with the mean size of all writes."""
         return self.count() * self._written_bytes // max(1, self._written_keys)
 
     def pass_on(self, groups: Sequence[int], target: int) -> Iterator[list[bytes]] | None:
@@ -104,7 +104,7 @@ class RemoteBackend(StateBackend):
             return None
         exist = self._client.run([("EXISTS", self._name(group)) for group in groups])
         here = [group for group, exists in zip(groups, exist, strict=True) if exists]
-        self._noted = None if here else self._noted  # the keys are not read, and the target may forget some before they are
+        self._noted = None if here else self._noted  # keys are read later, and the target may have forgotten some by then
         replies = self._client.run([("RENAMENX", self._name(group), self._name(group, target)) for group in here])
         for group, done in zip(here, replies, strict=True):
             if not done:
@@ -123,7 +123,7 @@ class RemoteBackend(StateBackend):
         self._groups.clear()
 
     def close(self) -> None:
-        """Remove this worker's state, unless the server is gone; what was given away lies under its new owner's name."""
+        """Remove this worker's state, unless the server is gone. State that was handed over is stored under its new owner's name."""
         with suppress(StateBackendError):
             self._unlink([*(self._name(group) for group in self._groups), self._name(_WITNESS)])
         self._client.close()
@@ -132,7 +132,7 @@ class RemoteBackend(StateBackend):
         return f"{self._operator}:{self._attempt}:{self._owner if owner is None else owner}:{group}"
 
     def _before(self, groups: Sequence[int], keys: Sequence[bytes]) -> None:
-        """Let a snapshot keep what is about to be overwritten."""
+        """Let a snapshot keep values that are about to be overwritten."""
         if self._frozen is not None:
             if self._frozen.over:
                 self._frozen = None
@@ -140,7 +140,7 @@ class RemoteBackend(StateBackend):
                 self._frozen.keep(groups, keys)
 
     def _merge(self, group: int, target: int) -> None:
-        """The target has a key of its own in this group: put the others beside it."""
+        """The target already has keys of this group: add the others to its hash."""
         name, cursor = self._name(group), b"0"
         while True:
             cursor, pairs = self._client.run([("HSCAN", name, cursor, "COUNT", _SCAN)])[0]
@@ -151,14 +151,14 @@ class RemoteBackend(StateBackend):
         self._unlink([name])
 
     def _sweep(self, client: ServerClient) -> None:
-        """Remove what a worker of this index left: in this attempt of an earlier run of the job, and in the attempts before."""
+        """Remove hashes of a worker with this index from earlier attempts, and from earlier runs with the same attempt."""
         names = _find(client, f"{self._operator}:*:{self._owner}:*")
         old = [name for name in names if (attempt := self._attempt_of(name)) is not None and attempt <= self._attempt]
         if old:
             client.run([("UNLINK", *old)])
 
     def _attempt_of(self, name: bytes) -> int | None:
-        """The attempt that a name says; None if it is none of this operator's and worker's."""
+        """The attempt in a name; None if the name is not of this operator and worker."""
         attempt, *rest = name.removeprefix(f"{self._operator}:".encode()).split(b":")
         mine = len(rest) == 2 and rest[0] == b"%d" % self._owner and (rest[1].isdigit() or rest[1] == _WITNESS.encode())
         return int(attempt) if mine and attempt.isdigit() else None
@@ -169,7 +169,7 @@ class RemoteBackend(StateBackend):
 
 
 def _find(client: ServerClient | Witness, pattern: str) -> list[bytes]:
-    """The names of all hashes that fit."""
+    """The names of all hashes that match."""
     found, cursor = list[bytes](), b"0"
     while True:
         cursor, names = client.run([("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN)])[0]
@@ -179,7 +179,7 @@ def _find(client: ServerClient | Witness, pattern: str) -> list[bytes]:
 
 
 class _Snapshot:
-    """The hashes `names` (by group) as they were, read group by group; of a group that is not read yet, `keep` saves what is changed."""
+    """A snapshot of the hashes `names` (by group), read group by group; `keep` saves values of unread groups before they change."""
 
     def __init__(self, client: Witness, names: dict[int, str]) -> None:
         self._client, self._names = client, names
@@ -200,11 +200,11 @@ class _Snapshot:
 
     @property
     def over(self) -> bool:
-        """Whether everything has been read."""
+        """Whether all chunks have been read."""
         return not self._old
 
     def keep(self, groups: Sequence[int], keys: Sequence[bytes]) -> None:
-        """The values of these keys are about to be changed."""
+        """Call this when the values of these keys are about to change."""
         places = {group: [keys[i] for i in where] for group, where in _by_group(groups).items() if group in self._old}
         asked = {group: [key for key in wanted if key not in self._old[group]] for group, wanted in places.items()}
         asked = {group: wanted for group, wanted in asked.items() if wanted}
@@ -213,7 +213,7 @@ class _Snapshot:
             self._old[group].update(zip(wanted, values, strict=True))
 
     def _read(self) -> None:
-        """Read so many groups in one round trip that they make about a chunk."""
+        """Read about a chunk of groups in one round trip."""
         groups = list(self._old)[: self._at_once]
         read = 0
         for group, flat in zip(groups, self._client.run([("HGETALL", self._names[group]) for group in groups]), strict=True):
@@ -225,7 +225,7 @@ class _Snapshot:
 
 
 class _Delta:
-    """The values of some keys as they were, in chunks; of those that are not read yet, `keep` reads what is about to be changed."""
+    """A snapshot of some keys' values, in chunks; `keep` reads unread values before they change."""
 
     def __init__(self, client: Witness, name: Callable[[int], str], changes: set[tuple[int, bytes]]) -> None:
         self._client, self._name = client, name
@@ -266,7 +266,7 @@ class _Delta:
 
 
 def _by_group(groups: Sequence[int]) -> dict[int, list[int]]:
-    """The places of each group."""
+    """The positions of each group in the call."""
     places: dict[int, list[int]] = {}
     for place, group in enumerate(groups):
         places.setdefault(group, []).append(place)

@@ -1,4 +1,4 @@
-"""Which backend a worker's keyed state lies in, and under which name.
+"""The settings of a worker's state backend.
 
 >>> StateSettings("redis://127.0.0.1:6379/0").check()
 >>> StateSettings("rocksdb").check()
@@ -18,9 +18,9 @@ LMDB = "lmdb"
 
 @dataclass(frozen=True, slots=True)
 class StateSettings:
-    """`backend`: memory, lmdb, or a server's address. `folder`: where LMDB's files lie, None for the system's temporary folder.
+    """`backend`: memory, lmdb, or a server's address. `folder`: for LMDB's files, None for the system's temporary folder.
 
-    `job`, `attempt`: with the operator and the worker's index, what state in a server is named by.
+    `job`, `attempt`: part of the names of state in a server, with the operator and the worker's index.
     """
 
     backend: str = MEMORY
@@ -29,12 +29,12 @@ class StateSettings:
     attempt: int = 0
 
     def check(self) -> None:
-        """Raises ValueError unless there is such a backend."""
+        """Raises ValueError for an unknown backend."""
         if self.backend not in (MEMORY, LMDB):
             server_address(self.backend)
 
     def describe(self) -> str:
-        """A few words for `explain()`; a server's password is not among them.
+        """A few words for `explain()`, without a server's password.
 
         >>> StateSettings("redis://user:secret@127.0.0.1:6379/0").describe()
         'in the server 127.0.0.1:6379'
@@ -47,10 +47,10 @@ class StateSettings:
 
 
 def server_address(url: str) -> SplitResult:
-    """The parts of a server's address. Raises ValueError if it is none."""
+    """The parts of a server's address. Raises ValueError if it isn't one."""
     parts = urlsplit(url) if isinstance(url, str) else urlsplit("")
     database = parts.path.removeprefix("/")
     if parts.scheme != "redis" or not parts.hostname or (database and not database.isdecimal()) or parts.query or parts.fragment:
         raise ValueError(f'backend is {url!r}: use "memory", "lmdb", or the address of a server, "redis://HOST:PORT/DATABASE"')
-    _ = parts.port  # raises ValueError for a port that is none
+    _ = parts.port  # raises ValueError for an invalid port
     return parts

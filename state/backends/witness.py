@@ -1,8 +1,8 @@
-"""A key beside the state in a server that tells whether the server still has all that was written to it.
+"""Detects whether a state server has lost writes, by a counter in a key beside the state.
 
-A server that is flushed, or falls back to a copy that is behind, goes on answering, as if keys had never been there. So every round trip
-ends with a count of round trips, which the server keeps under a key of the worker's: if it isn't what it must be, nothing that was read
-in this round trip or before counts. It begins anywhere, so another job of the same name is found out too.
+A server that was flushed, or fell back to an older copy, keeps answering as if keys had never existed. So every round trip ends by
+incrementing a counter, which the server keeps under a key of the worker's own. If the counter has a wrong value, nothing that was read in
+this round trip or before counts. It starts at a random value, so another job of the same name is detected too.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 from .server_client import Command, ServerClient
 
 _CACHES = ("allkeys-", "eviction")
-"""How policies begin by which a server forgets keys that don't expire: Redis' and Valkey's, and Dragonfly's."""
+"""Prefixes of the policies by which a server evicts keys that don't expire: Redis' and Valkey's, and Dragonfly's."""
 
 
 class Witness:
-    """Runs commands as `client` does, with the count under `name`."""
+    """Runs commands like `client`, with the counter under `name`."""
 
     def __init__(self, client: ServerClient, name: str) -> None:
         self._client, self._name = client, name
@@ -27,7 +27,7 @@ class Witness:
         self._client.run([("SET", name, self._count)])
 
     def check_policy(self) -> None:
-        """Raises StateBackendError if the server forgets keys when its memory is full."""
+        """Raises StateBackendError if the server evicts keys when its memory is full."""
         facts = dict(line.split(b":", 1) for line in self._client.run([("INFO", "memory")])[0].splitlines() if b":" in line)
         policy = facts.get(b"maxmemory_policy", b"noeviction").decode(errors="replace")
         if policy.startswith(_CACHES):
@@ -37,7 +37,7 @@ class Witness:
             )
 
     def run(self, commands: Sequence[Command]) -> list[Any]:
-        """The reply of each command. Raises StateBackendError as the client does, and if the server has lost what was written."""
+        """The reply of each command. Raises StateBackendError like the client, and if the server has lost writes."""
         if not commands:
             return []
         *replies, count = self._client.run([*commands, ("INCR", self._name)])

@@ -14,7 +14,7 @@ from watching import processes_of, socket_folders, until
 import evenflow as ef
 from evenflow.actors.cluster import RayJob
 from evenflow.actors.coordinator import Coordinator
-from evenflow.actors.supervisor import Supervisor
+from evenflow.actors.job_interpreter import JobInterpreter
 from evenflow.actors.titles import ACTORS
 
 
@@ -44,7 +44,7 @@ def left_in_the_driver(folder):
     gc.collect()
     return {
         "threads": sorted(thread.name for thread in threading.enumerate() if not thread.name.startswith(("ray", "Dummy"))),
-        "jobs": sum(isinstance(found, (ef.Job, RayJob, Supervisor)) for found in gc.get_objects()),
+        "jobs": sum(isinstance(found, (ef.Job, RayJob, JobInterpreter)) for found in gc.get_objects()),
         "classes": len(Coordinator.__subclasses__()),
         "sockets": socket_folders(folder),
         "processes": [pid for pid, command in processes_of(folder).items() if command.startswith(ACTORS)],

@@ -156,7 +156,7 @@ import evenflow as ef
 
 try:
     ef.connect(sys.argv[1])
-except ef.EvenflowError as error:
+except ef.JobError as error:
     print(error)
 """
 

@@ -1,4 +1,4 @@
-"""Tests and files that the pages about guarantees and recovery name are there."""
+"""Files, tests, pages and sections that the documentation names are there."""
 
 from __future__ import annotations
 
@@ -8,20 +8,38 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("guarantees.md", "recovery.md")
-FOLDERS = "engine|state|scheduler|actors|evenflow|connectors|balancer"
+PAGES = [path.relative_to(ROOT).as_posix() for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))]
+FOLDERS = "engine|state|scheduler|actors|evenflow|connectors|balancer|bench|tests"
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them, and its own."""
+    text = page.read_text()
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings} | set(
+        re.findall(r'<a id="([\w-]+)">', text)
+    )
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_files_that_it_names_are_there(page):
-    named = re.findall(rf"`((?:{FOLDERS})/[\w/]+\.py)", (ROOT / "docs" / page).read_text())
-    named += re.findall(r"\]\((\w+\.md)", (ROOT / "docs" / page).read_text())
-    missing = [name for name in named if not (ROOT / (f"docs/{name}" if name.endswith(".md") else name)).exists()]
-    assert named
-    assert not missing
+def test_links_of_a_page_lead_somewhere(page):
+    links = re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", (ROOT / page).read_text())
+    targets = [((ROOT / page).parent / path if path else ROOT / page, anchor) for path, anchor in links]
+    assert [(path, anchor) for path, anchor in targets if not path.exists() or (anchor and anchor not in anchors_of(path))] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_that_a_page_names_are_there(page):
+    named = re.findall(rf"`((?:{FOLDERS})/[\w/]+\.py)", (ROOT / page).read_text())
+    assert [name for name in named if not (ROOT / name).exists()] == []
 
 
 def test_tests_that_show_the_guarantees_are_there():
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (ROOT / "docs/guarantees.md").read_text())
     assert len(named) > 20
     assert [f"{file}::{test}" for file, test in named if f"def {test}(" not in (ROOT / file).read_text()] == []
+
+
+def test_anchors_are_those_of_the_headings(tmp_path):
+    (tmp_path / "page.md").write_text("# What is it?\n\n## Two `words`, and more\n")
+    assert anchors_of(tmp_path / "page.md") == {"what-is-it", "two-words-and-more"}

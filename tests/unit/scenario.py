@@ -52,7 +52,7 @@ from evenflow.engine.protocol.exchange import Sent
 from evenflow.engine.protocol.handover import Arrived
 from evenflow.engine.protocol.handover_step import HandoverStep
 from evenflow.engine.protocol.routing import RoutingTable
-from evenflow.engine.task import TaskCore
+from evenflow.engine.task.core import TaskCore
 from evenflow.state.packing import unpack_value
 
 SECOND = 1_000_000
@@ -95,7 +95,7 @@ class Scenario:
     def _owners(self, *users: str) -> Iterable[str]:
         groups = key_groups([pa.array(users)], len(self.table), "owners").tolist()
         for source in self._sources():
-            owners = self.tasks[source].exchanges[0].table.owners(key_hashes([pa.array(users)], "owners")).tolist()
+            owners = self.tasks[source].outputs.exchanges[0].table.owners(key_hashes([pa.array(users)], "owners")).tolist()
             yield f"{source}: " + ", ".join(f"{u} (group {g}) count-{o}" for u, g, o in zip(users, groups, owners, strict=True))
 
     def _read(self, source: str, *words: str) -> Iterable[str]:

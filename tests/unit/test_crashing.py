@@ -81,7 +81,7 @@ def test_rows_of_checkpoints_whose_manifests_are_gone_are_taken_back(make_flow):
     actions = with_lost_manifests(with_damage(with_crashes(with_moves(5, STRATEGIES), most=2), most=1))
     check(make_flow, range(LOSSES), parallelism=(1, 2, 3), save_state=True, actions=(*actions, watcher))
     assert sum(world.deletions for world in watcher.worlds) > 0
-    assert make_flow is no_rows or sum(world.coordinator.retractions for world in watcher.worlds) > 0, "rows were taken back"
+    assert make_flow is no_rows or sum(world.coordinator.all_storage.retractions for world in watcher.worlds) > 0, "rows were taken back"
 
 
 @pytest.mark.parametrize(("make_flow", "seeds"), list(blocks()))
@@ -95,11 +95,11 @@ def test_whatever_is_lost_and_when_the_rows_are_those_of_the_oracle(make_flow, s
     coordinators = [world.coordinator for world in watcher.worlds]
     assert len(coordinators) == len(seeds)
     assert sum(world.accidents for world in watcher.worlds) > len(seeds), "more than one was lost in a run"
-    assert sum(coordinator.retractions for coordinator in coordinators) > 0, "rows were taken back"
-    refused = sum(coordinator.storage.refused > 0 for coordinator in coordinators)
+    assert sum(coordinator.all_storage.retractions for coordinator in coordinators) > 0, "rows were taken back"
+    refused = sum(coordinator.all_storage.refused > 0 for coordinator in coordinators)
     assert (refused > len(seeds) / 4) == disk_is_full, "something could not be written in many a run"
-    assert sum(coordinator.restarts for coordinator in coordinators) > len(seeds) / 2
-    assert sum(coordinator.recoveries for coordinator in coordinators) > len(seeds) / 4, "there often was a checkpoint to go back to"
+    assert sum(coordinator.counts.restarts for coordinator in coordinators) > len(seeds) / 2
+    assert sum(coordinator.counts.recoveries for coordinator in coordinators) > len(seeds) / 4, "there often was a checkpoint to go back to"
 
 
 @pytest.mark.parametrize("first", range(0, len(FLOWS), FLOWS_WITH_ZOMBIES))

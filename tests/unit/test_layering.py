@@ -1,18 +1,17 @@
-"""Nothing imports upwards, and what decides does no I/O."""
+"""Nothing imports upwards, and what decides does no I/O: it reads no clock, starts no thread and opens no socket."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from module_imports import LAYERS, ROOT, full_name, imports, local_names, sources
 
-ROOT = Path(__file__).parents[2]
-LAYERS = ("state", "engine", "balancer", "scheduler", "connectors", "actors", "evenflow", "bench")
 PURE = frozenset({"state", "engine", "balancer", "scheduler"})
 OUTSIDE_WORLD = frozenset({
-    "asyncio", "concurrent", "multiprocessing", "pyspark", "ray", "selectors", "signal", "socket", "subprocess", "threading", "time", "zmq",
+    "_thread", "asyncio", "concurrent", "http", "multiprocessing", "pyspark", "queue", "ray", "sched", "select", "selectors", "signal",
+    "socket", "socketserver", "ssl", "subprocess", "threading", "time", "zmq",
 })  # fmt: skip
 ONLY_IN = {
     "lmdb": frozenset({"state"}),
@@ -26,18 +25,42 @@ HOMES = {
     "valkey": ("evenflow", "state", "backends", "server_client"),
 }
 """What one module imports, and no other."""
-CLOCK_CALLS = {"datetime": {"now", "utcnow", "today"}, "date": {"today"}}
 
+CLOCK_CALLS = frozenset({
+    "datetime.datetime.now", "datetime.datetime.utcnow", "datetime.datetime.today", "datetime.date.today", "os.times",
+    "pandas.Timestamp.now", "pandas.Timestamp.today",
+})  # fmt: skip
 
-def imports(tree: ast.AST, module: tuple[str, ...]) -> Iterator[tuple[int, str]]:
-    """Line and full dotted name of everything that is imported in `module` (its dotted name in parts, `__init__` included)."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = (*module[: -node.level], *(node.module or "").split(".")) if node.level else tuple((node.module or "").split("."))
-            path = ".".join(part for part in base if part)
-            yield from ((node.lineno, f"{path}.{alias.name}") for alias in node.names)
+CLOCKS_AND_THREADS = frozenset({"queue", "threading", "time"})
+SHELLS = {
+    "cluster": "starts a job's coordinator and waits for it",
+    "coordinator": "the process of the coordinator",
+    "deployment": "waits for processes",
+    "gatekeeper": "ZeroMQ asks for passwords in a thread",
+    "job_clock": "the clock of a job",
+    "job_interpreter": "is asked by several threads",
+    "job_storage": "copies savepoints in a thread",
+    "local": "the thread of a local job",
+    "meter": "measures a task",
+    "outbox": "notes when batches left, for the limit of what is in flight",
+    "pings": "asks processes whether they are there",
+    "placement": "waits for nodes",
+    "process": "waits for processes",
+    "ray_workers": "deploys workers in threads",
+    "run_queue": "reads what the system counted for a thread",
+    "spares": "keeps processes warm for a while",
+    "stale_folders": "removes folders that are old",
+    "state_writer": "writes checkpoints in a thread",
+    "stopwatch": "measures",
+    "storage_thread": "writes manifests and commits in a thread",
+    "system_clock": "the clock of tasks",
+    "task_run": "the thread of a task",
+    "transport": "sockets with time-outs",
+    "waker": "wakes a thread from another",
+    "worker": "the process of workers",
+    "worker_pool": "waits for processes, and is asked by several threads",
+}
+"""Modules of `actors/` that carry out what others decide, and what they need clocks or threads for."""
 
 
 def layer_of(imported: str) -> str | None:
@@ -72,20 +95,22 @@ def strays(module: tuple[str, ...], found: list[tuple[int, str]]) -> Iterator[st
                 yield f"{line}: imports {imported}, but {package} is imported in {'.'.join(home)} only"
 
 
-def hidden_inputs(layer: str, tree: ast.AST, found: list[tuple[int, str]]) -> Iterator[str]:
+def hidden_inputs(layer: str, tree: ast.AST, module: tuple[str, ...], found: list[tuple[int, str]]) -> Iterator[str]:
     """Uses of the wall clock and of the process-wide random generator, which make a decision unrepeatable."""
     if layer not in PURE:
         return
     for line, imported in found:
         if imported.startswith("random.") and imported not in {"random.Random", "random.SystemRandom"}:
             yield f"{line}: imports {imported}, but {layer} takes randomness passed in: a random.Random with a seed"
+    names = local_names(tree, module)
     for node in ast.walk(tree):
-        if not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
+        used = full_name(node, names) if isinstance(node, ast.Attribute) else None
+        if used is None:
             continue
-        if node.value.id == "random" and node.attr != "Random":
-            yield f"{node.lineno}: uses random.{node.attr}, but {layer} takes randomness passed in: a random.Random with a seed"
-        if node.attr in CLOCK_CALLS.get(node.value.id, ()):
-            yield f"{node.lineno}: uses {node.value.id}.{node.attr}, but {layer} takes time passed in"
+        if used.startswith("random.") and used.count(".") == 1 and used != "random.Random":
+            yield f"{node.lineno}: uses {used}, but {layer} takes randomness passed in: a random.Random with a seed"
+        if used in CLOCK_CALLS:
+            yield f"{node.lineno}: uses {used}, but {layer} takes time passed in"
 
 
 def broken_rules(source: str, layer: str, module: tuple[str, ...]) -> list[str]:
@@ -95,23 +120,26 @@ def broken_rules(source: str, layer: str, module: tuple[str, ...]) -> list[str]:
         *upward_imports(layer, found),
         *misplaced_imports(layer, found),
         *strays(module, found),
-        *hidden_inputs(layer, tree, found),
+        *hidden_inputs(layer, tree, module, found),
     ]
 
 
-def module_name(layer: str, path: Path) -> tuple[str, ...]:
-    inside = path.relative_to(ROOT / layer).with_suffix("").parts
-    return ("evenflow", *inside) if layer == "evenflow" else ("evenflow", layer, *inside)
+def clocks_and_threads(source: str, module: tuple[str, ...]) -> set[str]:
+    """Which of the modules for those it imports."""
+    return {imported.partition(".")[0] for _, imported in imports(ast.parse(source), module)} & CLOCKS_AND_THREADS
 
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_layer_keeps_the_import_rules(layer):
     broken = [
-        f"{path.relative_to(ROOT)}:{rule}"
-        for path in sorted((ROOT / layer).rglob("*.py"))
-        for rule in broken_rules(path.read_text(), layer, module_name(layer, path))
+        f"{path.relative_to(ROOT)}:{rule}" for path, module in sources(layer) for rule in broken_rules(path.read_text(), layer, module)
     ]
     assert not broken, "\n".join(broken)
+
+
+def test_only_shells_among_the_actors_have_clocks_and_threads():
+    having = {path.stem for path, module in sources("actors") if clocks_and_threads(path.read_text(), module)}
+    assert having == SHELLS.keys()
 
 
 @pytest.mark.parametrize(
@@ -131,7 +159,11 @@ def test_layer_keeps_the_import_rules(layer):
         pytest.param("actors", "from rich.table import Table", "rich is imported in bench and evenflow only", id="drawing below the top"),
         pytest.param("scheduler", "import random\nrandom.shuffle([])", "2: uses random.shuffle", id="the global generator"),
         pytest.param("scheduler", "from random import choice", "imports random.choice", id="the global generator by name"),
-        pytest.param("scheduler", "from datetime import datetime\ndatetime.now()", "uses datetime.now", id="the wall clock"),
+        pytest.param("scheduler", "from datetime import datetime\ndatetime.now()", "uses datetime.datetime.now", id="the wall clock"),
+        pytest.param("engine", "import datetime as dt\ndt.datetime.now()", "2: uses datetime.datetime.now", id="the wall clock by alias"),
+        pytest.param("engine", "from datetime import date as day\nday.today()", "2: uses datetime.date.today", id="the day by alias"),
+        pytest.param("state", "from time import perf_counter as p", "imports time.perf_counter", id="a clock by alias"),
+        pytest.param("state", "import queue", "imports queue", id="what threads share"),
     ],
 )
 def test_broken_rule_is_named(layer, source, rule):

@@ -14,12 +14,11 @@ import flows
 import pytest
 
 import evenflow as ef
-from evenflow.balancer.strategies import plan_steps
 from evenflow.engine.protocol import handover
-from evenflow.engine.protocol.handover_step import HandoverStep
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.scheduler.config import LIVE
 from evenflow.scheduler.job_effects import JobState
+from evenflow.scheduler.requests import Stop
 from evenflow.testing import ACTIONS, Choice, check, simulate
 from evenflow.testing.actions import poll
 from evenflow.testing.moving import with_moves
@@ -102,7 +101,7 @@ def test_job_that_is_stopped_while_state_moves_finishes_with_whole_rows(strategy
 def stop_while_state_moves(world):
     core = world.coordinator.core
     if core.migrations.in_step and core.state is JobState.RUNNING and world.random.random() < 0.1:
-        world.coordinator.carry_out(core.stop())
+        world.coordinator.ask(Stop())
     return iter(())
 
 
@@ -151,11 +150,9 @@ class SwapAt:
 
     def swap(self, world, core):
         stage = next(stage for stage in core.plan.stages if stage.is_keyed)
-        table = core.migrations.tables[stage.name]
-        steps = plan_steps(self.strategy, table, RoutingTable(1 - table.groups))
-        numbered = [HandoverStep(0, step.moves, step.lazy, step.pause) for step in steps]
+        target = RoutingTable(1 - core.migrations.tables[stage.name].groups)
         self.history = core.migrations.history
-        world.coordinator.carry_out(core.migrate(stage, self.strategy, numbered, "by the test", world.now)[1])
+        world.coordinator.do(lambda: core.mover.move(stage, self.strategy, target, "by the test"))
 
 
 @pytest.mark.parametrize("strategy", LIVE)

@@ -78,7 +78,7 @@ class Watcher:
 
     def runs_with(self, *changes):
         """In how many runs workers were `joining`, or `leaving`, to the end."""
-        rescales = [world.coordinator.core.rescales for world in self.worlds]
+        rescales = [world.coordinator.core.record.rescales for world in self.worlds]
         return sum(any(r.state is RescaleState.DONE and any(getattr(r.rescale, c) for c in changes) for r in run) for run in rescales)
 
 
@@ -101,7 +101,9 @@ def test_losses_while_workers_join_and_leave_change_no_row(make_flow, seeds):
     check(make_flow, seeds, parallelism=(1, 2, 3), save_state=True, actions=(*actions, watcher))
     assert len(watcher.worlds) == len(seeds)
     assert sum(world.accidents for world in watcher.worlds) > len(seeds), "more than one was lost in a run"
-    assert sum(world.coordinator.recoveries for world in watcher.worlds) > len(seeds) / 4, "there often was a checkpoint to go back to"
+    assert sum(world.coordinator.counts.recoveries for world in watcher.worlds) > len(seeds) / 4, (
+        "there often was a checkpoint to go back to"
+    )
     assert watcher.runs_with("joining", "leaving") > len(seeds) / 2
 
 

@@ -5,9 +5,15 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 
+from evenflow.actors.job_clock import JobClock
+from evenflow.actors.job_interpreter import JobInterpreter
+from evenflow.actors.job_storage import JobStorage
 from evenflow.actors.local import LocalJob
-from evenflow.actors.run_memory import RunMemory
-from evenflow.actors.supervisor import Supervisor
+from evenflow.actors.storage_thread import StorageThread
+from evenflow.scheduler.job import JobCore
+from evenflow.scheduler.requests import ShowProgress
+
+PATIENCE = 30.0
 
 
 class LossyJob(LocalJob):
@@ -16,30 +22,33 @@ class LossyJob(LocalJob):
     incarnation = 0
 
     def __init__(self, plan, config):
-        self._plan, self._memory = plan, RunMemory()
+        self._plan = plan
         super().__init__(plan, config)
-        with self._lock:
-            self._supervisor._memory = self._memory
-            self._run_of = self._supervisor.saved._run
 
     def progress(self, seen, incarnation):
-        with self._lock:
+        with self._interpreter.lock:
             now = str(self.incarnation)
-            return replace(self._supervisor.progress(seen if incarnation == now else 0), incarnation=now)
+            return replace(self.ask(ShowProgress(seen if incarnation == now else 0)), incarnation=now)
 
     def lose_worker(self, name):
-        with self._lock:
-            self._supervisor.lost(name, "it was killed")
+        self._interpreter.lost(name, "it was killed")
         self._woken.set()
 
     def lose_coordinator(self):
-        with self._lock:
-            self._wanted = None
+        """Its storage has carried out what it was told before."""
+        lost = self._interpreter
+        with lost.lock:
+            assert self._storage.close(PATIENCE)
+            run, memory = self._saved._saved._run, self._saved._memory
+            saved = JobStorage(self._plan, self._config, run=run, memory=memory)
+            core = JobCore(self._plan, self._config, saved.restore_point(takes_over=True))
+            self._answers.clear()
+            self._changes.clear()
+            self._saved, self._storage = saved, StorageThread(core.name, saved, self._answered)
+            self._interpreter = JobInterpreter(core, self, self._storage, JobClock())
+            self._interpreter.lock = lost.lock
             self.incarnation += 1
-            self._supervisor = Supervisor(
-                self._plan, self._config, self._tell, self._carry, run=self._run_of, resume=True, memory=self._memory
-            )  # fmt: skip
-            self._supervisor.redeploy()
+            self._interpreter.begin()
         self._woken.set()
 
 

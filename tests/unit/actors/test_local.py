@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 import evenflow as ef
-from evenflow.actors.elastic import ScalingState
 from evenflow.connectors.items import ItemsSource, rows_of
 from evenflow.connectors.list_sink import ListSink
 from evenflow.engine.batch import Batch
@@ -20,6 +19,7 @@ from evenflow.engine.sink import Sink, SinkWriter
 from evenflow.engine.source import Source, SourceReader
 from evenflow.engine.time.event_time import EventTime
 from evenflow.scheduler.job_effects import JobState
+from evenflow.scheduler.operator_scaling import ScalingState
 
 SLEEP = time.sleep
 PATIENCE = 30.0
@@ -425,7 +425,7 @@ def test_source_that_can_not_be_shared_out_is_not_scaled_and_reads_on():
     flow.read(source).write(ef.to_list([]))
     job = run(flow)
     with pytest.raises(
-        ef.RequestError, match="operator `broken` can't have 2 workers: its source can't be shared out anew while it is read"
+        ef.RequestError, match="operator `broken` can't have 2 workers: its source can't reassign its splits while it is read"
     ):
         job.scale("broken", 2)
     assert job.scalings() == []

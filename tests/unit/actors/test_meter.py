@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import evenflow as ef
 from evenflow.actors.meter import Meter, own_share
 from evenflow.actors.run_queue import RunQueue, Spent
-from evenflow.engine.task import TaskCore
+from evenflow.engine.task.core import TaskCore
 
 
 class Counted(RunQueue):

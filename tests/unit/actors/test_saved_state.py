@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import threading
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -15,15 +13,12 @@ import pytest
 
 import evenflow as ef
 from evenflow.actors.saved_state import SavedState, SupersededError
-from evenflow.engine.errors import FlowError, JobError, RequestError
+from evenflow.engine.errors import FlowError
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.scheduler.manifest import Manifest, TaskEntry
-from evenflow.scheduler.newest import KEPT
 from evenflow.scheduler.terms import first_attempt
 from evenflow.state.files import StateFile
 from evenflow.state.store import CheckpointStore, seen_from_beside
-
-PATIENCE = 30.0
 
 
 def manifest(checkpoint, *files):
@@ -129,39 +124,34 @@ def test_job_without_a_folder_has_nothing_saved():
     saved = SavedState(None, 2, "run")
     assert (saved.last, saved.newest(), saved.restored(None, plan())) == (0, None, {})
     assert saved.complete(manifest(1)) == "the job has no folder for checkpoints"
-    with pytest.raises(RequestError, match=r"a savepoint needs CheckpointConfig\(dir=...\)"):
-        saved.ask_savepoint(1, "anywhere")
 
 
 def test_savepoint_is_a_copy_without_what_its_job_commits(url, tmp_path):
     saved, folder = SavedState(url, 2, "run"), tmp_path / "savepoint"
-    saved.ask_savepoint(1, str(folder))
-    with CheckpointStore(url).writing(1, "count-0") as writer:
-        pass
-    saved.complete(manifest(1, writer.finish()))
-    wait(lambda: saved.savepoint(1).done)
-    assert saved.savepoint(1).problem is None
+    saved.complete(manifest(1, written(url, 1)))
+    assert saved.copy(saved.newest(), str(folder)) is None
     opened = SavedState(None, 2, "another").open_savepoint(str(folder), plan(), allow_lost=False)
     assert (opened.checkpoint, dict(opened.committables), len(opened.files)) == (1, {}, 1)
-    with pytest.raises(JobError, match="savepoint is not empty"):
-        saved.ask_savepoint(2, str(folder))
+    assert saved.copy(saved.newest(), str(folder)) == f"{folder} is not empty: give the savepoint a folder of its own"
 
 
-def test_savepoint_fails_with_its_checkpoint(url, tmp_path):
-    saved = SavedState(url, 2, "run")
-    saved.ask_savepoint(1, str(tmp_path / "savepoint"))
-    saved.discard(1, "the disk is full")
-    assert (saved.savepoint(1).done, saved.savepoint(1).problem) == (True, "the disk is full")
+def test_savepoint_that_can_not_be_written_is_a_problem(url, tmp_path):
+    saved, file = SavedState(url, 2, "run"), written(url, 1)
+    saved.complete(manifest(1, file))
+    (tmp_path / "checkpoints" / "checkpoint-00000001" / file.path).unlink()
+    assert file.path in saved.copy(saved.newest(), str(tmp_path / "savepoint"))
 
 
-def test_a_job_remembers_the_newest_of_its_savepoints(url, tmp_path):
-    saved = SavedState(url, 2, "run")
-    for number in range(1, KEPT + 12):
-        saved.ask_savepoint(number, str(tmp_path / f"savepoint-{number}"))
-        saved.discard(number, "the disk is full")
-    assert saved.savepoint(KEPT + 11).done
-    with pytest.raises(JobError, match="savepoint 5 is no longer among those that the job remembers"):
-        saved.savepoint(5)
+def test_checkpoint_that_is_being_copied_is_kept_until_it_is_let_go(url):
+    saved = SavedState(url, 1, "run")
+    saved.complete(manifest(1))
+    saved.hold(1)
+    for checkpoint in (2, 3):
+        saved.complete(manifest(checkpoint))
+        assert CheckpointStore(url).completed() == [1, checkpoint]
+    saved.let_go(1)
+    saved.complete(manifest(4))
+    assert CheckpointStore(url).completed() == [4]
 
 
 def written(url, checkpoint):
@@ -179,10 +169,10 @@ def test_checkpoint_that_came_to_nothing_takes_no_room_and_nor_do_files_that_com
     saved.complete(manifest(1, written(url, 1)))
     for checkpoint in (2, 3):
         written(url, checkpoint)
-        saved.discard(checkpoint, "the disk is full")
+        saved.discard(checkpoint)
         written(url, 2)  # by a worker of an attempt that is over
     assert folders(tmp_path) == ["checkpoint-00000001", "checkpoint-00000002"]
-    saved.discard(4, "the disk is full")
+    saved.discard(4)
     assert folders(tmp_path) == ["checkpoint-00000001"]
     assert list(CheckpointStore(url).chunks(1, saved.newest().files[0])) == []
 
@@ -221,13 +211,6 @@ def test_state_that_fits_nowhere_is_refused_unless_it_may_be_lost(url):
         SavedState(None, 2, "").open_savepoint(folder, plan("total"), allow_lost=False)
     with pytest.raises(FlowError, match=r"job `f` can't begin from .*/nowhere: .* is gone"):
         SavedState(None, 2, "").open_savepoint(f"{url}/nowhere", plan(), allow_lost=False)
-
-
-def wait(condition):
-    deadline, pause = time.monotonic() + PATIENCE, threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline, f"nothing came within {PATIENCE} s"
-        pause.wait(0.01)
 
 
 def of_term(term, checkpoint):

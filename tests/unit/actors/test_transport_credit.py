@@ -8,7 +8,7 @@ import pytest
 from transports import PATIENCE, numbers, receive, until
 
 from evenflow.actors.credit import ChannelLimits
-from evenflow.actors.drain import FIRST, PIECES
+from evenflow.actors.in_flight import FIRST, PIECES
 from evenflow.engine.protocol.elements import Barrier, Watermark
 
 
@@ -88,7 +88,7 @@ def test_batch_is_cut_by_what_is_known_of_its_receiver_when_it_leaves(make):
     assert sizes[PIECES + 1] > FIRST, "the first grant shows that the receiver is fast"
 
 
-def test_paced_channel_holds_back_more_than_its_window(make):
+def test_paced_channel_holds_back_more_than_its_limit(make):
     up, down = make("up"), make("down", limits=ChannelLimits(credit_batches=1_000))
     down.accept(7, "up")
     up.connect(7, down.address, paced=True)

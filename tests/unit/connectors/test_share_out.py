@@ -260,7 +260,7 @@ def test_a_split_that_was_begun_and_is_gone_is_noticed(tmp_path_factory):
     again = now.reader(0, 1)
     again.seek(position)
     assert again.poll(5) is not None
-    with pytest.raises(ConnectorError, match=r"after 2 rows of split 1, .*1\.csv, but there is no such split any more"):
+    with pytest.raises(ConnectorError, match=r"after 2 rows of split 1, .*1\.csv, but that split no longer exists"):
         again.poll(5)
     for reader in (*readers, again):
         reader.close()

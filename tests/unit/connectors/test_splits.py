@@ -132,7 +132,7 @@ def test_a_file_that_has_shrunk_is_noticed():
     reader.poll(3)
     other = reader_of([[1]])
     other.seek(reader.position())
-    with pytest.raises(ConnectorError, match="0 has 2 rows less than when the checkpoint was taken"):
+    with pytest.raises(ConnectorError, match="0 has 2 rows fewer than when the checkpoint was taken"):
         other.poll(1)
 
 

@@ -225,7 +225,7 @@ WRONG = {
     "an aggregate adds and returns nothing": (aggregate(Forgetful()), "`aggregate`", "Forgetful.add returned None: return the accumulator"),
     "an aggregate is kept in a set": (aggregate(Sets()), "`aggregate`", "Sets: an accumulator must be made of None, bool"),
     # What can't be called as it will be is refused when it is given.
-    "an async function": (lambda s: s.map(awaited), "map(awaited)", "async function, which nobody awaits", "map_batches"),
+    "an async function": (lambda s: s.map(awaited), "map(awaited)", "async function, which is not awaited", "map_batches"),
     "an async partial": (lambda s: s.map(functools.partial(awaited)), "map(", "async function"),
     "an object with an async call": (lambda s: s.map(Waiting()), "map(Waiting)", "async function"),
     "a class": (lambda s: s.map(Enriched), "map(Enriched)", "a class", "give a function of (row), or an instance"),

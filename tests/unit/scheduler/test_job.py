@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import pytest
+from job_script import WORKERS, ScriptedJob, commits, counting, told
 
-import evenflow as ef
 from evenflow.engine.errors import JobError
 from evenflow.engine.protocol.effects import Finished, Prepared
-from evenflow.scheduler.job import JobCore
-from evenflow.scheduler.job_effects import Commit, Ended, JobState, Tell
-from evenflow.scheduler.job_settings import JobSettings
+from evenflow.scheduler.job_effects import Commit, Deploy, Ended, JobState, RememberStart, RestoreSinks
 from evenflow.scheduler.messages import BeginCheckpoint, Shutdown, StopSource
-
-WORKERS = ("from_items-0", "from_items-1", "aggregate-0", "aggregate-1")
+from evenflow.scheduler.requests import Fail, ShowProgress, ShowStatus
+from evenflow.scheduler.storage_answers import Committed, SinksRestored
 
 
 def new_job(interval=None):
-    flow = ef.Dataflow("f")
-    flow.read(ef.from_items([1])).key_by("item").aggregate(n=ef.count()).write(ef.to_list([]))
-    return JobCore(flow.plan(2), JobSettings(checkpoint_interval=interval))
+    return ScriptedJob(*counting(checkpoint={"interval": interval}))
 
 
 def running_job(interval=None):
-    job = new_job(interval)
-    for worker in WORKERS:
-        assert job.ready(worker, 0.0) == []
-    assert job.state is JobState.RUNNING
+    return new_job(interval).start()
+
+
+def deployed_job():
+    job = new_job()
+    job.begin()
+    job.sinks_restored()
     return job
 
 
@@ -37,32 +36,67 @@ def prepared(checkpoint, *items):
     return Prepared(checkpoint, {"to_list": list(items)} if items else {})
 
 
-def commits(effects):
-    return [(effect.checkpoint, effect.committables) for effect in effects if isinstance(effect, Commit)]
-
-
-def told(effects, command):
-    return sorted(effect.worker for effect in effects if isinstance(effect, Tell) and effect.command == command)
+def test_job_begins_with_its_sinks_then_deploys_its_workers():
+    job = new_job()
+    assert job.begin() == [RestoreSinks(0, None, None)]
+    assert job.sinks_restored() == [Deploy(0, job.core.plan, None)]
 
 
 def test_job_runs_once_all_workers_have_started():
-    job = new_job()
+    job = deployed_job()
     for worker in WORKERS[:-1]:
-        job.ready(worker, 0.0)
-        assert job.state is JobState.STARTING
-    job.ready(WORKERS[-1], 0.0)
-    assert job.state is JobState.RUNNING
+        assert job.ready(worker) == []
+        assert (job.core.state, job.core.deploying) == (JobState.STARTING, True)
+    assert job.ready(WORKERS[-1], 3.0) == [RememberStart(3.0)]
+    assert (job.core.state, job.core.deploying) == (JobState.RUNNING, False)
 
 
-def test_job_has_finished_when_all_workers_have_and_commits_what_they_wrote_once():
+def test_first_deployment_that_fails_ends_the_job():
+    job = deployed_job()
+    job.core.not_deployed(0, JobError("no room"), 1.0)
+    assert job.core.effects()[-1] == Ended(JobState.FAILED)
+    assert str(job.core.error) == "no room"
+
+
+def test_what_the_first_workers_met_ends_a_job_before_all_have_begun_and_not_that_the_others_did_not():
+    job = deployed_job()
+    job.ready("from_items-0")
+    assert job.failed(JobError("refused"))[-1] == Ended(JobState.FAILED)
+    job.core.not_deployed(0, JobError("no room"), 1.0)
+    assert job.core.effects() == []
+    assert str(job.core.error) == "refused"
+
+
+def test_deployment_of_an_attempt_that_is_over_may_fail():
+    job = running_job()
+    job.core.not_deployed(job.core.attempt + 1, JobError("no room"), 1.0)
+    assert (job.core.effects(), job.core.state) == ([], JobState.RUNNING)
+
+
+def test_job_whose_sinks_can_not_be_brought_to_where_it_begins_ends():
+    job = new_job()
+    job.begin()
+    assert job.sinks_restored(error=JobError("the folder is gone"))[-1] == Ended(JobState.FAILED)
+
+
+def test_job_has_finished_when_all_workers_have_and_what_they_wrote_is_committed_once():
     job = running_job()
     for worker in WORKERS[:-1]:
         assert job.report(worker, finished(f"rows of {worker}"), 1.0) == []
-    effects = job.report(WORKERS[-1], finished("last rows"), 1.0)
-    assert commits(effects) == [(1, {"to_list": [*(f"rows of {worker}" for worker in WORKERS[:-1]), "last rows"]})]
+    rows = {"to_list": [*(f"rows of {worker}" for worker in WORKERS[:-1]), "last rows"]}
+    assert job.report(WORKERS[-1], finished("last rows")) == [Commit(1, rows, 0, last=True)]
+    assert job.core.state is JobState.RUNNING, "what was written is committed before anybody is told to leave"
+    effects = job.committed(1)
     assert told(effects, Shutdown()) == sorted(WORKERS)
     assert effects[-1] == Ended(JobState.FINISHED)
-    assert isinstance(effects[0], Commit), "what was written is committed before anybody is told to leave"
+
+
+def test_job_whose_last_commit_fails_has_failed():
+    job = running_job()
+    for worker in WORKERS:
+        job.report(worker, finished("rows"), 1.0)
+    assert job.committed(1, JobError("the table is gone"))[-1] == Ended(JobState.FAILED)
+    assert str(job.core.error) == "the table is gone"
 
 
 def test_checkpoint_begins_at_the_sources_when_it_is_due():
@@ -83,7 +117,8 @@ def test_checkpoint_is_committed_when_the_last_worker_has_prepared_it():
     for worker in WORKERS[:-1]:
         assert job.report(worker, prepared(1), 11.0) == []
     assert commits(job.report(WORKERS[-1], prepared(1, "rows"), 12.0)) == [(1, {"to_list": ["rows"]})]
-    assert job.checkpoints.completed == 1
+    assert job.core.checkpoints.completed == 1
+    assert job.committed(1) == []
     assert job.tick(21.9) == []
     assert told(job.tick(22.0), BeginCheckpoint(2)) == ["from_items-0", "from_items-1"]
 
@@ -105,6 +140,7 @@ def test_rows_written_behind_a_checkpoint_are_not_committed_with_it():
     for worker in WORKERS[:2]:
         job.report(worker, prepared(1), 12.0)
     assert commits(job.report("aggregate-1", prepared(1), 12.0)) == [(1, {"to_list": ["before"]})]
+    job.committed(1)
     for worker in WORKERS[:2]:
         job.report(worker, finished(), 13.0)
     assert commits(job.report("aggregate-1", finished(), 13.0)) == [(2, {"to_list": ["behind"]})]
@@ -134,26 +170,30 @@ def test_no_interval_means_no_checkpoints():
 def test_stop_ends_the_sources_that_still_read():
     job = running_job()
     job.report("from_items-0", finished(), 1.0)
-    assert job.stop() == [Tell("from_items-1", StopSource())]
-    assert job.state is JobState.STOPPING
+    effects = job.stop()
+    assert (told(effects, StopSource()), len(effects)) == (["from_items-1"], 1)
+    assert job.core.state is JobState.STOPPING
     assert job.stop() == []
 
 
 def test_stop_that_comes_before_all_have_started_is_kept_until_they_have():
     job = new_job()
+    job.begin()
     assert job.stop() == []
+    job.sinks_restored()
     for worker in WORKERS[:-1]:
-        assert job.ready(worker, 0.0) == []
-    assert told(job.ready(WORKERS[-1], 0.0), StopSource()) == ["from_items-0", "from_items-1"]
-    assert job.state is JobState.STOPPING
+        assert job.ready(worker) == []
+    assert told(job.ready(WORKERS[-1]), StopSource()) == ["from_items-0", "from_items-1"]
+    assert job.core.state is JobState.STOPPING
 
 
 def test_job_that_stops_begins_no_checkpoint_and_finishes():
     job = running_job(interval=10.0)
     job.stop()
     assert job.tick(99.0) == []
-    effects = [effect for worker in WORKERS for effect in job.report(worker, finished(), 100.0)]
-    assert effects[-1] == Ended(JobState.FINISHED)
+    for worker in WORKERS:
+        job.report(worker, finished(), 100.0)
+    assert job.committed(1)[-1] == Ended(JobState.FINISHED)
 
 
 def test_checkpoint_under_way_completes_while_the_job_stops():
@@ -164,10 +204,9 @@ def test_checkpoint_under_way_completes_while_the_job_stops():
     assert commits(effects) == [(1, {})]
 
 
-@pytest.mark.parametrize("make_job", [new_job, running_job])
+@pytest.mark.parametrize("make_job", [new_job, deployed_job, running_job])
 def test_cancel_ends_the_job_at_once_without_a_commit(make_job):
-    job = make_job()
-    effects = job.cancel()
+    effects = make_job().cancel()
     assert told(effects, Shutdown()) == sorted(WORKERS)
     assert commits(effects) == []
     assert effects[-1] == Ended(JobState.CANCELLED)
@@ -177,13 +216,19 @@ def test_first_failure_stands():
     job = running_job()
     assert job.failed(JobError("first"))[-1] == Ended(JobState.FAILED)
     assert job.failed(JobError("second")) == []
-    assert str(job.error) == "first"
+    assert str(job.core.error) == "first"
+
+
+def test_what_fails_outside_the_workers_ends_the_job():
+    job, error = running_job(), JobError("the query is gone")
+    assert job.asked(Fail(error))[-1] == Ended(JobState.FAILED)
+    assert job.core.error is error
 
 
 def test_lost_worker_fails_the_job_by_name():
     job = running_job()
     assert job.lost("aggregate-0", "its process died")[-1] == Ended(JobState.FAILED)
-    assert str(job.error) == "job `f`: worker aggregate-0, which runs aggregate, to_list, is gone: its process died"
+    assert str(job.core.error) == "job `f`: worker aggregate-0, which runs aggregate, to_list, is gone: its process died"
 
 
 @pytest.mark.parametrize("end", [lambda job: job.cancel(), lambda job: job.failed(JobError("no"))], ids=["cancelled", "failed"])
@@ -191,17 +236,95 @@ def test_nothing_changes_a_job_that_has_ended(end):
     job = running_job(interval=10.0)
     job.tick(10.0)
     end(job)
-    state = job.state
+    state, error = job.core.state, job.core.error
     for worker in WORKERS:
         assert job.report(worker, prepared(1, "rows"), 11.0) == []
-        assert job.report(worker, finished("rows"), 11.0) == []
-    assert job.stop() == job.cancel() == job.tick(99.0) == job.lost(WORKERS[0], "left") == job.failed(JobError("late")) == []
-    assert job.state is state
+        assert job.report(worker, finished("rows")) == []
+        assert job.ready(worker) == job.lost(worker) == []
+    assert job.stop() == job.cancel() == job.tick(99.0) == job.failed(JobError("late")) == job.asked(Fail(JobError("later"))) == []
+    assert job.saved(1) == job.committed(1) == job.sinks_restored() == job.older_found(1, "it is gone") == []
+    job.core.not_deployed(0, JobError("late"), 99.0)
+    job.core.not_spawned(("aggregate-2",), 0, "late", 99.0)
+    job.core.not_reserved("late", 99.0)
+    assert (job.core.effects(), job.core.state, job.core.error) == ([], state, error)
+
+
+def test_seconds_are_counted_from_when_the_job_runs_to_its_end():
+    job = deployed_job()
+    assert job.ask(ShowStatus(), 2.0).running_seconds == 0.0
+    job.run(3.0)
+    assert job.ask(ShowStatus(), 5.0).running_seconds == 2.0
+    job.cancel(6.0)
+    assert job.ask(ShowStatus(), 9.0).running_seconds == 3.0
+
+
+def test_job_that_never_ran_has_run_for_no_time():
+    job = deployed_job()
+    job.cancel(2.0)
+    job.ready(WORKERS[0], 3.0)
+    assert job.ask(ShowStatus(), 4.0).running_seconds == 0.0
+
+
+def test_what_sinks_deliver_is_shown_until_the_driver_has_it():
+    job = new_job(interval=10.0)
+    job.begin()
+    job.stored(SinksRestored(0, (("to_list", "early"),)))
+    job.run()
+    job.tick(10.0)
+    for worker in WORKERS:
+        job.report(worker, prepared(1))
+    job.stored(Committed(1, (("to_list", "rows"),)))
+    shown = job.ask(ShowProgress(0))
+    assert (shown.state, shown.error, shown.deliveries) == (JobState.RUNNING, None, (("to_list", "early"), ("to_list", "rows")))
+    assert job.ask(ShowProgress(1)).deliveries == (("to_list", "rows"),)
+    assert job.ask(ShowProgress(2)).deliveries == ()
+
+
+def test_effects_name_the_event_that_led_to_them():
+    job = new_job(interval=10.0)
+    causes = [effect.cause for effect in job.begin()]
+    causes += [effect.cause for effect in job.sinks_restored()]
+    causes += [effect.cause for worker in WORKERS for effect in job.ready(worker)]
+    causes += sorted({effect.cause for effect in job.tick(10.0)})
+    causes += [effect.cause for worker in WORKERS for effect in job.report(worker, prepared(1))]
+    causes += sorted({effect.cause for effect in job.cancel()})
+    aggregate = WORKERS[-1]
+    assert causes == ["begin", "SinksRestored", f"{aggregate} is ready", "time has passed", f"{aggregate}: Prepared", "Cancel"]
+
+
+def test_effects_that_differ_in_their_cause_alone_are_equal():
+    job = deployed_job()
+    by_cancel, by_accident = deployed_job().cancel(), job.lost(WORKERS[0])
+    assert by_cancel[:-1] == by_accident[:-1]
+    assert {effect.cause for effect in by_cancel} != {effect.cause for effect in by_accident}
+
+
+def test_the_story_tells_the_last_events_with_their_times_and_leaves_out_that_time_has_passed():
+    job = deployed_job()
+    job.run(1.0)
+    job.tick(1.5)
+    job.lost("aggregate-0", "its process died", now=2.0)
+    assert job.core.record.story.splitlines()[-2:] == ["1.000 aggregate-1 is ready", "2.000 aggregate-0 is lost: its process died"]
+
+
+def test_a_long_story_is_told_from_its_newest_events_on():
+    job = running_job(interval=1.0)
+    for number in range(1, 40):
+        job.tick(2.0 * number)
+        for worker in WORKERS:
+            job.report(worker, prepared(number))
+        job.committed(number)
+    story = job.core.record.story.splitlines()
+    assert len(story) == 40
+    assert story[-5:] == [*(f"78.000 {worker}: Prepared" for worker in WORKERS), "78.000 Committed"]
 
 
 @pytest.mark.parametrize(
     ("state", "final"),
-    [("starting", False), ("running", False), ("stopping", False), ("finished", True), ("failed", True), ("cancelled", True)],
-)
+    [
+        ("starting", False), ("running", False), ("restarting", False), ("stopping", False),
+        ("finished", True), ("failed", True), ("cancelled", True),
+    ],
+)  # fmt: skip
 def test_states_say_whether_they_are_final(state, final):
     assert JobState(state).final is final

@@ -7,8 +7,8 @@ from random import Random
 
 import numpy as np
 import pytest
+from job_script import WORKERS, ScriptedJob, counting, kinds, saving_job, told
 
-import evenflow as ef
 from evenflow.balancer.strategies import plan_steps
 from evenflow.engine.errors import JobError, RequestError
 from evenflow.engine.protocol.effects import Finished, Prepared, Switched
@@ -16,33 +16,25 @@ from evenflow.engine.protocol.handover import Arrived
 from evenflow.engine.protocol.handover_step import HandoverStep
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.scheduler.config import LIVE
-from evenflow.scheduler.job import JobCore
 from evenflow.scheduler.job_effects import Commit, JobState, Tell
-from evenflow.scheduler.job_settings import JobSettings
 from evenflow.scheduler.messages import Announce, Announced, BeginCheckpoint, Resume, Shutdown, StopSource, Switch
 from evenflow.scheduler.migration import MigrationState
 
-FEEDERS = ("from_items-0", "from_items-1")
-MEMBERS = ("aggregate-0", "aggregate-1")
-WORKERS = (*FEEDERS, *MEMBERS)
+FEEDERS, MEMBERS = WORKERS[:2], WORKERS[2:]
 
 
 def running_job(interval=None):
-    flow = ef.Dataflow("f")
-    flow.read(ef.from_items([1])).key_by("item").aggregate(n=ef.count()).write(ef.to_list([]))
-    job = JobCore(flow.plan(config=ef.JobConfig(parallelism=2, key_groups=4)), JobSettings(checkpoint_interval=interval))
-    for worker in WORKERS:
-        job.ready(worker, 0.0)
-    return job
+    return ScriptedJob(*counting(checkpoint={"interval": interval})).start()
 
 
 def migrate(job, groups=(1, 0, 1, 1), strategy="sudden", now=1.0):
-    """By default group 0 goes from worker 0 to worker 1, and the others stay."""
-    stage = job.plan.stage_of("aggregate")
-    table = job.migrations.tables["aggregate"]
-    steps = plan_steps(strategy, table, RoutingTable(np.array(groups, np.uint16)))
+    """The migration, and what it has told; by default group 0 goes from worker 0 to worker 1, and the others stay."""
+    job.now = now
+    job.core.record.happens("a migration is asked for", now)
+    steps = plan_steps(strategy, job.core.migrations.tables["aggregate"], RoutingTable(np.array(groups, np.uint16)))
     numbered = [HandoverStep(0, step.moves, step.lazy, step.pause) for step in steps]
-    return job.migrate(stage, strategy, numbered, "by hand", now)
+    migration = job.core.reconfiguration.move(job.core.plan.stage_of("aggregate"), strategy, numbered, "by hand")
+    return migration, job.core.effects()
 
 
 def report(job, reports, now=2.0):
@@ -53,13 +45,13 @@ def all_announced(job, number=0):
     return report(job, [(worker, Announced(number)) for worker in WORKERS])
 
 
+def all_prepared(job, checkpoint, now):
+    return report(job, [(worker, Prepared(checkpoint, {})) for worker in WORKERS], now)
+
+
 def step_made(job, version, now=3.0, moves=((0, 1),)):
     switched = [(worker, Switched(version)) for worker in FEEDERS]
     return report(job, [*switched, *((f"aggregate-{target}", Arrived(version, source, 2, 100)) for source, target in moves)], now)
-
-
-def told(effects, kind):
-    return [effect.worker for effect in effects if isinstance(effect, Tell) and isinstance(effect.command, kind)]
 
 
 def test_steps_are_announced_to_those_who_feed_the_operator_and_to_its_workers():
@@ -73,7 +65,7 @@ def test_step_begins_when_all_have_heard_of_it():
     migrate(job)
     assert report(job, [(worker, Announced(0)) for worker in WORKERS[:-1]]) == []
     assert told(report(job, [(WORKERS[-1], Announced(0))]), Switch) == list(FEEDERS)
-    assert job.migrations.in_step
+    assert job.core.migrations.in_step
 
 
 def test_step_is_over_when_all_feeders_have_switched_and_all_state_has_arrived():
@@ -81,10 +73,10 @@ def test_step_is_over_when_all_feeders_have_switched_and_all_state_has_arrived()
     migration, _ = migrate(job)
     all_announced(job)
     report(job, [("from_items-0", Switched(1)), ("aggregate-1", Arrived(1, 0, 2, 100))])
-    assert job.migrations.in_step
+    assert job.core.migrations.in_step
     report(job, [("from_items-1", Switched(1))], now=3.5)
     assert migration.state is MigrationState.DONE
-    assert job.migrations.tables["aggregate"].groups.tolist() == [1, 0, 1, 1]
+    assert job.core.migrations.tables["aggregate"].groups.tolist() == [1, 0, 1, 1]
     found = migration.report()
     assert (found.steps_done, found.groups, found.keys_moved, found.state_bytes, found.seconds) == (1, 1, 2, 100, 2.5)
 
@@ -95,7 +87,7 @@ def test_steps_are_made_one_after_the_other():
     assert told(all_announced(job), Switch) == list(FEEDERS)
     second = step_made(job, 1)
     assert [effect.command for effect in second] == [Switch(2), Switch(2)]
-    assert job.migrations.tables["aggregate"].groups.tolist() == [1, 0, 1, 1]
+    assert job.core.migrations.tables["aggregate"].groups.tolist() == [1, 0, 1, 1]
     assert step_made(job, 2) == []
     assert migration.state is MigrationState.DONE
 
@@ -146,8 +138,9 @@ def test_checkpoint_that_is_due_waits_for_the_step_under_way_and_goes_before_the
     effects = step_made(job, 1, now=11.0)
     assert told(effects, BeginCheckpoint) == list(FEEDERS)
     assert told(effects, Switch) == []
-    effects = report(job, [(worker, Prepared(1, {})) for worker in WORKERS], 12.0)
-    assert told(effects, Switch) == list(FEEDERS)
+    effects = all_prepared(job, 1, 12.0)
+    assert kinds(effects) == [Commit, Tell, Tell]
+    assert told(effects, Switch) == list(FEEDERS), "a commit may take long: nothing waits for it"
 
 
 def test_step_waits_until_the_checkpoint_is_complete():
@@ -155,10 +148,46 @@ def test_step_waits_until_the_checkpoint_is_complete():
     job.tick(10.0)
     migrate(job, now=11.0)
     assert all_announced(job) == []
-    assert not job.migrations.in_step
-    effects = report(job, [(worker, Prepared(1, {})) for worker in WORKERS], 12.0)
-    assert isinstance(effects[0], Commit)
+    assert not job.core.migrations.in_step
+    effects = all_prepared(job, 1, 12.0)
+    assert kinds(effects) == [Commit, Tell, Tell]
     assert told(effects, Switch) == list(FEEDERS)
+
+
+def test_step_waits_until_the_manifest_of_the_checkpoint_is_written():
+    job = saving_job()
+    job.tick(10.0)
+    migrate(job, now=11.0)
+    assert all_announced(job) == []
+    assert told(job.prepare(1, 12.0), Switch) == []
+    assert told(job.saved(1), Switch) == list(FEEDERS)
+
+
+def test_step_that_is_under_way_is_made_while_a_commit_takes_long():
+    job = running_job(interval=10.0)
+    job.tick(10.0)
+    migration, _ = migrate(job, groups=(1, 1, 1, 1), strategy="fluid", now=11.0)
+    all_announced(job)
+    all_prepared(job, 1, 12.0)
+    assert told(step_made(job, 1, 13.0), Switch) == list(FEEDERS)
+    step_made(job, 2, 14.0)
+    assert migration.state is MigrationState.DONE
+    assert job.tick(99.0) == [], "no checkpoint begins before the commit is carried out"
+    job.committed(1)
+    assert told(job.tick(99.0), BeginCheckpoint) == list(FEEDERS)
+
+
+def test_commit_that_fails_ends_the_migration_that_has_gone_on_meanwhile():
+    job = saving_job()
+    job.tick(10.0)
+    migration, _ = migrate(job, groups=(1, 1, 1, 1), strategy="fluid", now=11.0)
+    all_announced(job)
+    job.prepare(1, 12.0)
+    job.saved(1)
+    step_made(job, 1, 13.0)
+    job.committed(1, JobError("the table is locked"))
+    assert (migration.state, migration.problem) == (MigrationState.ENDED_EARLY, "the job went back to its last checkpoint")
+    assert job.restart(14.0)[1].plan.tables["aggregate"].groups.tolist() == [0, 0, 1, 1]
 
 
 def test_stop_during_a_step_waits_until_it_is_over_and_no_other_begins():
@@ -166,12 +195,12 @@ def test_stop_during_a_step_waits_until_it_is_over_and_no_other_begins():
     migration, _ = migrate(job, groups=(1, 1, 1, 1), strategy="fluid")
     all_announced(job)
     assert job.stop() == []
-    assert job.state is JobState.RUNNING
+    assert job.core.state is JobState.RUNNING
     effects = step_made(job, 1)
     assert told(effects, StopSource) == list(FEEDERS)
     assert told(effects, Switch) == []
     assert migration.state is MigrationState.ENDED_EARLY
-    assert job.state is JobState.STOPPING
+    assert job.core.state is JobState.STOPPING
 
 
 def test_migration_ends_early_when_the_sources_have_ended():
@@ -179,7 +208,7 @@ def test_migration_ends_early_when_the_sources_have_ended():
     migration, _ = migrate(job, groups=(1, 1, 1, 1), strategy="fluid")
     all_announced(job)
     report(job, [("from_items-0", Switched(1)), ("from_items-0", Finished({})), ("from_items-1", Finished({}))])
-    assert job.migrations.in_step, "a source has switched: the step goes on to its end"
+    assert job.core.migrations.in_step, "a source has switched: the step goes on to its end"
     job.report("aggregate-1", Arrived(1, 0, 2, 100), 4.0)
     assert migration.state is MigrationState.ENDED_EARLY
     assert migration.report().steps_done == 1
@@ -191,7 +220,7 @@ def test_step_that_no_source_began_ends_with_them():
     all_announced(job)
     report(job, [(worker, Finished({})) for worker in FEEDERS])
     assert migration.state is MigrationState.ENDED_EARLY
-    assert job.migrations.tables["aggregate"].groups.tolist() == [0, 0, 1, 1]
+    assert job.core.migrations.tables["aggregate"].groups.tolist() == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize("end", [lambda job: job.cancel(), lambda job: job.failed(JobError("no"))], ids=["cancelled", "failed"])
@@ -199,7 +228,7 @@ def test_migration_ends_with_its_job(end):
     job = running_job()
     migration, _ = migrate(job, now=1.0)
     all_announced(job)
-    assert told(end(job), Shutdown) == list(WORKERS)
+    assert told(end(job), Shutdown) == sorted(WORKERS)
     assert migration.report().state is MigrationState.ENDED_EARLY
     assert migration.report().seconds == 1.0, "whoever waits for it is told"
 
@@ -213,7 +242,7 @@ def test_reports_of_an_earlier_migration_do_not_count():
     assert all_announced(job, number=0) == []
     all_announced(job, number=1)
     assert step_made(job, 1, moves=((1, 0),)) == []
-    assert job.migrations.in_step
+    assert job.core.migrations.in_step
 
 
 class Workers:
@@ -222,16 +251,26 @@ class Workers:
     def __init__(self, job):
         self.job = job
         self.owed = {worker: deque() for worker in WORKERS}
-        self.switched, self.stopped = set(), set()
+        self.switched, self.stopped, self.committing = set(), set(), None
 
     def take(self, effects):
         for effect in effects:
             if isinstance(effect, Tell):
                 self.obey(effect.worker, effect.command)
+            elif isinstance(effect, Commit):
+                assert self.committing is None, "a commit began before the one before it was carried out"
+                self.committing = effect.checkpoint
+
+    def commit(self, now):
+        """What is to be committed is."""
+        if self.committing is not None:
+            checkpoint, self.committing = self.committing, None
+            self.take(self.job.committed(checkpoint, now=now))
 
     def obey(self, worker, command):
-        migrations, owed = self.job.migrations, self.owed[worker]
+        migrations, owed = self.job.core.migrations, self.owed[worker]
         if isinstance(command, BeginCheckpoint):
+            assert self.committing is None, "a checkpoint began during a commit"
             assert not migrations.in_step, "a checkpoint began during a step"
             owed.append(Prepared(command.checkpoint, {}))
             if worker == FEEDERS[0] or FEEDERS[0] in self.stopped:
@@ -240,7 +279,7 @@ class Workers:
         elif isinstance(command, Announce):
             owed.append(Announced(command.number))
         elif isinstance(command, Switch):
-            assert self.job.checkpoints.pending is None, "a step began during a checkpoint"
+            assert self.job.core.checkpoints.pending is None, "a step began during a checkpoint"
             owed.append(Switched(command.version))
             if command.version not in self.switched:
                 self.switched.add(command.version)
@@ -264,31 +303,39 @@ class Workers:
 
 
 def test_checkpoints_and_steps_never_overlap_whatever_the_order_of_events():
-    steps = checkpoints = stops = 0
+    steps = checkpoints = stops = during_commits = 0
     for seed in range(1_000):
         random, now = Random(seed), 0.0
         job = running_job(interval=random.choice((0.1, 1.0, 10.0)))
-        workers = Workers(job)
+        core, workers, patience = job.core, Workers(job), random.choice((0.3, 0.02))
         for _ in range(random.randint(20, 200)):
             now += 0.3
             event = random.random()
             if event < 0.1:
                 workers.take(job.tick(now))
-            elif event < 0.9:
+            elif event < 0.8:
+                done = sum(migration.done for migration in core.migrations.history)
                 workers.answer(random.choice(WORKERS), now)
+                made = sum(migration.done for migration in core.migrations.history) - done
+                during_commits += made if workers.committing is not None else 0
+            elif event < 0.9:
+                if random.random() < patience:
+                    workers.commit(now)
             elif event < 0.997:
-                if job.state is JobState.RUNNING and job.migrations.current is None:
+                if core.state is JobState.RUNNING and core.migrations.current is None:
                     workers.take(migrate(job, random.choices((0, 1), k=4), random.choice(LIVE), now)[1])
             else:
-                stops += job.migrations.in_step
+                stops += core.migrations.in_step
                 workers.take(job.stop())
         workers.take(job.stop())
-        while any(workers.owed.values()):
+        while any(workers.owed.values()) or workers.committing is not None:
+            workers.commit(now)
             workers.answer(random.choice(WORKERS), now)
-        assert job.state is JobState.FINISHED
-        assert job.migrations.current is None
-        steps += sum(migration.done for migration in job.migrations.history)
-        checkpoints += job.checkpoints.completed
+        assert core.state is JobState.FINISHED
+        assert core.migrations.current is None
+        steps += sum(migration.done for migration in core.migrations.history)
+        checkpoints += core.checkpoints.completed
     assert steps > 1_000
     assert checkpoints > 1_000
     assert stops > 50
+    assert during_commits > 100

@@ -70,8 +70,9 @@ def test_a_worker_that_joins_is_started_first_then_channels_open_downstream_then
     assert [len(command.outputs) for _, command in told] == [1, 1]
     change.answer(told)
     assert change.go() == []
-    report = change.rescaling.report()
-    assert (report.state, report.before, report.after, report.seconds) == (RescaleState.DONE, 2, 3, 4.0)
+    over = change.rescaling
+    assert (over.state, over.begun, over.ended) == (RescaleState.DONE, 1.0, 5.0)
+    assert [sum(task.stage == "count" for task in plan.tasks) for plan in (over.before, over.rescale.plan)] == [2, 3]
 
 
 def test_it_waits_for_its_turn_until_nothing_else_is_under_way():

@@ -7,6 +7,7 @@ import pytest
 import evenflow as ef
 from evenflow.engine.protocol.elements import End
 from evenflow.scheduler.job_effects import JobState
+from evenflow.scheduler.requests import Cancel, Stop
 from evenflow.testing import ACTIONS, Choice, SimulationError, simulate
 
 
@@ -17,16 +18,16 @@ def windows(sink=None):
     return flow
 
 
-def asks(what):
-    """An action that calls `what(coordinator)` once, at any time."""
+def asks(what, when=lambda core: True):
+    """An action that calls `what` with the job's interpreter once, at any time at which `when` holds."""
     done = []
 
     def ask(coordinator):
         done.append(True)
-        coordinator.carry_out(what(coordinator))
+        what(coordinator.interpreter)
 
     def action(world):
-        if not done:
+        if not done and when(world.coordinator.core):
             yield Choice("a user", "ask", ask, (world.coordinator,))
 
     return action
@@ -47,14 +48,14 @@ def test_sinks_of_the_flow_are_left_alone():
 
 def test_checkpoints_complete_while_the_stream_runs():
     config = ef.JobConfig(checkpoint=ef.CheckpointConfig(interval="1ms"), network=ef.NetworkConfig(batch_rows=2))
-    assert max(simulate(windows(), seed, config=config).checkpoints for seed in range(10)) > 3
+    assert max(simulate(windows(), seed, config=config).checkpoints for seed in range(20)) > 3
 
 
 def test_seeds_meet_messages_that_overtake_each_other_and_slow_workers():
     kinds = set()
     for seed in range(10):
         kinds |= set(simulate(windows(), seed).actions)
-    assert kinds >= {"start", "receive", "poll", "flush", "obey", "report", "commit", "deliver", "pass time"}
+    assert kinds >= {"start", "receive", "poll", "flush", "obey", "report", "store", "deploy", "deliver", "pass time"}
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -63,23 +64,24 @@ def test_job_that_is_stopped_at_any_time_finishes_with_whole_rows(seed):
     rows = flow.read(ef.generate(total=60, keys=3))
     rows.write(ef.to_list([], name="rows"))
     rows.key_by("key").aggregate(n=ef.count(), emit="final").write(ef.to_list([], name="counts"))
-    result = simulate(flow, seed, actions=(*ACTIONS, asks(lambda coordinator: coordinator.core.stop())))
+    result = simulate(flow, seed, actions=(*ACTIONS, asks(lambda job: job.ask(Stop()))))
     assert result.state is JobState.FINISHED
     assert sum(row["n"] for row in result.rows["counts"]) == len(result.rows["rows"]) <= 60
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_job_that_is_cancelled_at_any_time_ends(seed):
-    result = simulate(windows(), seed, actions=(*ACTIONS, asks(lambda coordinator: coordinator.core.cancel())))
+    result = simulate(windows(), seed, actions=(*ACTIONS, asks(lambda job: job.ask(Cancel()))))
     assert result.state in {JobState.CANCELLED, JobState.FINISHED}
 
 
 def test_worker_that_is_lost_fails_the_job():
-    def lose(coordinator):
-        return coordinator.core.lost("aggregate-0", "its process died")
+    def lose(job):
+        job.lost("aggregate-0", "its process died")
 
+    lost = asks(lose, when=lambda core: core.state is JobState.RUNNING)
     with pytest.raises(ef.JobError, match="worker aggregate-0, which runs aggregate, to_list, is gone: its process died"):
-        simulate(windows(), 5, actions=(*ACTIONS, asks(lose)))
+        simulate(windows(), 5, actions=(*ACTIONS, lost))
 
 
 def test_error_of_a_function_is_raised_with_the_seed():

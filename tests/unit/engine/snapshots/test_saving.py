@@ -15,7 +15,7 @@ from evenflow.engine.keyed_state import memory_arrays, memory_panes, memory_tabl
 from evenflow.engine.protocol.effects import Finished, Prepared, Saved
 from evenflow.engine.protocol.elements import MAX_TIME, MIN_TIME
 from evenflow.engine.protocol.exchange import Sent
-from evenflow.engine.task import TaskCore
+from evenflow.engine.task.core import TaskCore
 from evenflow.state.backends import memory
 
 

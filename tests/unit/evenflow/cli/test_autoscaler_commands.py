@@ -60,7 +60,7 @@ def test_a_job_without_an_autoscaler_has_decided_nothing(job, capsys):
 
 def test_advice_is_shown_with_its_reason_and_the_job_stays_as_it_is(job, capsys):
     assert main(["autoscaler", "shop", "ds2", "--mode", "advise"]) == 0
-    assert "shop is looked at by ds2, which only advises, from now on" in capsys.readouterr().out
+    assert "shop is watched by ds2, which only advises, from now on" in capsys.readouterr().out
     until(lambda: about_the_aggregate(job))
     assert main(["autoscaler", "shop", "off"]) == 0
     assert "shop is no longer scaled" in capsys.readouterr().out

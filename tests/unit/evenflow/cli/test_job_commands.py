@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenflow.actors.supervisor import JobStatus
 from evenflow.drawing.job import status_table
 from evenflow.drawing.metrics import metrics_tables
 from evenflow.drawing.terminal import as_text
 from evenflow.engine.errors import JobError
 from evenflow.scheduler.job_effects import JobState
+from evenflow.scheduler.job_status import JobStatus
 from evenflow.scheduler.metrics import JobMetrics
 from evenflow.scheduler.placement import Place
 from evenflow.scheduler.window import WorkerWindow

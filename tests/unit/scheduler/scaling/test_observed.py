@@ -17,7 +17,7 @@ from evenflow.scheduler.window import WorkerWindow
 
 
 class Pipe(Source):
-    """A source that can't be shared out anew."""
+    """A source whose splits can't be reassigned."""
 
     name = "pipe"
 

@@ -1,0 +1,37 @@
+"""The thread in which a job's manifests are written and its sinks commit, one after the other, while everything else goes on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+
+from ..scheduler.job_effects import StorageEffect
+from ..scheduler.storage_answers import StorageAnswer
+from .job_storage import JobStorage
+
+
+class StorageThread:
+    """`answer` is called in this thread, and for the copy of a savepoint in another."""
+
+    def __init__(self, job: str, storage: JobStorage, answer: Callable[[StorageAnswer], None]) -> None:
+        self._storage, self._answer = storage, answer
+        self._queue: SimpleQueue[StorageEffect | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=f"{job}/storage", daemon=True)
+        self._thread.start()
+
+    def put(self, effect: StorageEffect) -> None:
+        """Carry it out behind those before it."""
+        self._queue.put(effect)
+
+    def close(self, patience: float) -> bool:
+        """End once everything is carried out. Whether it is within `patience` seconds; what takes longer goes on until the process ends."""
+        self._queue.put(None)
+        self._thread.join(timeout=patience)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while (effect := self._queue.get()) is not None:
+            answer = self._storage.perform(effect, self._answer)
+            if answer is not None:
+                self._answer(answer)

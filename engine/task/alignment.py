@@ -1,0 +1,65 @@
+"""Aligned barriers: what comes behind a barrier waits until the barrier has come on every input.
+
+(Carbone et al., "Lightweight asynchronous snapshots for distributed dataflows", 2015.) An input that has ended counts as having every
+barrier.
+
+Invariant: the elements of a channel leave in the order in which they came.
+
+>>> from evenflow.engine.protocol.elements import Watermark
+>>> alignment = Alignment("count-0")
+>>> alignment.arrive(1, Barrier(7))
+>>> alignment.hold(1, Watermark(50)), alignment.complete({1, 2}), alignment.complete({1})
+(None, None, Barrier(checkpoint=7, base=0))
+>>> alignment.release()
+[(1, Watermark(time=50))]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..errors import ProtocolError
+from ..protocol.elements import Barrier, Element
+
+
+class Alignment:
+    """One checkpoint at a time. `channels`: those on which its barrier has come; empty between two checkpoints."""
+
+    def __init__(self, task: str) -> None:
+        self._task = task
+        self.channels: set[int] = set()
+        self._barrier: Barrier | None = None
+        self._held: dict[int, list[Element]] = {}
+
+    @property
+    def begun(self) -> bool:
+        """Whether a barrier is awaited on some channel."""
+        return self._barrier is not None
+
+    @property
+    def held(self) -> int:
+        """Elements that wait."""
+        return sum(map(len, self._held.values()))
+
+    def arrive(self, channel: int, barrier: Barrier) -> None:
+        """A barrier has come. Raises ProtocolError if another one is awaited."""
+        if self._barrier is not None and barrier != self._barrier:
+            problem = f"barrier {barrier.checkpoint} on channel {channel} while aligning {self._barrier.checkpoint}"
+            raise ProtocolError(f"task {self._task}: {problem}")
+        self._barrier = barrier
+        self.channels.add(channel)
+
+    def hold(self, channel: int, element: Element) -> None:
+        """Keep what came behind the barrier."""
+        self._held.setdefault(channel, []).append(element)
+
+    def complete(self, inputs: Iterable[int]) -> Barrier | None:
+        """The barrier, once it has come on all `inputs` that have not ended."""
+        return self._barrier if self.channels.issuperset(inputs) else None
+
+    def release(self) -> list[tuple[int, Element]]:
+        """The checkpoint is taken: what was held, by channel; it may bring the next barrier."""
+        held, self._held = self._held, {}
+        self._barrier = None
+        self.channels.clear()
+        return [(channel, element) for channel, elements in held.items() for element in elements]

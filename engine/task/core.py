@@ -1,0 +1,378 @@
+"""The task: what one worker does, as a state machine without I/O. Events come in, one method each, and effects go out.
+
+An event is an element on a channel, a batch of the source, or a request of the coordinator; an effect is an element to send, or something
+that the coordinator must know. The parts are in files of their own: event time over the input channels, the alignment of barriers, the
+chain of operators, the outputs, the checkpoints. Invariant: after an event that raises nothing, all that it caused is among its effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+from ...state.files import StateFile
+from ..batch import Batch
+from ..errors import ProtocolError
+from ..keys.encoding import key_hashes
+from ..keys.load import KeyLoad
+from ..operators.base import OperatorInstance
+from ..plan.task_spec import TaskSpec
+from ..protocol.effects import Consumed, Effect, Finished, Latency, Prepared, Rewound, Switched
+from ..protocol.elements import MAX_TIME, Barrier, Element, End, LatencyMark, Marker, Rewind, Watermark
+from ..protocol.handover import Arrived, Handovers, Peer
+from ..protocol.handover_step import HandoverStep
+from ..protocol.routing import RoutingTable
+from .alignment import Alignment
+from .event_time import EventTime
+from .operator_chain import OperatorChain
+from .outputs import Outputs
+from .story import Story
+from .task_checkpoints import TaskCheckpoints
+
+
+class TaskCore:
+    """Used by one thread. After an exception it must not be used again, but for `close`. `now`: seconds of any clock that doesn't go back.
+
+    `handovers`: the moves that it takes part in, None without keyed state. While `outputs.paused`, it must not be given records.
+    """
+
+    def __init__(self, spec: TaskSpec) -> None:
+        self.spec = spec
+        self.load = KeyLoad(spec.settings.key_groups, spec.settings.track_load)
+        self.outputs = Outputs(spec)
+        self.chain = OperatorChain(spec, self.load, self.outputs)
+        self.handovers: Handovers | None = None
+        self.rows_in = 0
+        self.finished = False
+        self._time = EventTime(spec.inputs)
+        self._alignment = Alignment(spec.name)
+        self._checkpoints = TaskCheckpoints()
+        self._story = Story()
+        self._out: list[Effect] = []
+
+    def open(self) -> None:
+        """Make the operators ready; called once before anything else."""
+        self.chain.open()
+        keyed = self.chain.keyed
+        if keyed is not None:
+            self.handovers = Handovers(self.spec.index, keyed, self.spec.peers, self.outputs.sent)
+            if self.spec.settings.save_state:
+                self._checkpoints.include(keyed.state)
+
+    def close(self) -> None:
+        """Let go of what sinks and keyed state hold; called once at the end, also after an error."""
+        self.chain.close()
+
+    def receive(self, channel: int, element: Element, now: float) -> list[Effect]:
+        """An element has come in on `channel`.
+
+        Raises RecordError if a user function fails, ProtocolError, with the task's last events, for an element that must not come here.
+        """
+        self.outputs.now = now
+        self._story.note(now, "receive", element, channel)
+        try:
+            if self.handovers is not None and self.handovers.is_peer(channel):
+                self._receive_state(self.handovers, channel, element)
+            elif channel in self._time.channels:
+                self._receive(channel, element)
+            else:
+                self._refuse(channel)
+        except ProtocolError as error:
+            self._story.tell(error)
+            raise
+        return self._take()
+
+    def polled(self, batch: Batch | None, watermark: int, now: float) -> list[Effect]:
+        """A source's reader gave a batch (or none), and says that no later record is earlier than `watermark`."""
+        self.outputs.now = now
+        self._story.note(now, "poll", batch)
+        if batch is not None and batch.num_rows:
+            self.rows_in += batch.num_rows
+            self.chain.process(0, batch)
+        self._advance(watermark)
+        return self._take()
+
+    def exhausted(self, now: float) -> list[Effect]:
+        """The source's reader has nothing more to give, or the job is asked to stop."""
+        self._begin(now, "end of the source")
+        self._finish()
+        return self._take()
+
+    def barrier(self, checkpoint: int, now: float, base: int = 0) -> list[Effect]:
+        """A source task begins checkpoint `checkpoint` here, between two polls; `base` is the newest that is complete."""
+        barrier = Barrier(checkpoint, base)
+        self._begin(now, "begin", barrier)
+        self._pass_barrier(barrier)
+        return self._take()
+
+    def mark(self, created: int, now: float) -> list[Effect]:
+        """A source task sends a latency mark."""
+        self.outputs.now = now
+        self._mark(LatencyMark(created))
+        return self._take()
+
+    def announce(self, stage: str, steps: Sequence[HandoverStep]) -> None:
+        """Steps of a reconfiguration of `stage` that may come, for the tasks that feed it and for its own."""
+        if stage == self.spec.stage and self.handovers is not None:
+            self.handovers.announce(steps)
+        self.outputs.announce(stage, steps)
+
+    def attach(self, inputs: Sequence[int], outputs: Sequence[tuple[int, int]], peers: Sequence[Peer], now: float) -> list[Effect]:
+        """More workers around this one: channels that come in, (exchange, channel) pairs that go out, peers of its own operator.
+
+        A task that has finished ends the new outputs at once.
+        """
+        self._begin(now, "attach", (inputs, outputs))
+        for channel in inputs:
+            if not self.finished:
+                self._time.add(channel)
+        self.outputs.attach(outputs, finished=self.finished)
+        if self.handovers is not None:
+            self.handovers.add_peers(peers)
+        return self._take()
+
+    def detach(self, outputs: Sequence[int], peers: Sequence[int], now: float) -> list[Effect]:
+        """Workers after this one leave: these channels end. And peers of its own operator, by their indexes."""
+        self._begin(now, "detach", (outputs, peers))
+        if not self.finished:
+            self.outputs.detach(outputs)
+        if self.handovers is not None:
+            self.handovers.drop_peers(peers)
+        return self._take()
+
+    def rewind(self, time: int, now: float) -> list[Effect]:
+        """A source task goes on from another position, whose records are no earlier than `time`."""
+        self._begin(now, "rewind", Rewind(time))
+        self._time.watermark = time
+        self.outputs.rewind(time)
+        return self._take()
+
+    def expect_rewind(self, channels: Sequence[int]) -> list[Effect]:
+        """These inputs will say their event time anew; `Rewound` tells when all have, or have ended. Until then this task's stays."""
+        self._time.expect(channels)
+        self._note_rewound()
+        return self._take()
+
+    @property
+    def saving(self) -> bool:
+        """Whether `save` has something to do."""
+        return self._checkpoints.saving
+
+    def save(self, now: float) -> list[Effect]:
+        """Give out a chunk of the state as it was at the last barrier; the checkpoint is prepared once all of it is out."""
+        self.outputs.now = now
+        effect = self._checkpoints.next()
+        if effect is not None:
+            self._out.append(effect)
+        return self._take()
+
+    def restore(self, watermark: int) -> None:
+        """Go on from a checkpoint at this event time, whatever the inputs say; `install` brings the state. After `open`."""
+        self._advance(watermark)
+
+    def install(self, chunk: Batch, table: RoutingTable) -> None:
+        """Take those keys of a chunk of a checkpoint's state that belong here by the operator's routing table."""
+        keyed = self.chain.keyed
+        if keyed is None:
+            raise ProtocolError(f"task {self.spec.name}: it has no keyed state to restore")
+        mine = table.owners(key_hashes(keyed.key_columns(chunk.rows), keyed.context.name)) == self.spec.index
+        if mine.any():
+            keyed.state.restore(chunk if mine.all() else chunk.filter(mine), keyed.context.name)
+
+    def go_on_from(self, checkpoint: int, files: Sequence[StateFile]) -> None:
+        """What was installed was the whole state of this worker at `checkpoint`, and `files` its chain: the next delta goes on from it."""
+        self._checkpoints.go_on_from(checkpoint, files)
+
+    def switch(self, version: int, now: float) -> list[Effect]:
+        """Route by the table after step `version` from here on, between two batches. Raises ProtocolError for an unannounced step."""
+        self._begin(now, "switch to the table after step", version)
+        try:
+            self.outputs.switch(version)
+        except ProtocolError as error:
+            self._story.tell(error)
+            raise
+        self.outputs.take(self._out)
+        self._out.append(Switched(version))
+        return self._take()
+
+    def resume(self, now: float) -> list[Effect]:
+        """Go on after a step that paused this task."""
+        self._begin(now, "resume")
+        self.outputs.resume()
+        return self._take()
+
+    @property
+    def giving(self) -> bool:
+        """Whether `give` has something to do."""
+        return self.handovers is not None and self.handovers.giving
+
+    def give(self, now: float) -> list[Effect]:
+        """Give a chunk of the state that moves away in the background."""
+        self._begin(now, "give")
+        if self.handovers is not None:
+            self.handovers.give_some()
+        return self._take()
+
+    def idle(self, now: float) -> list[Effect]:
+        """Nothing is waiting to be processed: let the buffers go."""
+        self.outputs.now = now
+        self.outputs.flush()
+        return self._take()
+
+    @property
+    def operators(self) -> list[OperatorInstance]:
+        """The operators of the chain, the first one first."""
+        return self.chain.operators
+
+    @property
+    def watermark(self) -> int:
+        """The event time that the task has come to, in microseconds."""
+        return self._time.watermark
+
+    @property
+    def held_elements(self) -> int:
+        """Elements that wait behind a barrier until it has come on every channel."""
+        return self._alignment.held
+
+    def _begin(self, now: float, event: str, what: object = None) -> None:
+        self.outputs.now = now
+        self._story.note(now, event, what)
+
+    def _refuse(self, channel: int) -> NoReturn:
+        raise ProtocolError(f"task {self.spec.name}: an element on channel {channel}, which has ended or never was an input")
+
+    def _take(self) -> list[Effect]:
+        self.outputs.take(self._out)
+        effects, self._out = self._out, []
+        return effects
+
+    def _receive(self, channel: int, element: Element) -> None:
+        if channel in self._alignment.channels:
+            self._alignment.hold(channel, element)
+        elif isinstance(element, Batch):
+            self.rows_in += element.num_rows
+            batch = element if self.handovers is None else self.handovers.split(element)
+            if batch is not None:
+                self.chain.process(0, batch)
+            self._out.append(Consumed(channel, element))
+        elif isinstance(element, Watermark):
+            self._time.hear(channel, element.time)
+            self._advance(self._time.over_channels)
+        elif isinstance(element, Rewind):
+            self._time.rewind(channel, element.time)
+            self._note_rewound()
+        elif isinstance(element, Barrier):
+            self._alignment.arrive(channel, element)
+            self._try_complete()
+        elif isinstance(element, End):
+            self._end(channel)
+        elif isinstance(element, Marker):
+            self._pass_marker(channel, element.version)
+        elif isinstance(element, LatencyMark):
+            self._mark(element)
+        else:
+            raise ProtocolError(f"task {self.spec.name}: a {type(element).__name__} came on channel {channel}, which is for records")
+
+    def _receive_state(self, handovers: Handovers, channel: int, element: Element) -> None:
+        if isinstance(element, Batch):
+            self._out.append(Consumed(channel, element))
+        self._install(*handovers.peer_element(channel, element))
+
+    def _install(self, batches: list[Batch], arrived: Arrived | None) -> None:
+        """Process what had been set aside, and say what has arrived."""
+        for batch in batches:
+            self.chain.process(0, batch)
+        if arrived is not None:
+            self._out.append(arrived)
+            self._go_on()
+
+    def _pass_marker(self, channel: int, version: int) -> None:
+        if self.handovers is None:
+            raise ProtocolError(f"task {self.spec.name}: a marker came, but it has no keyed state")
+        self.handovers.marker(channel, version)
+        if self.handovers.holds_time:
+            self._time.freeze(channel)
+            self._advance(self._time.over_channels)
+        self._pass_handover(self.handovers)
+        self._go_on()
+
+    def _pass_handover(self, handovers: Handovers) -> None:
+        for source, element in handovers.pass_barrier(self._time.channels):
+            self._install(*handovers.state_element(source, element))
+
+    def _go_on(self) -> None:
+        """What was held back for a handover may be due."""
+        if self.handovers is not None and not self.handovers.holds_time:
+            self._time.thaw()
+        if self._time.channels:
+            self._advance(self._time.over_channels)
+        else:
+            self._finish_if_done()
+
+    def _note_rewound(self) -> None:
+        if self._time.all_rewound():
+            self._out.append(Rewound())
+            if self._time.channels:
+                self._advance(self._time.over_channels)
+
+    def _advance(self, watermark: int) -> None:
+        if self._time.rises_to(watermark):
+            self.chain.advance(watermark)
+            self.outputs.advance(watermark)
+
+    def _mark(self, mark: LatencyMark) -> None:
+        self.outputs.mark(mark)
+        if not self.outputs.exchanges:
+            self._out.append(Latency(mark.created))
+
+    def _end(self, channel: int) -> None:
+        self._time.end(channel)
+        self._note_rewound()
+        if self.handovers is not None:
+            if self._time.frozen:
+                self._advance(self._time.over_channels)
+            self._pass_handover(self.handovers)
+            if not self.handovers.holds_time:
+                self._time.thaw()
+        if not self._time.channels:
+            self._finish_if_done()
+        elif self._alignment.begun:
+            self._try_complete()
+        else:
+            self._advance(self._time.over_channels)
+
+    def _try_complete(self) -> None:
+        barrier = self._alignment.complete(self._time.channels)
+        if barrier is None:
+            return
+        self._pass_barrier(barrier)
+        for channel, element in self._alignment.release():
+            self._receive(channel, element)
+        if self._time.channels:
+            self._advance(self._time.over_channels)
+
+    def _pass_barrier(self, barrier: Barrier) -> None:
+        self.outputs.broadcast(barrier)
+        self.outputs.take(self._out)
+        prepared = Prepared(barrier.checkpoint, self.chain.prepare(barrier.checkpoint), self.watermark)
+        at_once = self._checkpoints.begin(barrier, prepared)
+        if at_once is not None:
+            self._out.append(at_once)
+
+    def _finish_if_done(self) -> None:
+        """All inputs have ended: give what is still to be given; what is still to be taken is waited for."""
+        if self.handovers is not None:
+            self.handovers.give_some(everything=True)
+            if self.handovers.taking:
+                return
+        if not self.finished:
+            self._finish()
+
+    def _finish(self) -> None:
+        self._out.extend(self._checkpoints.rest())
+        self._advance(MAX_TIME)
+        self.chain.finish()
+        self.outputs.broadcast(End())
+        self.outputs.take(self._out)
+        self._out.append(Finished(self.chain.prepare(self._checkpoints.passed + 1)))
+        self.finished = True

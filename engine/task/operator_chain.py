@@ -1,0 +1,104 @@
+"""The operators of a task: a tree of chained operators whose leaves are the outputs.
+
+Invariant: an operator's batches reach the next ones in the order in which it emitted them, each whole before the operator goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ..batch import Batch, NoPythonValueError
+from ..errors import RecordError
+from ..keys.load import KeyLoad
+from ..operators.base import Context, OperatorInstance
+from ..operators.keyed import KeyedInstance
+from ..operators.write import WriteInstance
+from ..plan.task_spec import TaskSpec
+from .outputs import Outputs
+
+
+class OperatorChain:
+    """`operators`: fewer than the task has if one could not be opened; a job that ends by that is measured and closed too."""
+
+    def __init__(self, spec: TaskSpec, load: KeyLoad, outputs: Outputs) -> None:
+        self._spec, self._load = spec, load
+        self.operators: list[OperatorInstance] = []
+        self._emitters = [_Emitter() for _ in spec.chain]
+        for position, chained in enumerate(spec.chain):
+            for source, port in chained.inputs:
+                self._emitters[source].add(port, partial(self.process, position))
+        for position, exchange in enumerate(spec.exchanges):
+            source, port = exchange.source
+            self._emitters[source].add(port, outputs.entrance(position))
+
+    def open(self) -> None:
+        """Open the operators, the first one first; called once. Raises what an operator raises that can't be opened."""
+        spec, settings = self._spec, self._spec.settings
+        for chained in spec.chain:
+            context = Context(chained.name, spec.index, spec.parallelism, settings.key_groups, self._load, settings.state)
+            self.operators.append(chained.operator.open(context))
+
+    def close(self) -> None:
+        """Let go of what sinks and keyed state hold; called once at the end, also after an error."""
+        for operator in self.operators:
+            operator.close()
+
+    @property
+    def keyed(self) -> KeyedInstance | None:
+        """The operator with keyed state: the first of the chain, if any."""
+        head = self.operators[0]
+        return head if isinstance(head, KeyedInstance) else None
+
+    def process(self, position: int, batch: Batch) -> None:
+        """Hand a batch to the operator at `position`. Raises RecordError if a user's function fails."""
+        try:
+            self.operators[position].process(batch, self._emitters[position])
+        except NoPythonValueError as error:
+            raise RecordError(self._spec.chain[position].name, str(error)) from error
+
+    def advance(self, watermark: int) -> None:
+        """Event time has come to `watermark`: timers are due, windows are complete."""
+        for position, operator in enumerate(self.operators):
+            operator.advance(watermark, self._emitters[position])
+
+    def finish(self) -> None:
+        """The inputs have ended: emit what is left."""
+        for position, operator in enumerate(self.operators):
+            operator.finish(self._emitters[position])
+
+    def prepare(self, checkpoint: int) -> dict[str, list[Any]]:
+        """What each sink has written since the last checkpoint, to be committed with `checkpoint`."""
+        return {o.context.name: o.prepare(checkpoint) for o in self.operators if isinstance(o, WriteInstance)}
+
+    @property
+    def late_records(self) -> int:
+        """Records that came after their windows were emitted."""
+        return sum(operator.late_records for operator in self.operators)
+
+    @property
+    def skipped_records(self) -> int:
+        """Records that a user's function refused, and that did not stop the job."""
+        return sum(operator.skipped_records for operator in self.operators)
+
+    @property
+    def state_bytes(self) -> int:
+        """Estimate of the bytes of keyed state."""
+        return sum(operator.state.nbytes for operator in self.operators if isinstance(operator, KeyedInstance))
+
+
+class _Emitter:
+    """`Emit` for one operator of the chain."""
+
+    __slots__ = ("_consumers",)
+
+    def __init__(self) -> None:
+        self._consumers: dict[str, list[Callable[[Batch], None]]] = {}
+
+    def add(self, port: str, consumer: Callable[[Batch], None]) -> None:
+        self._consumers.setdefault(port, []).append(consumer)
+
+    def __call__(self, batch: Batch, port: str = "out") -> None:
+        for consumer in self._consumers.get(port, ()):
+            consumer(batch)

@@ -1,0 +1,123 @@
+"""The outputs of a task: its exchanges, and the elements that leave through them.
+
+Invariant: elements leave in the order in which they were sent, whichever exchange they go through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from ..batch import Batch
+from ..errors import ProtocolError
+from ..plan.task_spec import ExchangeSpec, TaskSpec
+from ..protocol.effects import Effect
+from ..protocol.elements import Element, End, LatencyMark
+from ..protocol.exchange import Exchange, HashExchange, RebalanceExchange, Sent
+from ..protocol.handover_step import HandoverStep
+
+
+class Outputs:
+    """`sent`: what is to leave; `now`: seconds, set before each event of the task."""
+
+    def __init__(self, spec: TaskSpec) -> None:
+        self._spec = spec
+        self.exchanges = [_exchange(spec, exchange) for exchange in spec.exchanges]
+        self.sent: list[Sent] = []
+        self.now = 0.0
+        self.rows = 0
+        """Rows that have left."""
+        self._steps: dict[int, tuple[HashExchange, HandoverStep]] = {}
+
+    def entrance(self, position: int) -> Callable[[Batch], None]:
+        """What takes batches for the exchange at `position`."""
+        exchange = self.exchanges[position]
+        return lambda batch: exchange.push(batch, self.now, self.sent)
+
+    def take(self, effects: list[Effect]) -> None:
+        """Move what was sent behind the other effects."""
+        for sent in self.sent:
+            if isinstance(sent.element, Batch):
+                self.rows += sent.element.num_rows
+        effects.extend(self.sent)
+        self.sent.clear()
+
+    def advance(self, watermark: int) -> None:
+        """Event time has come to `watermark`; that leaves behind the rows before it."""
+        for exchange in self.exchanges:
+            exchange.watermark = watermark
+
+    def mark(self, mark: LatencyMark) -> None:
+        """Pass a latency mark on."""
+        for exchange in self.exchanges:
+            exchange.mark(mark)
+
+    def broadcast(self, element: Element) -> None:
+        """Send a signal on every channel, behind everything before it."""
+        for exchange in self.exchanges:
+            exchange.broadcast(element, self.sent)
+
+    def rewind(self, time: int) -> None:
+        """Event time goes on from `time`, which may be earlier than what was said."""
+        for exchange in self.exchanges:
+            exchange.rewind(time, self.sent)
+
+    def flush(self) -> None:
+        """Send what waits."""
+        for exchange in self.exchanges:
+            exchange.flush(self.sent)
+
+    def attach(self, channels: Sequence[tuple[int, int]], *, finished: bool) -> None:
+        """(exchange, channel) pairs to workers that join; a task that has `finished` ends them at once."""
+        for position, channel in channels:
+            if finished:
+                self.sent.append(Sent(channel, End()))
+            else:
+                self.exchanges[position].attach(channel, self.sent)
+
+    def detach(self, channels: Collection[int]) -> None:
+        """Workers leave: end the channels to them."""
+        for exchange in self.exchanges:
+            exchange.detach(channels, self.sent)
+
+    def announce(self, stage: str, steps: Iterable[HandoverStep]) -> None:
+        """Steps of a reconfiguration of `stage` that may come."""
+        for spec, exchange in zip(self._spec.exchanges, self.exchanges, strict=True):
+            if spec.target == stage and isinstance(exchange, HashExchange):
+                self._steps.update((step.version, (exchange, step)) for step in steps)
+
+    def switch(self, version: int) -> None:
+        """Route by the table after step `version` from here on. Raises ProtocolError for an unannounced step."""
+        if version not in self._steps:
+            raise ProtocolError(f"task {self._spec.name}: step {version} was not announced")
+        exchange, step = self._steps.pop(version)
+        exchange.switch(step, self.sent)
+
+    def resume(self) -> None:
+        """Go on after a step that paused the task."""
+        for exchange in self.exchanges:
+            exchange.paused = False
+
+    @property
+    def paused(self) -> bool:
+        """Whether the task must not process anything until `resume`."""
+        for exchange in self.exchanges:  # noqa: SIM110 -- asked after every step; a generator would cost thrice as much
+            if exchange.paused:
+                return True
+        return False
+
+    @property
+    def wait(self) -> bool:
+        """Whether anything lies in a buffer."""
+        return any(exchange.waits for exchange in self.exchanges)
+
+    def due(self, now: float) -> bool:
+        """Whether a row has waited for longer than `linger`."""
+        waiting = [exchange.waiting_since for exchange in self.exchanges]
+        return any(since is not None and now - since >= self._spec.settings.linger for since in waiting)
+
+
+def _exchange(spec: TaskSpec, exchange: ExchangeSpec) -> Exchange:
+    batch_rows = spec.settings.batch_rows
+    if exchange.keys is not None and exchange.table is not None:
+        return HashExchange(exchange.channels, batch_rows, spec.chain[exchange.source[0]].name, exchange.keys, exchange.table)
+    return RebalanceExchange(exchange.channels, batch_rows)

@@ -1,0 +1,60 @@
+"""What storage answers to the effects that ask it for something: a manifest written, sinks committed, an older checkpoint found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..state.errors import EvenflowError
+from .manifest import Manifest
+
+Delivery = tuple[str, Any]
+"""A sink operator's name, and a payload that its sink hands over on the driver."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The manifest of `checkpoint` is written, or `problem` says why not."""
+
+    checkpoint: int
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The sinks have committed `checkpoint`; `error`: one of them could not."""
+
+    checkpoint: int
+    deliveries: tuple[Delivery, ...] = ()
+    error: EvenflowError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SinksRestored:
+    """The sinks are where attempt `attempt` begins; `error`: one of them can't be. `hopeless`: nor in another attempt."""
+
+    attempt: int
+    deliveries: tuple[Delivery, ...] = ()
+    error: EvenflowError | None = None
+    hopeless: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OlderFound:
+    """In place of `checkpoint`, which can't be read: `manifest`, or the beginning. `error`: there is nothing to go on from."""
+
+    checkpoint: int
+    problem: str
+    manifest: Manifest | None = None
+    error: EvenflowError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointCopied:
+    """Checkpoint `checkpoint` is copied to where a savepoint was wanted, or `problem` says why not."""
+
+    checkpoint: int
+    problem: str | None = None
+
+
+StorageAnswer = Saved | Committed | SinksRestored | OlderFound | SavepointCopied

@@ -1,0 +1,152 @@
+"""Jobs in this process whose sink takes long to commit: the job goes on meanwhile, and has finished once its last commit is carried out."""
+
+from __future__ import annotations
+
+import time
+from queue import Empty, SimpleQueue
+
+import pytest
+
+import evenflow as ef
+from evenflow.connectors.list_sink import ListSink
+from evenflow.scheduler.checkpoints import CheckpointState
+from evenflow.scheduler.job_effects import JobState
+from evenflow.scheduler.migration import MigrationState
+
+SLEEP = time.sleep
+PATIENCE = 30.0
+
+
+@pytest.fixture(autouse=True)
+def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
+    """A job's handle asks for news 20 times a second: it is it that sleeps, not the test."""
+    monkeypatch.setattr(time, "sleep", SLEEP)
+
+
+def number(state, row):
+    n = (state or 0) + 1
+    return n, {"key": row["key"], "n": n}
+
+
+class SlowSink(ListSink):
+    """`begun`: the commits that have begun; each waits until `may_commit` has something for it, an error perhaps."""
+
+    def __init__(self, rows):
+        super().__init__(rows, "out")
+        self.begun, self.may_commit = SimpleQueue(), SimpleQueue()
+
+    def commit(self, checkpoint, committables):
+        self.begun.put(checkpoint)
+        error = self.may_commit.get(timeout=PATIENCE)
+        if error is not None:
+            raise error
+        return super().commit(checkpoint, committables)
+
+
+class Job:
+    """Numbers the rows of each key of an endless source; the commit of a checkpoint has begun."""
+
+    def __init__(self, folder):
+        self.rows = []
+        self.sink = SlowSink(self.rows)
+        flow = ef.Dataflow("f")
+        rows = flow.read(ef.generate(rate=2_000, keys=20, rows_per_batch=20)).key_by("key")
+        rows.stateful_map(number).named("count").write(self.sink)
+        checkpoint = ef.CheckpointConfig(str(folder), interval=None)
+        config = ef.JobConfig(parallelism=2, key_groups=8, checkpoint=checkpoint, restart=ef.RestartConfig(delay=0))
+        self.job = flow.run(runtime="local", config=config)
+        self.rows_go_on()
+        self.job.checkpoint(timeout=None)
+        self.committing = self.begun()
+
+    def rows_go_on(self):
+        """More rows come to the workers that number them."""
+        deadline, before = time.monotonic() + PATIENCE, self._numbered()
+        while self._numbered() <= before:
+            assert time.monotonic() < deadline, f"no row came within {PATIENCE} s"
+            SLEEP(0.005)
+
+    def _numbered(self):
+        return sum(figures.rows_in for figures in self.job.metrics() if figures.worker.startswith("count"))
+
+    def begun(self):
+        """The checkpoint whose commit begins."""
+        return self.sink.begun.get(timeout=PATIENCE)
+
+    def commit(self, error=None):
+        self.sink.may_commit.put(error)
+
+    def end(self):
+        """Stopped, with everything committed."""
+        self.job.stop()
+        self.begun()
+        self.commit()
+        assert self.job.wait(PATIENCE).status().state is JobState.FINISHED
+
+    def is_whole(self):
+        """Whether every key's rows are numbered from 1 on, each number once."""
+        numbers = [(row["key"], row["n"]) for row in self.rows]
+        last = {key: max(n for each, n in numbers if each == key) for key, _ in numbers}
+        return len(last) > 1 and sorted(numbers) == sorted((key, n) for key, most in last.items() for n in range(1, most + 1))
+
+
+@pytest.fixture
+def slow(tmp_path):
+    slow = Job(tmp_path)
+    yield slow
+    slow.job.cancel()
+    for _ in range(10):
+        slow.commit()
+    slow.job.wait(PATIENCE)
+
+
+def test_a_job_answers_moves_keys_and_scales_while_a_sink_commits(slow):
+    job = slow.job
+    assert (job.status().state, job.status().completed_checkpoints) == (JobState.RUNNING, 1)
+    assert job.checkpoints()[-1].state is CheckpointState.COMPLETE
+    assert job.migrate("count", groups=[0, 1, 2], to=1, timeout=PATIENCE).state is MigrationState.DONE
+    assert job.scale("count", 3, timeout=PATIENCE).after == 3
+    slow.rows_go_on()
+    with pytest.raises(Empty):
+        slow.sink.begun.get_nowait()
+    assert slow.rows == []
+    slow.commit()
+    slow.end()
+    assert slow.is_whole()
+
+
+def test_a_job_has_finished_once_its_last_commit_is_carried_out(slow):
+    slow.job.stop()
+    slow.commit()
+    assert slow.begun() == slow.committing + 1
+    assert slow.job.status().state is JobState.STOPPING
+    slow.commit()
+    assert slow.job.wait(PATIENCE).status().state is JobState.FINISHED
+    assert slow.is_whole()
+
+
+def test_a_checkpoint_that_is_asked_for_meanwhile_follows(slow):
+    assert slow.job.checkpoint(timeout=None).state is CheckpointState.PENDING
+    assert slow.job.checkpoints()[-1].number == slow.committing
+    slow.commit()
+    assert slow.begun() == slow.committing + 1
+    slow.commit()
+    slow.end()
+    assert slow.is_whole()
+
+
+def test_a_sink_that_fails_after_long_takes_the_job_back_which_has_moved_keys_meanwhile(slow):
+    slow.job.migrate("count", groups=[0, 1, 2], to=1, timeout=PATIENCE)
+    slow.commit(OSError("the table is locked"))
+    assert slow.begun() == slow.committing, "it is committed again, before the next attempt begins"
+    slow.commit()
+    slow.end()
+    assert slow.is_whole()
+    assert slow.job.status().attempt == 1
+
+
+def test_a_job_that_is_cancelled_while_a_sink_commits_ends_when_the_sink_is_done(slow):
+    slow.job.cancel()
+    assert slow.job.status().state is JobState.CANCELLED
+    slow.commit()
+    assert slow.job.wait(PATIENCE).status().state is JobState.CANCELLED

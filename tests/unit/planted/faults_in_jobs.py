@@ -1,0 +1,144 @@
+"""Faults in jobs: in checkpoints, commits, recovery, scaling, and what is left of coordinators. Each breaks a core in a few lines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from evenflow.actors.job_interpreter import JobInterpreter
+from evenflow.engine.protocol.routing import RoutingTable
+from evenflow.scheduler import operator_scaling
+from evenflow.scheduler.checkpointing import Checkpointing
+from evenflow.scheduler.checkpoints import Checkpoints
+from evenflow.scheduler.job import JobCore
+from evenflow.scheduler.job_effects import Commit, RestoreSinks
+from evenflow.scheduler.job_record import JobRecord
+from evenflow.scheduler.reconfiguration import Reconfiguration
+from evenflow.scheduler.rescaling import Rescaling
+from evenflow.scheduler.storage_answers import Saved
+from evenflow.scheduler.terms import Terms
+
+Patch = pytest.MonkeyPatch
+
+
+def checkpoint_is_committed_before_its_manifest(patch: Patch) -> None:
+    save = Checkpointing._save
+
+    def commits_first(self: Any) -> None:
+        job = self._job
+        committables = {name: list(items) for name, items in job.checkpoints._committables.items()}
+        job.emit(Commit(job.checkpoints.last, committables))
+        save(self)
+
+    patch.setattr(Checkpointing, "_save", commits_first)
+
+
+def manifest_that_was_not_written_counts(patch: Patch) -> None:
+    saved = Checkpointing.saved
+    patch.setattr(Checkpointing, "saved", lambda self, answer: saved(self, Saved(answer.checkpoint)))
+
+
+def checkpoint_begins_while_keys_move(patch: Patch) -> None:
+    patch.setattr(JobRecord, "in_step", property(lambda self: False))
+
+
+def rows_that_were_prepared_and_not_committed_stay_when_the_job_goes_back(patch: Patch) -> None:
+    reset = Checkpoints.reset
+
+    def keeping(self: Any, now: float) -> None:
+        kept = self._committables
+        reset(self, now)
+        self._committables = kept
+
+    patch.setattr(Checkpoints, "reset", keeping)
+
+
+def workers_that_had_finished_count_as_finished_in_the_next_attempt(patch: Patch) -> None:
+    reset = Checkpoints.reset
+
+    def keeping(self: Any, now: float) -> None:
+        kept = self._finished
+        reset(self, now)
+        self._finished = kept
+
+    patch.setattr(Checkpoints, "reset", keeping)
+
+
+def commit_is_not_repeated_when_the_job_goes_back(patch: Patch) -> None:
+    emit = JobRecord.emit
+
+    def without_committables(self: Any, *effects: Any) -> None:
+        for effect in effects:
+            if isinstance(effect, RestoreSinks) and effect.manifest is not None:
+                effect = replace(effect, manifest=replace(effect.manifest, committables={}))  # noqa: PLW2901
+            emit(self, effect)
+
+    patch.setattr(JobRecord, "emit", without_committables)
+
+
+def rows_behind_the_checkpoint_are_not_taken_back(patch: Patch) -> None:
+    emit = JobRecord.emit
+
+    def without_retraction(self: Any, *effects: Any) -> None:
+        emit(self, *(replace(effect, retracts=None) if isinstance(effect, RestoreSinks) else effect for effect in effects))
+
+    patch.setattr(JobRecord, "emit", without_retraction)
+
+
+def reports_of_an_attempt_that_is_over_count(patch: Patch) -> None:
+    def whatever_the_attempt(self: Any, worker: str, attempt: int, report: Any) -> None:
+        self._event(self.core.report, worker, report)
+
+    patch.setattr(JobInterpreter, "report", whatever_the_attempt)
+
+
+def checkpoints_of_a_coordinator_that_was_taken_for_lost_count(patch: Patch) -> None:
+    patch.setattr(Terms, "counts", lambda self, checkpoint, attempt: True)
+
+
+def workers_leave_with_their_keys(patch: Patch) -> None:
+    def not_evacuated(table: RoutingTable, workers: int, loads: Any) -> RoutingTable:
+        return table
+
+    patch.setattr(operator_scaling, "evacuated", not_evacuated)
+    patch.setattr(operator_scaling, "highest_worker", lambda table: -1)
+
+
+def workers_that_leave_are_not_awaited(patch: Patch) -> None:
+    left = Rescaling._left
+    patch.setattr(Rescaling, "_left", lambda self, finished, now: left(self, frozenset({*finished, *self.rescale.leaving}), now))
+
+
+def senders_open_channels_before_receivers_know_them(patch: Patch) -> None:
+    receivers = Rescaling.receivers
+
+    def nobody_is_told(self: Any) -> Any:
+        receivers(self)
+        return self._expect([])
+
+    patch.setattr(Rescaling, "receivers", nobody_is_told)
+
+
+def routing_tables_are_forgotten_when_the_job_goes_back(patch: Patch) -> None:
+    go_back = JobCore.go_back
+
+    def with_even_tables(self: Any, delay: float = 0.0) -> None:
+        go_back(self, delay)
+        job = self._job
+        tables = {name: RoutingTable(table.groups * 0, {}) for name, table in job.migrations.tables.items()}
+        job.migrations.tables = tables
+
+    patch.setattr(JobCore, "go_back", with_even_tables)
+
+
+def migration_is_over_before_its_last_step(patch: Patch) -> None:
+    advance = Reconfiguration._advance
+
+    def skipping(self: Any, migration: Any) -> bool:
+        if migration.in_step and migration.switched:
+            migration.arrived = {(move.source, move.target) for move in migration.step.moves}
+        return advance(self, migration)
+
+    patch.setattr(Reconfiguration, "_advance", skipping)

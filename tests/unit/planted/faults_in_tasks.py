@@ -1,0 +1,196 @@
+"""Faults in tasks: in event time, alignment, outputs, hand-overs, keyed state and checkpoints. Each breaks a core in a few lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evenflow.engine.batch import Batch
+from evenflow.engine.operators.aggregate_windows import AggregateWindowsInstance
+from evenflow.engine.operators.process import ProcessInstance
+from evenflow.engine.protocol import handover
+from evenflow.engine.protocol.elements import Marker, Watermark
+from evenflow.engine.protocol.exchange import Exchange, HashExchange
+from evenflow.engine.protocol.handover import Handovers
+from evenflow.engine.snapshots.saving import Saving
+from evenflow.engine.task.alignment import Alignment
+from evenflow.engine.task.core import TaskCore
+from evenflow.engine.task.event_time import EventTime
+from evenflow.engine.task.task_checkpoints import TaskCheckpoints
+
+Patch = pytest.MonkeyPatch
+
+
+def marker_is_not_sent_to_one_worker(patch: Patch) -> None:
+    switch = HashExchange.switch
+
+    def without_last_marker(self: Any, step: Any, out: list[Any]) -> None:
+        switch(self, step, out)
+        del out[max(i for i, sent in enumerate(out) if isinstance(sent.element, Marker))]
+
+    patch.setattr(HashExchange, "switch", without_last_marker)
+
+
+def marker_overtakes_the_rows_before_it(patch: Patch) -> None:
+    switch = HashExchange.switch
+
+    def markers_first(self: Any, step: Any, out: list[Any]) -> None:
+        own: list[Any] = []
+        switch(self, step, own)
+        out += sorted(own, key=lambda sent: not isinstance(sent.element, Marker))
+
+    patch.setattr(HashExchange, "switch", markers_first)
+
+
+def record_set_aside_is_lost(patch: Patch) -> None:
+    joined = handover.joined
+    patch.setattr(handover, "joined", lambda batches: joined(batches[1:]))
+
+
+def state_given_away_is_kept(patch: Patch) -> None:
+    give = Handovers._give
+
+    def keep(self: Any, outgoing: Any, *, everything: bool) -> bool:
+        before = len(self._out)
+        done = give(self, outgoing, everything=everything)
+        for sent in self._out[before:]:
+            if isinstance(sent.element, Batch):
+                self._operator.state.install(sent.element)
+        return done
+
+    patch.setattr(Handovers, "_give", keep)
+
+
+def key_is_left_out_of_the_state_given_away(patch: Patch) -> None:
+    install = Handovers._install
+
+    def without_last(self: Any, source: int, state: Batch) -> None:
+        install(self, source, state.slice(0, max(1, state.num_rows - 1)))
+
+    patch.setattr(Handovers, "_install", without_last)
+
+
+def records_of_moving_keys_are_not_set_aside(patch: Patch) -> None:
+    patch.setattr(Handovers, "split", lambda self, batch: batch)
+
+
+def input_is_not_frozen_at_its_marker(patch: Patch) -> None:
+    patch.setattr(EventTime, "freeze", lambda self, channel: None)
+
+
+def watermark_of_the_fastest_input_counts(patch: Patch) -> None:
+    patch.setattr(EventTime, "over_channels", property(lambda self: max([*self.channels.values(), *self._frozen.values()])))
+
+
+def watermark_leaves_before_the_rows_that_wait(patch: Patch) -> None:
+    flush = Exchange.flush
+
+    def watermark_first(self: Any, out: list[Any]) -> None:
+        own: list[Any] = []
+        flush(self, own)
+        out += sorted(own, key=lambda sent: not isinstance(sent.element, Watermark))
+
+    patch.setattr(Exchange, "flush", watermark_first)
+
+
+def event_time_goes_on_while_inputs_are_to_tell_theirs_anew(patch: Patch) -> None:
+    expect = EventTime.expect
+
+    def without_waiting(self: Any, channels: Any) -> None:
+        expect(self, ())
+
+    patch.setattr(EventTime, "expect", without_waiting)
+
+
+def barrier_is_not_awaited_on_one_channel(patch: Patch) -> None:
+    patch.setattr(Alignment, "complete", lambda self, inputs: self._barrier if len(set(inputs) - self.channels) <= 1 else None)
+
+
+def elements_behind_a_barrier_are_not_held_back(patch: Patch) -> None:
+    arrive = Alignment.arrive
+
+    def without_holding(self: Any, channel: int, barrier: Any) -> None:
+        arrive(self, channel, barrier)
+        self.arrived = getattr(self, "arrived", set()) | {channel}
+        self.channels.clear()
+
+    def complete(self: Any, inputs: Any) -> Any:
+        if not getattr(self, "arrived", set()).issuperset(inputs):
+            return None
+        self.arrived = set()
+        return self._barrier
+
+    patch.setattr(Alignment, "arrive", without_holding)
+    patch.setattr(Alignment, "complete", complete)
+
+
+def alignment_releases_in_the_wrong_order(patch: Patch) -> None:
+    release = Alignment.release
+    patch.setattr(Alignment, "release", lambda self: release(self)[::-1])
+
+
+def row_in_a_buffer_is_dropped_at_a_rewind(patch: Patch) -> None:
+    rewind = Exchange.rewind
+
+    def dropping(self: Any, time: int, out: list[Any]) -> None:
+        for buffer in self.buffers:
+            buffer.batches, buffer.rows = buffer.batches[1:], 0
+        rewind(self, time, out)
+
+    patch.setattr(Exchange, "rewind", dropping)
+
+
+def delta_forgets_a_key(patch: Patch) -> None:
+    take = Saving.next
+
+    def without_last(self: Any) -> Batch | None:
+        chunk = take(self)
+        return chunk.slice(0, chunk.num_rows - 1) if chunk is not None and self.prepared.base else chunk
+
+    patch.setattr(Saving, "next", without_last)
+
+
+def checkpoint_is_prepared_before_the_last_chunk(patch: Patch) -> None:
+    def next_(self: Any) -> Any:
+        if self._saving is None:
+            return None
+        prepared, self._saving = self._saving.prepared, None
+        return prepared
+
+    patch.setattr(TaskCheckpoints, "next", next_)
+
+
+def keys_of_other_workers_are_restored_too(patch: Patch) -> None:
+    def install(self: Any, chunk: Batch, table: Any) -> None:
+        self.chain.keyed.state.restore(chunk, self.spec.name)
+
+    patch.setattr(TaskCore, "install", install)
+
+
+def event_time_is_not_restored(patch: Patch) -> None:
+    patch.setattr(TaskCore, "restore", lambda self, watermark: None)
+
+
+def timer_fires_twice(patch: Patch) -> None:
+    fire = ProcessInstance._fire
+
+    def twice(self: Any, states: Any, at: int, key: Any, emit: Any) -> bool:
+        stood = key in states and at in states[key].timers
+        forgotten = fire(self, states, at, key, emit)
+        if stood and key in states:
+            states[key].timers.add(at)
+            forgotten += fire(self, states, at, key, emit)
+        return bool(forgotten)
+
+    patch.setattr(ProcessInstance, "_fire", twice)
+
+
+def late_row_is_counted_twice(patch: Patch) -> None:
+    late = AggregateWindowsInstance._late
+
+    def twice(self: Any, batch: Any, partial: Any, codes: Any, rows: Any, emit: Any) -> None:
+        late(self, batch, partial, codes, rows, emit)
+        late(self, batch, partial, codes, rows, emit)
+
+    patch.setattr(AggregateWindowsInstance, "_late", twice)

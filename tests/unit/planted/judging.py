@@ -1,0 +1,27 @@
+"""Judges of runs whose rows differ from run to run."""
+
+from __future__ import annotations
+
+import evenflow as ef
+from evenflow.testing import simulate
+
+ROWS = 60
+
+
+def windows_with_late_rows() -> ef.Dataflow:
+    """Rows up to half a second out of order, of a source that promises a tenth; late ones have a sink of their own."""
+    flow = ef.Dataflow("late")
+    times = [10_000 + number * 100 - (number * 7919) % 500 for number in range(ROWS)]
+    rows = flow.read(ef.from_items([{"key": t % 3, "ts": t} for t in times], event_time="ts", max_delay="100ms"))
+    windows = rows.key_by("key").window(ef.tumbling("200ms")).aggregate(n=ef.count()).named("windows")
+    windows.write(ef.to_list([], name="counts"))
+    windows.late.write(ef.to_list([], name="late"))
+    return flow
+
+
+def every_row_is_counted_once_or_late_once(seed: int) -> None:
+    """Which rows are late depends on the run; together with those in windows they are all there are."""
+    result = simulate(windows_with_late_rows(), seed)
+    late = len(result.rows["late"])
+    assert late == result.late_records["windows"]
+    assert sum(row["n"] for row in result.rows["counts"]) + late == ROWS

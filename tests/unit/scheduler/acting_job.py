@@ -1,0 +1,165 @@
+"""A job's state machine whose workers and storage do at once what they are told, as soon as a test lets them."""
+
+from __future__ import annotations
+
+from evenflow.engine.protocol.effects import Finished, Prepared, Rewound, Switched
+from evenflow.engine.protocol.handover import Arrived
+from evenflow.scheduler.job import JobCore
+from evenflow.scheduler.job_effects import (
+    AskForRoom,
+    Commit,
+    CopySavepoint,
+    Deploy,
+    Reserve,
+    RestoreSinks,
+    Retire,
+    Save,
+    Spawn,
+    Tell,
+    UseNodes,
+)
+from evenflow.scheduler.messages import (
+    Announce,
+    Announced,
+    Attach,
+    Attached,
+    BeginCheckpoint,
+    Detach,
+    ExpectRewind,
+    PauseSource,
+    SourcePaused,
+    Switch,
+    TakeSource,
+)
+from evenflow.scheduler.storage_answers import Committed, Saved, SavepointCopied, SinksRestored
+
+ROUNDS = 100
+
+
+class ActingJob:
+    """`told`: commands that no worker has obeyed yet. `pending`: other effects that nobody has carried out; `done`: those that were."""
+
+    def __init__(self, plan, config):
+        self.core, self.now = JobCore(plan, config), 1000.0
+        self.told, self.pending, self.done = [], [], []
+        self._steps, self._switched = {}, set()
+        self.core.begin(self.now)
+        self.take()
+        self.settle()
+        self.done.clear()
+
+    def view(self):
+        """The cluster as the job sees it; there is none."""
+        return
+
+    def take(self):
+        """What is wanted of the cluster is done at once, but not before what was wanted earlier."""
+        while effects := self.core.effects():
+            for effect in effects:
+                if isinstance(effect, (UseNodes, Reserve, AskForRoom)) and not self.pending:
+                    self.carry_out(effect)
+                else:
+                    (self.told if isinstance(effect, Tell) else self.pending).append(effect)
+
+    def ask(self, request):
+        try:
+            return self.core.answer(request, self.now, self.view())
+        finally:
+            self.take()
+
+    def report(self, worker, report):
+        self.core.report(worker, report, self.now)
+        self.take()
+
+    def lost(self, worker, why):
+        self.core.lost(worker, why, self.now)
+        self.take()
+
+    def not_spawned(self, problem):
+        """The workers that were to join do not start."""
+        (spawn,) = [effect for effect in self.pending if isinstance(effect, Spawn)]
+        self.pending.remove(spawn)
+        self.core.not_spawned(spawn.workers, spawn.attempt, problem, self.now)
+        self.take()
+
+    def tick(self, seconds=0.0):
+        self.now += seconds
+        self.core.tick(self.now, self.view())
+        self.take()
+
+    def obey(self):
+        """Everybody does what they are told, until nobody is told anything more; nothing else is carried out."""
+        while self.told:
+            tell = self.told.pop(0)
+            self.answer(tell.worker, tell.command)
+
+    def settle(self):
+        """Everybody does what they are told, whoever is to start starts, and nothing is left to do."""
+        while self.told or self.pending:
+            self.obey()
+            while self.pending:
+                effect = self.pending.pop(0)
+                self.done.append(effect)
+                self.carry_out(effect)
+                self.take()
+
+    def carry_out(self, effect):
+        core = self.core
+        if isinstance(effect, (Spawn, Deploy)):
+            for name in effect.workers if isinstance(effect, Spawn) else tuple(task.name for task in effect.plan.tasks):
+                self.start(name, effect.attempt)
+        elif isinstance(effect, Save):
+            core.stored(Saved(effect.manifest.checkpoint), self.now)
+        elif isinstance(effect, Commit):
+            core.stored(Committed(effect.checkpoint), self.now)
+        elif isinstance(effect, CopySavepoint):
+            core.stored(SavepointCopied(effect.manifest.checkpoint), self.now)
+        elif isinstance(effect, RestoreSinks):
+            core.stored(SinksRestored(effect.attempt), self.now)
+
+    def start(self, worker, attempt):
+        self.core.ready(worker, attempt, self.now)
+
+    def answer(self, worker, command):
+        """What a worker reports once it has done what it is told."""
+        if isinstance(command, Announce):
+            self._steps.update({step.version: step for step in command.steps})
+            self.report(worker, Announced(command.number))
+        elif isinstance(command, Switch):
+            self._switch(worker, command.version)
+        elif isinstance(command, (Attach, Detach, ExpectRewind)):
+            self.report(worker, Attached(command.token))
+            if isinstance(command, Detach) and command.outputs and self.core.rescaling is not None:
+                for leaving in self.core.rescaling.rescale.leaving:
+                    self.report(leaving, Finished({}))
+        elif isinstance(command, PauseSource):
+            self.report(worker, SourcePaused(command.token, self._position(worker)))
+        elif isinstance(command, TakeSource):
+            self._share(worker, command)
+        elif isinstance(command, BeginCheckpoint):
+            for name in self.core.workers:
+                self.report(name, Prepared(command.checkpoint, {}))
+
+    def _switch(self, worker, version):
+        if version not in self._switched:
+            self._switched.add(version)
+            stage = self.core.migrations.current.stage
+            for move in self._steps[version].moves:
+                self.report(f"{stage}-{move.target}", Arrived(version, move.source, 1, 10))
+        self.report(worker, Switched(version))
+
+    def _position(self, worker):
+        stage, _, index = worker.rpartition("-")
+        readers = sum(task.stage == stage for task in self.core.rescaling.before.tasks)
+        return self.core.plan.stage_of(stage).chain[0].operator.source.reader(int(index), readers).position()
+
+    def _share(self, worker, share):
+        if worker.endswith("-0"):
+            for name in self.core.rescaling.rewinding.copy():
+                self.report(name, Rewound())
+        if share.position is None:
+            self.report(worker, Finished({}))
+
+    @property
+    def retired(self):
+        return [effect.workers for effect in (*self.done, *self.pending) if isinstance(effect, Retire)]

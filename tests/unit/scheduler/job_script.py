@@ -1,0 +1,182 @@
+"""A job's state machine that is driven by hand: every event is a method that returns the effects of it.
+
+Storage and the workers answer only what a test has them answer. Times are seconds; an event without one happens when the last one did.
+"""
+
+from __future__ import annotations
+
+import evenflow as ef
+from evenflow.engine.errors import JobError
+from evenflow.engine.protocol.effects import Finished, Prepared
+from evenflow.scheduler.job import JobCore
+from evenflow.scheduler.job_effects import Commit, Deploy, JobState, RememberStart, RestoreSinks, Save, Tell
+from evenflow.scheduler.messages import BeginCheckpoint, Failed
+from evenflow.scheduler.requests import Cancel, ShowCheckpoints, Stop
+from evenflow.scheduler.storage_answers import Committed, OlderFound, Saved, SinksRestored
+from evenflow.state.files import StateFile
+from evenflow.testing.settings import changed
+
+WORKERS = ("from_items-0", "from_items-1", "aggregate-0", "aggregate-1")
+"""Of `counting`."""
+
+
+def counting(**config):
+    """The plan of a job that counts items, with two workers for each operator and 4 key groups, and its settings."""
+    settings = changed(ef.JobConfig(parallelism=2, key_groups=4, checkpoint=ef.CheckpointConfig(interval=None)), **config)
+    flow = ef.Dataflow("f")
+    flow.read(ef.from_items([1])).key_by("item").aggregate(n=ef.count()).write(ef.to_list([]))
+    return flow.plan(config=settings), settings
+
+
+ROWS = [f"rows of {worker}" for worker in WORKERS]
+"""What `prepare` has them write."""
+
+LAST = [f"last of {worker}" for worker in WORKERS]
+"""What `finish` has them write."""
+
+FULL = "OSError: the disk is full"
+
+LOST = JobError("worker aggregate-0 is gone")
+
+
+class ScriptedJob:
+    """`core` with what happens to it."""
+
+    def __init__(self, plan, config, begin=None):
+        self.core, self.now = JobCore(plan, config, begin), 0.0
+
+    def after(self, event, *what, now=None):
+        """The effects of an event of the state machine, and of what was asked of it before."""
+        self.now = self.now if now is None else now
+        event(*what, self.now)
+        return self.core.effects()
+
+    def begin(self, now=None):
+        return self.after(self.core.begin, now=now)
+
+    def ready(self, worker, now=None):
+        return self.after(self.core.ready, worker, self.core.attempt, now=now)
+
+    def report(self, worker, report, now=None):
+        return self.after(self.core.report, worker, report, now=now)
+
+    def failed(self, error, now=None):
+        return self.report(self.core.workers[0], Failed(error), now)
+
+    def lost(self, worker, why="killed", now=None):
+        return self.after(self.core.lost, worker, why, now=now)
+
+    def tick(self, now=None, cluster=None):
+        return self.after(lambda at: self.core.tick(at, cluster), now=now)
+
+    def stored(self, answer, now=None):
+        return self.after(self.core.stored, answer, now=now)
+
+    def saved(self, checkpoint, problem=None, now=None):
+        return self.stored(Saved(checkpoint, problem), now)
+
+    def committed(self, checkpoint, error=None, now=None):
+        return self.stored(Committed(checkpoint, error=error), now)
+
+    def sinks_restored(self, now=None, **answer):
+        return self.stored(SinksRestored(self.core.attempt, **answer), now)
+
+    def older_found(self, checkpoint, problem, manifest=None, error=None, now=None):
+        return self.stored(OlderFound(checkpoint, problem, manifest, error), now)
+
+    def ask(self, request, now=None, cluster=None):
+        """The answer; what follows from it is among the effects of the next event."""
+        self.now = self.now if now is None else now
+        return self.core.answer(request, self.now, cluster)
+
+    def asked(self, request, now=None, cluster=None):
+        """The effects of a request that is answered with nothing."""
+        assert self.ask(request, now, cluster) is None
+        return self.core.effects()
+
+    def stop(self, now=None):
+        return self.asked(Stop(), now)
+
+    def cancel(self, now=None):
+        return self.asked(Cancel(), now)
+
+    def start(self, now=None):
+        """From nothing, or from where the newest attempt begins, until all workers run."""
+        found = self.begin(now) if self.core.state is JobState.STARTING else self.core.effects()
+        assert all(isinstance(effect, RestoreSinks) for effect in found)
+        (deploy,) = self.sinks_restored()
+        assert isinstance(deploy, Deploy)
+        return self.run()
+
+    def run(self, now=None):
+        """All workers of the attempt that was deployed start."""
+        for worker in self.core.workers:
+            found = self.ready(worker, now)
+            assert all(isinstance(effect, RememberStart) for effect in found)
+        assert self.core.state is JobState.RUNNING
+        return self
+
+    def prepare(self, checkpoint, now=None, workers=WORKERS):
+        """The workers have saved 3 keys each."""
+        found = []
+        for worker in workers:
+            files = (StateFile(f"{worker}.state", 7, "aa", 3),)
+            found += self.report(worker, Prepared(checkpoint, {"to_list": [f"rows of {worker}"]}, 5, None, files), now)
+        return found
+
+    def finish(self, now=None):
+        """All workers have sent their last element."""
+        return [effect for worker in WORKERS for effect in self.report(worker, Finished({"to_list": [f"last of {worker}"]}), now)]
+
+    def take_checkpoint(self, now=10.0):
+        """Begun, prepared by all, saved and committed; its manifest, and what was to be committed."""
+        assert told(self.tick(now), BeginCheckpoint)
+        number = self.core.checkpoints.last
+        (save,) = self.prepare(number)
+        (commit,) = self.saved(number)
+        self.committed(number)
+        return save.manifest, commit
+
+    def restart(self, now):
+        """The delay is over: the sinks are restored, the workers deployed and started; what was asked for both."""
+        (sinks,) = self.tick(now)
+        (deploy,) = self.sinks_restored()
+        self.run()
+        return sinks, deploy
+
+    def reports(self, now=None):
+        return self.ask(ShowCheckpoints(), now)
+
+
+def new_saving_job(begin=None, **config):
+    """`counting` with checkpoints every 10 s. It goes back a second after an accident, twice at most."""
+    checkpoint = {"interval": 10.0, "dir": "saved", **config.pop("checkpoint", {})}
+    restart = {"strategy": "fixed", "delay": 1.0, "most": 2, **config.pop("restart", {})}
+    return ScriptedJob(*counting(checkpoint=checkpoint, restart=restart, **config), begin)
+
+
+def saving_job(begin=None, **config):
+    return new_saving_job(begin, **config).start()
+
+
+def told(effects, command):
+    """Whom, sorted; `command` is one, or a kind of them."""
+    tells = [effect for effect in effects if isinstance(effect, Tell)]
+    return sorted(t.worker for t in tells if (isinstance(t.command, command) if isinstance(command, type) else t.command == command))
+
+
+def of_kind(effects, kind):
+    return [effect for effect in effects if isinstance(effect, kind)]
+
+
+def kinds(effects):
+    return [type(effect) for effect in effects]
+
+
+def commits(effects):
+    """What is to be committed: checkpoints with the committables of each."""
+    return [(effect.checkpoint, effect.committables) for effect in of_kind(effects, Commit)]
+
+
+def manifests(effects):
+    return [effect.manifest for effect in of_kind(effects, Save)]

@@ -1,0 +1,290 @@
+"""Nodes that come to a job and go, where the workers are fakes: which operators get more or fewer, who is replaced, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from acting_job import ActingJob
+
+import evenflow as ef
+from evenflow.engine.errors import JobError, RequestError
+from evenflow.scheduler.cluster_view import ClusterView
+from evenflow.scheduler.job_effects import AskForRoom, JobState, Reserve, Retire, UseNodes
+from evenflow.scheduler.node_scaling import NodeScalingState
+from evenflow.scheduler.placement import Node, NoRoomError, Place
+from evenflow.scheduler.requests import Cancel, Scale, ScaleIn, ScaleOut, ShowDecisions, ShowNodeScalings
+from evenflow.scheduler.window import WorkerWindow
+from evenflow.testing.settings import changed
+
+
+class Cluster:
+    """Nodes with 4 slots each; a new worker goes to the first node that may be used."""
+
+    def __init__(self, names, places):
+        self.names, self.where = names, dict(places)
+        self.avoided, self.preferred, self.extra, self.ready = frozenset(), frozenset(), 0, True
+        self.asked, self.full = [], False
+
+    def nodes(self):
+        on = list(self.where.values())
+        return tuple(Node(name, 4, 4 - on.count(name), on.count(name)) for name in self.names)
+
+    def view(self):
+        return ClusterView(self.nodes(), {worker: Place(worker, node) for worker, node in self.where.items()}, self.ready)
+
+    def reserve(self, count):
+        if count and self.full:
+            raise NoRoomError(count, count, 1.0, self.nodes())
+        self.extra = count
+
+    def start(self, worker):
+        self.where[worker] = next(name for name in sorted(self.preferred) or self.names if name not in self.avoided)
+
+
+class Job(ActingJob):
+    """generate (1 worker) -> work (3) -> out (1), with the workers at `places`."""
+
+    def __init__(self, names, places, folder=None, **settings):
+        flow = ef.Dataflow("f")
+        rows = flow.read(ef.generate(rate=1_000))
+        work = rows.map(lambda row: row).named("work").parallelism(3)
+        work.filter(lambda row: True).named("out").parallelism(1).write(ef.to_list([], name="to_list"))
+        saves = None if folder is None else str(folder)
+        config = changed(
+            ef.JobConfig(
+                worker=ef.WorkerConfig(cpus=1.0),
+                checkpoint=ef.CheckpointConfig(saves, interval=None),
+                metrics=ef.MetricsConfig(window="1s"),
+            ),
+            **settings,
+        )
+        self.cluster = None if places is None else Cluster(names, places)
+        super().__init__(flow.plan(config=config), config)
+
+    def view(self):
+        return None if self.cluster is None else self.cluster.view()
+
+    @property
+    def newest(self):
+        return self.ask(ShowNodeScalings())[-1]
+
+    @property
+    def decision(self):
+        return self.ask(ShowDecisions())[-1]
+
+    def look(self, **useful):
+        """Nothing moves for as long as it takes, everybody measures, and the policy looks; the newest decision."""
+        for seconds in (0.0, 10.0, 10.0):
+            self.tick(seconds)
+            self.measure(self.now, **useful)
+        self.tick(10.0)
+        return self.decision
+
+    def measure(self, begun=0.0, **useful):
+        """Windows of a second in which the workers of each operator processed 1,000 records together."""
+        for worker in self.core.workers:
+            stage = worker.rpartition("-")[0]
+            rows = 1_000 // self.core.plan.stage_of(stage).parallelism
+            window = WorkerWindow(worker, begun, 1.0, rows_in=rows, rows_out=rows, useful=useful.get(stage, 0.1))
+            self.report(worker, window)
+
+    def go_on(self):
+        """Everybody does at once what they are told, until nothing changes any more."""
+        for _ in range(50):
+            self.settle()
+            self.tick(0.1)
+        self.settle()
+
+    def carry_out(self, effect):
+        cluster = self.cluster
+        if isinstance(effect, UseNodes):
+            cluster.avoided, cluster.preferred = effect.avoid, effect.prefer
+        elif isinstance(effect, AskForRoom):
+            cluster.asked.append(effect.workers)
+        elif isinstance(effect, Reserve):
+            try:
+                cluster.reserve(effect.count)
+            except NoRoomError as error:
+                self.core.not_reserved(str(error), self.now)
+        elif isinstance(effect, Retire):
+            for worker in effect.workers:
+                cluster.where.pop(worker, None)
+        super().carry_out(effect)
+
+    def start(self, worker, attempt):
+        if self.cluster is not None and self.cluster.where.get(worker, "") in {"", *self.cluster.avoided}:
+            self.cluster.start(worker)
+        super().start(worker, attempt)
+
+
+PLACES = {"generate-0": "a", "work-0": "b", "work-1": "b", "work-2": "c", "out-0": "a"}
+
+
+def test_the_node_with_the_lowest_sum_is_given_back_and_nobody_is_replaced_who_need_not_be():
+    job = Job("abc", PLACES)
+    job.measure()
+    assert job.ask(ScaleIn()) == 0
+    assert job.cluster.avoided == {"c"}
+    job.go_on()
+    report = job.newest
+    assert (report.state, report.removed, dict(report.parallelism), report.replaced) == (NodeScalingState.DONE, "c", {"work": (3, 2)}, ())
+    assert "c" not in job.cluster.where.values()
+    assert job.cluster.avoided == {"c"}, "it stays given back"
+
+
+def test_workers_whose_number_stays_are_replaced_through_a_checkpoint(tmp_path):
+    job = Job("abc", {"generate-0": "c", "work-0": "a", "work-1": "b", "work-2": "b", "out-0": "a"}, tmp_path)
+    job.measure()
+    job.ask(ScaleIn())
+    assert job.newest.replaced == ("generate-0",)
+    job.cluster.ready = False
+    job.go_on()
+    assert (job.newest.state, job.cluster.extra) == (NodeScalingState.STARTING, 1)
+    job.cluster.ready = True
+    job.go_on()
+    assert (job.newest.state, job.newest.problem) == (NodeScalingState.DONE, None)
+    assert job.core.state is JobState.RUNNING
+    assert job.core.attempt == 1
+    assert job.cluster.where["generate-0"] == "a"
+    assert job.cluster.extra == 0
+
+
+def test_without_checkpoints_another_node_is_given_back_if_one_can_be_and_else_the_error_says_why():
+    job = Job("abc", {"generate-0": "c", "work-0": "a", "work-1": "b", "work-2": "b", "out-0": "a"})
+    job.measure()
+    job.ask(ScaleIn())
+    assert job.newest.removed == "b", "though the sum of c is lower"
+    job = Job("abc", {"generate-0": "c", "work-0": "a", "work-1": "a", "work-2": "a", "out-0": "b"})
+    job.measure()
+    with pytest.raises(JobError, match=r"-0 on node . can't leave, since one worker of each operator stays; with CheckpointConfig\(dir="):
+        job.ask(ScaleIn())
+
+
+def test_a_node_is_not_given_back_where_there_is_no_room_for_those_that_are_replaced(tmp_path):
+    job = Job("ac", {"generate-0": "c", "work-0": "a", "work-1": "a", "work-2": "a", "out-0": "a"}, tmp_path)
+    job.cluster.full = True
+    job.measure()
+    job.ask(ScaleIn())
+    job.go_on()
+    assert job.newest.state is NodeScalingState.FAILED
+    assert "no room for 1 of 1 worker" in job.newest.problem
+    assert job.cluster.avoided == frozenset(), "the job uses it on"
+    assert job.core.state is JobState.RUNNING
+
+
+def test_a_node_is_not_given_back_if_the_processes_on_others_do_not_start_in_time(tmp_path):
+    job = Job(
+        "abc", {"generate-0": "c", "work-0": "a", "work-1": "b", "work-2": "b", "out-0": "a"}, tmp_path, worker={"start_timeout": "1m"}
+    )
+    job.measure()
+    job.ask(ScaleIn())
+    job.cluster.ready = False
+    job.go_on()
+    job.tick(61.0)
+    assert (job.newest.state, job.newest.problem) == (
+        NodeScalingState.FAILED,
+        "the processes for generate-0 did not start within 1m",
+    )
+    assert (job.cluster.extra, job.cluster.avoided) == (0, frozenset())
+
+
+def test_a_node_more_gets_workers_of_the_congested_operator_as_many_as_it_has_slots():
+    job = Job("abc", {"generate-0": "a", "work-0": "a", "work-1": "b", "work-2": "b", "out-0": "a"})
+    job.measure(work=1.0)
+    for _ in range(3):
+        job.report("work-0", WorkerWindow("work-0", 1.0, 1.0, rows_in=50, rows_out=50, useful=1.0))
+    job.ask(ScaleOut(1))
+    job.go_on()
+    report = job.newest
+    assert (report.state, report.added) == (NodeScalingState.DONE, ("c",))
+    before, after = report.parallelism["work"]
+    assert before == 3 < after <= 7
+    assert [job.cluster.where[f"work-{i}"] for i in range(3, after)] == ["c"] * (after - 3)
+    assert job.cluster.preferred == frozenset()
+
+
+def test_no_node_is_added_where_nothing_is_congested_or_none_has_room():
+    job = Job("abc", PLACES | {"work-2": "b"})
+    job.measure()
+    with pytest.raises(JobError, match="is given no node: no operator is congested that may have more workers"):
+        job.ask(ScaleOut(1))
+    with pytest.raises(JobError, match="1 of 2 nodes that it has no workers on have room"):
+        job.ask(ScaleOut(2))
+    assert job.cluster.asked == [4]
+
+
+def test_one_thing_at_a_time():
+    job = Job("abc", PLACES)
+    job.measure()
+    job.ask(ScaleIn())
+    with pytest.raises(JobError, match="scales or moves something already"):
+        job.ask(ScaleIn())
+    with pytest.raises(JobError, match="its nodes are being scaled"):
+        job.ask(Scale("work", 2))
+    job.go_on()
+    job.ask(Scale("work", 1))
+
+
+def test_a_job_on_one_node_keeps_it_and_one_without_nodes_says_so():
+    job = Job("a", dict.fromkeys(PLACES, "a"))
+    with pytest.raises(JobError, match="can't give a node back: its workers are on 1, and one has to stay"):
+        job.ask(ScaleIn())
+    with pytest.raises(RequestError, match="can't be given 0 nodes"):
+        job.ask(ScaleOut(0))
+    with pytest.raises(JobError, match="runs in one process and has no nodes"):
+        Job("", None).ask(ScaleIn())
+
+
+def test_a_job_that_loses_a_worker_meanwhile_goes_on_without_the_node(tmp_path):
+    job = Job("abc", {"generate-0": "c", "work-0": "a", "work-1": "b", "work-2": "b", "out-0": "a"}, tmp_path)
+    job.measure()
+    job.ask(ScaleIn())
+    job.cluster.ready = False
+    job.go_on()
+    job.lost("work-1", "it was killed")
+    job.go_on()
+    assert (job.newest.state, job.newest.problem) == (NodeScalingState.DONE, None)
+    assert job.cluster.where["generate-0"] == "a"
+
+
+def test_a_job_that_ends_meanwhile_ends_it():
+    job = Job("abc", PLACES)
+    job.measure()
+    job.ask(ScaleIn())
+    job.ask(Cancel())
+    job.go_on()
+    assert (job.newest.state, job.newest.problem) == (NodeScalingState.FAILED, "the job has ended")
+
+
+def test_a_node_that_the_policy_names_is_given_back_by_itself():
+    job = Job("abc", PLACES, autoscale={"policy": "stela", "settings": {"remove_nodes": 1}, "interval": 10.0})
+    assert job.look().decided.remove_node == "c"
+    job.go_on()
+    assert job.decision.done.startswith("carried out in ")
+    assert (job.newest.state, job.newest.removed) == (NodeScalingState.DONE, "c")
+    assert "c" not in job.cluster.where.values()
+
+
+def test_a_node_that_can_not_be_given_back_is_no_end_of_the_policy():
+    places = {"generate-0": "c", "work-0": "a", "work-1": "b", "work-2": "b", "out-0": "a"}
+    job = Job("abc", places, autoscale={"policy": "stela", "settings": {"remove_nodes": 1}, "interval": 10.0})
+    decision = job.look()
+    assert decision.decided.remove_node == "c"
+    assert decision.done.startswith("refused: giving node c back: job `f`: generate-0 on node c can't leave")
+    assert job.core.autoscaling.policy == "stela"
+
+
+def test_workers_that_a_policy_adds_with_a_node_go_to_one_that_the_job_is_not_on():
+    job = Job("abcd", PLACES, autoscale={"policy": "stela", "settings": {"add_nodes": 1}, "interval": 10.0})
+    decision = job.look(work=3.0)
+    assert decision.decided.add_nodes == 1
+    assert job.cluster.preferred == {"d"}
+    job.go_on()
+    before, after = 3, decision.decided.parallelism["work"]
+    assert {job.cluster.where[f"work-{i}"] for i in range(before, after)} == {"d"}
+    assert job.cluster.preferred == frozenset()
+
+
+def test_a_node_that_is_not_there_is_asked_for():
+    job = Job("abc", PLACES, autoscale={"policy": "stela", "settings": {"add_nodes": 1}, "interval": 10.0})
+    job.look(work=3.0)
+    assert job.cluster.asked == [1]
