@@ -11,7 +11,7 @@ INSTALLED := $(VENV)/installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 UV := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt
 
-.PHONY: help install test lint format types doctest unit cluster spark demo chaos simulate bench java clean
+.PHONY: help install test lint format api types doctest unit cluster spark demo chaos simulate bench java clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -32,16 +32,21 @@ test: $(INSTALLED) java ## everything: style, types, docstrings, unit tests, tes
 	for each in $$style $$crashes $$unit; do wait $$each || failed=$$?; done; \
 	cat build/style.log build/crashes.log build/unit-tests.log; exit $$failed
 
-lint: $(INSTALLED) ## style
+lint: $(INSTALLED) ## style, and whether the public API breaks who uses it
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python .ci/public_api.py check
 
 format: $(INSTALLED) ## put the style right
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+api: $(INSTALLED) ## docs/api.txt anew, with which `make lint` compares the public API
+	$(BIN)/python .ci/public_api.py write
+
 types: $(INSTALLED) ## mypy --strict
 	$(BIN)/mypy
+	$(BIN)/mypy tests/typed/public_api.py
 
 doctest: $(INSTALLED) ## the examples in docstrings
 	$(BIN)/python -m pytest tests/docstrings

@@ -11,10 +11,9 @@ import time
 from typing import Any, TypeVar, cast
 
 import ray
-from ray._private import services
 from ray.exceptions import ActorAlreadyExistsError, ActorUnavailableError, GetTimeoutError, RayActorError, RayError, RayTaskError
 
-from ..engine.errors import EvenflowError, FlowError, JobError
+from ..engine.errors import ClusterError, JobLostError, JobNotRunningError, JobTimeoutError, RequestError
 from ..engine.plan.physical import Plan
 from ..engine.time.duration import seconds
 from ..scheduler.config import JobConfig
@@ -22,10 +21,12 @@ from ..scheduler.job_effects import JobState
 from ..scheduler.job_status import JobStatus, Outcome, Progress
 from ..scheduler.metrics import WorkerFigures
 from ..scheduler.requests import AnyRequest, Cancel, Fail, Question, Request, ShowLoad, Stop
+from ..state.errors import EvenflowError
 from .coordinator import STORAGE_PATIENCE, Coordinator
 from .ended import why_ended
 from .first_manifest import Savepoint
 from .process import NAMESPACE
+from .ray_internals import JOINING_LOG, heads_on_this_machine
 from .ray_workers import LEAVE_TIMEOUT
 from .reach import check_reachable
 from .unpicklable import refusal
@@ -53,7 +54,7 @@ _COORDINATOR: Any = ray.remote(Coordinator)
 def start_cluster() -> None:
     """Connect to Ray: the cluster that this process or RAY_ADDRESS knows, else one on this machine, which ends with this process.
 
-    Workers of a cluster that we start run at the normal niceness, not at Ray's 15. Raises JobError if the cluster can't be joined.
+    Workers of a cluster that we start run at the normal niceness, not at Ray's 15. Raises ClusterError if the cluster can't be joined.
     """
     if ray.is_initialized():
         return
@@ -68,12 +69,12 @@ def _join(address: str | None) -> None:
     try:
         ray.init(address=address, namespace=NAMESPACE, logging_level=logging.WARNING)
     except (ConnectionError, RuntimeError, ValueError, RayError) as error:
-        raise JobError(f"this process can't join the Ray cluster: {error}") from error
+        raise ClusterError(f"this process can't join the Ray cluster: {error}") from error
 
 
 def _silence_news() -> None:
     """That a cluster asks for a token, as it should, is not worth a warning; that one doesn't is."""
-    logging.getLogger("ray._private.authentication.authentication_token_setup").addFilter(_is_news)
+    logging.getLogger(JOINING_LOG).addFilter(_is_news)
 
 
 def _is_news(record: logging.LogRecord) -> bool:
@@ -83,13 +84,13 @@ def _is_news(record: logging.LogRecord) -> bool:
 def start_job(plan: Plan, config: JobConfig, savepoint: Savepoint | None = None, *, detached: bool = False) -> RayJob:
     """Start a plan on the cluster; `detached`: as a job that goes on when this process ends.
 
-    Raises JobError if a job of that name runs, or the workers don't come up.
+    Raises RequestError if a job of that name runs, or the workers don't come up.
     """
     start_cluster()
     coordinator = _make_coordinator(plan, config, savepoint, detached=detached)
     job = RayJob(plan.name, coordinator)
     try:
-        job.call("deploy", coordinator, timeout=seconds(config.start_timeout) + CALL_TIMEOUT)
+        job.call("deploy", coordinator, timeout=seconds(config.worker.start_timeout) + CALL_TIMEOUT)
     except BaseException:
         job.close()
         raise
@@ -97,7 +98,7 @@ def start_job(plan: Plan, config: JobConfig, savepoint: Savepoint | None = None,
 
 
 def _make_coordinator(plan: Plan, config: JobConfig, savepoint: Savepoint | None, *, detached: bool) -> Any:
-    """Raises JobError if a job of that name runs, FlowError for a flow that can't be sent.
+    """Raises RequestError if a job of that name runs, FlowError for a flow that can't be sent.
 
     A job that has ended, and only tells how, makes room.
     """
@@ -105,7 +106,7 @@ def _make_coordinator(plan: Plan, config: JobConfig, savepoint: Savepoint | None
     options = {
         "name": name, "namespace": NAMESPACE, "max_concurrency": THREADS, "num_cpus": 0,
         "enable_task_events": False,  # Ray would keep a record of every call, and a job makes dozens a second
-        "max_restarts": -1 if config.checkpoint_dir is not None else 0, "lifetime": "detached" if detached else None,
+        "max_restarts": -1 if config.checkpoint.dir is not None else 0, "lifetime": "detached" if detached else None,
     }  # fmt: skip
     deadline = time.monotonic() + CALL_TIMEOUT
     while True:
@@ -117,7 +118,7 @@ def _make_coordinator(plan: Plan, config: JobConfig, savepoint: Savepoint | None
             if not isinstance(error, ValueError):
                 raise
             if time.monotonic() > deadline or not _made_room(name):
-                raise JobError(
+                raise RequestError(
                     f"a job `{plan.name}` is running: stop it with ef.connect({plan.name!r}).stop(), or give the flow another name"
                 ) from error
         time.sleep(0.1)
@@ -138,18 +139,18 @@ def _made_room(name: str) -> bool:
 
 
 def find_job(name: str) -> WatchedJob:
-    """The running job of that name, which may be another process's. Raises JobError if there is none, naming those that run."""
+    """The running job of that name, which may be another process's. Raises JobNotRunningError if there is none, naming those that run."""
     running = running_jobs()
     try:
         return WatchedJob(name, ray.get_actor(f"{name}/coordinator", namespace=NAMESPACE))
     except ValueError as error:
-        raise JobError(f"no job `{name}` runs on this cluster; running: {', '.join(running) or 'none'}") from error
+        raise JobNotRunningError(f"no job `{name}` runs on this cluster; running: {', '.join(running) or 'none'}") from error
 
 
 def running_jobs() -> list[str]:
     """The names of the jobs on the cluster that this process or RAY_ADDRESS knows, or that runs on this machine.
 
-    Raises JobError if there is no such cluster, or if several run on this machine and RAY_ADDRESS names none.
+    Raises ClusterError if there is no such cluster, or if several run on this machine and RAY_ADDRESS names none.
     """
     if not ray.is_initialized():
         _refuse_to_guess()
@@ -160,17 +161,12 @@ def running_jobs() -> list[str]:
 
 
 def _refuse_to_guess() -> None:
-    """Raises JobError if RAY_ADDRESS names no cluster and several run on this machine: `auto` would take any of them.
-
-    Ray has no public call that lists them; this is the one by which `auto` finds them, and it remembers what it found.
-    """
+    """Raises ClusterError if RAY_ADDRESS names no cluster and several run on this machine: `auto` would take any of them."""
     if os.environ.get("RAY_ADDRESS", "auto") not in {"", "auto"}:
         return
-    find: Any = services.find_gcs_addresses
-    find.cache_clear()
-    found = sorted(find())
+    found = heads_on_this_machine()
     if len(found) > 1:
-        raise JobError(
+        raise ClusterError(
             f"{len(found)} Ray clusters run on this machine, at {' and '.join(found)}: set RAY_ADDRESS to that of the job, "
             f"for example RAY_ADDRESS={found[0]}"
         )
@@ -208,13 +204,13 @@ class RayJob:
         if isinstance(request, ShowLoad):
             if request.operator not in last.loads:
                 there = ", ".join(last.loads) or "none, because its coordinator was lost"
-                raise FlowError(f"the job `{self._name}` has no operator `{request.operator}`; there are: {there}")
+                raise RequestError(f"the job `{self._name}` has no operator `{request.operator}`; there are: {there}")
             return last.loads[request.operator]
         if isinstance(request, (Stop, Cancel, Fail)):
             return None
         if isinstance(request, Question) and request in last.answers:
             return last.answers[request]
-        raise JobError(f"the job `{self._name}` has ended: it is {last.status.state}")
+        raise JobNotRunningError(f"the job `{self._name}` has ended: it is {last.status.state}")
 
     def close(self) -> None:
         """End the job's actors; its last status, figures and loads stay."""
@@ -228,7 +224,7 @@ class RayJob:
         ray.kill(self._coordinator)
 
     def call(self, method: str, *args: Any, timeout: float = CALL_TIMEOUT) -> Any:
-        """Call the coordinator. Raises its own errors, or JobError if it is gone or doesn't answer."""
+        """Call the coordinator. Raises its own errors, or JobLostError if it is gone, JobTimeoutError if it doesn't answer."""
         deadline = time.monotonic() + timeout
         while True:
             try:
@@ -236,7 +232,9 @@ class RayJob:
             except ActorUnavailableError as error:
                 # Ray makes the coordinator anew, which then goes on from the last checkpoint.
                 if time.monotonic() > deadline:
-                    raise JobError(f"job `{self._name}`: its coordinator was lost and has not come back within {timeout:g} s") from error
+                    raise JobLostError(
+                        f"job `{self._name}`: its coordinator was lost and has not come back within {timeout:g} s"
+                    ) from error
                 time.sleep(0.2)
 
     def _ask(self, method: str, args: tuple[Any, ...], timeout: float) -> Any:
@@ -245,9 +243,9 @@ class RayJob:
         except ActorUnavailableError:
             raise
         except GetTimeoutError as error:
-            raise JobError(f"job `{self._name}`: the coordinator did not answer `{method}` within {timeout:g} s") from error
+            raise JobTimeoutError(f"job `{self._name}`: the coordinator did not answer `{method}` within {timeout:g} s") from error
         except RayActorError as error:
-            raise JobError(f"job `{self._name}`: its coordinator is gone: {why_ended(error)}") from None
+            raise JobLostError(f"job `{self._name}`: its coordinator is gone: {why_ended(error)}") from None
         except RayTaskError as error:
             if isinstance(error.cause, EvenflowError):
                 raise error.cause from None
@@ -272,7 +270,7 @@ class WatchedJob(RayJob):
         atexit.register(self._leave)
 
     def progress(self, seen: int, incarnation: str) -> Progress:
-        """Waits a while for the job's end. Raises JobError if the job's processes are gone without one."""
+        """Waits a while for the job's end. Raises JobLostError if the job's processes are gone without one."""
         outcome: Outcome = self.call("outcome", WATCH, timeout=FOLLOW_TIMEOUT)
         if outcome.status.state.final:
             self._last = outcome
@@ -291,7 +289,7 @@ class WatchedJob(RayJob):
         deadline = time.monotonic() + timeout
         while not ray.wait([question], timeout=LETS_GO)[0] and time.monotonic() < deadline:
             if self._leaving.is_set():
-                raise JobError(f"job `{self._name}` is no longer watched: this process ends")
+                raise JobLostError(f"job `{self._name}` is no longer watched: this process ends")
         return ray.get(question, timeout=LETS_GO)
 
     def _leave(self) -> None:

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import ray
 
-from ..engine.errors import EvenflowError, JobError
+from ..engine.errors import JobFailedError
 from ..engine.plan.physical import Plan
 from ..engine.sink import Sink
 from ..engine.source import Source
@@ -28,6 +28,7 @@ from ..scheduler.job_effects import JobState
 from ..scheduler.job_status import JobStatus, Outcome, Progress
 from ..scheduler.metrics import WorkerFigures
 from ..scheduler.requests import HISTORIES, Cancel, Request, ShowFigures, ShowProgress, ShowStatus
+from ..state.errors import EvenflowError
 from .cluster_memory import ClusterMemory
 from .first_manifest import Savepoint
 from .job_clock import JobClock
@@ -40,6 +41,7 @@ from .security import Security
 from .sent import received
 from .socket_folder import SocketFolder
 from .storage_thread import StorageThread
+from .titles import entitle
 
 _LOG = logging.getLogger(__name__)
 
@@ -65,6 +67,7 @@ class Coordinator:
         self._metrics: MetricsServer | None = None
         self._security = Security.generate(run)
         self._closed = threading.Event()
+        entitle(self, plan.name, "coordinator")
         self._incarnation = uuid.uuid4().hex
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Ray's own, about a method that it calls itself
@@ -94,17 +97,19 @@ class Coordinator:
         self._interpreter = JobInterpreter(core, self._workers, self._storage, JobClock())
 
     def deploy(self, me: Any) -> None:
-        """Start the workers and the job; `me` is this actor's handle. Raises JobError naming the workers that didn't come up.
+        """Start the workers and the job; `me` is this actor's handle. Raises ClusterError naming the workers that didn't come up.
 
         A job that has ended meanwhile, by what its first workers met, has started: its outcome tells.
         """
         if self._refused is not None:
             raise self._refused
         self._start(me)
-        core, deadline = self._interpreter.core, time.monotonic() + 2 * seconds(self._config.start_timeout)
+        core, deadline = self._interpreter.core, time.monotonic() + 2 * seconds(self._config.worker.start_timeout)
         while core.state is JobState.STARTING:
             if time.monotonic() > deadline:
-                raise JobError(f"job `{self._plan.name}` waits for its sinks: they have not got ready within {self._config.start_timeout}")
+                raise JobFailedError(
+                    f"job `{self._plan.name}` waits for its sinks: they have not got ready within {self._config.worker.start_timeout}"
+                )
             time.sleep(TICK / 5)
         if self._workers.not_started is not None:
             self._closed.wait(LEAVE_TIMEOUT + STORAGE_PATIENCE)
@@ -112,7 +117,7 @@ class Coordinator:
 
     def _start(self, me: Any) -> None:
         self._workers.attend(self._interpreter, me)
-        self._metrics = MetricsServer(self._plan.name, self._config.metrics_port, self.figures)
+        self._metrics = MetricsServer(self._plan.name, self._config.metrics.port, self.figures)
         self._interpreter.begin()
         threading.Thread(target=self._keep_time, name=f"{self._plan.name}/clock", daemon=True).start()
 
@@ -146,7 +151,7 @@ class Coordinator:
         return self._interpreter.ask(ShowFigures())
 
     def ask(self, request: Request[Any]) -> Any:
-        """What the job answers. Raises FlowError for what can't be, JobError for what can't be now."""
+        """What the job answers. Raises RequestError for what can't be, JobBusyError or JobNotRunningError for what can't be now."""
         return self._interpreter.ask(request)
 
     def close(self) -> None:

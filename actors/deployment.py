@@ -12,12 +12,13 @@ from typing import Any
 import ray
 from ray.exceptions import RayActorError, RayError
 
-from ..engine.errors import EvenflowError, JobError
+from ..engine.errors import ClusterError, JobFailedError, JobLostError
 from ..engine.plan.physical import Plan
 from ..engine.time.duration import seconds
 from ..scheduler.config import JobConfig
 from ..scheduler.placement import NoRoomError
 from ..scheduler.restore import RestoredTask
+from ..state.errors import EvenflowError
 from .address import Address
 from .ended import why_ended
 from .worker_pool import WorkerPool
@@ -38,7 +39,7 @@ class Deployment:
 
     def deadline(self) -> float:
         """When workers that begin to start now must have started."""
-        return time.monotonic() + seconds(self._config.start_timeout)
+        return time.monotonic() + seconds(self._config.worker.start_timeout)
 
     def begin_attempt(self, check: Check) -> None:
         """All workers are brought up again. Those of a cluster with one node listen on loopback only, and the job stays there for now."""
@@ -59,20 +60,20 @@ class Deployment:
         self._pool.confine(None)
 
     def acquire(self, names: Sequence[str], deadline: float, check: Check) -> None:
-        """A process for each that has none, as soon as there is room. Raises JobError if there is none by the deadline."""
+        """A process for each that has none, as soon as there is room. Raises ClusterError if there is none by the deadline."""
         try:
             self._pool.acquire(names, deadline, deadline, check)
         except NoRoomError as error:
             missing = ", ".join(name for name in names if name not in self._pool.processes)
-            raise JobError(
-                f"job `{self._job}`: {missing} did not start within {self._config.start_timeout}; is there room in the cluster "
+            raise ClusterError(
+                f"job `{self._job}`: {missing} did not start within {self._config.worker.start_timeout}; is there room in the cluster "
                 f"(`ray status`)? There is {error}"
             ) from error
 
     def bring_up(
         self, attempt: int, plan: Plan, names: Sequence[str], restored: Mapping[str, RestoredTask], deadline: float, check: Check
     ) -> None:
-        """A task and channels for each of these, which have processes. Raises JobError for those that don't start in time."""
+        """A task and channels for each of these, which have processes. Raises ClusterError for those that don't start in time."""
         tasks = {task.name: task for task in plan.tasks}
         self._operators |= {name: task.operators for name, task in tasks.items()}
         workers = self._handles(names)
@@ -95,11 +96,11 @@ class Deployment:
         there = self._pool.processes
         gone = [name for name in names if name not in there]
         if gone:
-            raise JobError(f"job `{self._job}`: the process of {', '.join(gone)} was ended before it began")
+            raise JobLostError(f"job `{self._job}`: the process of {', '.join(gone)} was ended before it began")
         return {name: there[name].handle for name in names}
 
     def _await(self, refs: Sequence[Any], names: Sequence[str], deadline: float, what: str, check: Check) -> list[Any]:
-        """What the workers answer. Raises JobError for those that don't by the deadline, and as soon as the job has ended."""
+        """What the workers answer. Raises ClusterError for those that don't by the deadline, and as soon as the job has ended."""
         waiting: list[Any] = list(refs)
         try:
             while waiting:
@@ -108,9 +109,9 @@ class Deployment:
                 check()
                 if waiting and time.monotonic() > deadline:
                     missing = ", ".join(name for name, ref in zip(names, refs, strict=True) if ref in waiting)
-                    raise JobError(
-                        f"job `{self._job}`: {missing} did not {what} within {self._config.start_timeout}; "
-                        "is there room in the cluster (`ray status`)? JobConfig(start_timeout=...) sets the bound"
+                    raise ClusterError(
+                        f"job `{self._job}`: {missing} did not {what} within {self._config.worker.start_timeout}; "
+                        "is there room in the cluster (`ray status`)? WorkerConfig(start_timeout=...) sets the bound"
                     )
             return list(ray.get(list(refs)))
         except RayError as error:
@@ -121,7 +122,7 @@ class Deployment:
             lost = [name for name, ref in zip(names, refs, strict=True) if _lost(ref)]
             runs = [f"worker {name}, which runs {self._operators[name]}," for name in lost if name in self._operators]
             workers = " and ".join(runs) or "a worker"
-            raise JobError(f"job `{self._job}`: {workers} did not {what}: {why}") from None
+            raise JobFailedError(f"job `{self._job}`: {workers} did not {what}: {why}") from None
 
 
 def _lost(ref: Any) -> bool:

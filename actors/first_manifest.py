@@ -8,9 +8,9 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from ..engine.errors import JobError
 from ..engine.plan.physical import Plan
 from ..scheduler.manifest import Manifest
+from ..state.errors import CorruptStateError
 from .saved_state import SAVEPOINT, SavedState
 
 _LOG = logging.getLogger(__name__)
@@ -39,10 +39,10 @@ class FirstManifest:
     def instead_of(self, checkpoint: int, problem: str, plan: Plan) -> Manifest | None:
         """The one before `checkpoint`, which is damaged, or else what the job began from, perhaps nothing.
 
-        Raises JobError if that is what is damaged.
+        Raises CorruptStateError if that is what is damaged.
         """
         if checkpoint == SAVEPOINT and self._savepoint is not None:
-            raise JobError(f"job `{plan.name}` can't begin from {self._savepoint.path}: {problem}")
+            raise CorruptStateError(f"job `{plan.name}` can't begin from {self._savepoint.path}: {problem}")
         manifest = self._saved.newest(below=checkpoint)
         if manifest is not None:
             instead = f"checkpoint {manifest.checkpoint}"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from threading import RLock
 from typing import Any, TypeVar, assert_never, cast
 
-from ..engine.errors import EvenflowError, JobError
+from ..engine.errors import ClusterError
 from ..scheduler.job import JobCore
 from ..scheduler.job_effects import (
     AskForRoom,
@@ -34,6 +34,7 @@ from ..scheduler.job_effects import (
 from ..scheduler.messages import Report
 from ..scheduler.requests import AnyRequest, Change, Request
 from ..scheduler.storage_answers import StorageAnswer
+from ..state.errors import EvenflowError
 from .job_ports import Storage, Workers
 
 A = TypeVar("A")
@@ -84,7 +85,7 @@ class JobInterpreter:
             self._event(lambda now: self.core.tick(now, view))
 
     def ask(self, request: Request[A]) -> A:
-        """What the job answers. Raises FlowError for what can't be, JobError for what can't be now."""
+        """What the job answers. Raises RequestError for what can't be, JobBusyError or JobNotRunningError for what can't be now."""
         with self.lock:
             view = self._workers.view(nodes=True) if isinstance(request, Change) else None
             try:
@@ -126,7 +127,7 @@ class JobInterpreter:
             case Reserve():
                 try:
                     self._workers.reserve(effect.count)
-                except JobError as error:
+                except ClusterError as error:
                     self.core.not_reserved(str(error), self._clock())
             case AskForRoom():
                 self._workers.ask_for_room(effect.workers)

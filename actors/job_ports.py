@@ -28,7 +28,7 @@ class Workers(Protocol):
         """Have no new process on the first, and new ones on the second if there are any."""
 
     def reserve(self, count: int) -> None:
-        """Keep `count` more spare processes ready. Raises JobError where there is no room."""
+        """Keep `count` more spare processes ready. Raises NoRoomError where there is no room."""
 
     def ask_for_room(self, workers: int) -> None:
         """Ask the cluster's autoscaler for room."""

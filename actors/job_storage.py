@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NoReturn, assert_never
 
-from ..engine.errors import EvenflowError, JobError
+from ..engine.errors import JobFailedError
 from ..engine.operators.read import Read
 from ..engine.operators.write import Write
 from ..engine.plan.physical import Plan
@@ -26,6 +26,7 @@ from ..scheduler.restore import RestoredTask
 from ..scheduler.restore_point import RestorePoint
 from ..scheduler.storage_answers import Committed, Delivery, OlderFound, Saved, SavepointCopied, SinksRestored, StorageAnswer
 from ..scheduler.terms import first_attempt
+from ..state.errors import EvenflowError
 from .first_manifest import FirstManifest, Savepoint
 from .retraction import retract
 from .run_memory import RunMemory
@@ -51,7 +52,7 @@ class JobStorage:
         self._plan, self._config = plan, config
         self._memory = memory if memory is not None else RunMemory()
         self._saved = SavedState(
-            config.checkpoint_url(plan.name), config.checkpoints_kept, run if run is not None else secrets.token_hex(8), leave
+            config.checkpoint.url(plan.name), config.checkpoint.kept, run if run is not None else secrets.token_hex(8), leave
         )
         self._first = FirstManifest(self._saved, savepoint)
         self._sinks = plan_sinks(plan)
@@ -132,7 +133,7 @@ class JobStorage:
         except EvenflowError:
             raise
         except Exception as error:
-            raise JobError(f"{who} could not commit checkpoint {checkpoint}: {type(error).__name__}: {error}") from error
+            raise JobFailedError(f"{who} could not commit checkpoint {checkpoint}: {type(error).__name__}: {error}") from error
         return deliveries
 
     def _restore_sinks(self, wanted: RestoreSinks) -> SinksRestored:
@@ -141,12 +142,12 @@ class JobStorage:
         try:
             self._saved.stay_in_charge()
             if wanted.retracts is not None:
-                allowed = self._config.allow_duplicates
+                allowed = self._config.checkpoint.allow_duplicates
                 try:
                     deliveries += retract(self._plan.name, at, wanted.retracts, self._sinks, self._saved, allow_duplicates=allowed)
                 except SupersededError:
                     raise
-                except JobError as error:
+                except JobFailedError as error:
                     return SinksRestored(wanted.attempt, error=error, hopeless=True)
             if wanted.manifest is not None:
                 deliveries += self._commit_sinks(at, wanted.manifest.committables)
@@ -185,7 +186,7 @@ class JobStorage:
     def _take_over(self) -> None:
         if not self._taken_over:
             self._taken_over = True
-            job = f"{self._plan.name} {self._config.checkpoint_url(self._plan.name) or ''}"
+            job = f"{self._plan.name} {self._config.checkpoint.url(self._plan.name) or ''}"
             self._tidy(lambda sink: sink.take_over(job, self._saved.committables), "what killed runs have left")
 
     def _tidy(self, remove: Callable[[Sink], None], what: str) -> None:
@@ -207,4 +208,4 @@ def plan_sinks(plan: Plan) -> dict[str, Sink]:
 
 
 def _own(error: Exception) -> EvenflowError:
-    return error if isinstance(error, EvenflowError) else JobError(f"{type(error).__name__}: {error}")
+    return error if isinstance(error, EvenflowError) else JobFailedError(f"{type(error).__name__}: {error}")

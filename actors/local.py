@@ -13,7 +13,7 @@ from traceback import format_exception
 from typing import TypeVar
 
 from ..engine.batch import Batch
-from ..engine.errors import EvenflowError, JobError, shown
+from ..engine.errors import JobFailedError, shown
 from ..engine.plan.physical import Plan
 from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.elements import Element
@@ -27,6 +27,7 @@ from ..scheduler.metrics import WorkerFigures
 from ..scheduler.requests import Fail, Request, ShowFigures, ShowProgress, ShowStatus
 from ..scheduler.restore import RestoredTask
 from ..scheduler.storage_answers import StorageAnswer
+from ..state.errors import EvenflowError
 from .first_manifest import Savepoint
 from .job_clock import JobClock
 from .job_interpreter import JobInterpreter
@@ -78,7 +79,7 @@ class LocalJob:
         self._interpreter = JobInterpreter(core, self, self._storage, JobClock())
         self._thread = threading.Thread(target=self._run, name=f"evenflow-{plan.name}", daemon=True)
         self._thread.start()
-        self._begun.wait(seconds(config.start_timeout))
+        self._begun.wait(seconds(config.worker.start_timeout))
 
     def progress(self, seen: int, incarnation: str) -> Progress:
         return self._interpreter.ask(ShowProgress(seen))
@@ -196,9 +197,9 @@ class LocalJob:
             task.of_attempt(self._interpreter.core.name, attempt),
             _Queues(queues),
             report,
-            metrics_window=seconds(config.metrics_window),
-            latency_interval=seconds(config.latency_interval),
-            store_url=config.checkpoint_url(self._interpreter.core.name),
+            metrics_window=seconds(config.metrics.window),
+            latency_interval=seconds(config.metrics.latency_interval),
+            store_url=config.checkpoint.url(self._interpreter.core.name),
             restored=restored,
         )
 
@@ -207,7 +208,7 @@ class LocalJob:
             self._work()
         except BaseException as error:  # noqa: BLE001 -- nobody but this thread could end the job, and it would be waited for without end
             with self._interpreter.lock:
-                problem = JobError(f"job `{self._interpreter.core.name}` failed: {shown(error)}\n{''.join(format_exception(error))}")
+                problem = JobFailedError(f"job `{self._interpreter.core.name}` failed: {shown(error)}\n{''.join(format_exception(error))}")
                 self._interpreter.ask(Fail(error if isinstance(error, EvenflowError) else problem))
                 for runner in self._runners.values():
                     runner.close()
@@ -251,7 +252,7 @@ class LocalJob:
         busy = runner.give() or busy
         busy = runner.save() or busy
         if runner.is_source and not full and not runner.task.outputs.paused:
-            busy = runner.poll(self._config.source_rows) > 0 or runner.over or busy
+            busy = runner.poll(self._config.network.source_rows) > 0 or runner.over or busy
         if not busy or not runner.is_source:
             runner.idle()
         else:

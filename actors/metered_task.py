@@ -11,7 +11,7 @@ import math
 from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.effects import Latency
 from ..scheduler.restore import RestoredTask
-from ..state.backends.base import StateBackendError
+from ..state.errors import StateBackendError
 from ..state.store import CheckpointStore
 from .meter import Meter
 from .state_writer import StateWriter

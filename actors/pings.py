@@ -46,7 +46,7 @@ class Pings:
             if name not in self._asked:
                 self._asked[name] = worker.ping.remote(), now
         return {
-            name: f"it has not answered for {now - heard:.0f} s (JobConfig(heartbeat_timeout=...) sets the bound)"
+            name: f"it has not answered for {now - heard:.0f} s (WorkerConfig(heartbeat_timeout=...) sets the bound)"
             for name, heard in self._heard.items()
             if name in workers and now - heard > self._timeout
         }

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import ray
-from ray._private.state import available_resources_per_node
 from ray.autoscaler.sdk import request_resources
 
 from ..scheduler.placement import Node
 from .process import WorkerProcess
+from .ray_internals import free_resources
 
 ROOM_PATIENCE = 2.0
 """Seconds until a node that is full is believed to be so."""
@@ -29,8 +29,7 @@ def cluster_nodes(processes: Iterable[WorkerProcess], cpus: float) -> list[Node]
     there = list(processes)
     workers = Counter(process.node for process in there)
     recent = Counter(process.node for process in there if time.monotonic() - process.begun < _JUST)
-    # No public call tells what is free on each node.
-    free: Mapping[str, Mapping[str, float]] = available_resources_per_node()  # type: ignore[no-untyped-call]
+    free = free_resources()
     nodes = []
     for node in ray.nodes():  # type: ignore[no-untyped-call]
         if node["Alive"]:

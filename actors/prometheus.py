@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from ..engine.errors import JobError
+from ..engine.errors import ClusterError
 from ..scheduler.metrics import WorkerFigures
 
 _LABELS = ["job", "operator", "worker"]
@@ -31,7 +31,7 @@ _GAUGES = {
 
 
 class MetricsServer:
-    """Serves on loopback. Raises JobError if the port is taken; port 0 takes any free one."""
+    """Serves on loopback. Raises ClusterError if the port is taken; port 0 takes any free one."""
 
     def __init__(self, job: str, port: int, figures: Callable[[], list[WorkerFigures]]) -> None:
         registry = CollectorRegistry()
@@ -39,8 +39,8 @@ class MetricsServer:
         try:
             self._server, self._thread = start_http_server(port, addr="127.0.0.1", registry=registry)
         except OSError as error:
-            raise JobError(
-                f"job `{job}`: metrics port {port} can't be used: {error.strerror}; JobConfig(metrics_port=0) takes any"
+            raise ClusterError(
+                f"job `{job}`: metrics port {port} can't be used: {error.strerror}; MetricsConfig(port=0) takes any"
             ) from error
         self.url = f"http://127.0.0.1:{self._server.server_port}/metrics"
 

@@ -16,7 +16,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayActorError
 
-from ..engine.errors import EvenflowError, JobError
+from ..engine.errors import JobFailedError
 from ..engine.plan.physical import Plan
 from ..engine.time.duration import seconds
 from ..scheduler.cluster_view import ClusterView
@@ -24,6 +24,7 @@ from ..scheduler.config import JobConfig
 from ..scheduler.job_effects import Deploy, JobState, Spawn
 from ..scheduler.messages import Attach, Command, InOrder, Report
 from ..scheduler.placement import Node
+from ..state.errors import EvenflowError
 from .deployment import Deployment
 from .ended import why_ended
 from .job_interpreter import JobInterpreter
@@ -49,7 +50,7 @@ class RayWorkers:
     def __init__(self, plan: Plan, config: JobConfig, security: Security, storage: JobStorage) -> None:
         self._plan, self._config, self._storage = plan, config, storage
         self._joins: dict[Any, str] = {}
-        self._pings = Pings(seconds(config.heartbeat_timeout))
+        self._pings = Pings(seconds(config.worker.heartbeat_timeout))
         self._numbers: dict[str, int] = {}
         self._inboxes: dict[str, InOrder[Report]] = {}
         self._tasks: Any = None
@@ -160,7 +161,7 @@ class RayWorkers:
                 self._deploy(wanted)
             except Exception as problem:  # noqa: BLE001 -- whatever goes wrong with an attempt, the next one or the job's end follows
                 own = isinstance(problem, EvenflowError)
-                error = problem if own else JobError(f"job `{self._plan.name}` did not start: {type(problem).__name__}: {problem}")
+                error = problem if own else JobFailedError(f"job `{self._plan.name}` did not start: {type(problem).__name__}: {problem}")
                 assert isinstance(error, EvenflowError)
                 with self._interpreter.lock:
                     core = self._interpreter.core
@@ -173,10 +174,10 @@ class RayWorkers:
         deployment, attempt = self._deployment, wanted.attempt
 
         def check() -> None:
-            """Raises JobError if the job has ended, or goes back again; one that has finished may do so before all know that they began."""
+            """Raises JobFailedError if the job has failed or goes back again; it may finish before all know that they began."""
             core = self._interpreter.core
             if core.attempt != attempt or core.state in (JobState.FAILED, JobState.CANCELLED):
-                raise core.error or JobError(f"job `{self._plan.name}`: attempt {attempt} is over before it has begun")
+                raise core.error or JobFailedError(f"job `{self._plan.name}`: attempt {attempt} is over before it has begun")
 
         check()
         deadline = deployment.deadline()
@@ -202,7 +203,7 @@ class RayWorkers:
             core = self._interpreter.core
             rescaling = core.rescaling
             if wanted.attempt != core.attempt or rescaling is None or rescaling.rescale.joining != names:
-                raise JobError("they are no longer wanted")
+                raise JobFailedError("they are no longer wanted")
 
         try:
             deadline = deployment.deadline()

@@ -1,6 +1,6 @@
 """Whether a Ray cluster answers, asked before joining it: `ray.init` itself asks a head that is gone, hangs or refuses for minutes.
 
-Invariant: within `PATIENCE` seconds the head has answered, or a JobError says what is in the way and what to do.
+Invariant: within `PATIENCE` seconds the head has answered, or a ClusterError says what is in the way and what to do.
 """
 
 from __future__ import annotations
@@ -9,12 +9,10 @@ import os
 from typing import Any
 
 import grpc  # type: ignore[import-untyped]
-from ray._private import services
-from ray._private.authentication import authentication_token_setup
-from ray._private.gcs_utils import create_gcs_channel
 from ray.exceptions import RayError
 
-from ..engine.errors import JobError
+from ..engine.errors import ClusterError
+from .ray_internals import channel_to, head_address
 
 PATIENCE = 15.0
 
@@ -28,37 +26,34 @@ _WHAT_TO_SET = (
 
 
 def check_reachable(address: str | None) -> None:
-    """That the head answers which `ray.init(address)` would join, if it would join any. Raises JobError if it doesn't."""
+    """That the head answers which `ray.init(address)` would join, if it would join any. Raises ClusterError if it doesn't."""
     if "://" in os.environ.get("RAY_ADDRESS", ""):
         return  # Ray Client has bounds of its own
     try:
-        canonical: Any = services.canonicalize_bootstrap_address
-        head = canonical(address)
+        head = head_address(address)
     except (ConnectionError, ValueError) as error:
-        raise JobError(f"there is no Ray cluster to find: {error}") from error
+        raise ClusterError(f"there is no Ray cluster to find: {error}") from error
     if head is not None:
         _ask(head)
 
 
 def _ask(head: str) -> None:
     try:
-        # As `ray.init` does: who has a token shows it, unless told otherwise. Not in Ray's older versions.
-        getattr(authentication_token_setup, "maybe_enable_token_auth_if_token_available", lambda **_: None)(warn_if_disabled=False)
-        with create_gcs_channel(head) as channel:
+        with channel_to(head) as channel:
             question: Any = channel.unary_unary(_QUESTION)
             question(b"", timeout=PATIENCE)
     except RayError as error:
-        raise JobError(f"the Ray cluster at {head} can't be joined: {error}; {_WHAT_TO_SET}") from error
+        raise ClusterError(f"the Ray cluster at {head} can't be joined: {error}; {_WHAT_TO_SET}") from error
     except grpc.RpcError as error:
         code = error.code()
         if code in {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED}:
-            raise JobError(f"the Ray cluster at {head} refuses this process's token: {_WHAT_TO_SET}") from error
+            raise ClusterError(f"the Ray cluster at {head} refuses this process's token: {_WHAT_TO_SET}") from error
         if code == grpc.StatusCode.DEADLINE_EXCEEDED:
-            raise JobError(
+            raise ClusterError(
                 f"the Ray cluster at {head} has not answered within {PATIENCE:g} s: its head hangs, or something else listens there; "
                 "look at the head, or set RAY_ADDRESS to another cluster"
             ) from error
-        raise JobError(
+        raise ClusterError(
             f"no Ray cluster answers at {head} ({code.name}): start one, for example with `ray start --head`, or set RAY_ADDRESS to "
             "the address of one that runs; one with TLS answers only to those with RAY_USE_TLS=1 and a certificate of its authority"
         ) from error

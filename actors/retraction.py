@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from ..engine.errors import JobError
+from ..engine.errors import JobFailedError
 from ..engine.sink import Sink
 from .saved_state import SavedState
 
@@ -24,16 +24,16 @@ def retract(
 
     Returns what is to be delivered for it, by operator.
 
-    Raises JobError naming a sink that can't, and what the choices are; and whatever a sink raises.
+    Raises JobFailedError naming a sink that can't, and what the choices are; and whatever a sink raises.
     """
     begin = f"checkpoint {after}" if after else "the beginning"
     unable = [name for name, sink in sinks.items() if not sink.retractable]
     if unable and not allow_duplicates:
-        raise JobError(
+        raise JobFailedError(
             f"job `{job}`: checkpoint {committed}, its newest, is damaged or gone, and it would go on from {begin}, but sink `{unable[0]}` "
             "can't take back what it has committed since, so rows would come twice. Put the checkpoint's files back and begin from its "
             "folder, flow.run(from_savepoint=...); or remove those rows and begin from the older one's folder; or accept duplicates, "
-            "JobConfig(allow_duplicates=True)"
+            "CheckpointConfig(allow_duplicates=True)"
         )
     _LOG.warning("job `%s`: checkpoint %d, its newest, is damaged or gone; it goes on from %s", job, committed, begin)
     for name in unable:

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from ..engine.errors import FlowError, JobError
+from ..engine.errors import FlowError, JobFailedError
 from ..engine.plan.physical import Plan
 from ..scheduler.manifest import Manifest
 from ..scheduler.restore import RestoredTask, restored_tasks, unmatched
 from ..scheduler.retention import Needs, retained
 from ..scheduler.terms import Terms
-from ..state.files import CorruptStateError
+from ..state.errors import CorruptStateError
 from ..state.store import CheckpointStore
 
 SAVEPOINT = 0
@@ -25,7 +25,7 @@ SAVEPOINT = 0
 _LOG = logging.getLogger(__name__)
 
 
-class SupersededError(JobError):
+class SupersededError(JobFailedError):
     """Another coordinator of this run of the job has begun, so that this one must do nothing more."""
 
 

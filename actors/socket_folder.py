@@ -12,7 +12,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from ..engine.errors import JobError
+from ..engine.errors import ClusterError
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 """Tells one running kernel from all others."""
@@ -22,7 +22,7 @@ MAX_PATH_BYTES = 107
 
 
 class SocketFolder:
-    """The folder of job `job` below the temporary folder, mode 0700. Raises JobError if what is there can't be trusted."""
+    """The folder of job `job` below the temporary folder, mode 0700. Raises ClusterError if what is there can't be trusted."""
 
     def __init__(self, job: str) -> None:
         self.path = Path(tempfile.gettempdir()) / f"evenflow-{os.getuid()}-{job}"
@@ -34,24 +34,26 @@ class SocketFolder:
         except FileExistsError:
             self._check()
         except OSError as error:
-            raise JobError(
+            raise ClusterError(
                 f"the socket folder {self.path} can't be made ({error.strerror}); set TMPDIR to a folder that is writable"
             ) from error
 
     def _check(self) -> None:
         found = self.path.lstat()
         if not stat.S_ISDIR(found.st_mode):
-            raise JobError(f"the socket folder {self.path} is a link or a file; remove it")
+            raise ClusterError(f"the socket folder {self.path} is a link or a file; remove it")
         if found.st_uid != os.getuid():
-            raise JobError(f"the socket folder {self.path} belongs to user {found.st_uid}, not to {os.getuid()}; remove it or set TMPDIR")
+            raise ClusterError(
+                f"the socket folder {self.path} belongs to user {found.st_uid}, not to {os.getuid()}; remove it or set TMPDIR"
+            )
         if stat.S_IMODE(found.st_mode) & 0o077:
-            raise JobError(f"the socket folder {self.path} is open to others (mode {stat.S_IMODE(found.st_mode):04o}); remove it")
+            raise ClusterError(f"the socket folder {self.path} is open to others (mode {stat.S_IMODE(found.st_mode):04o}); remove it")
 
     def new_socket(self) -> Path:
-        """A path for a new socket. Raises JobError if it is too long for one."""
+        """A path for a new socket. Raises ClusterError if it is too long for one."""
         path = self.path / f"{secrets.token_hex(8)}.sock"
         if len(os.fsencode(path)) > MAX_PATH_BYTES:
-            raise JobError(f"the socket path {path} is longer than {MAX_PATH_BYTES} bytes; set TMPDIR to a shorter folder")
+            raise ClusterError(f"the socket path {path} is longer than {MAX_PATH_BYTES} bytes; set TMPDIR to a shorter folder")
         return path
 
     def node(self) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import zmq
 
-from ..engine.errors import JobError
+from ..engine.errors import ClusterError
 from .address import Address
 from .frames import MAX_FRAME_BYTES
 from .gatekeeper import DOMAIN, USER, Gatekeeper
@@ -71,7 +71,7 @@ class Sockets:
         return self._dealers[address.ipc]
 
     def listen(self, host: str) -> None:
-        """Listen on `host` too; `address` is with it from now on. Raises JobError if that can't be."""
+        """Listen on `host` too; `address` is with it from now on. Raises ClusterError if that can't be."""
         self.address = self.address._replace(tcp=self._bind_tcp(host))
 
     def release(self, dealer: zmq.Socket[bytes]) -> None:
@@ -114,7 +114,7 @@ class Sockets:
         self._context.term()
         self._sweep()
         if not self._gatekeeper.join(_GATEKEEPER_END):
-            raise JobError(f"transport `{self._name}`: its gatekeeper thread did not end within {_GATEKEEPER_END} s after its context")
+            raise ClusterError(f"transport `{self._name}`: its gatekeeper thread did not end within {_GATEKEEPER_END} s after its context")
 
     def _endpoint(self, address: Address) -> str:
         endpoint = address.endpoint(self.address.node)
@@ -146,7 +146,7 @@ class Sockets:
         try:
             self.router.bind(f"tcp://{host}:*")
         except zmq.ZMQError as error:
-            raise JobError(f"transport `{self._name}` can't listen on {host}: {error.strerror}") from error
+            raise ClusterError(f"transport `{self._name}` can't listen on {host}: {error.strerror}") from error
         return self.router.getsockopt_string(zmq.LAST_ENDPOINT).rstrip("\0")
 
     def _bind_ipc(self) -> tuple[Path, str]:
@@ -159,7 +159,7 @@ class Sockets:
             except (zmq.ZMQError, FileNotFoundError) as error:
                 # Between making and using it, the folder may go with the last worker that used it before.
                 if attempt == _BIND_ATTEMPTS - 1:
-                    raise JobError(f"transport `{self._name}` can't listen on {path}: {error}") from error
+                    raise ClusterError(f"transport `{self._name}` can't listen on {path}: {error}") from error
         raise AssertionError
 
     def _sweep(self) -> None:

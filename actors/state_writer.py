@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from ..engine.batch import Batch
-from ..engine.errors import JobError
+from ..engine.errors import JobTimeoutError
 from ..engine.protocol.effects import Prepared
 from ..scheduler.messages import CheckpointFailed
 from ..state.files import encoded
@@ -72,13 +72,15 @@ class StateWriter:
         return found
 
     def flush(self) -> list[Prepared | CheckpointFailed]:
-        """As `take`, but waits for what is under way. Raises JobError if that takes too long."""
+        """As `take`, but waits for what is under way. Raises JobTimeoutError if that takes too long."""
         found = []
         while self._waiting:
             try:
                 found.append(self._done.get(timeout=FLUSH_TIMEOUT))
             except queue.Empty as error:
-                raise JobError(f"worker {self._name}: its part of a checkpoint was not written within {FLUSH_TIMEOUT:g} s") from error
+                raise JobTimeoutError(
+                    f"worker {self._name}: its part of a checkpoint was not written within {FLUSH_TIMEOUT:g} s"
+                ) from error
             self._waiting -= 1
         return found
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from ..engine.batch import Batch
-from ..engine.errors import CorruptCheckpointError, EvenflowError, JobError, is_own, shown
+from ..engine.errors import JobFailedError, is_own, shown
 from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.effects import Consumed, Effect, Finished, Latency, Prepared, Rewound, Saved, Switched
 from ..engine.protocol.elements import Element
@@ -44,8 +44,7 @@ from ..scheduler.messages import (
     TakeSource,
 )
 from ..scheduler.restore import RestoredTask
-from ..state.backends.base import StateBackendError
-from ..state.files import CorruptStateError
+from ..state.errors import CorruptCheckpointError, CorruptStateError, EvenflowError
 from .polled_source import PolledSource
 from .task_ports import SavedState, TaskPorts
 
@@ -280,12 +279,10 @@ class TaskInterpreter:
 
 
 def own_error(error: BaseException, worker: str) -> EvenflowError:
-    """The error as one of evenflow's own, which any process can read. What is not expected of a worker is the cause of a JobError."""
+    """The error as one of evenflow's own, which any process can read. What is not expected of a worker is the cause of a JobFailedError."""
     if isinstance(error, EvenflowError) and is_own(error):
         return error
-    if isinstance(error, StateBackendError):
-        return JobError(f"worker {worker}: {error}")
     trace = "".join(traceback.format_exception(error))
-    failure = JobError(f"worker {worker} failed: {shown(error)}\n{trace}")
+    failure = JobFailedError(f"worker {worker} failed: {shown(error)}\n{trace}")
     failure.__cause__ = error
     return failure

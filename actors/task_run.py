@@ -16,7 +16,7 @@ from time import monotonic
 import pyarrow as pa
 
 from ..engine.batch import Batch
-from ..engine.errors import JobError
+from ..engine.errors import JobTimeoutError
 from ..engine.plan.physical import ChannelSpec
 from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.elements import Element
@@ -85,11 +85,11 @@ class TaskRun:
         self._pending: deque[tuple[int, Element]] = deque()
         self._reported = 0
         self._rest = 0.0
-        self._poll_size = PollSize(config.source_rows)
+        self._poll_size = PollSize(config.network.source_rows)
         self._rows_read, self._blocked_before = 0, 0.0
         self._state_channels = frozenset(peer.incoming for peer in spec.peers)
         self._to_peers = {peer.index: peer.outgoing for peer in spec.peers}
-        limits = ChannelLimits(config.credit_batches, config.credit_bytes)
+        limits = ChannelLimits(config.network.credit_batches, config.network.credit_bytes)
         self._transport = Transport(f"{job}/{spec.name}", attempt, security, limits, host=host)
         self._thread: threading.Thread | None = None
         self._go = threading.Event()
@@ -125,9 +125,9 @@ class TaskRun:
             self.spec,
             self._transport,
             self._report,
-            metrics_window=seconds(config.metrics_window),
-            latency_interval=seconds(config.latency_interval),
-            store_url=config.checkpoint_url(self._job),
+            metrics_window=seconds(config.metrics.window),
+            latency_interval=seconds(config.metrics.latency_interval),
+            store_url=config.checkpoint.url(self._job),
             restored=self._restored,
         )
         self._thread = threading.Thread(target=self._run, name=f"{self._job}/{self.spec.name}", daemon=True)
@@ -151,12 +151,12 @@ class TaskRun:
         self._transport.wake()
 
     def listen(self, host: str) -> Address:
-        """Let workers on other nodes connect, at `host`; where. Raises JobError if the run doesn't come to it, between two turns."""
+        """Let workers on other nodes connect, at `host`; where. Raises JobTimeoutError if the run doesn't come to it, between two turns."""
         wanted = _Listen(host)
         self._inbox.append(wanted)
         self._transport.wake()
         if not wanted.done.wait(LISTEN_PATIENCE):
-            raise JobError(
+            raise JobTimeoutError(
                 f"worker {self.spec.name}: it was busy for {LISTEN_PATIENCE:g} s and could not begin to listen to workers on other nodes"
             )
         return self.address

@@ -26,7 +26,7 @@ from typing import Any, Self
 import zmq
 
 from ..engine.batch import Batch
-from ..engine.errors import JobError, ProtocolError
+from ..engine.errors import JobTimeoutError, ProtocolError
 from ..engine.protocol.elements import Element
 from .address import Address
 from .credit import ChannelLimits
@@ -54,7 +54,7 @@ class Transport:
     """The channels of worker `name` in `attempt` of its job. Used by one thread, except for `wake`.
 
     `host` is an address of this node that peers on other nodes can reach; `prefer_tcp` connects over TCP within the node too. All
-    transports of a job have the same `security` and `limits`. Raises JobError where it can't listen.
+    transports of a job have the same `security` and `limits`. Raises ClusterError where it can't listen.
     """
 
     def __init__(
@@ -140,7 +140,9 @@ class Transport:
             self._blocked_time.start()
 
     def listen(self, host: str) -> Address:
-        """Let peers on other nodes connect, at `host`, an address of this node, from now on; where. Raises JobError if it can't listen."""
+        """Let peers on other nodes connect, at `host`, an address of this node, from now on; where. Raises ClusterError if it can't
+        listen.
+        """
         self._sockets.listen(host)
         return self.address
 
@@ -193,13 +195,13 @@ class Transport:
             self._owed.add(channel)
 
     def flush(self, timeout: float) -> None:
-        """Wait until everything sent has left. Received elements stay for `poll`. Raises JobError after `timeout` seconds."""
+        """Wait until everything sent has left. Received elements stay for `poll`. Raises JobTimeoutError after `timeout` seconds."""
         self._grant_owed()
         deadline = time.monotonic() + timeout
         while self._blocked:
             wait = deadline - time.monotonic()
             if wait <= 0:
-                raise JobError(
+                raise JobTimeoutError(
                     f"transport `{self.name}`: {self.queued:,} bytes still wait for credit on the channels {sorted(self._blocked)} "
                     f"after {timeout} s; their receivers don't process what they got"
                 )

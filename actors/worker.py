@@ -13,7 +13,7 @@ from typing import Any
 
 import ray
 
-from ..engine.errors import JobError
+from ..engine.errors import JobFailedError, JobTimeoutError
 from ..engine.plan.physical import ChannelSpec
 from ..engine.plan.task_spec import TaskSpec
 from ..scheduler.config import JobConfig
@@ -24,6 +24,7 @@ from .security import Security
 from .sent import sent
 from .stale_folders import sweep_stale_folders
 from .task_run import TaskRun, load_arrow
+from .titles import entitle
 
 END_PATIENCE = 3.0
 """Seconds that a run of an attempt that is over has to end; a user's function that takes longer costs the process."""
@@ -43,6 +44,7 @@ class Worker:
         self._deploying = threading.Lock()
         self._newest: int | None = None
         self._stuck = False
+        entitle(self, job, "spare")
         sweep_stale_folders()
         _raise_file_limit()
 
@@ -58,14 +60,15 @@ class Worker:
     def deploy(self, attempt: int, spec: TaskSpec, config: JobConfig, restored: RestoredTask | None, *, across_nodes: bool) -> Address:
         """End the run of the attempt before, if there is one, and make the next; returns where this worker can be reached.
 
-        It binds to more than loopback only if the job has workers on other nodes. Raises JobError if the run before doesn't end, or if a
-        later attempt has begun here.
+        It binds to more than loopback only if the job has workers on other nodes. Raises JobTimeoutError if the run before doesn't end,
+        JobFailedError if a later attempt has begun here.
         """
         with self._deploying:
             if self._newest is not None and attempt < self._newest:
-                raise JobError(f"worker {spec.name}: attempt {attempt} is over, attempt {self._newest} has begun")
+                raise JobFailedError(f"worker {spec.name}: attempt {attempt} is over, attempt {self._newest} has begun")
             self._newest = attempt
             self._end_run(spec.name)
+            entitle(self, self._job, spec.name)
             host = ray.util.get_node_ip_address() if across_nodes else "127.0.0.1"  # type: ignore[no-untyped-call]
 
             def report(attempt: int, number: int, report: Report) -> None:
@@ -79,11 +82,11 @@ class Worker:
         return self._run().listen(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]
 
     def connect(self, attempt: int, addresses: Mapping[str, Address], channels: tuple[ChannelSpec, ...]) -> None:
-        """Open the channels: `channels` are those that begin or end here. Raises JobError if the attempt is over."""
+        """Open the channels: `channels` are those that begin or end here. Raises JobFailedError if the attempt is over."""
         self._run(attempt).connect(addresses, channels)
 
     def start(self, attempt: int) -> None:
-        """Begin to work. Raises JobError if the attempt is over."""
+        """Begin to work. Raises JobFailedError if the attempt is over."""
         self._run(attempt).start(self._over.set)
 
     def command(self, attempt: int, number: int, command: Command) -> None:
@@ -93,22 +96,22 @@ class Worker:
             current.command(number, command)
 
     def ping(self) -> None:
-        """Answers as long as the process lives. Raises JobError if it can't be used any more."""
+        """Answers as long as the process lives. Raises JobFailedError if it can't be used any more."""
         if self._stuck:
-            raise JobError(f"job `{self._job}`: a run of an attempt that is over goes on in this process")
+            raise JobFailedError(f"job `{self._job}`: a run of an attempt that is over goes on in this process")
 
     def join(self) -> None:
         """Returns when the worker is over. While it runs, a call of it tells the coordinator that the process lives."""
         self._over.wait()
 
     def _end_run(self, name: str) -> None:
-        """End the run that there is, and free its state before another takes as much. Raises JobError if it doesn't end."""
+        """End the run that there is, and free its state before another takes as much. Raises JobTimeoutError if it doesn't end."""
         run, self._current = self._current, None
         if run is None:
             return
         if not run.end(END_PATIENCE):
             self._stuck = True
-            raise JobError(f"worker {name}: attempt {run.attempt} did not end within {END_PATIENCE:g} s")
+            raise JobTimeoutError(f"worker {name}: attempt {run.attempt} did not end within {END_PATIENCE:g} s")
         del run
         # A run is a cycle of objects that was frozen as it began: no round of the collector would ever find it.
         gc.unfreeze()
@@ -117,9 +120,9 @@ class Worker:
     def _run(self, attempt: int | None = None) -> TaskRun:
         current = self._current
         if current is None:
-            raise JobError(f"job `{self._job}`: a worker was started before it was deployed")
+            raise JobFailedError(f"job `{self._job}`: a worker was started before it was deployed")
         if attempt is not None and attempt != current.attempt:
-            raise JobError(f"worker {current.spec.name}: attempt {attempt} is over, attempt {current.attempt} has begun")
+            raise JobFailedError(f"worker {current.spec.name}: attempt {attempt} is over, attempt {current.attempt} has begun")
         return current
 
 

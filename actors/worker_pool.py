@@ -14,7 +14,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from ..engine.errors import JobError
+from ..engine.errors import ClusterError
 from ..scheduler.config import JobConfig
 from ..scheduler.placement import Node, NoRoomError, Place, place
 from .placement import RoomRequest, cluster_nodes
@@ -40,7 +40,7 @@ class WorkerPool:
         self._preferred: frozenset[str] = frozenset()
         self._within: frozenset[str] | None = None
         self._room = RoomRequest()
-        self.spares = Spares[WorkerProcess](config.warm_spares, self._start_spare)
+        self.spares = Spares[WorkerProcess](config.worker.warm_spares, self._start_spare)
 
     @property
     def processes(self) -> Mapping[str, WorkerProcess]:
@@ -56,8 +56,8 @@ class WorkerPool:
     def acquire(self, workers: Sequence[str], deadline: float, patience: float, check: Callable[[], None]) -> None:
         """A process for each of the workers that has none: a spare, or a new one on the node that the job's strategy says.
 
-        Raises NoRoomError if the cluster has had no room until `patience`, JobError if Ray has not freed a name until `deadline`, and what
-        `check` raises if nobody needs them any more.
+        Raises NoRoomError if the cluster has had no room until `patience`, ClusterError if Ray has not freed a name until `deadline`, and
+        what `check` raises if nobody needs them any more.
         """
         missing = [worker for worker in workers if worker not in self._processes]
         while missing:
@@ -71,7 +71,7 @@ class WorkerPool:
                     raise
             except ValueError as error:
                 if time.monotonic() > deadline:
-                    raise JobError(f"job `{self._job}`: the name of a worker is still taken: {error}") from error
+                    raise ClusterError(f"job `{self._job}`: the name of a worker is still taken: {error}") from error
             if missing:
                 time.sleep(_AGAIN)
 
@@ -111,12 +111,12 @@ class WorkerPool:
     def nodes(self) -> list[Node]:
         """Those that are alive, with the job's processes on them."""
         with self._lock:
-            return cluster_nodes(self._all(), self._config.worker_cpus)
+            return cluster_nodes(self._all(), self._config.worker.cpus)
 
     def ask(self, workers: int) -> None:
         """Ask Ray's autoscaler, where there is one, for room for so many workers more."""
         with self._lock:
-            self._room.ask(len(self._all()) + workers, self._config.worker_cpus)
+            self._room.ask(len(self._all()) + workers, self._config.worker.cpus)
 
     def reserve(self, count: int) -> None:
         """Start so many spares beyond those that are kept, or end them again. Raises NoRoomError if there is no room for them."""
@@ -162,7 +162,7 @@ class WorkerPool:
             return ()
         config, nodes = self._config, self.nodes()
         avoid = [node.name for node in nodes if not self._chosen(node.name)]
-        return place(nodes, count, config.worker_cpus, config.placement, avoid)
+        return place(nodes, count, config.worker.cpus, config.worker.placement, avoid)
 
     def _chosen(self, node: str) -> bool:
         return self.allowed(node) and (not self._preferred or node in self._preferred)
@@ -171,7 +171,7 @@ class WorkerPool:
         return [*self._processes.values(), *self.spares.processes]
 
     def _start(self, label: str, node: str) -> WorkerProcess:
-        return start_process(self._job, label, self.coordinator, self._security, self._config.worker_cpus, node)
+        return start_process(self._job, label, self.coordinator, self._security, self._config.worker.cpus, node)
 
     def _start_spare(self, label: str) -> WorkerProcess | None:
         try:

@@ -1,6 +1,6 @@
 """Reads JSON from outside as an object of finite numbers.
 
-Invariant: every text gives an object, or a FlowError with the reason in one line. NaN, Infinity (which Python's reader accepts although
+Invariant: every text gives an object, or a SnapshotError with the reason in one line. NaN, Infinity (which Python's reader accepts although
 JSON has no such numbers) and numbers beyond a float are refused.
 
 >>> object_of('{"workers": 2}', "the load snapshot", '{"workers": 4}')
@@ -8,7 +8,7 @@ JSON has no such numbers) and numbers beyond a float are refused.
 >>> object_of('{"workers": NaN}', "the load snapshot", '{"workers": 4}')
 Traceback (most recent call last):
     ...
-evenflow.engine.errors.FlowError: the load snapshot is not JSON: NaN is not a number
+evenflow.engine.errors.SnapshotError: the load snapshot is not JSON: NaN is not a number
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ import math
 import reprlib
 from typing import Any
 
-from ..engine.errors import FlowError
+from ..engine.errors import SnapshotError
 
 _MOST_DIGITS = 100
 
 
 def object_of(text: str, what: str, example: str) -> dict[str, Any]:
-    """The object in `text`. Raises FlowError, with the name `what`, unless it is an object like `example`."""
+    """The object in `text`. Raises SnapshotError, with the name `what`, unless it is an object like `example`."""
     try:
         document = json.loads(text, parse_constant=_no_number, parse_float=_float, parse_int=_int)
     except RecursionError:
-        raise FlowError(f"{what} is not JSON that can be read: its brackets are nested too deeply") from None
+        raise SnapshotError(f"{what} is not JSON that can be read: its brackets are nested too deeply") from None
     except ValueError as error:
-        raise FlowError(f"{what} is not JSON: {error}") from error
+        raise SnapshotError(f"{what} is not JSON: {error}") from error
     if not isinstance(document, dict):
-        raise FlowError(f"{what} must be an object: {example}")
+        raise SnapshotError(f"{what} must be an object: {example}")
     return document
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
-from ..engine.errors import FlowError
+from ..engine.errors import RequestError
 from ..engine.protocol.routing import RoutingTable
 
 
@@ -70,12 +70,12 @@ class BalancePlan:
     def table(self, current: RoutingTable, hash_of: Callable[[Hashable], int]) -> RoutingTable:
         """The routing table after the plan; `hash_of` gives a hot key's hash64.
 
-        Raises FlowError for a plan that splits a key, because a table gives each key one owner.
+        Raises RequestError for a plan that splits a key, because a table gives each key one owner.
         """
         groups, keys = current.groups.copy(), dict(current.keys)
         for move in self.moves:
             if move.share != 1.0:
-                raise FlowError(f"the plan splits key {move.key!r} over several workers: a routing table gives each key one owner")
+                raise RequestError(f"the plan splits key {move.key!r} over several workers: a routing table gives each key one owner")
             if move.group is None:
                 keys[hash_of(move.key)] = move.target
             else:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from ..engine.errors import FlowError
+from ..engine.errors import RequestError
 from .base import Balancer
 from .consistent import Consistent
 from .hotspot import Hotspot
@@ -19,7 +19,7 @@ POLICIES: dict[str, type[Balancer]] = {policy.name: policy for policy in (Hotspo
 
 
 def named(name: str) -> Balancer:
-    """The balancer of that name. Raises FlowError for an unknown one."""
+    """The balancer of that name. Raises RequestError for an unknown one."""
     if name not in POLICIES:
-        raise FlowError(f"{name!r} is not a balancer: use one of {', '.join(POLICIES)}")
+        raise RequestError(f"{name!r} is not a balancer: use one of {', '.join(POLICIES)}")
     return POLICIES[name]()

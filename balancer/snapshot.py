@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..engine.errors import FlowError
+from ..engine.errors import SnapshotError
 from ..state.hashing import MAX_GROUPS
 from .outside_json import shown
 
@@ -69,7 +69,7 @@ class LoadSnapshot:
     The arrays hold the same by columns: `group_*` have shape (groups,), `key_*` have shape (keys,). `key_at` is the position of a key's
     group in `key_groups`; `key_workers` is where the key is, by its own route or its group's.
 
-    Raises FlowError, naming the field, for an inconsistent snapshot.
+    Raises SnapshotError, naming the field, for an inconsistent snapshot.
     """
 
     workers: int
@@ -92,7 +92,9 @@ class LoadSnapshot:
         homes = _whole([k.group for k in keys], lambda i: f"hot_keys[{i}].group", 0, MAX_GROUPS - 1)
         key_at = positions[homes]
         if (missing := np.flatnonzero(key_at < 0)).size:
-            raise FlowError(f"hot_keys[{missing[0]}].group is {homes[missing[0]]}, which is not among the key_groups: list it there too")
+            raise SnapshotError(
+                f"hot_keys[{missing[0]}].group is {homes[missing[0]]}, which is not among the key_groups: list it there too"
+            )
         group_workers = _whole([g.worker for g in groups], lambda i: f"key_groups[{i}].worker", 0, workers - 1)
         routed = [int(group_workers[at]) if key.worker is None else key.worker for key, at in zip(keys, key_at, strict=True)]
         values: dict[str, Any] = {
@@ -144,14 +146,14 @@ class LoadSnapshot:
         seen = set[Hashable]()
         for index, key in enumerate(self.hot_keys):
             if key.key in seen:
-                raise FlowError(f"hot_keys[{index}].key is {shown(key.key)}, which is there already: a hot key is listed once")
+                raise SnapshotError(f"hot_keys[{index}].key is {shown(key.key)}, which is there already: a hot key is listed once")
             seen.add(key.key)
         of_keys = np.bincount(self.key_at, self.key_loads, len(self.key_groups))
         hotter = np.flatnonzero(of_keys > self.group_loads * (1 + _ROUNDING))
         if hotter.size:
             at = int(hotter[0])
             names = ", ".join(repr(key.key) for key, home in zip(self.hot_keys, self.key_at, strict=True) if home == at)
-            raise FlowError(
+            raise SnapshotError(
                 f"hot_keys {names} have a load of {of_keys[at]:g}, their group {self.group_ids[at]} one of {self.group_loads[at]:g}: a hot "
                 "key's load is part of its group's load"
             )
@@ -167,7 +169,7 @@ def _positions(ids: Workers) -> Workers:
     """The position of each key group in `ids`, -1 if it isn't there, shape (MAX_GROUPS,)."""
     counts = np.bincount(ids, minlength=MAX_GROUPS)
     if (twice := np.flatnonzero(counts > 1)).size:
-        raise FlowError(f"key_groups has group {twice[0]} {counts[twice[0]]} times: a group is on one worker, list it once")
+        raise SnapshotError(f"key_groups has group {twice[0]} {counts[twice[0]]} times: a group is on one worker, list it once")
     positions = np.full(MAX_GROUPS, -1, np.int64)
     positions[ids] = np.arange(len(ids))
     return positions
@@ -176,13 +178,13 @@ def _positions(ids: Workers) -> Workers:
 def _whole(values: list[Any], name: Callable[[int], str], low: int, high: int) -> Workers:
     for index, value in enumerate(values):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
-            raise FlowError(f"{name(index)} is {shown(value)}: it must be a whole number from {low} to {high}")
+            raise SnapshotError(f"{name(index)} is {shown(value)}: it must be a whole number from {low} to {high}")
     return np.array(values, np.int64)
 
 
 def _loads(values: list[Any], entries: str) -> Loads:
     for index, value in enumerate(values):
         if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value <= MOST:
-            raise FlowError(f"{entries}[{index}].load is {shown(value)}: it must be a number, from 0 to {MOST:g}")
+            raise SnapshotError(f"{entries}[{index}].load is {shown(value)}: it must be a number, from 0 to {MOST:g}")
     loads = np.array(values, np.float64)
     return np.where(loads < LEAST, 0.0, loads)

@@ -13,7 +13,7 @@ import json
 from collections.abc import Hashable, Iterator
 from typing import Any
 
-from ..engine.errors import FlowError
+from ..engine.errors import SnapshotError
 from .outside_json import object_of, shown
 from .snapshot import GroupLoad, KeyLoad, LoadSnapshot
 
@@ -22,7 +22,7 @@ def snapshot_from_json(text: str) -> LoadSnapshot:
     """The snapshot in `text`. `hot_keys` and every `state_bytes` may be left out, and unknown fields are ignored.
 
     A key is a string, a number, a boolean, null, or a list of these for a key of several columns (a tuple in the snapshot). Raises
-    FlowError for text that is not JSON, or, naming the field, for an inconsistent snapshot.
+    SnapshotError for text that is not JSON, or, naming the field, for an inconsistent snapshot.
     """
     document = object_of(text, "the load snapshot", '{"workers": 4, "key_groups": [...], "hot_keys": [...]}')
     return LoadSnapshot(_required(document, "workers", ""), _groups(document), _keys(document))
@@ -55,20 +55,20 @@ def _keys(document: dict[str, Any]) -> Iterator[KeyLoad]:
 def _entries(document: dict[str, Any], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     entries = _required(document, name, "")
     if not isinstance(entries, list):
-        raise FlowError(f"{name} must be a list of objects, not {type(entries).__name__}")
+        raise SnapshotError(f"{name} must be a list of objects, not {type(entries).__name__}")
     for index, entry in enumerate(entries):
         if not isinstance(entry, dict):
-            raise FlowError(f"{name}[{index}] must be an object, not {shown(entry)}")
+            raise SnapshotError(f"{name}[{index}] must be an object, not {shown(entry)}")
         yield f"{name}[{index}].", entry
 
 
 def _required(entry: dict[str, Any], name: str, where: str) -> Any:
     if name not in entry:
-        raise FlowError(f"{where}{name} is missing from the load snapshot")
+        raise SnapshotError(f"{where}{name} is missing from the load snapshot")
     return entry[name]
 
 
 def _hashable(key: Any, where: str) -> Hashable:
     if isinstance(key, dict):
-        raise FlowError(f"{where}key is an object: a key is a string, a number, a boolean, null, or a list of these")
+        raise SnapshotError(f"{where}key is an object: a key is a string, a number, a boolean, null, or a list of these")
     return tuple(_hashable(part, where) for part in key) if isinstance(key, list) else key

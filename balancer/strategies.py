@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..engine.errors import FlowError
+from ..engine.errors import RequestError
 from ..engine.protocol.routing import Move, RoutingTable
 from ..state.hashing import group_of
 
@@ -72,11 +72,11 @@ def batched(current: RoutingTable, target: RoutingTable, groups_per_move: int = 
     """Each step has disjoint pairs of workers, with `groups_per_move` groups or keys for each pair (Megaphone's batched).
 
     A worker needs as many steps as it has pieces to give and take, so pairs with the busiest workers go first. There are fewer than twice
-    as many steps as the busiest worker needs, as in every greedy colouring of a graph's edges. Raises FlowError unless `groups_per_move` is
-    at least 1.
+    as many steps as the busiest worker needs, as in every greedy colouring of a graph's edges. Raises RequestError unless `groups_per_move`
+    is at least 1.
     """
     if groups_per_move < 1:
-        raise FlowError(f"groups_per_move is {groups_per_move}: a step moves at least 1 key group of a pair of workers")
+        raise RequestError(f"groups_per_move is {groups_per_move}: a step moves at least 1 key group of a pair of workers")
     waiting = _pieces(current, target)
     left: Counter[int] = Counter()
     for pair, pieces in waiting.items():
@@ -106,12 +106,12 @@ STRATEGIES: dict[str, Callable[[RoutingTable, RoutingTable], Iterator[Step]]] = 
 
 
 def plan_steps(name: str, current: RoutingTable, target: RoutingTable, groups_per_move: int = 1) -> Iterator[Step]:
-    """The steps of strategy `name` from `current` to `target`: none if the tables are equal. Raises FlowError for an unknown name.
+    """The steps of strategy `name` from `current` to `target`: none if the tables are equal. Raises RequestError for an unknown name.
 
     `groups_per_move` is for `batched` only.
     """
     if name not in STRATEGIES:
-        raise FlowError(f"{name!r} is not a migration strategy: use one of {', '.join(STRATEGIES)}")
+        raise RequestError(f"{name!r} is not a migration strategy: use one of {', '.join(STRATEGIES)}")
     return batched(current, target, groups_per_move) if name == "batched" else STRATEGIES[name](current, target)
 
 

@@ -143,12 +143,15 @@ def flow_of(spark: Any, folder: Path) -> ef.Dataflow:
 def config_of(folder: Path) -> ef.JobConfig:
     """Checkpoints every second, balancer and scaler on, and as many restarts as it takes."""
     return ef.JobConfig(
-        parallelism=1, key_groups=64, checkpoint_interval="1s", checkpoint_dir=str(folder / "checkpoints"), metrics_window="200ms",
-        restart="fixed", restart_delay="10ms", restart_most=1_000_000, heartbeat_timeout="8s",
-        balancer="hotspot", balance_after="1s", balance_cooldown="1s", balance_rest="2s",
-        autoscaler="ds2", autoscaler_interval="5s", max_parallelism=MOST_WORKERS,
-        start_timeout="3m",
-    )  # fmt: skip
+        parallelism=1,
+        key_groups=64,
+        checkpoint=ef.CheckpointConfig(str(folder / "checkpoints"), interval="1s"),
+        metrics=ef.MetricsConfig(window="200ms"),
+        restart=ef.RestartConfig("fixed", delay="10ms", most=1_000_000),
+        worker=ef.WorkerConfig(heartbeat_timeout="8s", start_timeout="3m"),
+        balance=ef.BalanceConfig("hotspot", after="1s", cooldown="1s", rest="2s"),
+        autoscale=ef.AutoscaleConfig("ds2", interval="5s", max_parallelism=MOST_WORKERS),
+    )
 
 
 def run(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ..engine.errors import FlowError
+from .errors import BenchmarkError
 from .record import Case, Run
 from .statistics import is_noise, noise_band
 
@@ -32,12 +32,12 @@ class Difference:
 
 
 def compare(a: Run, b: Run) -> list[Difference]:
-    """The cases that both runs have. Raises FlowError for runs of different benchmarks, or without a case in common."""
+    """The cases that both runs have. Raises BenchmarkError for runs of different benchmarks, or without a case in common."""
     if a.benchmark != b.benchmark:
-        raise FlowError(f"`{a.benchmark}` and `{b.benchmark}` are different benchmarks: compare two runs of one")
+        raise BenchmarkError(f"`{a.benchmark}` and `{b.benchmark}` are different benchmarks: compare two runs of one")
     pairs = [(case, other) for case in a.cases if (other := b.case(case.name)) is not None]
     if not pairs:
-        raise FlowError(f"the two runs of `{a.benchmark}` have no case in common")
+        raise BenchmarkError(f"the two runs of `{a.benchmark}` have no case in common")
     return [compare_case(case, other) for case, other in pairs]
 
 

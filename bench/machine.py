@@ -6,10 +6,14 @@ import os
 import platform
 import subprocess
 import threading
-import time
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
+
+import psutil
+
+from ..actors.titles import ACTORS
 
 PACKAGES = ("evenflow", "ray", "pyspark", "pyarrow", "numpy", "pyzmq", "duckdb", "bytewax")
 
@@ -19,7 +23,7 @@ def describe() -> dict[str, Any]:
     return {
         "processor": _field(Path("/proc/cpuinfo"), "model name") or platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
-        "memory_gib": round(int((_field(Path("/proc/meminfo"), "MemTotal") or "0").split()[0]) / 2**20, 1),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
     }
@@ -48,12 +52,7 @@ def commit() -> str:
 
 def busy_share(seconds: float = 1.0) -> float:
     """The share of all cores in use while this process sleeps for `seconds`: the load by other programs."""
-    before = _times()
-    time.sleep(seconds)
-    after = _times()
-    total = sum(after) - sum(before)
-    idle = after[3] + after[4] - before[3] - before[4]
-    return round(1 - idle / total, 3) if total else 0.0
+    return round(psutil.cpu_percent(interval=seconds) / 100, 3)
 
 
 class CpuWatch:
@@ -98,10 +97,9 @@ class CpuWatch:
 def rss_bytes(pid: int) -> int:
     """Resident memory of a process, 0 if it is gone."""
     try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except (OSError, IndexError):
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
         return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 class MemoryPeak:
@@ -111,7 +109,7 @@ class MemoryPeak:
         self._interval = interval
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="evenflow-bench-memory", daemon=True)
-        self._pids = [pid for pid, name in descendants(os.getpid()).items() if name.startswith("ray::Worker")]
+        self._pids = workers_below(os.getpid())
         self.bytes = 0
 
     def __enter__(self) -> Self:
@@ -129,31 +127,25 @@ class MemoryPeak:
 
 def descendants(root: int) -> dict[int, str]:
     """Process ids below `root` with the first word of their command line."""
-    parents: dict[int, int] = {}
-    names: dict[int, str] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            names[int(folder.name)] = (folder / "cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")
-        except (OSError, IndexError):
-            continue
-    below = {root}
-    while found := {pid for pid, parent in parents.items() if parent in below and pid not in below}:
-        below |= found
-    return {pid: names.get(pid, "") for pid in below - {root}}
+    found = {}
+    for process in psutil.Process(root).children(recursive=True):
+        with suppress(psutil.Error):
+            found[process.pid] = next(iter(process.cmdline()), "")
+    return found
+
+
+def workers_below(root: int) -> list[int]:
+    """Process ids of evenflow's actors below `root`: what the title of a process says."""
+    return [pid for pid, name in descendants(root).items() if name.startswith(ACTORS)]
 
 
 def _cpu_of(pid: int) -> float | None:
     """User and system time of a process in seconds, None if it is gone."""
     try:
-        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
+        times = psutil.Process(pid).cpu_times()
+    except psutil.Error:
         return None
-    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _times() -> list[int]:
-    return [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    return float(times.user + times.system)
 
 
 def _field(path: Path, name: str) -> str | None:

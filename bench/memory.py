@@ -41,8 +41,10 @@ def run(*, minutes: float, slow_sink: bool, say: Callable[[str], None]) -> Run:
     else:
         flow.read(ef.generate(keys=KEYS, zipf=1.2)).key_by("key").aggregate(n=ef.count(), total=ef.sum("value")).write(DiscardSink())
     busy = machine.busy_share()
-    job = flow.run(config=ef.JobConfig(parallelism=2, batch_rows=SLOW_ROWS) if slow_sink else ef.JobConfig(parallelism=2))
-    workers = [pid for pid, name in machine.descendants(os.getpid()).items() if name.startswith("ray::Worker")]
+    job = flow.run(
+        config=ef.JobConfig(parallelism=2, network=ef.NetworkConfig(batch_rows=SLOW_ROWS)) if slow_sink else ef.JobConfig(parallelism=2)
+    )
+    workers = machine.workers_below(os.getpid())
     begun = time.monotonic()
     samples: list[tuple[float, float]] = []
     rates: list[float] = []

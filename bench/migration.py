@@ -18,11 +18,11 @@ import pyarrow as pa
 
 import evenflow as ef
 
-from ..engine.errors import JobError
 from ..engine.keys.encoding import key_groups
 from ..scheduler.migration import MigrationReport
 from . import machine
 from .conditions import record
+from .errors import BenchmarkError
 from .move_memory import Memory, MemoryWatch
 from .preload import PreloadedSource
 from .record import Case, Run, Verdict
@@ -108,12 +108,12 @@ def start(rate: float | None, name: str, checkpoints: str | None = None) -> tupl
     """The job with all state in place."""
     sink, flow = TraceSink(), ef.Dataflow(name)
     flow.read(PreloadedSource(KEYS, rate)).key_by("key").stateful_map(touch).write(sink)
-    config = ef.JobConfig(parallelism=2, key_groups=KEY_GROUPS, checkpoint_interval=None, checkpoint_dir=checkpoints)
+    config = ef.JobConfig(parallelism=2, key_groups=KEY_GROUPS, checkpoint=ef.CheckpointConfig(checkpoints, interval=None))
     job = flow.run(config=config)
     deadline = time.monotonic() + WAIT
     while rows_taken(job) < KEYS:
         if time.monotonic() > deadline:
-            raise JobError(f"benchmark migration: {KEYS:,} keys were not there within {WAIT:g} s")
+            raise BenchmarkError(f"benchmark migration: {KEYS:,} keys were not there within {WAIT:g} s")
         time.sleep(0.2)
     return job, sink
 

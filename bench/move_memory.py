@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Self
 
-from ..engine.errors import JobError
 from . import machine
+from .errors import BenchmarkError
 
 LAST = 1.0
 """Seconds at the end of a watch that count as after the move."""
@@ -34,13 +34,13 @@ class Memory:
 
     @classmethod
     def around(cls, samples: Sequence[tuple[float, float]], begun: float, ended: float, before: float) -> Self:
-        """From samples (seconds, MiB), the first taken `before` seconds before the move. Raises JobError if a phase has no sample."""
+        """From samples (seconds, MiB), the first taken `before` seconds before the move. Raises BenchmarkError if a phase has no sample."""
         last = samples[-1][0] if samples else ended
         phases = ((begun - before, begun), (begun, ended), (max(ended, last - LAST), last))
         earlier, during, later = ([memory for at, memory in samples if first <= at <= end] for first, end in phases)
         if not (earlier and during and later):
             counts = f"{len(earlier)} times before, {len(during)} during, {len(later)} after the move"
-            raise JobError(f"the workers' memory was looked at {counts}; a move must take longer than the time between two looks")
+            raise BenchmarkError(f"the workers' memory was looked at {counts}; a move must take longer than the time between two looks")
         return cls(median(earlier), max(earlier) - min(earlier), max(during), median(later))
 
     @property
@@ -56,7 +56,7 @@ class MemoryWatch:
     """
 
     def __init__(self, growth: float) -> None:
-        self._pids = [pid for pid, name in machine.descendants(os.getpid()).items() if name.startswith("ray::Worker")]
+        self._pids = machine.workers_below(os.getpid())
         self._growth = growth
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="evenflow-bench-memory", daemon=True)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from ..engine.errors import JobError
+from .errors import BenchmarkError
 from .task import Answer, Task
 
 SYSTEMS = {name: f"{__package__}.systems.{name}" for name in ("evenflow", "spark", "duckdb", "bytewax", "loop")}
@@ -20,7 +20,7 @@ MARK = "evenflow-bench-answer "
 
 
 def run_system(system: str, task: Task, timeout: float) -> list[Answer]:
-    """The system's answers. Raises JobError with the end of its output if it fails or takes longer than `timeout` seconds."""
+    """The system's answers. Raises BenchmarkError with the end of its output if it fails or takes longer than `timeout` seconds."""
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(  # noqa: S603 -- our own interpreter and module
             [sys.executable, "-m", f"{__package__}.process", system],
@@ -33,13 +33,13 @@ def run_system(system: str, task: Task, timeout: float) -> list[Answer]:
         try:
             output, _ = process.communicate(task.to_json(), timeout=timeout)
         except subprocess.TimeoutExpired as error:
-            raise JobError(f"benchmark {task.name}: {system} did not end within {timeout:g} s") from error
+            raise BenchmarkError(f"benchmark {task.name}: {system} did not end within {timeout:g} s") from error
         finally:
             _end_group(process.pid)
             process.wait(30)
         errors.seek(0)
         if process.returncode:
-            raise JobError(f"benchmark {task.name}: {system} ended with code {process.returncode}:\n{errors.read()[-3000:]}")
+            raise BenchmarkError(f"benchmark {task.name}: {system} ended with code {process.returncode}:\n{errors.read()[-3000:]}")
     return [Answer.from_json(line.removeprefix(MARK)) for line in output.splitlines() if line.startswith(MARK)]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ..engine.errors import EvenflowError
+from ..state.errors import EvenflowError
 from . import machine, recovery_bytewax, recovery_checkpoints, recovery_lmdb, recovery_spark
 from .conditions import record
 from .data import find
@@ -24,7 +24,7 @@ from .throughput import check_names, check_results
 PARTS = ("kill", "spark", "bytewax", "checkpoints", "lmdb")
 SIZES = (1_000_000, 10_000_000)
 PAIRS = 4
-KINDS: dict[str, dict[str, Any]] = {"new process": {}, "warm spare": {"warm_spares": 1}}
+KINDS: dict[str, dict[str, Any]] = {"new process": {}, "warm spare": {"worker": {"warm_spares": 1}}}
 MOST_SECONDS = {"new process": 5.0, "warm spare": 3.0}
 LEAST_RATE, MOST_P99 = 0.95, 2.0
 NOT_MEASURED = (

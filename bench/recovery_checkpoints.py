@@ -57,7 +57,7 @@ def measure(keys: int, rate: float | None, pairs: int) -> list[Pair]:
     updates.write(sink)
     busy = machine.busy_share()
     try:
-        job = flow.run(config=ef.JobConfig(parallelism=2, checkpoint_interval=None, checkpoint_dir=folder))
+        job = flow.run(config=ef.JobConfig(parallelism=2, checkpoint=ef.CheckpointConfig(folder, interval=None)))
         try:
             until(lambda: _given(job) >= keys or None, f"{keys:,} keys are there", WAIT)
             job.checkpoint(WAIT)

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 
 import evenflow as ef
 
-from ..engine.errors import JobError
+from ..testing.settings import changed
+from .errors import BenchmarkError
 from .live_stream import LiveSource, OutputSink, count
 from .output_log import KEYS, Resumed, outputs, processes, resumed, writers
 
@@ -26,11 +27,11 @@ T = TypeVar("T")
 
 
 def until(condition: Callable[[], T | None], what: str, patience: float = WAIT) -> T:
-    """The first value of `condition`. Raises JobError after `patience` seconds."""
+    """The first value of `condition`. Raises BenchmarkError after `patience` seconds."""
     deadline = time.monotonic() + patience
     while (found := condition()) is None:
         if time.monotonic() > deadline:
-            raise JobError(f"benchmark recovery: waited {patience:g} s in vain until {what}")
+            raise BenchmarkError(f"benchmark recovery: waited {patience:g} s in vain until {what}")
         time.sleep(0.02)
     return found
 
@@ -43,7 +44,9 @@ def measure(name: str, settings: dict[str, Any]) -> Resumed:
     flow = ef.Dataflow(f"bench-recovery-{name}")
     flow.read(LiveSource()).key_by("key").stateful_map(count).write(OutputSink(log))
     try:
-        job = flow.run(config=ef.JobConfig(parallelism=2, checkpoint_interval=None, checkpoint_dir=f"{folder}/checkpoints", **settings))
+        job = flow.run(
+            config=changed(ef.JobConfig(parallelism=2, checkpoint=ef.CheckpointConfig(f"{folder}/checkpoints", interval=None)), **settings)
+        )
         try:
             return _kill_one(job, log)
         finally:

@@ -39,9 +39,9 @@ VALUE = 1000
 
 
 def throughput(rows: int, cache: Path, repeat: int) -> dict[str, list[Answer]]:
-    """T2 with each backend in turn. Raises ConnectorError without data, JobError if the results differ."""
+    """T2 with each backend in turn. Raises ConnectorError without data, BenchmarkError if the results differ."""
     dataset, output = find(cache, "integers", rows), scratch("backends")
-    settings = [{"state_backend": backend} for _ in range(repeat) for backend in BACKENDS]
+    settings = [{"state": {"backend": backend}} for _ in range(repeat) for backend in BACKENDS]
     task = Task("t2", str(dataset.folder), rows, dataset.last_window, f"{output}/out", len(settings), {"config": settings})
     try:
         answers = run_system("evenflow", task, TIMEOUT)
@@ -60,7 +60,7 @@ class Larger:
 
 
 def larger_than_memory() -> Larger:
-    """Run a job whose state is `FOLD` times its workers' memory limit. Raises JobError if it fails."""
+    """Run a job whose state is `FOLD` times its workers' memory limit. Raises JobFailedError if it fails."""
     keys = math.ceil(FOLD * 2 * GIVEN / VALUE)
     folder = tempfile.mkdtemp(prefix="evenflow-bench-lmdb-")
     log = Path(folder, "outputs")
@@ -68,7 +68,9 @@ def larger_than_memory() -> Larger:
     flow = ef.Dataflow("bench-lmdb")
     flow.read(PreloadedSource(keys, 1000.0)).key_by("key").stateful_map(keep).write(OutputSink(str(log)))
     try:
-        job = flow.run(config=ef.JobConfig(parallelism=2, checkpoint_interval=None, state_backend="lmdb", state_dir=folder))
+        job = flow.run(
+            config=ef.JobConfig(parallelism=2, checkpoint=ef.CheckpointConfig(interval=None), state=ef.StateConfig("lmdb", dir=folder))
+        )
         try:
             workers = until(lambda: _both(str(log)), "both workers have had a record")
             until(lambda: _all_or_failed(job, keys // 20), "a twentieth of the keys is there", TIMEOUT)

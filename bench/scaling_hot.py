@@ -9,8 +9,8 @@ from math import ceil
 
 import evenflow as ef
 
-from ..engine.errors import JobError
 from . import machine
+from .errors import BenchmarkError
 from .record import Case, Verdict
 from .scaling_job import COUNT, STATEFUL_MAP, WORDS, StepsSource, skewed_count
 
@@ -41,15 +41,16 @@ class Hot:
 
 
 def measure(share: float) -> Hot:
-    """A job of its own. Raises JobError if DS2 has not asked for a rebalance in time, or it failed."""
+    """A job of its own. Raises BenchmarkError if DS2 has not asked for a rebalance in time, or it failed."""
     busy = machine.busy_share()
     need = NEEDS[share]
     workers, demand = ceil(need), need / COUNT
     source = StepsSource([(START + WAIT + (LOOKS + 2) * LOOK, demand / WORDS)], time.time() + START)
     config = ef.JobConfig(
-        parallelism=workers, autoscaler="ds2", autoscaler_mode="advise", autoscaler_interval=INTERVAL, max_parallelism=8,
-        metrics_window="500ms",
-    )  # fmt: skip
+        parallelism=workers,
+        autoscale=ef.AutoscaleConfig("ds2", mode="advise", interval=INTERVAL, max_parallelism=8),
+        metrics=ef.MetricsConfig(window="500ms"),
+    )
     job = skewed_count(f"bench-scaling-hot-{share:.0%}".rstrip("%"), source, config, share)
     try:
         time.sleep(START + LOOK)
@@ -94,7 +95,9 @@ def await_rebalance(job: ef.Job) -> None:
     while not any(record.decided.rebalance and record.done.startswith("carried out") for record in job.decisions()):
         if time.monotonic() > deadline:
             told = [f"{record.decided.reason}; {record.done}" for record in job.decisions()]
-            raise JobError(f"benchmark scaling: DS2 has not rebalanced any keys in job `{job.name}` within {WAIT:g} s; it decided {told}")
+            raise BenchmarkError(
+                f"benchmark scaling: DS2 has not rebalanced any keys in job `{job.name}` within {WAIT:g} s; it decided {told}"
+            )
         time.sleep(0.1)
 
 

@@ -16,8 +16,8 @@ import numpy as np
 
 import evenflow as ef
 
-from ..engine.errors import JobError
 from . import machine
+from .errors import BenchmarkError
 from .migration import OPERATOR, STATE_BYTES, longest_wait, rows_taken
 from .preload import PreloadedSource
 from .record import Case, Verdict
@@ -76,7 +76,7 @@ def start(name: str, config: ef.JobConfig, savepoint: str | None = None) -> tupl
     deadline = time.monotonic() + WAIT
     while savepoint is None and rows_taken(job) < KEYS:
         if time.monotonic() > deadline:
-            raise JobError(f"benchmark scaling: {KEYS:,} keys were not there within {WAIT:g} s")
+            raise BenchmarkError(f"benchmark scaling: {KEYS:,} keys were not there within {WAIT:g} s")
         time.sleep(0.2)
     return job, sink
 
@@ -84,7 +84,7 @@ def start(name: str, config: ef.JobConfig, savepoint: str | None = None) -> tupl
 def live(spares: int) -> tuple[Scaling, Scaling]:
     """From two workers to three, and back."""
     busy = machine.busy_share()
-    config = ef.JobConfig(parallelism=2, checkpoint_interval=None, warm_spares=spares)
+    config = ef.JobConfig(parallelism=2, checkpoint=ef.CheckpointConfig(interval=None), worker=ef.WorkerConfig(warm_spares=spares))
     job, sink = start(f"bench-scaling-latency-{spares}", config)
     spans = []
     for workers in (3, 2):
@@ -104,13 +104,13 @@ def restarted() -> Scaling:
     busy = machine.busy_share()
     with tempfile.TemporaryDirectory(prefix="evenflow-bench-scaling-") as folder:
         name, saved = "bench-scaling-restart", f"{folder}/saved"
-        job, before = start(name, ef.JobConfig(parallelism=2, checkpoint_interval=None, checkpoint_dir=folder))
+        job, before = start(name, ef.JobConfig(parallelism=2, checkpoint=ef.CheckpointConfig(folder, interval=None)))
         time.sleep(STEADY)
         begun = time.time()
         job.savepoint(saved, WAIT)
         job.cancel()
         job.wait(WAIT)
-        job, after = start(name, ef.JobConfig(parallelism=3, checkpoint_interval=None, checkpoint_dir=folder), saved)
+        job, after = start(name, ef.JobConfig(parallelism=3, checkpoint=ef.CheckpointConfig(folder, interval=None)), saved)
         took = time.time() - begun
         time.sleep(AFTER)
         job.stop()

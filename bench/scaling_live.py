@@ -9,8 +9,8 @@ from math import ceil
 
 import evenflow as ef
 
-from ..engine.errors import JobError
 from . import machine
+from .errors import BenchmarkError
 from .record import Verdict
 from .scaling_course import Course, Phase
 from .scaling_job import COUNT, FLAT_MAP, SPLIT, STATEFUL_MAP, WORDS, StepsSource, lost, word_count, workers_of
@@ -49,12 +49,13 @@ def optimum(demand: float) -> dict[str, int]:
 
 
 def measure(policy: str) -> Lived:
-    """A job of its own, from one worker each. Raises JobError if it hasn't read and counted everything in time."""
+    """A job of its own, from one worker each. Raises BenchmarkError if it hasn't read and counted everything in time."""
     busy = machine.busy_share()
     begun = time.time() + START
     source = StepsSource([(LENGTH, demand) for demand in DEMANDS], begun)
     config = ef.JobConfig(
-        autoscaler=policy, autoscaler_interval=INTERVAL, max_parallelism=8, latency_target=LATENCY_TARGET, metrics_window="500ms"
+        autoscale=ef.AutoscaleConfig(policy, interval=INTERVAL, max_parallelism=8, latency_target=LATENCY_TARGET),
+        metrics=ef.MetricsConfig(window="500ms"),
     )
     job, sink = word_count(f"bench-scaling-{policy}", source, config)
     samples = []
@@ -62,7 +63,9 @@ def measure(policy: str) -> Lived:
         samples.append((time.time() - begun, workers_of(job)))
         if time.time() > begun + LENGTH * len(DEMANDS) + WAIT:
             job.cancel()
-            raise JobError(f"benchmark scaling: the word count with {policy} has not ended {WAIT:g} s after its last sentence was due")
+            raise BenchmarkError(
+                f"benchmark scaling: the word count with {policy} has not ended {WAIT:g} s after its last sentence was due"
+            )
         time.sleep(SAMPLE)
     decisions = job.decisions()
     job.wait(WAIT)

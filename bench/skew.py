@@ -15,6 +15,7 @@ import evenflow as ef
 
 from ..scheduler.balancing import trigger_settings
 from ..scheduler.config import JobConfig
+from ..scheduler.configs.balance import BalanceConfig
 from . import machine
 from .conditions import record
 from .record import Case, Run, Verdict
@@ -97,7 +98,7 @@ def stage_cases(name: str, stage: Stage, busy: float) -> list[Case]:
 
 def verdicts(loops: dict[tuple[str, float, int], Loop]) -> list[Verdict]:
     """The targets, over all loops with `hotspot`."""
-    settings = trigger_settings(JobConfig(balance_threshold=GOOD))
+    settings = trigger_settings(JobConfig(balance=BalanceConfig(threshold=GOOD)))
     mine = {(zipf, workers): loop for (policy, zipf, workers), loop in loops.items() if policy == "hotspot"}
     if not mine:
         return []
@@ -140,7 +141,7 @@ def on_ray(zipf: float, workers: int, seconds: float) -> tuple[Stage, Stage, int
     flow = ef.Dataflow(f"bench-skew-{workers}-{zipf:g}".replace(".", "-"))
     rows = flow.read(ef.generate(rate=RATE, keys=KEYS, zipf=zipf)).parallelism(1)
     rows.key_by("key").stateful_map(costly).write(DiscardSink())
-    job = flow.run(config=JobConfig(parallelism=workers, balance_threshold=GOOD))
+    job = flow.run(config=JobConfig(parallelism=workers, balance=BalanceConfig(threshold=GOOD)))
     time.sleep(seconds)
     before = stage_of(job)
     job.balancer(OPERATOR, "hotspot")

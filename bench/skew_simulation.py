@@ -23,6 +23,7 @@ from ..engine.keys.encoding import key_hashes
 from ..engine.protocol.routing import RoutingTable, even_table
 from ..scheduler.balancing import Balancing
 from ..scheduler.config import JobConfig
+from ..scheduler.configs.balance import BalanceConfig
 from ..scheduler.window import WorkerWindow
 from ..state.hashing import group_of
 
@@ -86,7 +87,9 @@ def run_loop(policy: str, zipf: float, workers: int, seed: int = 0) -> Loop:
     key_groups = key_groups_for(workers)
     hashes = key_hashes([pa.array(np.arange(KEYS))], "skew")
     names = tuple(f"operator-{i}" for i in range(workers))
-    balancing = None if policy == "off" else Balancing(policy, names, JobConfig(key_groups=key_groups, balance_threshold=GOOD))
+    balancing = (
+        None if policy == "off" else Balancing(policy, names, JobConfig(key_groups=key_groups, balance=BalanceConfig(threshold=GOOD)))
+    )
     table = even_table(key_groups, workers)
     imbalance, floors, moves, moved, plans = [], [], list[tuple[int, str]](), 0, 0
     for window, shares in enumerate(shares_by_window(zipf, shifts)):

@@ -10,13 +10,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import psutil
 import ray
-from ray._private.internal_api import get_memory_info_reply, get_state_from_address
 from ray.exceptions import RayError
 
 import evenflow as ef
 
 from ..actors.process import NAMESPACE
+from ..actors.ray_internals import object_store
 from . import machine
 from .footprint import Footprint, files_in, own_footprint, together
 from .soak_flow import KEYS, soak_flow
@@ -36,7 +37,7 @@ def measure_job(minutes: float, rate: float, backend: str, folder: Path, say: Ca
     flow, counted = soak_flow(rate, KEYS, folder / "out")
     (folder / "state").mkdir(parents=True)
     config = ef.JobConfig(
-        checkpoint_interval="1s", checkpoint_dir=str(folder / "checkpoints"), state_backend=backend, state_dir=str(folder / "state")
+        checkpoint=ef.CheckpointConfig(str(folder / "checkpoints"), interval="1s"), state=ef.StateConfig(backend, dir=str(folder / "state"))
     )
     job = flow.run(config=config)
     try:
@@ -80,13 +81,12 @@ class _Watch:
 
     def __init__(self, job: ef.Job, folder: Path) -> None:
         self._job, self._folder = job, folder
-        self._state = get_state_from_address(ray.get_runtime_context().gcs_address)  # type: ignore[no-untyped-call]
         self._pids: dict[str, int] = {}
         self.curves: Curves = {}
 
     def look(self, minute: float) -> None:
         """Everything once."""
-        if any(not Path(f"/proc/{pid}").exists() for pid in self._pids.values()) or not self._pids:
+        if not all(map(psutil.pid_exists, self._pids.values())) or not self._pids:
             self._pids = self._processes()
         found = {name: Footprint.of(pid) for name, pid in self._pids.items()}
         others = {pid: name for pid, name in machine.descendants(os.getpid()).items() if pid not in self._pids.values()}
@@ -103,9 +103,9 @@ class _Watch:
         temporary = Path(tempfile.gettempdir())
         self._add(minute, "temporary folders", len(list(temporary.glob("evenflow*"))))
         self._add(minute, "sockets", sum(files_in(folder)[0] for folder in temporary.glob("evenflow-*")))
-        stats = get_memory_info_reply(self._state).store_stats  # type: ignore[no-untyped-call]
-        self._add(minute, "object store bytes", stats.object_store_bytes_used)
-        self._add(minute, "object store objects", stats.num_local_objects)
+        objects, size = object_store(ray.get_runtime_context().gcs_address)
+        self._add(minute, "object store bytes", size)
+        self._add(minute, "object store objects", objects)
         status = self._job.status()
         self._add(minute, "job checkpoints", status.completed_checkpoints)
         self._add(minute, "job rows", sum(figures.rows_in for figures in self._job.metrics() if figures.operator == "generate"))

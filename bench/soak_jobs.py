@@ -15,7 +15,10 @@ import ray
 
 import evenflow as ef
 
+from ..actors.ray_internals import references
+from ..actors.titles import ACTORS
 from . import machine
+from .errors import BenchmarkError
 from .footprint import Footprint, files_in, own_footprint, own_threads, together
 
 ENDS = ("finished", "failed", "cancelled")
@@ -53,7 +56,7 @@ def one_job(runtime: Runtime, end: str, folder: Path) -> None:
     checked_rows = flow.read(ef.generate(total=total, rate=20_000, every="20ms", keys=500)).map(checked)
     checked_rows.key_by("key").stateful_map(numbered).write(ef.write_parquet(folder / "out"))
     checked_rows.key_by("key").window(ef.tumbling("1s")).aggregate(n=ef.count()).write(ef.to_list(rows))
-    config = ef.JobConfig(parallelism=1, checkpoint_interval="200ms", checkpoint_dir=str(folder / "checkpoints"))
+    config = ef.JobConfig(parallelism=1, checkpoint=ef.CheckpointConfig(str(folder / "checkpoints"), interval="200ms"))
     job = flow.run(runtime=runtime, config=config)
     if end == "cancelled":
         job.checkpoint(WAIT)
@@ -61,7 +64,7 @@ def one_job(runtime: Runtime, end: str, folder: Path) -> None:
     with suppress(ef.RecordError):
         job.wait(WAIT)
     if job.status().state.value != end:
-        raise ef.JobError(f"a job of the soak benchmark was to end {end} and is {job.status().state.value}")
+        raise BenchmarkError(f"a job of the soak benchmark was to end {end} and is {job.status().state.value}")
 
 
 def numbered(state: int | None, row: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -74,33 +77,26 @@ def left_behind() -> dict[str, float]:
     _settle()
     driver = own_footprint()
     others = machine.descendants(os.getpid())
-    workers = [pid for pid, name in others.items() if name.startswith("ray::")]
     temporary = Path(tempfile.gettempdir())
     figures: dict[str, float] = {f"driver {what}": value for what, value in asdict(driver).items()}
     ours = [name for name in own_threads() if not name.startswith("ray")]
     figures |= {f"Ray {what}": value for what, value in asdict(together(map(Footprint.of, others))).items()}
-    figures |= {"Python threads": len(ours), "job processes": sum(_serves(pid) for pid in workers), "Ray processes": len(others)}
+    figures |= {
+        "Python threads": len(ours),
+        "job processes": sum(name.startswith(ACTORS) for name in others.values()),
+        "Ray processes": len(others),
+    }
     figures |= {"temporary folders": len(list(temporary.glob("evenflow*"))), "sockets": _sockets(temporary)}
     if ray.is_initialized():
-        worker: Any = ray._private.worker.global_worker  # noqa: SLF001 -- Ray has no public call for what this process refers to
-        references = worker.core_worker.get_all_reference_counts()
-        figures["references"] = len(references)
+        figures["references"] = references()
     return figures
 
 
 def _settle() -> None:
     """Give the processes of the job's actors the time to end: Ray ends them when it has heard that they are to."""
     deadline = time.monotonic() + 20.0
-    while time.monotonic() < deadline and any(map(_serves, machine.descendants(os.getpid()))):
+    while time.monotonic() < deadline and machine.workers_below(os.getpid()):
         time.sleep(0.1)
-
-
-def _serves(pid: int) -> bool:
-    """Whether the process is one of a job's actors."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().startswith((b"ray::Worker", b"ray::Coordinator"))
-    except OSError:
-        return False
 
 
 def _sockets(temporary: Path) -> int:

@@ -10,10 +10,10 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ..engine.errors import FlowError, JobError
 from . import machine
 from .conditions import record, scratch
 from .data import find
+from .errors import BenchmarkError
 from .process import run_system
 from .record import Case, Run, Verdict
 from .task import Answer, Task
@@ -44,7 +44,7 @@ TIMEOUT = 1200.0
 def run(
     *, tasks: Sequence[str], systems: Sequence[str], repeat: int, rows: int, cache: Path, spark_files: int, say: Callable[[str], None]
 ) -> Run:
-    """Raises FlowError for an unknown task or system, ConnectorError without data, JobError if a system fails or results differ."""
+    """Raises ConnectorError without data, BenchmarkError for an unknown task or system, if one fails, or results differ."""
     check_names("task", tasks, SYSTEMS_OF)
     check_names("system", systems, SYSTEMS)
     cases: list[Case] = []
@@ -79,13 +79,13 @@ def measure(name: str, system: str, repeat: int, rows: int, cache: Path, spark_f
 
 
 def check_results(name: str, results: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Raises JobError unless all systems, in all variants of task `name`, came to the same result; says what was equal."""
+    """Raises BenchmarkError unless all systems, in all variants of task `name`, came to the same result; says what was equal."""
     if len(results) < 2:
         return []
     (first, expected), *others = results.items()
     for system, result in others:
         if result != expected:
-            raise JobError(f"benchmark {name}: {system} came to {dict(result)}, {first} to {dict(expected)}")
+            raise BenchmarkError(f"benchmark {name}: {system} came to {dict(result)}, {first} to {dict(expected)}")
     figures = ", ".join(f"{what} {value:,.10g}" for what, value in expected.items())
     return [f"{name}: {', '.join(results)} came to the same: {figures}"]
 
@@ -101,7 +101,7 @@ def verdicts(cases: Sequence[Case]) -> list[Verdict]:
 
 
 def check_names(what: str, given: Sequence[str], known: Sequence[str] | Mapping[str, object]) -> None:
-    """Raises FlowError for a name that isn't known."""
+    """Raises BenchmarkError for a name that isn't known."""
     for name in given:
         if name not in known:
-            raise FlowError(f"{what} {name!r} is unknown; there are: {', '.join(known)}")
+            raise BenchmarkError(f"{what} {name!r} is unknown; there are: {', '.join(known)}")

@@ -11,9 +11,9 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
+import psutil
 import ray
 from ray.cluster_utils import Cluster
 from ray.exceptions import RayError
@@ -142,6 +142,6 @@ def _within(seconds: float, condition: Callable[[], bool]) -> bool:
 def _runs(process: int) -> bool:
     """Whether it is there, and not only its entry, which its stopped parent does not take away."""
     try:
-        return Path(f"/proc/{process}/stat").read_text("utf-8").rpartition(")")[2].split()[0] != "Z"
-    except OSError:
+        return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
         return False

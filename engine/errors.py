@@ -1,8 +1,19 @@
-"""Every error that evenflow raises on purpose, classified by its cause.
+"""Errors by what a caller can do about them; `EvenflowError`, in `state/errors.py`, is the root of all.
 
-`EvenflowError` is the base. `FlowError` is a mistake in how the dataflow was written, found before anything runs. `RecordError` is a record
-(or a user function on it) that an operator could not process. `ConnectorError` comes from outside: a file, a folder, a Spark query.
-`ProtocolError` is a peer that broke the protocol.
+| what it is | what to do |
+| --- | --- |
+| `FlowError`: the flow or its settings are wrong, found before a job runs | correct the program |
+| `RecordError`: a record, or a user's function on it | correct the function or the data, or say `on_error=` |
+| `ConnectorError`: a source or a sink, a file, Spark | see to what the message names, and run again |
+| `StateError`: a state backend or a checkpoint | see to the disk, the server or the files, and run again |
+| `ClusterError`: Ray, a node, a port, a folder for sockets | see to the cluster, and run again |
+| `JobFailedError`, of it `JobLostError` when processes died | the job is over: run it again, from its last checkpoint |
+| `RequestError`, of it `JobBusyError` and `JobNotRunningError` | the job goes on as before: ask for something else, or later |
+| `JobTimeoutError` | the job goes on: ask again, or wait longer |
+| `SnapshotError`: a load or dataflow snapshot | correct the JSON |
+| `ProtocolError`: a peer sent what it must not | report it |
+
+`JobError` is what `JobFailedError`, `RequestError` and `JobTimeoutError` have in common.
 
 >>> raise FlowError("operator `count` is defined twice")
 Traceback (most recent call last):
@@ -16,16 +27,14 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any
 
+from ..state.errors import EvenflowError
+
 _PLAIN = (type(None), bool, int, float, str, bytes, date, time, timedelta, Decimal)
 """A datetime is a date."""
 
 
-class EvenflowError(Exception):
-    """Base class of every error that evenflow raises on purpose."""
-
-
 class FlowError(EvenflowError):
-    """The dataflow is not well formed: found when it is built or planned, before any worker starts."""
+    """The dataflow or its settings are not well formed: found when they are built or planned, before any worker starts."""
 
 
 class RecordError(EvenflowError):
@@ -56,19 +65,40 @@ class ProtocolError(EvenflowError):
     """A peer sent something that the protocol does not allow; the receiver's state is unchanged."""
 
 
+class ClusterError(EvenflowError):
+    """The Ray cluster or a machine doesn't give what a job needs: it can't be joined, has no room, or a port or folder can't be used."""
+
+
+class SnapshotError(EvenflowError):
+    """A load snapshot or a dataflow snapshot is none: names the entry, what was expected, and what it is."""
+
+
 class JobError(EvenflowError):
-    """A job failed, or its present state does not allow the request."""
+    """What concerns a job as a whole; one of the classes below says what."""
 
 
-class CorruptCheckpointError(EvenflowError):
-    """A checkpoint can't be read: one of its files is missing, truncated or altered."""
+class JobFailedError(JobError):
+    """The job has failed, or could not begin. With a folder for checkpoints it can be run again from its last checkpoint."""
 
-    def __init__(self, worker: str, checkpoint: int, problem: str) -> None:
-        self.worker, self.checkpoint, self.problem = worker, checkpoint, problem
-        super().__init__(f"worker {worker} can't restore checkpoint {checkpoint}: {problem}")
 
-    def __reduce__(self) -> Any:
-        return CorruptCheckpointError, (self.worker, self.checkpoint, self.problem)
+class JobLostError(JobFailedError):
+    """A process of the job, a worker's or the coordinator's, is gone, and the job could not go on without it."""
+
+
+class JobTimeoutError(JobError, TimeoutError):
+    """Something took longer than it was waited for. The job goes on, and so may what was asked for."""
+
+
+class RequestError(JobError):
+    """What was asked for can't be done, or has failed; the job goes on as before."""
+
+
+class JobBusyError(RequestError):
+    """The job moves, scales or replaces something already: ask again when that is done."""
+
+
+class JobNotRunningError(RequestError):
+    """The job doesn't run: it starts, is stopping, has ended, or there is none of that name."""
 
 
 def _rebuild_record_error(operator: str, problem: str, key: Any, record: Any) -> RecordError:

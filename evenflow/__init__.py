@@ -34,7 +34,21 @@ if TYPE_CHECKING:
     from .engine.aggregates.custom import Aggregate
     from .engine.aggregates.functions import approx_distinct, approx_quantile, count, first, last, max, mean, min, sum  # noqa: A004 -- as in SQL
     from .engine.batch import Batch
-    from .engine.errors import ConnectorError, EvenflowError, FlowError, JobError, ProtocolError, RecordError
+    from .engine.errors import (
+        ClusterError,
+        ConnectorError,
+        FlowError,
+        JobBusyError,
+        JobError,
+        JobFailedError,
+        JobLostError,
+        JobNotRunningError,
+        JobTimeoutError,
+        ProtocolError,
+        RecordError,
+        RequestError,
+        SnapshotError,
+    )
     from .engine.functions.declared_states import list_state, map_state, value_state
     from .engine.functions.keyed_function import KeyContext, KeyedFunction
     from .engine.sink import Sink, SinkWriter
@@ -44,6 +58,14 @@ if TYPE_CHECKING:
     from .savepoint import SavedJob, read_savepoint
     from .scheduler.checkpoints import CheckpointReport, CheckpointState
     from .scheduler.config import JobConfig
+    from .scheduler.configs.autoscale import AutoscaleConfig
+    from .scheduler.configs.balance import BalanceConfig
+    from .scheduler.configs.checkpoint import CheckpointConfig
+    from .scheduler.configs.metrics import MetricsConfig
+    from .scheduler.configs.network import NetworkConfig
+    from .scheduler.configs.restart import RestartConfig
+    from .scheduler.configs.state import StateConfig
+    from .scheduler.configs.worker import WorkerConfig
     from .scheduler.job_effects import JobState
     from .scheduler.job_status import JobStatus
     from .scheduler.metrics import OperatorLoad, WorkerFigures
@@ -51,40 +73,60 @@ if TYPE_CHECKING:
     from .scheduler.node_scaling import NodeScalingReport
     from .scheduler.operator_scaling import ScalingReport
     from .scheduler.scaling.controller import DecisionRecord
+    from .state.errors import CorruptStateError, EvenflowError, StateBackendError, StateError
     from .stream import KeyedStream, Stream, WindowedStream
 
 _HOMES = {
     "Aggregate": "engine.aggregates.custom",
+    "AutoscaleConfig": "scheduler.configs.autoscale",
+    "BalanceConfig": "scheduler.configs.balance",
     "Batch": "engine.batch",
+    "CheckpointConfig": "scheduler.configs.checkpoint",
     "CheckpointReport": "scheduler.checkpoints",
     "CheckpointState": "scheduler.checkpoints",
+    "ClusterError": "engine.errors",
     "ConnectorError": "engine.errors",
+    "CorruptStateError": "state.errors",
     "Dataflow": "dataflow",
     "DecisionRecord": "scheduler.scaling.controller",
-    "EvenflowError": "engine.errors",
+    "EvenflowError": "state.errors",
     "FlowError": "engine.errors",
     "Job": "job",
+    "JobBusyError": "engine.errors",
     "JobConfig": "scheduler.config",
     "JobError": "engine.errors",
+    "JobFailedError": "engine.errors",
+    "JobLostError": "engine.errors",
+    "JobNotRunningError": "engine.errors",
     "JobState": "scheduler.job_effects",
     "JobStatus": "scheduler.job_status",
+    "JobTimeoutError": "engine.errors",
     "KeyContext": "engine.functions.keyed_function",
     "KeyedFunction": "engine.functions.keyed_function",
     "KeyedStream": "stream",
     "LoadSnapshot": "balancer.snapshot",
+    "MetricsConfig": "scheduler.configs.metrics",
     "MigrationReport": "scheduler.migration",
+    "NetworkConfig": "scheduler.configs.network",
     "NodeScalingReport": "scheduler.node_scaling",
     "OperatorLoad": "scheduler.metrics",
     "ProtocolError": "engine.errors",
     "RecordError": "engine.errors",
+    "RequestError": "engine.errors",
+    "RestartConfig": "scheduler.configs.restart",
     "SavedJob": "savepoint",
     "ScalingReport": "scheduler.operator_scaling",
     "Sink": "engine.sink",
     "SinkWriter": "engine.sink",
+    "SnapshotError": "engine.errors",
     "Source": "engine.source",
     "SourceReader": "engine.source",
+    "StateBackendError": "state.errors",
+    "StateConfig": "scheduler.configs.state",
+    "StateError": "state.errors",
     "Stream": "stream",
     "WindowedStream": "stream",
+    "WorkerConfig": "scheduler.configs.worker",
     "WorkerFigures": "scheduler.metrics",
     "approx_distinct": "engine.aggregates.functions",
     "approx_quantile": "engine.aggregates.functions",
@@ -121,36 +163,55 @@ _HOMES = {
 
 __all__ = [
     "Aggregate",
+    "AutoscaleConfig",
+    "BalanceConfig",
     "Batch",
+    "CheckpointConfig",
     "CheckpointReport",
     "CheckpointState",
+    "ClusterError",
     "ConnectorError",
+    "CorruptStateError",
     "Dataflow",
     "DecisionRecord",
     "EvenflowError",
     "FlowError",
     "Job",
+    "JobBusyError",
     "JobConfig",
     "JobError",
+    "JobFailedError",
+    "JobLostError",
+    "JobNotRunningError",
     "JobState",
     "JobStatus",
+    "JobTimeoutError",
     "KeyContext",
     "KeyedFunction",
     "KeyedStream",
     "LoadSnapshot",
+    "MetricsConfig",
     "MigrationReport",
+    "NetworkConfig",
     "NodeScalingReport",
     "OperatorLoad",
     "ProtocolError",
     "RecordError",
+    "RequestError",
+    "RestartConfig",
     "SavedJob",
     "ScalingReport",
     "Sink",
     "SinkWriter",
+    "SnapshotError",
     "Source",
     "SourceReader",
+    "StateBackendError",
+    "StateConfig",
+    "StateError",
     "Stream",
     "WindowedStream",
+    "WorkerConfig",
     "WorkerFigures",
     "approx_distinct",
     "approx_quantile",

@@ -76,7 +76,7 @@ class Dataflow:
         """
         config = _config(config, parallelism)
         start = _runtime(runtime)
-        _check_folder(config.checkpoint_dir)
+        _check_folder(config.checkpoint.dir)
         savepoint = None if from_savepoint is None else Savepoint(_url(from_savepoint), allow_lost_state)
         physical = self.plan(config=config)
         sources = {node.name: node.operator for node in self.graph if isinstance(node.operator, Source)}
@@ -109,7 +109,7 @@ def _check_detached(runtime: str, connectors: Mapping[str, Source | Sink]) -> No
 def _check_folder(path: str | Path | None) -> None:
     """Raises FlowError if the checkpoint folder is a file: a worker would try again and again to write into it."""
     if path is not None and "://" not in str(path) and Path(path).exists() and not Path(path).is_dir():
-        raise FlowError(f"checkpoint_dir={str(path)!r} is a file: give a folder, which is made if it isn't there")
+        raise FlowError(f"CheckpointConfig(dir={str(path)!r}) is a file: give a folder, which is made if it isn't there")
 
 
 def _url(path: str | Path) -> str:

@@ -67,7 +67,7 @@ def _guarantees(graph: Graph, plan: Plan) -> Iterator[str]:
             but = f", but for the records that {', '.join(left_out)} may refuse" if left_out else ""
             yield f"end to end, {', '.join(node.name for node in sources)} to {sink.name}: {promise}{but}"
     if not plan.tasks[0].settings.save_state:
-        yield "without JobConfig(checkpoint_dir=...) a job that loses something fails; what was committed by then stays, once"
+        yield "without CheckpointConfig(dir=...) a job that loses something fails; what was committed by then stays, once"
 
 
 def _above(graph: Graph, node: Node) -> list[Node]:

@@ -18,7 +18,7 @@ from .drawing.changes import decisions_table, migrations_table, node_scalings_te
 from .drawing.job import checkpoints_table
 from .drawing.metrics import metrics_tables
 from .drawing.terminal import Listing
-from .engine.errors import ConnectorError, EvenflowError, JobError
+from .engine.errors import ConnectorError, JobFailedError, JobLostError, JobTimeoutError, RequestError
 from .engine.sink import Sink
 from .engine.source import Source
 from .engine.time.duration import Duration, seconds
@@ -54,6 +54,7 @@ from .scheduler.requests import (
 )
 from .scheduler.savepoints import SavepointReport
 from .scheduler.scaling.controller import DecisionRecord, Mode
+from .state.errors import EvenflowError
 
 T = TypeVar("T")
 POLL = 0.05
@@ -95,7 +96,7 @@ class Job:
         self._thread.start()
 
     def wait(self, timeout: Duration | None = None) -> Job:
-        """Wait until the job has ended; returns the job. Raises the job's error if it failed, TimeoutError after `timeout`.
+        """Wait until the job has ended; returns the job. Raises the job's error if it failed, JobTimeoutError after `timeout`.
 
         Ctrl-C cancels the job, waits until it is gone, and raises KeyboardInterrupt; a job that another process started runs on.
         """
@@ -103,7 +104,7 @@ class Job:
         try:
             while not self._ended.wait(0.2):
                 if deadline is not None and time.monotonic() > deadline:
-                    raise TimeoutError(f"job `{self.name}` has not ended within {timeout}; it is {self.status().state.value}")
+                    raise JobTimeoutError(f"job `{self.name}` has not ended within {timeout}; it is {self.status().state.value}")
         except KeyboardInterrupt:
             if self._runtime.owned:
                 with suppress(EvenflowError):  # a coordinator that is gone has nothing left to cancel
@@ -131,15 +132,15 @@ class Job:
         """The operator's load over its newest `windows`: per worker and key group, with the hottest keys and the imbalance.
 
         `print` shows it as text. Operators that are chained in one worker share one load. After the job has ended, this is the load of its
-        last 120 windows. Raises FlowError if there is no such operator.
+        last 120 windows. Raises RequestError if there is no such operator.
         """
         return self._runtime.ask(ShowLoad(operator, windows))
 
     def balancer(self, operator: str, policy: str) -> None:
         """Balance the operator automatically from now on, by `policy`: hotspot, lpt, consistent or static; `off` ends it.
 
-        The job's settings say when keys move (`balance_threshold`, ...) and how (`migration_strategy`). `migrations()` tells what moved and
-        why. Raises FlowError for an unknown operator or balancer, JobError if the job has ended.
+        `JobConfig(balance=...)` says when keys move, and `migration_strategy` how. `migrations()` tells what moved and why. Raises
+        RequestError for an unknown operator or balancer, JobNotRunningError if the job has ended.
         """
         self._runtime.ask(Balance(operator, policy))
 
@@ -149,8 +150,9 @@ class Job:
         """Even out the operator's load now: a balancer plans, a strategy moves the keys, and the call waits until it is done.
 
         `strategy`: sudden, fluid, batched, pause, lazy or restart; None for the job's own. The report tells what was planned and why, what
-        moved, how long it took, and the latency meanwhile. `timeout=None` returns at once. Raises FlowError for an unknown operator,
-        balancer or strategy, JobError if the job has ended or another change is in progress, TimeoutError.
+        moved, how long it took, and the latency meanwhile. `timeout=None` returns at once. Raises RequestError for an unknown operator,
+        balancer or strategy, of it JobNotRunningError if the job has ended and JobBusyError if another change is in progress, and
+        JobTimeoutError.
         """
         return self._followed(self._runtime.ask(Rebalance(operator, policy, strategy)), timeout)
 
@@ -185,15 +187,15 @@ class Job:
                 return report
             if time.monotonic() > deadline:
                 done = f"{report.steps_done} of {report.steps} steps"
-                raise TimeoutError(f"migration {number} of `{report.operator}` is not done within {timeout}: {done}")
+                raise JobTimeoutError(f"migration {number} of `{report.operator}` is not done within {timeout}: {done}")
             time.sleep(POLL)
 
     def scale(self, operator: str, parallelism: int, *, strategy: str | None = None, timeout: Duration | None = "2m") -> ScalingReport:
         """Change the operator's number of workers while the stream runs, and wait until it is done; `timeout=None` returns at once.
 
         New workers get keys as the balancer plans; before workers leave, their keys move to the others. `strategy`: how keys move, as in
-        `rebalance`. Raises FlowError for an unknown operator or an impossible number, JobError if the job is not running, another change is
-        in progress or the scaling failed, TimeoutError.
+        `rebalance`. Raises RequestError for an unknown operator, an impossible number or a scaling that failed, of it JobNotRunningError
+        and JobBusyError (another change is in progress), and JobTimeoutError.
         """
         number = self._runtime.ask(Scale(operator, parallelism, strategy))
 
@@ -203,14 +205,14 @@ class Job:
 
         found = self._awaited(ended, timeout, f"scaling {number} of `{operator}`")
         if found.problem is not None:
-            raise JobError(f"scaling `{operator}` of job `{self.name}` to {parallelism} workers has failed: {found.problem}")
+            raise RequestError(f"scaling `{operator}` of job `{self.name}` to {parallelism} workers has failed: {found.problem}")
         return found
 
     def scale_out(self, nodes: int = 1, *, timeout: Duration | None = "5m") -> NodeScalingReport:
         """Add `nodes` nodes and fill their slots with new workers, for the operators whose output matters most (Stela).
 
-        `timeout=None` returns at once. Raises JobError if the job can't be scaled now or has no nodes, too few nodes have room, or no
-        operator is congested; TimeoutError.
+        `timeout=None` returns at once. Raises RequestError if the job can't be scaled now or has no nodes, too few nodes have room, or no
+        operator is congested; JobTimeoutError.
         """
         return self._nodes_scaled(self._runtime.ask(ScaleOut(nodes)), timeout)
 
@@ -218,8 +220,8 @@ class Job:
         """Give back `nodes` nodes, one after the other, the node that matters least for the output first (Stela).
 
         Every operator loses its workers on the node, but keeps at least one. A worker that must stay continues on another node from a
-        checkpoint, which needs JobConfig(checkpoint_dir=...). `timeout=None` returns when the first node's drain has begun. Raises JobError
-        with the reason if a node can't be given back, TimeoutError.
+        checkpoint, which needs CheckpointConfig(dir=...). `timeout=None` returns when the first node's drain has begun. Raises RequestError
+        with the reason if a node can't be given back, JobTimeoutError.
         """
         rounds = 1 if timeout is None else nodes
         return tuple(self._nodes_scaled(self._runtime.ask(ScaleIn()), timeout) for _ in range(rounds))
@@ -235,7 +237,7 @@ class Job:
 
         found = self._awaited(ended, timeout, f"scaling {number} of the nodes")
         if found.problem is not None:
-            raise JobError(f"scaling the nodes of job `{self.name}` has failed: {found.problem}")
+            raise RequestError(f"scaling the nodes of job `{self.name}` has failed: {found.problem}")
         return found
 
     def scalings(self) -> list[ScalingReport]:
@@ -245,9 +247,9 @@ class Job:
     def autoscaler(self, policy: str, *, mode: Mode = "act") -> None:
         """Let a scaling policy (ds2, dhalion, threshold, ...) choose every operator's number of workers from now on; `off` ends it.
 
-        With `mode="advise"` its decisions are only recorded. The job's settings (`autoscaler_interval`, `max_parallelism`, ...) say how
-        often it decides and within which bounds; an operator's own bounds (`stream.parallelism(2, between=(1, 4))`, `fixed=True`) have
-        priority. Raises FlowError for an unknown policy or mode, or one that the settings don't allow for, JobError if the job has ended.
+        With `mode="advise"` its decisions are only recorded. `JobConfig(autoscale=...)` says how often it decides and within which
+        bounds; an operator's own bounds (`stream.parallelism(2, between=(1, 4))`, `fixed=True`) have priority. Raises RequestError for an
+        unknown policy or mode, or one that the settings don't allow for, JobNotRunningError if the job has ended.
         """
         self._runtime.ask(Autoscale(policy, mode))
 
@@ -258,12 +260,12 @@ class Job:
     def checkpoint(self, timeout: Duration | None = "5m") -> CheckpointReport:
         """Take a checkpoint now and wait until it is complete; None for `timeout` returns at once.
 
-        Raises JobError if the job is not running, or the checkpoint failed, TimeoutError.
+        Raises RequestError if the checkpoint failed, JobNotRunningError, JobTimeoutError.
         """
         number = self._runtime.ask(TakeCheckpoint())
         found = self._awaited(lambda: self._checkpoint(number, whole=timeout is None), timeout, f"checkpoint {number}")
         if found.problem is not None:
-            raise JobError(f"checkpoint {number} of job `{self.name}` has failed: {found.problem}")
+            raise RequestError(f"checkpoint {number} of job `{self.name}` has failed: {found.problem}")
         return found
 
     def checkpoints(self) -> list[CheckpointReport]:
@@ -273,8 +275,8 @@ class Job:
     def savepoint(self, path: str | Path, timeout: Duration = "10m") -> str:
         """Save the whole job into the folder (or URL) `path`; the job runs on. `flow.run(from_savepoint=path)` begins another job from it.
 
-        The job needs JobConfig(checkpoint_dir=...). Raises FlowError without it, JobError if `path` is taken or not writable, or the job is
-        not running, TimeoutError.
+        The job needs CheckpointConfig(dir=...). Raises RequestError without it and if `path` is taken or not writable, JobNotRunningError,
+        JobTimeoutError.
         """
         url = str(path) if "://" in str(path) else str(Path(path).absolute())
         number = self._runtime.ask(TakeSavepoint(url))
@@ -285,7 +287,7 @@ class Job:
 
         problem = self._awaited(done, timeout, f"the savepoint {url}").problem
         if problem is not None:
-            raise JobError(f"the savepoint {url} of job `{self.name}` has failed: {problem}")
+            raise RequestError(f"the savepoint {url} of job `{self.name}` has failed: {problem}")
         return url
 
     def _checkpoint(self, number: int, *, whole: bool) -> CheckpointReport | None:
@@ -297,7 +299,7 @@ class Job:
         deadline = None if timeout is None else time.monotonic() + seconds(timeout, "timeout")
         while (found := ask()) is None:
             if deadline is not None and time.monotonic() > deadline:
-                raise TimeoutError(f"{what} of job `{self.name}` is not complete within {timeout}")
+                raise JobTimeoutError(f"{what} of job `{self.name}` is not complete within {timeout}")
             time.sleep(POLL)
         return found
 
@@ -333,12 +335,12 @@ class Job:
         except EvenflowError as error:
             self._failure = error
         except BaseException as error:  # noqa: BLE001 -- a thread's error, a sink's sys.exit too, must reach the caller of wait()
-            self._failure = JobError(f"job `{self.name}` can't be followed: {type(error).__name__}: {error}")
+            self._failure = JobLostError(f"job `{self.name}` can't be followed: {type(error).__name__}: {error}")
             self._failure.__cause__ = error
         finally:
             if self._failure is not None:
                 with suppress(EvenflowError):  # it may be the coordinator itself that is gone
-                    self._runtime.ask(Fail(JobError(str(self._failure))))
+                    self._runtime.ask(Fail(JobFailedError(str(self._failure))))
             try:
                 self._release()
             finally:
@@ -364,10 +366,10 @@ class Job:
 
 
 def _numbered(reports: Sequence[R], number: int) -> R:
-    """The report of that number. Raises JobError if newer reports have displaced it."""
+    """The report of that number. Raises RequestError if newer reports have displaced it."""
     found = next((report for report in reports if report.number == number), None)
     if found is None:
-        raise JobError(f"number {number} is no longer among the newest {len(reports)} that the job remembers")
+        raise RequestError(f"number {number} is no longer among the newest {len(reports)} that the job remembers")
     return found
 
 
@@ -375,8 +377,8 @@ def connect(name: str) -> Job:
     """A handle of the running job `name`, on the Ray cluster to which this process is connected, or that RAY_ADDRESS names.
 
     The handle shows and steers the job, waits for it, and can stop or cancel it. Results for the driver (`to_list`) still go to the process
-    that started the job, and unless it is detached the job ends with that process. Raises JobError, naming the running jobs, if none has
-    that name.
+    that started the job, and unless it is detached the job ends with that process. Raises JobNotRunningError, naming the running jobs, if
+    none has that name.
     """
     from .actors.cluster import find_job
 

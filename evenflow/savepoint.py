@@ -6,7 +6,7 @@
 >>> flow = ef.Dataflow("shop")
 >>> sales = flow.read(ef.generate(rate=1000, keys=3, string_keys=True)).key_by("key")
 >>> _ = sales.stateful_map(lambda total, row: ((total or 0.0) + row["value"], None)).named("total").write(ef.to_list([]))
->>> job = flow.run(runtime="local", config=ef.JobConfig(checkpoint_dir=f"{folder}/checkpoints"))
+>>> job = flow.run(runtime="local", config=ef.JobConfig(checkpoint=ef.CheckpointConfig(f"{folder}/checkpoints")))
 >>> savepoint = ef.read_savepoint(job.savepoint(f"{folder}/savepoint"))
 >>> job.cancel()
 >>> savepoint.job, savepoint.operators["total"].chain
@@ -24,11 +24,11 @@ import pyarrow as pa
 
 from .actors.saved_state import SAVEPOINT
 from .engine.aggregates.partial_aggregates import INPUT, PANE, ROWS
-from .engine.errors import ConnectorError, FlowError
+from .engine.errors import ConnectorError, RequestError
 from .engine.keyed_state.objects import STATE
 from .engine.snapshots.chain import resolved
 from .scheduler.manifest import Manifest
-from .state.files import CorruptStateError
+from .state.errors import CorruptStateError
 from .state.packing import unpack_value
 from .state.store import CheckpointStore
 
@@ -68,11 +68,11 @@ class SavedJob:
         `0.0`, `0.1`, `1.0`... Windows also have `pane`, the start of the pane in event time; a key may have several rows in one pane, which
         add up.
 
-        Raises FlowError if there is no state of that operator, ConnectorError if a file is damaged.
+        Raises RequestError if there is no state of that operator, ConnectorError if a file is damaged.
         """
         if operator not in self.operators or not self.operators[operator].keys:
             there = ", ".join(name for name, saved in self.operators.items() if saved.keys) or "none"
-            raise FlowError(f"the savepoint {self._url} has no state of an operator `{operator}`; there is state of: {there}")
+            raise RequestError(f"the savepoint {self._url} has no state of an operator `{operator}`; there is state of: {there}")
         chains = [entry.files for entry in self._manifest.tasks[operator]]
         try:
             chunks = [chunk for chain in chains for chunk in resolved(self._store.chunks(SAVEPOINT, file) for file in reversed(chain))]

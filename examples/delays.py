@@ -59,7 +59,9 @@ def delays_in_spark(flights: DataFrame) -> DataFrame:
 
 
 # Without the combiner every departure travels to the worker of its destination, so that the hot destinations show in the load.
-SETTINGS = ef.JobConfig(parallelism=2, combine=False, checkpoint_interval="1s", metrics_window="500ms")
+SETTINGS = ef.JobConfig(
+    parallelism=2, combine=False, checkpoint=ef.CheckpointConfig(interval="1s"), metrics=ef.MetricsConfig(window="500ms")
+)
 
 
 def end_with_the_last_month(spark: SparkSession) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from numbers import Integral
 from typing import Any, assert_never
 
-from ..engine.errors import FlowError, JobError
+from ..engine.errors import JobBusyError, RequestError
 from ..engine.protocol.routing import RoutingTable
 from .automatic_balancing import AutomaticBalancing
 from .autoscaling import Autoscaling
@@ -70,7 +70,10 @@ class Answering:
         self._operators, self._nodes, self._balancing, self._autoscaling = operators, nodes, balancing, autoscaling
 
     def answer(self, request: AnyRequest, cluster: ClusterView | None) -> Any:
-        """The answer, of the type that the request names. Raises FlowError for what can't be, JobError for what can't be now."""
+        """The answer, of the type that the request names.
+
+        Raises RequestError for what can't be, JobBusyError or JobNotRunningError for what can't be now.
+        """
         return self._change(request, cluster) if isinstance(request, Change) else self._show(request)
 
     def _change(self, request: Change, cluster: ClusterView | None) -> int | None:  # noqa: C901, PLR0912 -- a line for each kind
@@ -90,7 +93,7 @@ class Answering:
                 self._balancing.choose(operator, policy)
             case Scale(operator, parallelism, strategy):
                 if self._nodes.busy:
-                    raise JobError(f"job `{self._job.name}`: its nodes are being scaled; wait until that is done")
+                    raise JobBusyError(f"job `{self._job.name}`: its nodes are being scaled; wait until that is done")
                 return self._operators.scale(operator, parallelism, strategy)
             case ScaleOut(nodes):
                 return self._nodes.scale_out(nodes, cluster)
@@ -118,7 +121,7 @@ class Answering:
             case ShowLoad(operator, windows):
                 return job.metrics.load(job.plan.stage_of(operator).name, windows)
             case ShowSnapshot(operator):
-                return job.snapshot(operator, job.config.balance_windows)
+                return job.snapshot(operator, job.config.balance.windows)
             case ShowCheckpoints():
                 return self._checkpointing.reports()
             case ShowSavepoint(number):
@@ -149,12 +152,14 @@ class Answering:
         stage = self._job.keyed_stage(operator)
         table = self._job.migrations.tables[stage.name]
         if not len(groups) and not len(keys):
-            raise FlowError(f"operator `{operator}`: nothing to move: give groups=[...] or keys=[...]")
+            raise RequestError(f"operator `{operator}`: nothing to move: give groups=[...] or keys=[...]")
         if not isinstance(to, int) or isinstance(to, bool) or not 0 <= to < stage.parallelism:
-            raise FlowError(f"operator `{operator}` has no worker {to!r}: its {stage.parallelism} workers are 0 to {stage.parallelism - 1}")
+            raise RequestError(
+                f"operator `{operator}` has no worker {to!r}: its {stage.parallelism} workers are 0 to {stage.parallelism - 1}"
+            )
         wrong = [group for group in groups if not isinstance(group, Integral) or not 0 <= int(group) < len(table)]
         if wrong:
-            raise FlowError(f"operator `{operator}` has no key group {wrong[0]!r}: its groups are 0 to {len(table) - 1}")
+            raise RequestError(f"operator `{operator}` has no key group {wrong[0]!r}: its groups are 0 to {len(table) - 1}")
         target = table.groups.copy()
         target[list(groups)] = to
         routes = {**table.keys, **{hash_of(key): to for key in keys}}

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .balancing import Balancing
-from .config import OFF, check_balancer
+from .balancing import Balancing, check_balancer
+from .configs.balance import OFF
 from .job_effects import JobState
 from .job_record import JobRecord
 from .mover import Mover
@@ -21,13 +21,13 @@ class AutomaticBalancing:
     def __init__(self, job: JobRecord, mover: Mover, busy: Callable[[], bool]) -> None:
         self._job, self._mover, self._busy = job, mover, busy
         self._balancings: dict[str, Balancing] = {}
-        if job.config.balancer != OFF:
+        if job.config.balance.policy != OFF:
             for stage in job.plan.stages:
                 if stage.is_keyed:
-                    self.choose(stage.name, job.config.balancer)
+                    self.choose(stage.name, job.config.balance.policy)
 
     def choose(self, operator: str, policy: str) -> None:
-        """Balance an operator by `policy` from now on, or no longer if it is `off`. Raises FlowError for what can't be balanced so."""
+        """Balance an operator by `policy` from now on, or no longer if it is `off`. Raises RequestError for what can't be balanced so."""
         stage = self._job.keyed_stage(operator)
         if check_balancer(policy) == OFF:
             self._balancings.pop(stage.name, None)

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..balancer.policies import POLICIES as BALANCERS
-from ..engine.errors import EvenflowError, FlowError
+from ..state.errors import EvenflowError
 from .cluster_view import ClusterView
-from .config import OFF
+from .configs.balance import OFF
 from .job_effects import JobState
 from .job_record import JobRecord
 from .migration import Migration, MigrationState
@@ -67,7 +67,7 @@ class Autoscaling:
 
     def __init__(self, job: JobRecord, operators: OperatorScaling, nodes: NodeScaling, mover: Mover, busy: Callable[[], bool]) -> None:
         self._job, self._operators, self._nodes, self._mover, self._busy = job, operators, nodes, mover, busy
-        self._settings = job.config.policy_settings()
+        self._settings = job.config.autoscale.policy_settings()
         self._controller: Controller | None = None
         self._past: deque[DecisionRecord] = deque(maxlen=KEPT)
         self._quiet: float | None = None
@@ -77,7 +77,7 @@ class Autoscaling:
         self._seen_running = False
         self.problem: str | None = None
         """Why the job is no longer scaled, though a policy was chosen."""
-        self.choose(job.config.autoscaler, job.config.autoscaler_mode)
+        self.choose(job.config.autoscale.policy, job.config.autoscale.mode)
 
     @property
     def policy(self) -> str:
@@ -87,7 +87,7 @@ class Autoscaling:
     def choose(self, policy: str, mode: Mode, cluster: ClusterView | None = None) -> None:
         """Scale by this policy from now on, or no longer if it is `off`. A step under way is finished, the rest of a decision isn't begun.
 
-        Raises FlowError for a policy or a mode that can't be.
+        Raises RequestError for a policy or a mode that can't be.
         """
         self._job.config.check_autoscaler(policy, mode)
         if self._controller is not None:
@@ -144,7 +144,7 @@ class Autoscaling:
             return
         try:
             decision = controller.observe(job.now, observed(job.plan, windows, self._settings, self._nodes.of_workers(cluster)))
-        except FlowError as error:
+        except EvenflowError as error:
             problem = f"job `{job.name}` is no longer scaled: its policy {controller.policy} can't decide: {error}"
             self.choose(OFF, controller.mode, cluster)
             self.problem = problem
@@ -176,7 +176,7 @@ class Autoscaling:
         if step.node is not None:
             return self._nodes.scale_in(cluster, step.node)
         if step.parallelism is None:
-            balancer = next(iter(BALANCERS)) if self._job.config.balancer == OFF else self._job.config.balancer
+            balancer = next(iter(BALANCERS)) if self._job.config.balance.policy == OFF else self._job.config.balance.policy
             return self._mover.rebalance(step.operator, balancer, None)
         reason = f"{controller.policy}, automatic: {controller.history[-1].decided.reason}"
         return self._operators.scale(step.operator, step.parallelism, reason=reason)

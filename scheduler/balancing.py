@@ -17,9 +17,11 @@ from ..balancer.plan import BalancePlan
 from ..balancer.policies import named
 from ..balancer.trigger import Trigger, TriggerSettings
 from ..balancer.window import OperatorWindows, WorkerLoad
+from ..engine.errors import RequestError
 from ..engine.protocol.routing import RoutingTable
-from ..engine.time.duration import seconds
-from .config import JobConfig, check_balancer
+from ..engine.time.duration import Duration, seconds
+from .config import JobConfig
+from .configs.balance import balancer_problem
 from .load_snapshot import hash_of
 from .window import WorkerWindow
 
@@ -33,17 +35,25 @@ GOAL = 1.03
 def trigger_settings(config: JobConfig) -> TriggerSettings:
     """The job's settings in windows of its metrics, rounded up."""
 
-    def windows(name: str) -> int:
-        return ceil(seconds(getattr(config, name)) / seconds(config.metrics_window))
+    def windows(duration: Duration) -> int:
+        return ceil(seconds(duration) / seconds(config.metrics.window))
 
+    balance = config.balance
     return TriggerSettings(
-        threshold=config.balance_threshold,
-        windows=max(1, windows("balance_after")),
-        cooldown=windows("balance_cooldown"),
-        rest=windows("balance_rest"),
+        threshold=balance.threshold,
+        windows=max(1, windows(balance.after)),
+        cooldown=windows(balance.cooldown),
+        rest=windows(balance.rest),
         tolerance=GOAL,
-        max_bytes=config.balance_max_bytes,
+        max_bytes=balance.max_bytes,
     )
+
+
+def check_balancer(name: str) -> str:
+    """The name itself. Raises RequestError unless it is `off` or a balancer that a job can use."""
+    if (problem := balancer_problem(name)) is not None:
+        raise RequestError(problem)
+    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +67,16 @@ class Rebalance:
 class Balancing:
     """One operator's. `add` takes its workers' windows as they come, `decide` is asked a few times a window.
 
-    `workers`: their names by index. An operator whose hottest worker is busy for less than `config.balance_least_busy` of the time is left
-    as it is. Raises FlowError for a balancer that can't be used.
+    `workers`: their names by index. An operator whose hottest worker is busy for less than `config.balance.least_busy` of the time is left
+    as it is. Raises RequestError for a balancer that can't be used.
     """
 
     def __init__(self, policy: str, workers: tuple[str, ...], config: JobConfig) -> None:
         self.policy, self.workers = policy, workers
         self._index = {worker: index for index, worker in enumerate(workers)}
-        self._windows = OperatorWindows(seconds(config.metrics_window))
+        self._windows = OperatorWindows(seconds(config.metrics.window))
         self._trigger = Trigger(named(check_balancer(policy)), trigger_settings(config))
-        self._least_busy = config.balance_least_busy
+        self._least_busy = config.balance.least_busy
         self._hashes: dict[Hashable, int] = {}
 
     def add(self, window: WorkerWindow, table: RoutingTable) -> None:

@@ -7,8 +7,9 @@ checkpoint counts is known when the answer is there.
 
 from __future__ import annotations
 
-from ..engine.errors import EvenflowError, FlowError, JobError
+from ..engine.errors import JobFailedError, JobNotRunningError, RequestError
 from ..engine.protocol.effects import Finished, Prepared
+from ..state.errors import EvenflowError
 from .checkpoints import CheckpointReport
 from .deliveries import Deliveries
 from .job_effects import Commit, CopySavepoint, Discard, JobState, Save, Tell
@@ -75,13 +76,13 @@ class Checkpointing:
     def ask(self, *, whole: bool = False) -> int:
         """Have a checkpoint begin as soon as none is under way; its number. `whole`: with the whole state in files of its own.
 
-        Raises JobError if the job is not running, FlowError for the whole state of a job that doesn't save its state.
+        Raises JobNotRunningError if the job is not running, RequestError for the whole state of a job that doesn't save its state.
         """
         job = self._job
         if job.state is not JobState.RUNNING:
-            raise JobError(f"job `{job.name}` is {job.state}: a checkpoint can only be taken while it runs")
+            raise JobNotRunningError(f"job `{job.name}` is {job.state}: a checkpoint can only be taken while it runs")
         if whole and not job.settings.save_state:
-            raise FlowError("a savepoint needs JobConfig(checkpoint_dir=...), through which it is taken")
+            raise RequestError("a savepoint needs CheckpointConfig(dir=...), through which it is taken")
         self._next_at = job.now
         number = job.checkpoints.last + 1
         self._whole = number if whole else self._whole
@@ -172,10 +173,10 @@ class Checkpointing:
                 return
             waiting = ", ".join(job.checkpoints.waits_for(job.workers))
             if pending.problem is None:
-                pending.problem = f"it took longer than {timeout:g} s (JobConfig(checkpoint_timeout=...) sets the bound), for {waiting}"
+                pending.problem = f"it took longer than {timeout:g} s (CheckpointConfig(timeout=...) sets the bound), for {waiting}"
             if job.now - pending.begun > 2 * timeout:
                 problem = f"checkpoint {pending.number} has not passed {waiting} within {2 * timeout:g} s"
-                self._lifecycle.fail(JobError(f"job `{job.name}`: {problem}, twice JobConfig(checkpoint_timeout=...)"))
+                self._lifecycle.fail(JobFailedError(f"job `{job.name}`: {problem}, twice CheckpointConfig(timeout=...)"))
                 return
         self.begin_if_due()
 
@@ -208,7 +209,7 @@ class Checkpointing:
         assert job.checkpoints.pending is not None
         number = job.checkpoints.pending.number
         if job.checkpoints.pending.last:
-            self._lifecycle.fail(JobError(f"job `{job.name}`: its last checkpoint, {number}, can't be saved: {problem}"))
+            self._lifecycle.fail(JobFailedError(f"job `{job.name}`: its last checkpoint, {number}, can't be saved: {problem}"))
             return
         job.checkpoints.give_up(job.now, problem)
         if job.settings.save_state:
@@ -216,7 +217,9 @@ class Checkpointing:
         self._plan_next()
         failures = job.checkpoints.failures
         if failures > job.settings.tolerable_failures:
-            error: EvenflowError = JobError(f"job `{job.name}`: {failures} checkpoints in a row have failed; the last, {number}: {problem}")
+            error: EvenflowError = JobFailedError(
+                f"job `{job.name}`: {failures} checkpoints in a row have failed; the last, {number}: {problem}"
+            )
             self._lifecycle.abort(error)
 
     def _discard(self, number: int, problem: str) -> None:

@@ -14,16 +14,18 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, assert_never
 
-from ..engine.errors import CorruptCheckpointError, EvenflowError, JobError, ProtocolError
+from ..engine.errors import JobFailedError, JobLostError, ProtocolError
 from ..engine.plan.physical import Plan
 from ..engine.protocol.effects import Finished, Prepared
+from ..state.errors import CorruptCheckpointError, EvenflowError
 from .answering import Answering
 from .automatic_balancing import AutomaticBalancing
 from .autoscaling import Autoscaling
 from .checkpointing import Checkpointing
 from .checkpoints import Checkpoints
 from .cluster_view import ClusterView
-from .config import OFF, JobConfig
+from .config import JobConfig
+from .configs.balance import OFF
 from .deliveries import Deliveries
 from .job_effects import Deploy, Effect, Ended, FindOlder, JobState, RememberStart, RestoreSinks, Tell
 from .job_record import JobRecord
@@ -181,7 +183,7 @@ class JobCore:
         if job.state.final:
             return
         if isinstance(report, Failed):
-            self.fail(report.error if isinstance(report.error, EvenflowError) else JobError(str(report.error)))
+            self.fail(report.error if isinstance(report.error, EvenflowError) else JobFailedError(str(report.error)))
         elif isinstance(report, (Prepared, CheckpointFailed, Finished)):
             self.checkpointing.note(worker, report)
         else:
@@ -194,7 +196,7 @@ class JobCore:
         if self._job.state.final or self.checkpointing.ending:
             return
         runs = next((f", which runs {task.operators}," for task in self.plan.tasks if task.name == worker), "")
-        self.fail(JobError(f"job `{self.name}`: worker {worker}{runs} is gone: {why}"))
+        self.fail(JobLostError(f"job `{self.name}`: worker {worker}{runs} is gone: {why}"))
         self._advance()
 
     def not_deployed(self, attempt: int, error: EvenflowError, now: float) -> None:
@@ -255,7 +257,10 @@ class JobCore:
         self.autoscaling.advance(cluster)
 
     def answer(self, request: AnyRequest, now: float, cluster: ClusterView | None = None) -> Any:
-        """Answer a request, of the type that it names. Raises FlowError for what can't be, JobError for what can't be now."""
+        """Answer a request, of the type that it names.
+
+        Raises RequestError for what can't be, JobBusyError or JobNotRunningError for what can't be now.
+        """
         if isinstance(request, Change):
             self._job.happens(type(request).__name__, now)
         else:

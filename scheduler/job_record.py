@@ -9,8 +9,9 @@ from collections import deque
 from dataclasses import replace
 
 from ..balancer.snapshot import LoadSnapshot
-from ..engine.errors import EvenflowError, FlowError
+from ..engine.errors import RequestError
 from ..engine.plan.physical import Plan, Stage
+from ..state.errors import EvenflowError
 from .checkpoints import Checkpoints
 from .config import JobConfig
 from .job_effects import Effect, JobState
@@ -117,9 +118,9 @@ class JobRecord:
         return load_snapshot(newest, self.migrations.tables[stage.name])
 
     def keyed_stage(self, operator: str) -> Stage:
-        """Raises FlowError if there is no such operator, or it has no keyed state."""
+        """Raises RequestError if there is no such operator, or it has no keyed state."""
         stage = self.plan.stage_of(operator)
         if not stage.is_keyed:
             keyed = ", ".join(s.name for s in self.plan.stages if s.is_keyed) or "none"
-            raise FlowError(f"operator `{operator}` has no keyed state to move; operators that have: {keyed}")
+            raise RequestError(f"operator `{operator}` has no keyed state to move; operators that have: {keyed}")
         return stage

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..engine.errors import EvenflowError
+from ..state.errors import EvenflowError
 from .job_effects import JobState
 from .metrics import OperatorLoad, WorkerFigures
 from .placement import Place

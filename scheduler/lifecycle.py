@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ..engine.errors import EvenflowError
+from ..state.errors import EvenflowError
 from .job_effects import JobState
 
 

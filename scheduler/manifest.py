@@ -16,7 +16,8 @@ import numpy as np
 import xxhash
 
 from ..engine.protocol.routing import RoutingTable
-from ..state.files import CorruptStateError, StateFile
+from ..state.errors import CorruptStateError
+from ..state.files import StateFile
 
 MAGIC = b"evenflow manifest 2\n"
 _FORMAT_1 = b"evenflow manifest 1\n"

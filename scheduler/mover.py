@@ -33,9 +33,10 @@ class Mover:
     def rebalance(self, operator: str, policy: str, strategy: str | None) -> Migration:
         """Plan by the balancer `policy` over the newest windows, and begin to move.
 
-        Raises FlowError for an unknown operator, balancer or strategy, JobError if the job is not running or moves something already.
+        Raises RequestError for an unknown operator, balancer or strategy, JobNotRunningError or JobBusyError if the job is not running or
+        moves something already.
         """
         stage = self._job.keyed_stage(operator)
         table = self._job.migrations.tables[stage.name]
-        plan = named(policy).plan(self._job.snapshot(operator, self._job.config.balance_windows))
+        plan = named(policy).plan(self._job.snapshot(operator, self._job.config.balance.windows))
         return self.move(stage, strategy, plan.table(table, hash_of), f"{policy}: {plan.reason}", plan)

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from ..engine.errors import EvenflowError, FlowError, JobError
+from ..engine.errors import ClusterError, JobBusyError, JobNotRunningError, RequestError
 from ..engine.plan.rescale import check_parallelism
 from ..engine.time.duration import seconds
+from ..state.errors import EvenflowError
 from .checkpointing import Checkpointing
 from .checkpoints import CheckpointState
 from .cluster_view import ClusterView
@@ -110,14 +111,14 @@ class NodeScaling:
     def scale_out(self, count: int, cluster: ClusterView | None) -> int:
         """Begin to use `count` more nodes; the order's number.
 
-        As many workers are added as the nodes have slots, fewer if the operators need no more. Raises JobError if the job can't be scaled
-        now, has no nodes, the cluster has not so many with room, or no operator is congested.
+        As many workers are added as the nodes have slots, fewer if the operators need no more. Raises RequestError if the job can't be
+        scaled now, has no nodes, the cluster has not so many with room, or no operator is congested.
         """
         job, cluster = self._job, self._available(count, cluster)
-        cpus, free = job.config.worker_cpus, self._unused(cluster)
+        cpus, free = job.config.worker.cpus, self._unused(cluster)
         if len(free) < count:
             self._ask(cluster, count)
-            raise JobError(
+            raise RequestError(
                 f"job `{job.name}`: {len(free)} of {count} nodes that it has no workers on have room; "
                 "Ray's autoscaler, where there is one, was asked for more"
             )
@@ -125,7 +126,9 @@ class NodeScaling:
         slots = sum(node.free_slots(cpus) for node in chosen)
         decision, _ = Stela().decide(self._snapshot(slots=slots), None)
         if not decision.parallelism:
-            raise JobError(f"job `{job.name}` is given no node: {decision.reason}; `job.scale` gives an operator more workers all the same")
+            raise RequestError(
+                f"job `{job.name}` is given no node: {decision.reason}; `job.scale` gives an operator more workers all the same"
+            )
         names = tuple(node.name for node in chosen)
         report = self._report(decision.parallelism, added=names, reason=decision.reason)
         self._begin(report, reversed(list(decision.parallelism.items())))
@@ -148,23 +151,23 @@ class NodeScaling:
     def scale_in(self, cluster: ClusterView | None, node: str | None = None) -> int:
         """Begin to give a node back, that with the lowest sum of effective throughput percentages if none is named; the order's number.
 
-        Raises JobError if the job can't be scaled now, has no workers on the node or none on others, or one there that can't leave.
+        Raises RequestError if the job can't be scaled now, has no workers on the node or none on others, or one there that can't leave.
         """
         job = self._job
         places = self.of_workers(self._available(1, cluster))
         sums = node_sums(self._snapshot(nodes=places))
         if len(sums) < 2:
-            raise JobError(f"job `{job.name}` can't give a node back: its workers are on {len(sums)}, and one has to stay")
+            raise RequestError(f"job `{job.name}` can't give a node back: its workers are on {len(sums)}, and one has to stay")
         workers = {stage.name: stage.parallelism for stage in job.plan.stages}
         scalable = {stage.name for stage in job.plan.stages if stage.can_be_scaled}
         if node is not None and node not in sums:
-            raise JobError(f"job `{job.name}` can't give node {short(node)} back: it has no workers there")
+            raise RequestError(f"job `{job.name}` can't give node {short(node)} back: it has no workers there")
         plans = [node_drain(workers, scalable, places, each) for each in (sums if node is None else [node])]
         possible = [one for one in plans if not one.replaced]
         chosen = plans[0] if job.settings.save_state else next(iter(possible), plans[0])
         if chosen.replaced and not job.settings.save_state:
             why = f"{', '.join(chosen.replaced)} on node {short(chosen.node)} can't leave, since one worker of each operator stays"
-            raise JobError(f"job `{job.name}`: {why}; with JobConfig(checkpoint_dir=...) they would go on elsewhere from a checkpoint")
+            raise RequestError(f"job `{job.name}`: {why}; with CheckpointConfig(dir=...) they would go on elsewhere from a checkpoint")
         ranking = ", ".join(f"{short(each)} {total:.2f}" for each, total in sums.items())
         report = self._report(chosen.parallelism, removed=chosen.node, replaced=chosen.replaced, reason=f"sums of ETPs: {ranking}")
         self._begin(report, chosen.parallelism.items())
@@ -178,7 +181,7 @@ class NodeScaling:
         order, state = self._orders[-1], self._job.state
         try:
             if state.final:
-                raise JobError("the job has ended")
+                raise JobNotRunningError("the job has ended")
             if state is JobState.RUNNING and not self._operators.busy:
                 self._go_on(order, cluster)
         except EvenflowError as error:
@@ -205,14 +208,14 @@ class NodeScaling:
         if order.scaling is not None:
             problem = self._operators.report(order.scaling).problem
             if problem is not None:
-                raise JobError(problem)
+                raise RequestError(problem)
             order.scaling = None
         if order.steps:
             operator, workers = order.steps.popleft()
             self._use(prefer=frozenset(order.report.added))
             order.scaling = self._operators.scale(operator, workers, reason=f"{self._what(order)}: {order.report.reason}")
         elif order.report.replaced:
-            order.deadline = self._job.now + seconds(self._job.config.start_timeout)
+            order.deadline = self._job.now + seconds(self._job.config.worker.start_timeout)
             self._to(order, NodeScalingState.STARTING)
             self._job.emit(Reserve(len(order.report.replaced)))
         else:
@@ -223,14 +226,16 @@ class NodeScaling:
             order.checkpoint = self._checkpointing.ask()
             self._to(order, NodeScalingState.SAVING)
         elif self._job.now > order.deadline:
-            raise JobError(f"the processes for {', '.join(order.report.replaced)} did not start within {self._job.config.start_timeout}")
+            raise ClusterError(
+                f"the processes for {', '.join(order.report.replaced)} did not start within {self._job.config.worker.start_timeout}"
+            )
 
     def _await_checkpoint(self, order: _Order) -> None:
         found = next((report for report in self._checkpointing.reports() if report.number == order.checkpoint), None)
         if found is None or found.state in (CheckpointState.PENDING, CheckpointState.SAVING):
             return
         if found.state is not CheckpointState.COMPLETE:
-            raise JobError(f"checkpoint {found.number}, from which workers were to go on elsewhere, has failed: {found.problem}")
+            raise RequestError(f"checkpoint {found.number}, from which workers were to go on elsewhere, has failed: {found.problem}")
         self._to(order, NodeScalingState.REPLACING)
         self._lifecycle.go_back()
 
@@ -246,7 +251,7 @@ class NodeScaling:
     def _unused(self, cluster: ClusterView) -> list[Node]:
         """Nodes with room that the job isn't on, those with the most room first."""
         used = {place.node for place in cluster.places.values()}
-        cpus = self._job.config.worker_cpus
+        cpus = self._job.config.worker.cpus
         return sorted((n for n in cluster.nodes if n.name not in used and n.free_slots(cpus)), key=lambda n: -n.free_slots(cpus))
 
     def _ask(self, cluster: ClusterView, count: int) -> None:
@@ -262,22 +267,22 @@ class NodeScaling:
             self._job.emit(UseNodes(*wanted))
 
     def _available(self, count: int, cluster: ClusterView | None) -> ClusterView:
-        """Raises JobError if nothing can be begun now."""
+        """Raises RequestError if nothing can be begun now."""
         job = self._job
         if cluster is None:
-            raise JobError(f"job `{job.name}` runs in one process and has no nodes: run it on Ray")
+            raise RequestError(f"job `{job.name}` runs in one process and has no nodes: run it on Ray")
         if count < 1:
-            raise FlowError(f"job `{job.name}` can't be given {count} nodes; the least is 1")
+            raise RequestError(f"job `{job.name}` can't be given {count} nodes; the least is 1")
         busy = job.migrations.current is not None or job.rescaling is not None or self._operators.busy or self.busy
         if job.state is not JobState.RUNNING or busy:
             doing = "scales or moves something already" if job.state is JobState.RUNNING else f"is {job.state.value}"
-            raise JobError(f"job `{job.name}` {doing}: nodes can come and go while it runs and nothing moves")
+            raise JobBusyError(f"job `{job.name}` {doing}: nodes can come and go while it runs and nothing moves")
         return cluster
 
     def _snapshot(self, slots: int | None = None, nodes: Mapping[str, str] | None = None) -> DataflowSnapshot:
         job = self._job
-        windows = {worker: job.metrics.history(worker)[-job.config.balance_windows :] for worker in job.workers}
-        settings: PolicySettings = replace(job.config.policy_settings(), slots=slots)
+        windows = {worker: job.metrics.history(worker)[-job.config.balance.windows :] for worker in job.workers}
+        settings: PolicySettings = replace(job.config.autoscale.policy_settings(), slots=slots)
         return replace(observed(job.plan, windows, settings, nodes), settings=settings)
 
     def _report(

@@ -13,10 +13,11 @@ import numpy as np
 
 from ..balancer.evacuation import evacuated, highest_worker, spread
 from ..balancer.policies import named
-from ..engine.errors import EvenflowError, JobError
+from ..engine.errors import JobBusyError
 from ..engine.plan.physical import Stage
 from ..engine.plan.rescale import check_parallelism
 from ..engine.protocol.routing import RoutingTable
+from ..state.errors import EvenflowError
 from .job_record import JobRecord
 from .load_snapshot import hash_of
 from .migration import Migration, MigrationState
@@ -98,13 +99,14 @@ class OperatorScaling:
     def scale(self, operator: str, parallelism: int, strategy: str | None = None, reason: str = "by hand") -> int:
         """Begin to give the operator `parallelism` workers; the scaling's number.
 
-        Raises FlowError for an unknown operator or an impossible number, JobError if the job is not running, or something moves already.
+        Raises RequestError for an unknown operator or an impossible number, JobBusyError or JobNotRunningError if the job is not running,
+        or something moves already.
         """
         job = self._job
         stage = job.plan.stage_of(operator)
         check_parallelism(job.plan, stage, parallelism)
         if self.busy:
-            raise JobError(f"job `{job.name}`: scaling {self._orders[-1].number} is under way ({self._orders[-1].state.value})")
+            raise JobBusyError(f"job `{job.name}`: scaling {self._orders[-1].number} is under way ({self._orders[-1].state.value})")
         order = _Order(len(self._orders), stage.name, stage.parallelism, parallelism, strategy, reason, job.now, ScalingState.CHANGING)
         if parallelism == stage.parallelism:
             order.state, order.ended = ScalingState.DONE, order.begun

@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ..engine.errors import JobError
+from ..engine.errors import ClusterError
 
 SPREAD, PACK = "spread", "pack"
 STRATEGIES = (SPREAD, PACK)
@@ -30,7 +30,7 @@ _TOLERANCE = 1e-6
 """CPUs: sums of fractions such as 0.1 are not exact."""
 
 
-class NoRoomError(JobError):
+class NoRoomError(ClusterError):
     """The cluster has no room for all new workers. `missing`: for how many; `cpus`: that each of them sets aside."""
 
     def __init__(self, missing: int, count: int, cpus: float, nodes: Iterable[Node]) -> None:
@@ -39,9 +39,9 @@ class NoRoomError(JobError):
         needed = "the job may use no node" if not free else f"each needs {cpus:g} CPU{'' if cpus == 1 else 's'}; free: {free}"
         super().__init__(f"no room for {missing} of {count} worker{'' if count == 1 else 's'}: {needed}")
 
-    def __reduce__(self) -> tuple[type[JobError], tuple[str]]:
-        """It crosses processes as the JobError that it is."""
-        return JobError, (str(self),)
+    def __reduce__(self) -> tuple[type[ClusterError], tuple[str]]:
+        """It crosses processes as the ClusterError that it is."""
+        return ClusterError, (str(self),)
 
 
 class Place(NamedTuple):

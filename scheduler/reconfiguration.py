@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..balancer.plan import BalancePlan
-from ..engine.errors import FlowError, JobError
+from ..engine.errors import JobBusyError, JobNotRunningError, RequestError
 from ..engine.plan.physical import Stage
 from ..engine.plan.rescale import rescale
 from ..engine.protocol.effects import Rewound, Switched
@@ -58,14 +58,14 @@ class Reconfiguration:
     def move(self, stage: Stage, strategy: str, steps: Sequence[HandoverStep], reason: str, plan: BalancePlan | None = None) -> Migration:
         """Change the routing of a stage with keyed state by `steps`, which were planned from its table as it is.
 
-        Raises FlowError for the strategy `restart` if the job doesn't save its state, JobError if the job is not running, or a migration is
-        under way.
+        Raises RequestError for the strategy `restart` if the job doesn't save its state, JobNotRunningError or JobBusyError if the
+        job is not running, or a migration is under way.
         """
         job = self._job
         if strategy == "restart" and not job.settings.save_state:
-            raise FlowError(
+            raise RequestError(
                 f"job `{job.name}`: the strategy restart goes through a savepoint: give the job a place for it, "
-                "JobConfig(checkpoint_dir=...), or use another strategy"
+                "CheckpointConfig(dir=...), or use another strategy"
             )
         self._refuse_if_busy("keys can only move")
         feeders = frozenset(
@@ -80,7 +80,8 @@ class Reconfiguration:
     def change_workers(self, stage: Stage, parallelism: int, reason: str) -> Rescaling:
         """Give a stage another number of workers; those that leave must own no keys any more.
 
-        Raises FlowError for an impossible number, JobError if the job is not running, or a migration or a rescale is under way.
+        Raises RequestError for an impossible number, of it JobNotRunningError or JobBusyError if the job is not running, or
+        a migration or a rescale is under way.
         """
         job = self._job
         self._refuse_if_busy("workers can only join or leave")
@@ -153,13 +154,13 @@ class Reconfiguration:
     def _refuse_if_busy(self, what: str) -> None:
         job = self._job
         if job.state is not JobState.RUNNING:
-            raise JobError(f"job `{job.name}` is {job.state}: {what} while it runs")
+            raise JobNotRunningError(f"job `{job.name}` is {job.state}: {what} while it runs")
         if (current := job.migrations.current) is not None:
             problem = f"migration {current.number} of `{current.stage}` is under way ({current.done} of {len(current.steps)} steps)"
-            raise JobError(f"job `{job.name}`: {problem}; wait until it is done")
+            raise JobBusyError(f"job `{job.name}`: {problem}; wait until it is done")
         if (rescaling := job.rescaling) is not None:
             problem = f"rescale {rescaling.number} of `{rescaling.rescale.stage}` is under way ({rescaling.phase.value})"
-            raise JobError(f"job `{job.name}`: {problem}; wait until it is done")
+            raise JobBusyError(f"job `{job.name}`: {problem}; wait until it is done")
 
     def _advance_rescale(self) -> None:
         job = self._job

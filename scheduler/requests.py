@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ..balancer.snapshot import LoadSnapshot
-from ..engine.errors import EvenflowError
+from ..state.errors import EvenflowError
 from .checkpoints import CheckpointReport
 from .job_status import JobStatus, Progress
 from .metrics import HISTORY, OperatorLoad, WorkerFigures

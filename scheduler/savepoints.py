@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..engine.errors import JobError
+from ..engine.errors import RequestError
 from .newest import KEPT
 
 
@@ -42,7 +42,7 @@ class Savepoints:
             self._asked[checkpoint] = replace(self._asked[checkpoint], done=True, problem=problem)
 
     def report(self, number: int) -> SavepointReport:
-        """Raises JobError if so many came after it that it is forgotten."""
+        """Raises RequestError if so many came after it that it is forgotten."""
         if number not in self._asked:
-            raise JobError(f"savepoint {number} is no longer among those that the job remembers")
+            raise RequestError(f"savepoint {number} is no longer among those that the job remembers")
         return self._asked[number]

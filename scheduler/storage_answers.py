@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..engine.errors import EvenflowError
+from ..state.errors import EvenflowError
 from .manifest import Manifest
 
 Delivery = tuple[str, Any]

@@ -23,13 +23,11 @@ from typing import BinaryIO, Protocol
 import pyarrow as pa
 import xxhash
 
+from .errors import CorruptStateError
+
 MAGIC = b"evenflow state 1\n"
 _LENGTH = struct.Struct("<I")
 _PIECE = 1 << 20
-
-
-class CorruptStateError(Exception):
-    """A state file or a manifest is damaged (truncated or altered), or of another format."""
 
 
 @dataclass(frozen=True, slots=True)

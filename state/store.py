@@ -29,7 +29,8 @@ import pyarrow as pa
 
 from .direct_file import DirectFile
 from .durable import make_folder, write_durably
-from .files import CorruptStateError, StateFile, StateFileWriter, read_chunks
+from .errors import CorruptStateError
+from .files import StateFile, StateFileWriter, read_chunks
 
 MANIFEST = "manifest"
 VOID = "void"

@@ -9,6 +9,7 @@ from typing import Any
 
 import evenflow as ef
 
+from ...testing.settings import changed
 from ..machine import CpuWatch, MemoryPeak
 from ..task import THRESHOLD, Answer, Task, result_of_alerts, result_of_windows
 
@@ -19,7 +20,7 @@ def run(task: Task) -> Iterator[Answer]:
     """`options["config"]`: per iteration, what its JobConfig has besides two workers (default: nothing)."""
     for number, settings in enumerate(task.options.get("config") or [{}] * task.repeat):
         shutil.rmtree(task.output, ignore_errors=True)
-        config = ef.JobConfig(parallelism=2, **settings)
+        config = changed(ef.JobConfig(parallelism=2), **settings)
         job = flow_of(task, f"bench-{task.name}-{number}").run(config=config)
         begun = job.status().running_seconds
         with CpuWatch() as cpu, MemoryPeak() as memory:

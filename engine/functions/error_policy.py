@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ...state.errors import EvenflowError
 from ..batch import Batch
-from ..errors import EvenflowError, FlowError, RecordError, shown
+from ..errors import FlowError, RecordError, shown
 from ..operators.base import Emit
 from .json_text import json_text
 from .rows_encoder import RowsEncoder

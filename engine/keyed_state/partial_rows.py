@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import xxhash
 
-from ...state.backends.base import StateBackendError
+from ...state.errors import StateBackendError
 from ...state.packing import unpack_value
 from ..aggregates.base import Array, Parts
 from ..aggregates.binding import Binding

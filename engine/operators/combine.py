@@ -16,7 +16,7 @@ import pyarrow as pa
 from ..aggregates.base import AggregateFunction
 from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator
 from ..batch import Batch
-from ..errors import FlowError, RecordError
+from ..errors import RecordError
 from ..keys.encoding import compact, encode_keys
 from ..time.event_time import shown_time
 from ..time.windows import Windows
@@ -39,7 +39,7 @@ class BatchAggregator:
         if self.windows is None:
             return self.aggregator.aggregate(batch, keys.codes, keys.columns, keys.count), keys.codes, None
         if batch.times is None:
-            raise FlowError(f"operator `{self.operator}` has windows, but its stream has no event time: give the source event_time=")
+            raise RecordError(self.operator, "it has windows, but its stream has no event time: give the source event_time=")
         if (outside := self.windows.outside(batch.times)) is not None:
             raise RecordError(
                 self.operator,

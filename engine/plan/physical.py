@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ..errors import FlowError
+from ..errors import FlowError, RequestError
 from ..operators.base import Operator
 from ..operators.combine import SUFFIX
 from ..operators.keyed import KeyedOperator
@@ -89,12 +89,12 @@ class Plan:
     next_channel: int
 
     def stage_of(self, operator: str) -> Stage:
-        """The stage that runs the operator. Raises FlowError, listing all operators, if there is none."""
+        """The stage that runs the operator. Raises RequestError, listing all operators, if there is none."""
         for stage in self.stages:
             if operator == stage.name or any(chained.name == operator for chained in stage.chain):
                 return stage
         names = ", ".join(chained.name for stage in self.stages for chained in stage.chain)
-        raise FlowError(f"the job `{self.name}` has no operator `{operator}`; there are: {names}")
+        raise RequestError(f"the job `{self.name}` has no operator `{operator}`; there are: {names}")
 
     @property
     def key_groups(self) -> int:

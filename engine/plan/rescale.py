@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ..errors import FlowError
+from ..errors import RequestError
 from ..protocol.handover import Peer
 from ..protocol.routing import RoutingTable
 from .physical import ChannelSpec, Plan, Stage
@@ -31,7 +31,7 @@ class Rescale:
 
 
 def rescale(plan: Plan, stage: Stage, parallelism: int, tables: Mapping[str, RoutingTable]) -> Rescale:
-    """The change of a stage to another number of workers. `tables`: the current routing tables. Raises FlowError for an impossible
+    """The change of a stage to another number of workers. `tables`: the current routing tables. Raises RequestError for an impossible
     number.
     """
     check_parallelism(plan, stage, parallelism)
@@ -41,17 +41,17 @@ def rescale(plan: Plan, stage: Stage, parallelism: int, tables: Mapping[str, Rou
 
 
 def check_parallelism(plan: Plan, stage: Stage, parallelism: int) -> None:
-    """Raises FlowError unless the stage can have `parallelism` workers."""
+    """Raises RequestError unless the stage can have `parallelism` workers."""
     if not isinstance(parallelism, int) or isinstance(parallelism, bool) or parallelism < 1:
-        raise FlowError(f"operator `{stage.name}` can't have {parallelism!r} workers; the least is 1")
+        raise RequestError(f"operator `{stage.name}` can't have {parallelism!r} workers; the least is 1")
     if stage.is_keyed and parallelism > plan.key_groups:
-        raise FlowError(f"operator `{stage.name}` can't have {parallelism} workers: it has {plan.key_groups} key groups")
+        raise RequestError(f"operator `{stage.name}` can't have {parallelism} workers: it has {plan.key_groups} key groups")
     fixed = stage.fixed_parallelism
     if fixed is not None and parallelism != fixed:
-        raise FlowError(f"operator `{stage.name}` can't have {parallelism} workers: its source or sink works with {fixed} only")
+        raise RequestError(f"operator `{stage.name}` can't have {parallelism} workers: its source or sink works with {fixed} only")
     if parallelism != stage.parallelism and not stage.can_be_scaled:
         problem = "its source can't reassign its splits while it is read (`Source.share_out`)"
-        raise FlowError(f"operator `{stage.name}` can't have {parallelism} workers: {problem}")
+        raise RequestError(f"operator `{stage.name}` can't have {parallelism} workers: {problem}")
 
 
 def _grown(plan: Plan, stage: Stage, parallelism: int) -> Rescale:

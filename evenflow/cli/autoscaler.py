@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ..engine.errors import RequestError
 from .arguments import Names, add_job
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command that was chosen. Raises JobError if no such job runs, FlowError for an impossible request."""
+    """Run the command that was chosen. Raises JobNotRunningError if no such job runs, RequestError for an impossible request."""
     from .. import connect
 
     actions: dict[str, Callable[[Job, argparse.Namespace], None]] = {"decisions": show_decisions, "autoscaler": set_autoscaler}
@@ -39,16 +40,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def show_decisions(job: Job, arguments: argparse.Namespace) -> None:
-    """Show all decisions of a job, or the snapshot behind one. Raises FlowError for an unknown number."""
+    """Show all decisions of a job, or the snapshot behind one. Raises RequestError for an unknown number."""
     from ..drawing.changes import decisions_table
     from ..drawing.terminal import console
-    from ..engine.errors import FlowError
     from ..scheduler.scaling.snapshot_json import snapshot_to_json
 
     decisions = job.decisions()
     if arguments.seen is not None:
         if not 0 <= arguments.seen < len(decisions):
-            raise FlowError(f"job `{arguments.job}` has no decision {arguments.seen}: it has {len(decisions)}, numbered from 0")
+            raise RequestError(f"job `{arguments.job}` has no decision {arguments.seen}: it has {len(decisions)}, numbered from 0")
         print(snapshot_to_json(decisions[arguments.seen].seen))  # noqa: T201 -- JSON for another program: rich would wrap it
     elif arguments.json:
         for record in decisions:

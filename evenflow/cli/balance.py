@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..engine.errors import ConnectorError
 from .arguments import Names, add_job, add_waiting
 
 if TYPE_CHECKING:
     from ..job import Job
 
-POLICIES = "scheduler.config:AUTOMATIC"
+POLICIES = "scheduler.configs.balance:AUTOMATIC"
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
@@ -41,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command that was chosen. Raises JobError if no such job runs, FlowError for an impossible request."""
+    """Run the command that was chosen. Raises JobNotRunningError if no such job runs, RequestError for an impossible request."""
     if arguments.command == "migrate" and not arguments.groups and not arguments.keys:
         arguments.usage_error("name what to move, with --groups 0-99,120 or --keys JFK LAX")
     from .. import connect
@@ -67,7 +68,6 @@ def write_snapshot(job: Job, arguments: argparse.Namespace) -> None:
     """Write the snapshot that `evenflow plan balance --snapshot` reads. Raises ConnectorError if the file can't be written."""
     from ..balancer.snapshot_json import snapshot_to_json
     from ..drawing.terminal import console
-    from ..engine.errors import ConnectorError
 
     text = snapshot_to_json(job.snapshot(arguments.operator))
     if arguments.output is None:

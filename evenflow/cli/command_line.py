@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from ..engine.errors import EvenflowError
+from ..state.errors import EvenflowError
 
 
 @dataclass(frozen=True, slots=True)

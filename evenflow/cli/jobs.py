@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command that was chosen. Raises JobError if no such job runs."""
+    """Run the command that was chosen. Raises JobNotRunningError if no such job runs."""
     actions: dict[str, Callable[[argparse.Namespace], None]] = {
         "jobs": show_jobs, "status": show_status, "metrics": show_metrics, "checkpoints": show_checkpoints, "stop": stop, "cancel": cancel,
     }  # fmt: skip

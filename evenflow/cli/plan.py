@@ -11,10 +11,11 @@ from ..balancer import policies as balancers
 from ..balancer.base import ANY_STATE, Limits
 from ..balancer.snapshot_json import snapshot_from_json as load_snapshot_from_json
 from ..drawing.terminal import complain
-from ..engine.errors import FlowError
+from ..engine.errors import SnapshotError
 from ..scheduler.scaling import policies as scaling
 from ..scheduler.scaling.base import settled
 from ..scheduler.scaling.snapshot_json import snapshot_from_json as dataflow_snapshot_from_json
+from ..state.errors import EvenflowError
 
 
 def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
@@ -31,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the plan. For an impossible snapshot, policy or limit, print the reason in a line; the exit code is then 2."""
     try:
         text = _scale(arguments) if arguments.plan == "scale" else _balance(arguments)
-    except FlowError as error:
+    except EvenflowError as error:
         complain(" ".join(str(error).split()))
         return 2
     print(text)  # noqa: T201 -- JSON for a program: rich would wrap it
@@ -62,4 +63,4 @@ def _read(path: str, what: str) -> str:
     try:
         return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise FlowError(f"the {what} snapshot {path} can't be read: {error}") from error
+        raise SnapshotError(f"the {what} snapshot {path} can't be read: {error}") from error

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command that was chosen. Raises JobError if no such job runs or it fails, FlowError for an impossible request."""
+    """Run the command that was chosen. Raises RequestError if no such job runs, it fails, or for an impossible request."""
     if arguments.command == "scale":
         check_one(arguments)
     from .. import connect

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from ..engine.errors import JobError
 from .arguments import add_job
 
 if TYPE_CHECKING:
@@ -31,12 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show the job until q is pressed or it has ended. Raises JobError if no such job runs."""
+    """Show the job until q is pressed or it has ended. Raises JobNotRunningError if no such job runs."""
     from rich.live import Live
 
     from .. import connect
     from ..drawing.terminal import console
-    from ..engine.errors import JobError
 
     job, terminal = connect(arguments.job), console()
     if arguments.once:

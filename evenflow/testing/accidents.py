@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..engine.errors import EvenflowError
 from ..job import Job
 from ..scheduler.checkpoints import CheckpointState
+from ..state.errors import EvenflowError
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,10 @@ class Changes:
         return tuple(self._begin)
 
     def begin(self, name: str, chance: Random) -> str:
-        """Begin a change of this kind; what it is. Raises JobError if it can't be begun now, TimeoutError if what it needs first can't."""
+        """Begin a change of this kind; what it is.
+
+        Raises RequestError if it can't begin now, JobTimeoutError if its preparation takes too long.
+        """
         return self._begin[name](chance)
 
     def _move(self, strategy: str, chance: Random) -> str:

@@ -1,7 +1,8 @@
 """Kills processes of a running job on Ray, one accident after the other, and records what was killed and how soon the job went on.
 
 Nothing but processes of that job is killed, each by a SIGKILL that it sends itself, wherever in the cluster it is; or stopped, and woken
-once it was taken for lost. The job needs `JobConfig(checkpoint_dir=...)`, a short `checkpoint_interval`, and a large `restart_most`.
+once it was taken for lost. The job needs `CheckpointConfig(dir=...)`, a short interval of checkpoints, and a large
+`RestartConfig(most=...)`.
 
     with Chaos(job, every="5s", move=["counts"], scale=["counts"]) as chaos:
         time.sleep(60)
@@ -26,9 +27,10 @@ import ray
 from ray.exceptions import RayError
 
 from ..actors.process import NAMESPACE
-from ..engine.errors import EvenflowError, FlowError, JobError
+from ..engine.errors import ClusterError, FlowError
 from ..engine.time.duration import Duration, seconds
 from ..job import Job
+from ..state.errors import EvenflowError
 from .accidents import Accidents, Kill
 from .changes import Changes
 from .chaos_script import Script
@@ -59,12 +61,12 @@ class Chaos:
     """While the context lasts, something of `job` is killed `every` so often.
 
     `kinds`: "worker", "several workers" (at once), "coordinator", "coordinator twice" (again while the job recovers), "zombie worker" (it
-    is stopped, and goes on once it was taken for lost: the job needs a `heartbeat_timeout` of seconds); each comes once before one comes
-    again. `others`: further kinds by name, functions that kill what belongs to the job outside Ray. `move`, `scale`: operators of which
-    keys are moved, by each strategy in turn, or which get `most_workers` in place of one or the other way round, just before every second
-    kill, which waits up to `patience` until the job has gone on after the last. `seed` decides all that is drawn. `say` gets a line for
-    each kill. Raises FlowError for a kind that is not known, JobError at the end of the context if no process could be killed any more, or
-    what one of `others` raised.
+    is stopped, and goes on once it was taken for lost: the job needs a `WorkerConfig(heartbeat_timeout=...)` of seconds); each comes once
+    before one comes again. `others`: further kinds by name, functions that kill what belongs to the job outside Ray. `move`, `scale`:
+    operators of which keys are moved, by each strategy in turn, or which get `most_workers` in place of one or the other way round, just
+    before every second kill, which waits up to `patience` until the job has gone on after the last. `seed` decides all that is drawn. `say`
+    gets a line for each kill. Raises FlowError for a kind that is not known, ClusterError at the end of the context if no process could be
+    killed any more, or what one of `others` raised.
     """
 
     def __init__(
@@ -219,7 +221,7 @@ class Chaos:
         try:
             actors = ray.util.list_named_actors(all_namespaces=True)
         except RayError as error:
-            raise JobError(f"the cluster of job `{self._job.name}` doesn't answer: {error}") from error
+            raise ClusterError(f"the cluster of job `{self._job.name}` doesn't answer: {error}") from error
         mine = f"{self._job.name}/"
         names = [actor["name"] for actor in actors if actor["namespace"] == NAMESPACE and actor["name"].startswith(mine)]
         asleep = {sleeper.name for sleeper in self._sleepers}

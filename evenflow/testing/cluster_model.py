@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..engine.errors import FlowError
+from ..engine.errors import FlowError, JobBusyError
 from ..scheduler.scaling.decision import ScalingDecision
 from ..scheduler.scaling.figures import OperatorFigures
 from ..scheduler.scaling.settings import DEFAULTS, PolicySettings
@@ -99,9 +99,9 @@ class ClusterModel:
         return DataflowSnapshot(figures, self.edges, self.settings, self.time)
 
     def carry_out(self, decision: ScalingDecision) -> None:
-        """Begin with a decision; it is in effect after `reconfiguration_s`. Raises FlowError while another one is under way."""
+        """Begin with a decision; it is in effect after `reconfiguration_s`. Raises JobBusyError while another one is under way."""
         if self._under_way is not None:
-            raise FlowError(f"a reconfiguration is under way until {self._under_way.until:g} s: wait for its end")
+            raise JobBusyError(f"a reconfiguration is under way until {self._under_way.until:g} s: wait for its end")
         self._under_way = _UnderWay(decision, self.time + self._reconfiguration_s)
         for name in (*decision.parallelism, *decision.rebalance):
             self._states[name].halted = self._halts
@@ -109,10 +109,10 @@ class ClusterModel:
     def stand_still(self, seconds: float) -> None:
         """Nothing is processed for so long, as when a job goes back to its last checkpoint; what comes from outside goes on coming.
 
-        Raises FlowError while a decision is carried out.
+        Raises JobBusyError while a decision is carried out.
         """
         if self._under_way is not None:
-            raise FlowError(f"a reconfiguration is under way until {self._under_way.until:g} s: wait for its end")
+            raise JobBusyError(f"a reconfiguration is under way until {self._under_way.until:g} s: wait for its end")
         for state in self._states.values():
             state.halted = True
         self.advance(seconds)

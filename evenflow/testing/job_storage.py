@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, assert_never
 
-from ..engine.errors import JobError
+from ..engine.errors import JobFailedError
 from ..engine.sink import Sink
 from ..scheduler.job_effects import Commit, CopySavepoint, Discard, FindOlder, RememberStart, RestoreSinks, Save, StorageEffect
 from ..scheduler.manifest import Manifest
@@ -109,11 +109,11 @@ class SimulatedStorage:
             return
         yield None
         if self._storage.refuses_commit():
-            yield Committed(commit.checkpoint, error=JobError("a sink could not commit"))
+            yield Committed(commit.checkpoint, error=JobFailedError("a sink could not commit"))
             return
         deliveries = self._commit_sinks(commit.checkpoint, commit.committables)
         if self._storage.refuses_commit():
-            yield Committed(commit.checkpoint, error=JobError("a sink has committed, and does not know it"))
+            yield Committed(commit.checkpoint, error=JobFailedError("a sink has committed, and does not know it"))
             return
         yield None
         yield Committed(commit.checkpoint, deliveries)
@@ -140,7 +140,7 @@ class SimulatedStorage:
             try:
                 self._storage.declare_void(at)
             except OSError as error:
-                yield SinksRestored(wanted.attempt, error=JobError(str(error)))
+                yield SinksRestored(wanted.attempt, error=JobFailedError(str(error)))
                 return
             self._committed = at
             self._ledger.take_back(at)
@@ -152,11 +152,11 @@ class SimulatedStorage:
                 return
             yield None
             if self._storage.refuses_commit():
-                yield SinksRestored(wanted.attempt, tuple(deliveries), JobError("a sink could not commit"))
+                yield SinksRestored(wanted.attempt, tuple(deliveries), JobFailedError("a sink could not commit"))
                 return
             deliveries += self._commit_sinks(at, wanted.manifest.committables)
             if self._storage.refuses_commit():
-                yield SinksRestored(wanted.attempt, tuple(deliveries), JobError("a sink has committed, and does not know it"))
+                yield SinksRestored(wanted.attempt, tuple(deliveries), JobFailedError("a sink has committed, and does not know it"))
                 return
         yield SinksRestored(wanted.attempt, tuple(deliveries))
 

@@ -31,6 +31,11 @@ from ..engine.plan.task_spec import TaskSpec
 from ..engine.sink import Sink
 from ..engine.source import Source
 from ..scheduler.config import JobConfig
+from ..scheduler.configs.autoscale import AutoscaleConfig
+from ..scheduler.configs.balance import BalanceConfig
+from ..scheduler.configs.checkpoint import CheckpointConfig
+from ..scheduler.configs.metrics import MetricsConfig
+from ..scheduler.configs.network import NetworkConfig
 from ..scheduler.job_effects import Deploy, JobState, Spawn
 from ..scheduler.restore import RestoredTask, restored_tasks
 from ..scheduler.restore_point import RestorePoint
@@ -39,6 +44,7 @@ from .actions import ACTIONS, TIME, Action, Choice, OfWorker, World
 from .coordinator import Clock, Coordinator, Counts, Surroundings
 from .ledger import Ledger
 from .network import Channel, SimulationError
+from .settings import changed
 from .simulated_nodes import SimulatedNodes
 from .storage import Storage
 from .workers import Worker
@@ -102,27 +108,28 @@ def simulate(
 
 def random_config(random: Random, parallelism: int) -> JobConfig:
     """A configuration with which interesting things happen to a few rows."""
+    batch_rows = random.choice((1, 2, 3, 5, 16, 1024))
+    key_groups = random.choice((16, 64)) if parallelism <= 16 else 1024
+    checkpoint = CheckpointConfig(interval=random.choice((None, "1ms", "20ms", "500ms")))
+    network = NetworkConfig(batch_rows=batch_rows, credit_batches=random.choice((1, 2, 16)))
+    combine, metrics = random.random() < 0.5, MetricsConfig(enabled=random.random() < 0.5, window="50ms")
     return JobConfig(
-        parallelism=parallelism,
-        batch_rows=random.choice((1, 2, 3, 5, 16, 1024)),
-        key_groups=random.choice((16, 64)) if parallelism <= 16 else 1024,
-        checkpoint_interval=random.choice((None, "1ms", "20ms", "500ms")),
-        credit_batches=random.choice((1, 2, 16)),
-        combine=random.random() < 0.5,
-        metrics=random.random() < 0.5,
-        metrics_window="50ms",
-        autoscaler_interval="100ms",
-        max_parallelism=4,
-        balance_after="50ms",
-        balance_cooldown="50ms",
+        parallelism,
+        key_groups,
+        combine,
+        checkpoint=checkpoint,
+        network=network,
+        metrics=metrics,
+        autoscale=AutoscaleConfig(interval="100ms", max_parallelism=4),
+        balance=BalanceConfig(after="50ms", cooldown="50ms"),
     )
 
 
 def saving(config: JobConfig, random: Random) -> JobConfig:
     """The same, with checkpoints that hold the state and as many restarts as are needed."""
-    interval = config.checkpoint_interval or random.choice(("1ms", "20ms", "500ms"))
-    patience = replace(config, restart_delay=0, restart_most=ENOUGH, tolerable_checkpoint_failures=ENOUGH)
-    return replace(patience, checkpoint_dir="simulated", checkpoint_interval=interval)
+    interval = config.checkpoint.interval or random.choice(("1ms", "20ms", "500ms"))
+    patience = changed(config, restart={"delay": 0, "most": ENOUGH}, checkpoint={"tolerable_failures": ENOUGH})
+    return changed(patience, checkpoint={"dir": "simulated", "interval": interval})
 
 
 class _Simulation:
@@ -133,7 +140,7 @@ class _Simulation:
         self._sources = [c.operator.source for stage in plan.stages for c in stage.chain if isinstance(c.operator, Read)]
         self._rows: dict[str, list[dict[str, Any]]] = {}
         sinks = self._list_sinks(plan)
-        self._storage, self._ledger, self._credit, self._sinks = Storage(), Ledger(), config.credit_batches, sinks
+        self._storage, self._ledger, self._credit, self._sinks = Storage(), Ledger(), config.network.credit_batches, sinks
         self._channels: dict[int, Channel] = {}
         self._workers: dict[str, Worker] = {}
         self._touched: set[str] = set()

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..balancer.policies import POLICIES as BALANCERS
 from ..balancer.two_choices import TwoChoices
-from ..engine.errors import FlowError, JobError
+from ..engine.errors import RequestError
 from ..scheduler.job_effects import JobState
 from ..scheduler.requests import Autoscale, Balance, ScaleIn, ScaleOut
 from ..scheduler.window import WorkerWindow
@@ -73,7 +73,7 @@ def _choose(world: World, sources: bool) -> None:
     random, core = world.random, world.coordinator.core
     keyed = [stage.name for stage in core.plan.stages if stage.is_keyed]
     if sources and random.random() < 0.5:
-        with suppress(FlowError):  # where the job measures nothing
+        with suppress(RequestError):  # where the job measures nothing
             world.coordinator.ask(Autoscale(random.choice(SCALING_POLICIES), "act"))
     elif keyed:
         world.coordinator.ask(Balance(random.choice(keyed), random.choice(AUTOMATIC_BALANCERS)))
@@ -81,5 +81,5 @@ def _choose(world: World, sources: bool) -> None:
 
 def _scale_nodes(world: World) -> None:
     """Ask for a node more or less; what can't be now is refused."""
-    with suppress(JobError, FlowError):
+    with suppress(RequestError):
         world.coordinator.ask(ScaleOut(1) if world.random.random() < 0.5 else ScaleIn())

@@ -13,7 +13,8 @@ from ..engine.batch import Batch
 from ..scheduler.manifest import Manifest
 from ..scheduler.retention import Needs, retained
 from ..scheduler.terms import Terms
-from ..state.files import CorruptStateError, StateFile
+from ..state.errors import CorruptStateError
+from ..state.files import StateFile
 
 KEPT = 2
 

@@ -13,7 +13,7 @@ import numpy as np
 from ..actors.task_interpreter import TaskInterpreter
 from ..actors.task_ports import TaskPorts
 from ..engine.batch import Batch
-from ..engine.errors import JobError, ProtocolError
+from ..engine.errors import JobFailedError, ProtocolError
 from ..engine.operators.aggregate_windows import AggregateWindowsInstance
 from ..engine.operators.keyed import KeyedInstance
 from ..engine.plan.task_spec import TaskSpec
@@ -238,7 +238,7 @@ class Worker:
 def _raise_unexpected(error: Exception) -> None:
     if isinstance(error, ProtocolError):
         raise error
-    if isinstance(error, JobError) and error.__cause__ is not None:
+    if isinstance(error, JobFailedError) and error.__cause__ is not None:
         raise error.__cause__
 
 

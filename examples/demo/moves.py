@@ -36,6 +36,6 @@ class Moves:
             if self._ended.wait(self._every):
                 return
             groups, strategy = range(number % 3, GROUPS, 3), STRATEGIES[number % len(STRATEGIES)]
-            with suppress(ef.JobError, ef.FlowError, TimeoutError):  # the stream may end, or the worker leave, at any time
+            with suppress(ef.JobError):  # the stream may end, or the worker leave, at any time
                 report = self._job.migrate(self._operator, groups=groups, to=number % 2, strategy=strategy, timeout="10s")
                 self.migrations += report.keys_moved > 0

@@ -45,7 +45,7 @@ class Scales:
     def _scaled(self, operator: str, workers: int) -> bool:
         try:
             self._job.scale(operator, workers, timeout="30s")
-        except (ef.JobError, TimeoutError):  # keys are moving, the job has yet to start, or has ended
+        except ef.JobError:  # keys are moving, the job has yet to start, or has ended
             return False
         self.scalings += 1
         return True

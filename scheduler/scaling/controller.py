@@ -21,7 +21,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ...engine.errors import FlowError
+from ...engine.errors import RequestError
 from .decision import ScalingDecision
 from .demand import offered
 from .policies import named
@@ -83,12 +83,12 @@ class Controller:
     """One per job. Ask `due` as often as you like, `observe` when it is; then `carried_out` or `refused` for what `observe` gave.
 
     `history`: the last decisions, of which `keep` are kept; looks that led to none are not among them, `last_look` has the newest. Raises
-    FlowError for a policy or a mode that isn't one.
+    RequestError for a policy or a mode that isn't one.
     """
 
     def __init__(self, policy: str = "ds2", mode: Mode = "act", keep: int = 1000) -> None:
         if mode not in MODES:
-            raise FlowError(f"mode is {mode!r}: a policy can {' or '.join(MODES)}")
+            raise RequestError(f"mode is {mode!r}: a policy can {' or '.join(MODES)}")
         self.mode: Mode = mode
         self.last_look: DecisionRecord | None = None
         self._policy = named(policy)
@@ -174,7 +174,7 @@ class Controller:
 
     def _decided_at(self) -> float:
         if not self._under_way:
-            raise FlowError("no scaling decision is under way: observe() gives one, carried_out() or refused() ends it")
+            raise RequestError("no scaling decision is under way: observe() gives one, carried_out() or refused() ends it")
         return self._history[-1].time
 
     def _ended(self, done: str) -> DecisionRecord:

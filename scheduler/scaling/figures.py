@@ -17,7 +17,7 @@ from typing import Any
 
 from ...balancer.outside_json import shown
 from ...balancer.snapshot import LEAST, MAX_WORKERS, MOST
-from ...engine.errors import FlowError
+from ...engine.errors import SnapshotError
 
 KINDS = ("continuous", "window", "join")
 """How an operator works: record by record, or on what it has gathered."""
@@ -72,7 +72,7 @@ class OperatorFigures:
     that have its hottest key. `keyed`: whether records go by their keys, which can be placed anew, or are dealt out. `min_parallelism`,
     `max_parallelism`: its own bounds; `key_groups`: no more workers have something to do.
 
-    Raises FlowError, naming operator and field, for figures that can't be.
+    Raises SnapshotError, naming operator and field, for figures that can't be.
     """
 
     name: str
@@ -100,7 +100,7 @@ class OperatorFigures:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise FlowError(f"operators: name is {shown(self.name)}: it must be a text that is not empty")
+            raise SnapshotError(f"operators: name is {shown(self.name)}: it must be a text that is not empty")
         where = f"operator `{self.name}`: "
         _check_counts(where, self)
         _forget_tiny(self, (*_RATES, "backlog_growth", "hottest_key_share"))
@@ -113,11 +113,11 @@ class OperatorFigures:
         check_number(f"{where}backpressure", self.backpressure, most=self.parallelism)
         check_number(f"{where}starvation", self.starvation, most=self.parallelism)
         if not isinstance(self.keyed, bool):
-            raise FlowError(f"{where}keyed is {shown(self.keyed)}: it must be true or false")
+            raise SnapshotError(f"{where}keyed is {shown(self.keyed)}: it must be true or false")
         if self.kind not in KINDS:
-            raise FlowError(f"{where}kind is {shown(self.kind)}: it must be one of {', '.join(KINDS)}")
+            raise SnapshotError(f"{where}kind is {shown(self.kind)}: it must be one of {', '.join(KINDS)}")
         if self.chain is not None and not isinstance(self.chain, str):
-            raise FlowError(f"{where}chain is {shown(self.chain)}: it must be a text, the same for all operators of a chain")
+            raise SnapshotError(f"{where}chain is {shown(self.chain)}: it must be a text, the same for all operators of a chain")
 
     @classmethod
     def summed(cls, name: str, instances: Sequence[InstanceFigures], **others: Any) -> OperatorFigures:
@@ -134,9 +134,9 @@ class OperatorFigures:
 
 
 def check_number(what: str, value: Any, least: float = 0.0, most: float = MOST) -> None:
-    """Raises FlowError unless `value` is a number within the bounds, which are finite."""
+    """Raises SnapshotError unless `value` is a number within the bounds, which are finite."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
-        raise FlowError(f"{what} is {shown(value)}: it must be a finite number, {least:g} or more and at most {most:g}")
+        raise SnapshotError(f"{what} is {shown(value)}: it must be a finite number, {least:g} or more and at most {most:g}")
 
 
 def _forget_tiny(figures: OperatorFigures | InstanceFigures, names: Sequence[str]) -> None:
@@ -150,13 +150,13 @@ def _check_counts(where: str, operator: OperatorFigures) -> None:
     for name in ("parallelism", "min_parallelism", "max_parallelism", "key_groups"):
         value = getattr(operator, name)
         if (value is not None or name == "parallelism") and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise FlowError(f"{where}{name} is {shown(value)}: it must be a whole number, 1 or more")
+            raise SnapshotError(f"{where}{name} is {shown(value)}: it must be a whole number, 1 or more")
     if operator.parallelism > MAX_WORKERS:
-        raise FlowError(f"{where}parallelism is {shown(operator.parallelism)}: no operator has more than {MAX_WORKERS} workers")
+        raise SnapshotError(f"{where}parallelism is {shown(operator.parallelism)}: no operator has more than {MAX_WORKERS} workers")
     for name in ("nodes", "instances"):
         entries = len(getattr(operator, name))
         if entries and entries != operator.parallelism:
-            raise FlowError(f"{where}{name} has {entries} entries, parallelism is {operator.parallelism}: one for each instance")
+            raise SnapshotError(f"{where}{name} has {entries} entries, parallelism is {operator.parallelism}: one for each instance")
 
 
 def _sum(field: str, values: Sequence[float | None]) -> float | None:

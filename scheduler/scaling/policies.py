@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...engine.errors import FlowError
+from ...engine.errors import RequestError
 from .base import Policy
 from .dhalion import Dhalion
 from .ds2 import Ds2
@@ -23,7 +23,7 @@ POLICIES: dict[str, type[Policy[Any]]] = {policy.name: policy for policy in (Ds2
 
 
 def named(name: str) -> Policy[Any]:
-    """The policy of that name. Raises FlowError for an unknown one."""
+    """The policy of that name. Raises RequestError for an unknown one."""
     if name not in POLICIES:
-        raise FlowError(f"{name!r} is not a scaling policy: use one of {', '.join(POLICIES)}")
+        raise RequestError(f"{name!r} is not a scaling policy: use one of {', '.join(POLICIES)}")
     return POLICIES[name]()

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 
 from ...balancer.outside_json import shown
 from ...balancer.snapshot import MOST
-from ...engine.errors import FlowError
+from ...engine.errors import SnapshotError
 from .figures import OperatorFigures, check_number
 from .settings import DEFAULTS, PolicySettings
 
@@ -42,7 +42,7 @@ class DataflowSnapshot:
     """`time`: seconds, of any clock that goes on evenly. `reconfiguration_s`: how long the last change of workers took, 0 if not known.
     `node_loads`: for each node the busy part of its CPUs, 0 to 1.
 
-    `order` has the operators' names, each behind all that feed it. Raises FlowError, naming operator and field, for one that can't be.
+    `order` has the operators' names, each behind all that feed it. Raises SnapshotError, naming operator and field, for one that can't be.
     """
 
     operators: tuple[OperatorFigures, ...]
@@ -61,10 +61,10 @@ class DataflowSnapshot:
         named: dict[str, OperatorFigures] = {}
         for operator in self.operators:
             if operator.name in named:
-                raise FlowError(f"operators: {shown(operator.name)} is there twice: give every operator a name of its own")
+                raise SnapshotError(f"operators: {shown(operator.name)} is there twice: give every operator a name of its own")
             named[operator.name] = operator
         if not named:
-            raise FlowError("operators is empty: a dataflow has at least one")
+            raise SnapshotError("operators is empty: a dataflow has at least one")
         _check_edges(self.edges, named)
         check_number("time", self.time, least=-MOST)
         check_number("reconfiguration_s", self.reconfiguration_s)
@@ -124,7 +124,7 @@ class DataflowSnapshot:
                 if not waits[edge.target]:
                     heappush(ready, place[edge.target])
         if len(order) < len(names):
-            raise FlowError(f"edges: there is a cycle through {_names(name for name in names if waits[name])}: a dataflow has none")
+            raise SnapshotError(f"edges: there is a cycle through {_names(name for name in names if waits[name])}: a dataflow has none")
         return tuple(order)
 
     def _check_chains(self) -> None:
@@ -134,7 +134,7 @@ class DataflowSnapshot:
                 continue
             first = workers.setdefault(operator.chain, operator)
             if first.parallelism != operator.parallelism:
-                raise FlowError(
+                raise SnapshotError(
                     f"operator `{operator.name}`: parallelism is {operator.parallelism}, that of `{first.name}` is {first.parallelism}: "
                     f"operators of one chain ({operator.chain}) run in the same workers"
                 )
@@ -145,9 +145,9 @@ def _check_edges(edges: tuple[Edge, ...], named: Mapping[str, OperatorFigures]) 
     for index, edge in enumerate(edges):
         for name in (edge.source, edge.target):
             if name not in named:
-                raise FlowError(f"edges[{index}] names {shown(name)}, which is not among the operators: {_names(named)}")
+                raise SnapshotError(f"edges[{index}] names {shown(name)}, which is not among the operators: {_names(named)}")
         if (edge.source, edge.target) in seen:
-            raise FlowError(f"edges[{index}] from {edge.source!r} to {edge.target!r} is there already: list it once, with its share")
+            raise SnapshotError(f"edges[{index}] from {edge.source!r} to {edge.target!r} is there already: list it once, with its share")
         seen.add((edge.source, edge.target))
         check_number(f"edges[{index}]: share", edge.share, most=1)
 

@@ -14,7 +14,7 @@ from dataclasses import fields
 from typing import Any
 
 from ...balancer.outside_json import object_of, shown
-from ...engine.errors import FlowError
+from ...engine.errors import SnapshotError
 from .figures import SUMMED, InstanceFigures, OperatorFigures
 from .settings import PolicySettings
 from .snapshot import DataflowSnapshot, Edge
@@ -28,7 +28,7 @@ def snapshot_from_json(text: str) -> DataflowSnapshot:
     """The snapshot that `text` holds; fields that are not known say nothing, settings that are not known are refused.
 
     An operator's `instances` may give its rates one by one: those that it doesn't give itself are their sums. An edge is [from, to] or
-    [from, to, share]. Raises FlowError, naming the field, for text that is no JSON and for a snapshot that can't be.
+    [from, to, share]. Raises SnapshotError, naming the field, for text that is no JSON and for a snapshot that can't be.
     """
     document = object_of(text, "the dataflow snapshot", '{"operators": [...], "edges": [...], "policy": {...}}')
     operators = tuple(_operator(entry, f"operators[{index}]") for index, entry in enumerate(_list(document, "operators")))
@@ -56,12 +56,12 @@ def _operator(entry: Any, where: str) -> OperatorFigures:
     _object(entry, where)
     for name in ("name", "parallelism"):
         if name not in entry and not (name == "parallelism" and "instances" in entry):
-            raise FlowError(f"{where}.{name} is missing from the dataflow snapshot")
+            raise SnapshotError(f"{where}.{name} is missing from the dataflow snapshot")
     known = {name: entry[name] for name in _FIELDS if entry.get(name) is not None or name in {"name", "parallelism"} & entry.keys()}
     if "nodes" in entry:
         known["nodes"] = tuple(_list(entry, "nodes", where))
     if any(not isinstance(node, str) for node in known.get("nodes", ())):
-        raise FlowError(f"{where}.nodes must be a list of names, one for each instance")
+        raise SnapshotError(f"{where}.nodes must be a list of names, one for each instance")
     if "instances" not in entry:
         return OperatorFigures(**known)
     instances = [_instance(one, f"{where}.instances[{index}]") for index, one in enumerate(_list(entry, "instances", where))]
@@ -75,14 +75,14 @@ def _instance(entry: Any, where: str) -> InstanceFigures:
 
 def _edge(entry: Any, where: str) -> Edge:
     if not isinstance(entry, list) or len(entry) not in {2, 3} or not all(isinstance(name, str) for name in entry[:2]):
-        raise FlowError(f"{where} is {shown(entry)}: it must be a list of two operators' names, from and to, and maybe a share")
+        raise SnapshotError(f"{where} is {shown(entry)}: it must be a list of two operators' names, from and to, and maybe a share")
     return Edge(*entry)
 
 
 def _settings(entry: Any) -> PolicySettings:
     for name in _object(entry, "policy"):
         if name not in _SETTINGS:
-            raise FlowError(f"policy.{shown(name)[1:-1]} is no setting: use one of {', '.join(_SETTINGS)}")
+            raise SnapshotError(f"policy.{shown(name)[1:-1]} is no setting: use one of {', '.join(_SETTINGS)}")
     return PolicySettings(**entry)
 
 
@@ -102,15 +102,15 @@ def _said(value: Any, silent: Any, names: tuple[str, ...]) -> dict[str, Any]:
 
 def _object(entry: Any, where: str) -> dict[str, Any]:
     if not isinstance(entry, dict):
-        raise FlowError(f"{where} must be an object, not {shown(entry)}")
+        raise SnapshotError(f"{where} must be an object, not {shown(entry)}")
     return entry
 
 
 def _list(document: dict[str, Any], name: str, where: str = "") -> list[Any]:
     path = f"{where}.{name}" if where else name
     if name not in document:
-        raise FlowError(f"{path} is missing from the dataflow snapshot")
+        raise SnapshotError(f"{path} is missing from the dataflow snapshot")
     entries = document[name]
     if not isinstance(entries, list):
-        raise FlowError(f"{path} must be a list, not {type(entries).__name__}")
+        raise SnapshotError(f"{path} must be a list, not {type(entries).__name__}")
     return entries

@@ -9,6 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ..errors import StateBackendError
+
 SNAPSHOT_CHUNK = 2_048
 """Keys in a chunk of a snapshot. A chunk delays the next batch by 1 to 2 ms."""
 
@@ -33,10 +35,6 @@ def pane_group(pane: int, group: int) -> int:
     its lowest bits the key group.
     """
     return _PANES | (pane - _EARLIEST) << 15 | group
-
-
-class StateBackendError(Exception):
-    """A backend can't be reached, is full, or gave a wrong answer. The message names the operator, the place, and what to do."""
 
 
 class StateBackend(ABC):

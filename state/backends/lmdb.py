@@ -25,7 +25,8 @@ from typing import Any, Generic, TypeVar, cast
 
 import lmdb
 
-from .base import SNAPSHOT_CHUNK, Chunk, Found, StateBackend, StateBackendError
+from ..errors import StateBackendError
+from .base import SNAPSHOT_CHUNK, Chunk, Found, StateBackend
 
 FIRST_SIZE = 4 << 30
 """Initial bytes of the map: addresses, not memory. It doubles when it is full."""
@@ -59,7 +60,7 @@ class LmdbBackend(StateBackend):
         try:
             self._env = _open_unnamed(folder, first_size)
         except (OSError, lmdb.Error) as error:
-            problem = f"can't keep its state in {self._folder}: {error}; let state_dir name a folder on a local disk with room"
+            problem = f"can't keep its state in {self._folder}: {error}; let StateConfig(dir=...) name a folder on a local disk with room"
             raise StateBackendError(f"operator `{operator}` {problem}") from error
         self._longest = self._env.max_key_size() - _PANE_GROUP_BYTES - 1
         self._frozen: _Snapshot[Any] | None = None
@@ -196,7 +197,7 @@ class LmdbBackend(StateBackend):
             except lmdb.MapFullError:
                 self._grow()
             except lmdb.Error as error:
-                problem = f"its state can't be written: {error}; is the disk full that state_dir ({self._folder}) names?"
+                problem = f"its state can't be written: {error}; is the disk full that has {self._folder}, StateConfig(dir=...)?"
                 raise StateBackendError(f"operator `{self._operator}`: {problem}") from error
 
     def _grow(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from .base import StateBackend
 from .lmdb import LmdbBackend
 from .memory import MemoryBackend, Pack
-from .remote import RemoteBackend
 from .settings import LMDB, MEMORY, StateSettings
 
 
@@ -15,4 +14,6 @@ def open_backend(settings: StateSettings, operator: str, index: int, key_groups:
         return MemoryBackend(key_groups, pack)
     if settings.backend == LMDB:
         return LmdbBackend(operator, settings.folder)
+    from .remote import RemoteBackend  # the client library takes 0.2 s to import
+
     return RemoteBackend(settings, operator, index)

@@ -13,8 +13,9 @@ from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
-from .base import SNAPSHOT_CHUNK, Chunk, Found, StateBackend, StateBackendError
-from .resp import Command, RespClient
+from ..errors import StateBackendError
+from .base import SNAPSHOT_CHUNK, Chunk, Found, StateBackend
+from .server_client import Command, ServerClient
 from .settings import StateSettings
 from .witness import Witness
 
@@ -37,7 +38,7 @@ class RemoteBackend(StateBackend):
         """Groups that may have keys of this worker."""
         self._written_keys = self._written_bytes = 0
         self._frozen: _Snapshot | _Delta | None = None
-        client = RespClient(settings.backend, operator)
+        client = ServerClient(settings.backend, operator)
         self._sweep(client)
         self._client = Witness(client, self._name(_WITNESS))
 
@@ -149,7 +150,7 @@ class RemoteBackend(StateBackend):
                 break
         self._unlink([name])
 
-    def _sweep(self, client: RespClient) -> None:
+    def _sweep(self, client: ServerClient) -> None:
         """Remove hashes of a worker with this index from earlier attempts, and from earlier runs with the same attempt."""
         names = _find(client, f"{self._operator}:*:{self._owner}:*")
         old = [name for name in names if (attempt := self._attempt_of(name)) is not None and attempt <= self._attempt]
@@ -167,7 +168,7 @@ class RemoteBackend(StateBackend):
             self._client.run([("UNLINK", *names)])
 
 
-def _find(client: RespClient | Witness, pattern: str) -> list[bytes]:
+def _find(client: ServerClient | Witness, pattern: str) -> list[bytes]:
     """The names of all hashes that match."""
     found, cursor = list[bytes](), b"0"
     while True:

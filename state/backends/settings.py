@@ -4,7 +4,7 @@
 >>> StateSettings("rocksdb").check()
 Traceback (most recent call last):
     ...
-ValueError: state_backend is 'rocksdb': use "memory", "lmdb", or the address of a server, "redis://HOST:PORT/DATABASE"
+ValueError: backend is 'rocksdb': use "memory", "lmdb", or the address of a server, "redis://HOST:PORT/DATABASE"
 """
 
 from __future__ import annotations
@@ -51,6 +51,6 @@ def server_address(url: str) -> SplitResult:
     parts = urlsplit(url) if isinstance(url, str) else urlsplit("")
     database = parts.path.removeprefix("/")
     if parts.scheme != "redis" or not parts.hostname or (database and not database.isdecimal()) or parts.query or parts.fragment:
-        raise ValueError(f'state_backend is {url!r}: use "memory", "lmdb", or the address of a server, "redis://HOST:PORT/DATABASE"')
+        raise ValueError(f'backend is {url!r}: use "memory", "lmdb", or the address of a server, "redis://HOST:PORT/DATABASE"')
     _ = parts.port  # raises ValueError for an invalid port
     return parts

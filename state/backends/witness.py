@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from .resp import Command, RespClient
+from .server_client import Command, ServerClient
 
 _CACHES = ("allkeys-", "eviction")
 """Prefixes of the policies by which a server evicts keys that don't expire: Redis' and Valkey's, and Dragonfly's."""
@@ -20,7 +20,7 @@ _CACHES = ("allkeys-", "eviction")
 class Witness:
     """Runs commands like `client`, with the counter under `name`."""
 
-    def __init__(self, client: RespClient, name: str) -> None:
+    def __init__(self, client: ServerClient, name: str) -> None:
         self._client, self._name = client, name
         self._count = secrets.randbits(48)
         self.check_policy()

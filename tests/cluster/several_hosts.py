@@ -45,14 +45,10 @@ def start(name, folder):
     counted = source.key_by("key").stateful_map(numbered).named("counted").parallelism(2)
     counted.write(ef.write_parquet(folder / "counted", name="to_counted"))
     config = ef.JobConfig(
-        placement="spread",
-        worker_cpus=0.5,
         key_groups=16,
-        metrics_window="200ms",
-        checkpoint_interval="500ms",
-        heartbeat_timeout="10s",
-        start_timeout="120s",
-        checkpoint_dir=str(folder / "checkpoints"),
+        worker=ef.WorkerConfig(placement="spread", cpus=0.5, heartbeat_timeout="10s", start_timeout="120s"),
+        metrics=ef.MetricsConfig(window="200ms"),
+        checkpoint=ef.CheckpointConfig(str(folder / "checkpoints"), interval="500ms"),
     )
     return flow.run(runtime="ray", detached=True, config=config)
 

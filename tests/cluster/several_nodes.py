@@ -78,7 +78,12 @@ def packed(cluster):
 
     flow, rows = ef.Dataflow("packed"), []
     flow.read(ef.generate(rate=3_000, every="50ms", keys=50)).map(slow).named("slow").parallelism(2).write(ef.to_list(rows))
-    config = ef.JobConfig(placement="pack", worker_cpus=0.5, key_groups=16, metrics_window="200ms", checkpoint_interval="500ms")
+    config = ef.JobConfig(
+        key_groups=16,
+        worker=ef.WorkerConfig(placement="pack", cpus=0.5),
+        metrics=ef.MetricsConfig(window="200ms"),
+        checkpoint=ef.CheckpointConfig(interval="500ms"),
+    )
     with running(flow, config) as job:
         seen = {"alone": nodes_of(job)}
         for _ in range(2):
@@ -101,13 +106,10 @@ def spread(cluster, folder):
     """Warm spares, giving a node back, and losing another with all that ran on it."""
     flow, rows, results = build("spread")
     config = ef.JobConfig(
-        placement="spread",
-        worker_cpus=0.5,
-        warm_spares=1,
         key_groups=16,
-        metrics_window="200ms",
-        checkpoint_interval="500ms",
-        checkpoint_dir=str(folder / "checkpoints"),
+        worker=ef.WorkerConfig(placement="spread", cpus=0.5, warm_spares=1),
+        metrics=ef.MetricsConfig(window="200ms"),
+        checkpoint=ef.CheckpointConfig(str(folder / "checkpoints"), interval="500ms"),
     )
     with running(flow, config) as job:
         seen = {"before": nodes_of(job)}

@@ -92,7 +92,10 @@ def check(results):
 def test_ds2_finds_the_workers_for_the_demand_and_again_when_it_doubles_and_stays(tmp_path):
     results, doubled = [], tmp_path / "doubled"
     config = ef.JobConfig(
-        key_groups=64, checkpoint_interval="500ms", metrics_window="200ms", autoscaler="ds2", autoscaler_interval="1s", max_parallelism=6
+        key_groups=64,
+        checkpoint=ef.CheckpointConfig(interval="500ms"),
+        metrics=ef.MetricsConfig(window="200ms"),
+        autoscale=ef.AutoscaleConfig("ds2", interval="1s", max_parallelism=6),
     )
     job = counted(results, doubled).run(runtime="ray", config=config)
 

@@ -15,6 +15,7 @@ import evenflow as ef
 from evenflow.actors.cluster import NAMESPACE
 from evenflow.connectors.spark.exchange import Exchange
 from evenflow.scheduler.job_effects import JobState
+from evenflow.testing.settings import changed
 
 JOBS = []
 
@@ -74,8 +75,13 @@ def numbers(name, folder, sink):
 
 
 def config(tmp_path, **options):
-    return ef.JobConfig(
-        key_groups=8, checkpoint_interval=None, restart_delay="10ms", checkpoint_dir=str(tmp_path / "checkpoints"), **options
+    return changed(
+        ef.JobConfig(
+            key_groups=8,
+            checkpoint=ef.CheckpointConfig(str(tmp_path / "checkpoints"), interval=None),
+            restart=ef.RestartConfig(delay="10ms"),
+        ),
+        **options,
     )
 
 

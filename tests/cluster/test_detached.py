@@ -24,7 +24,7 @@ flow = ef.Dataflow("detached")
 rows = flow.read(ef.generate(rate=1000, every="50ms", keys=20))
 rows.write(ef.write_parquet(sys.argv[1] + "/rows", name="to_rows"))
 rows.key_by("key").aggregate(n=ef.count(), emit="final").named("counts").write(ef.write_parquet(sys.argv[1] + "/counts"))
-flow.run(detached=True, config=ef.JobConfig(checkpoint_interval="200ms", checkpoint_dir=sys.argv[1] + "/checkpoints"))
+flow.run(detached=True, config=ef.JobConfig(checkpoint=ef.CheckpointConfig(sys.argv[1] + "/checkpoints", interval="200ms")))
 print("started", flush=True)
 sys.stdin.read()
 """

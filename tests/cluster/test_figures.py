@@ -22,7 +22,10 @@ def job(cluster):
     flow = ef.Dataflow("delays")
     delays = flow.read(ef.generate(rate=2_000, every="50ms", keys=1000, zipf=1.0, max_delay="1s", name="delays"))
     delays.key_by("key").window(ef.tumbling("1s")).aggregate(n=ef.count()).write(ef.to_callback(lambda row: None))
-    job = flow.run(parallelism=2, config=ef.JobConfig(metrics_window="200ms", checkpoint_interval="1s", combine=False))
+    job = flow.run(
+        parallelism=2,
+        config=ef.JobConfig(combine=False, metrics=ef.MetricsConfig(window="200ms"), checkpoint=ef.CheckpointConfig(interval="1s")),
+    )
     until(lambda: all(figures.rows_in > 0 for figures in job.metrics()), "every worker has reported")
     yield job
     job.cancel()
@@ -94,8 +97,8 @@ def test_a_metrics_port_that_is_taken_is_a_clear_error(cluster):
         port = server.getsockname()[1]
         flow = ef.Dataflow("second")
         flow.read(ef.from_items([1])).write(ef.to_list([]))
-        with pytest.raises(ef.JobError, match=rf"job `second`: metrics port {port} can't be used: .*metrics_port=0"):
-            flow.run(config=ef.JobConfig(metrics_port=port))
+        with pytest.raises(ef.ClusterError, match=rf"job `second`: metrics port {port} can't be used: .*MetricsConfig\(port=0\)"):
+            flow.run(config=ef.JobConfig(metrics=ef.MetricsConfig(port=port)))
 
 
 def test_workers_run_at_normal_priority_and_load_nothing_heavy(job):

@@ -15,7 +15,7 @@ def test_files_commit_with_checkpoints_while_the_job_runs_and_hold_every_row_onc
     flow = ef.Dataflow("files")
     numbers = flow.read(ef.generate(rate=5000, keys=10)).select("seq")
     numbers.write(write(out)).write(ef.to_list(rows))
-    job = flow.run(parallelism=2, config=ef.JobConfig(checkpoint_interval="200ms"))
+    job = flow.run(parallelism=2, config=ef.JobConfig(checkpoint=ef.CheckpointConfig(interval="200ms")))
     until(lambda: len({path.name.split("-")[1] for path in out.glob("part-*")}) >= 3, "three checkpoints have committed files")
     until(lambda: rows, "rows have come to the driver while the job runs")
     assert job.status().state.value == "running"

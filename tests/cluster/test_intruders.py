@@ -50,7 +50,7 @@ sys.stdin.read()
 def job(cluster, tmp_path):
     flow = ef.Dataflow("besieged")
     flow.read(ef.generate(rate=2000, keys=10)).key_by("key").aggregate(n=ef.count()).write(ef.write_parquet(tmp_path / "out"))
-    job = flow.run(config=ef.JobConfig(metrics_window="100ms"))
+    job = flow.run(config=ef.JobConfig(metrics=ef.MetricsConfig(window="100ms")))
     yield job
     job.cancel()
     job.wait("60s")

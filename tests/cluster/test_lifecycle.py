@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from pathlib import Path
 
+import psutil
 import pytest
 import ray
 from watching import actors, figures_of, socket_folders, until
@@ -50,10 +50,10 @@ def test_a_job_of_the_same_name_can_follow_at_once():
 
 
 def test_a_running_job_is_stopped_cancelled_and_not_doubled(tmp_path):
-    job = endless("running", ef.write_parquet(tmp_path / "out"), config=ef.JobConfig(checkpoint_interval=None))
-    with pytest.raises(TimeoutError, match="job `running` has not ended within 10ms; it is running"):
+    job = endless("running", ef.write_parquet(tmp_path / "out"), config=ef.JobConfig(checkpoint=ef.CheckpointConfig(interval=None)))
+    with pytest.raises(ef.JobTimeoutError, match="job `running` has not ended within 10ms; it is running"):
         job.wait("10ms")
-    with pytest.raises(ef.JobError, match=r"a job `running` is running: stop it with ef.connect\(.running.\).stop\(\)"):
+    with pytest.raises(ef.RequestError, match=r"a job `running` is running: stop it with ef.connect\(.running.\).stop\(\)"):
         endless("running", ef.to_list([]))
     until(lambda: figures_of(job, "aggregate")[0].rows_in > 0, "the job has taken rows")
     job.stop()
@@ -67,7 +67,7 @@ def test_a_running_job_is_stopped_cancelled_and_not_doubled(tmp_path):
 
 
 def test_a_cancelled_job_commits_nothing_more_and_is_gone(tmp_path):
-    job = endless("cancelled", ef.write_parquet(tmp_path / "out"), config=ef.JobConfig(checkpoint_interval=None))
+    job = endless("cancelled", ef.write_parquet(tmp_path / "out"), config=ef.JobConfig(checkpoint=ef.CheckpointConfig(interval=None)))
     until(lambda: figures_of(job, "aggregate")[0].rows_in > 0, "the job has taken rows")
     job.cancel()
     assert job.wait("60s").status().state is JobState.CANCELLED
@@ -97,12 +97,12 @@ def test_a_killed_worker_fails_the_job_by_its_name(worker):
 
 def test_a_killed_coordinator_fails_the_job_and_a_later_job_sweeps_the_sockets_that_it_left(folder):
     job = endless("headless", ef.to_list([]))
-    processes = [Path(f"/proc/{pid_of(actor)}") for actor in actors()]
+    processes = [pid_of(actor) for actor in actors()]
     kill("headless/coordinator")
     with pytest.raises(ef.JobError, match="job `headless`: its coordinator is gone"):
         job.wait("60s")
     assert job.status().state is JobState.FAILED
-    until(lambda: not any(process.exists() for process in processes), "its processes are gone, which still tidied up")
+    until(lambda: not any(map(psutil.pid_exists, processes)), "its processes are gone, which still tidied up")
     left = socket_folders(folder)
     for path in [file for left_folder in left for file in left_folder.iterdir()] + left:
         os.utime(path, (0, 0))
@@ -114,8 +114,8 @@ def test_a_killed_coordinator_fails_the_job_and_a_later_job_sweeps_the_sockets_t
 
 
 def test_workers_that_find_no_room_are_named():
-    with pytest.raises(ef.JobError, match=r"generate-0.* did not start within 2s; is there room in the cluster"):
-        endless("homeless", ef.to_list([]), config=ef.JobConfig(worker_cpus=1000, start_timeout="2s"))
+    with pytest.raises(ef.ClusterError, match=r"generate-0.* did not start within 2s; is there room in the cluster"):
+        endless("homeless", ef.to_list([]), config=ef.JobConfig(worker=ef.WorkerConfig(cpus=1000, start_timeout="2s")))
 
 
 def test_there_is_no_job_of_an_unknown_name():

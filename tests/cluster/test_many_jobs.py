@@ -6,8 +6,8 @@ import gc
 import os
 import threading
 from contextlib import suppress
-from pathlib import Path
 
+import psutil
 import pytest
 from watching import processes_of, socket_folders, until
 
@@ -15,6 +15,7 @@ import evenflow as ef
 from evenflow.actors.cluster import RayJob
 from evenflow.actors.coordinator import Coordinator
 from evenflow.actors.job_interpreter import JobInterpreter
+from evenflow.actors.titles import ACTORS
 
 
 def run(runtime, end, folder):
@@ -29,7 +30,7 @@ def run(runtime, end, folder):
     checked_rows = flow.read(ef.generate(total=None if end == "cancelled" else 200, rate=10_000, keys=10)).map(checked)
     checked_rows.key_by("key").stateful_map(lambda state, row: ((state or 0) + 1, row)).write(ef.write_parquet(folder / "out", append=True))
     checked_rows.key_by("key").aggregate(n=ef.count()).write(ef.to_list(rows))
-    job = flow.run(runtime=runtime, config=ef.JobConfig(checkpoint_interval="100ms", checkpoint_dir=str(folder / "checkpoints")))
+    job = flow.run(runtime=runtime, config=ef.JobConfig(checkpoint=ef.CheckpointConfig(str(folder / "checkpoints"), interval="100ms")))
     if end == "cancelled":
         job.checkpoint("60s")
         job.cancel()
@@ -46,12 +47,12 @@ def left_in_the_driver(folder):
         "jobs": sum(isinstance(found, (ef.Job, RayJob, JobInterpreter)) for found in gc.get_objects()),
         "classes": len(Coordinator.__subclasses__()),
         "sockets": socket_folders(folder),
-        "processes": [pid for pid, command in processes_of(folder).items() if command.startswith(("ray::Worker", "ray::Coordinator"))],
+        "processes": [pid for pid, command in processes_of(folder).items() if command.startswith(ACTORS)],
     }
 
 
 def descriptors():
-    return len(list(Path("/proc/self/fd").iterdir()))
+    return psutil.Process().num_fds()
 
 
 @pytest.mark.parametrize("runtime", ["local", "ray"])

@@ -45,7 +45,9 @@ def build(name, source, operators):
 def endless(name, operators=OPERATORS, zipf=1.0):
     source = ef.generate(rate=4_000, every="50ms", keys=200, zipf=zipf, string_keys=True, max_delay="500ms", event_rate=1_000)
     flow, results = build(name, source, operators)
-    config = ef.JobConfig(parallelism=2, key_groups=16, checkpoint_interval="500ms", metrics_window="200ms")
+    config = ef.JobConfig(
+        parallelism=2, key_groups=16, checkpoint=ef.CheckpointConfig(interval="500ms"), metrics=ef.MetricsConfig(window="200ms")
+    )
     job = flow.run(runtime="ray", config=config)
     until(lambda: len(results["rows"]) > 1_000, "rows have been committed")
     return job, results
@@ -132,9 +134,9 @@ def test_wrong_requests_are_refused_and_the_job_runs_on():
         "the strategy restart goes through a savepoint": lambda: job.rebalance("totals", strategy="restart"),
         "coldspot": lambda: job.rebalance("totals", policy="coldspot"),
     }.items():
-        with pytest.raises(ef.FlowError, match=words):
+        with pytest.raises(ef.RequestError, match=words):
             ask()
     assert job.migrations() == []
     stop_and_check(job, results)
-    with pytest.raises(ef.JobError):
+    with pytest.raises(ef.JobNotRunningError):
         job.migrate("totals", groups=[0], to=1)

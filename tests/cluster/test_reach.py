@@ -72,7 +72,7 @@ def test_a_flow_is_not_started_on_a_cluster_that_refuses_it(cluster):
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=1.5 * PATIENCE, check=False
     )
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("evenflow.engine.errors.JobError: the Ray cluster at")
+    assert done.stderr.splitlines()[-1].startswith("evenflow.engine.errors.ClusterError: the Ray cluster at")
 
 
 def test_a_command_about_a_running_job_ends_with_what_it_was_asked_for(cluster):

@@ -24,6 +24,7 @@ from evenflow.actors.cluster import NAMESPACE
 from evenflow.scheduler.checkpoints import CheckpointState
 from evenflow.scheduler.job_effects import JobState
 from evenflow.scheduler.migration import MigrationState
+from evenflow.testing.settings import changed
 
 RATE = 2_000
 JOBS = []
@@ -64,9 +65,14 @@ def build(name, source, folder, operators, sources=None):
 
 def endless(name, tmp_path, operators, **config):
     flow, results = build(name, ef.generate(rate=RATE, **SOURCE), tmp_path / name, operators)
-    settings = {"parallelism": 2, "key_groups": 16, "checkpoint_interval": "300ms", "restart_delay": "10ms", "metrics_window": "200ms"}
-    settings["restart_most"] = 1_000  # a busy machine may keep a worker silent for longer than `heartbeat_timeout`
-    job = flow.run(config=ef.JobConfig(**(settings | {"checkpoint_dir": str(tmp_path / "checkpoints")} | config)))
+    settings = ef.JobConfig(
+        parallelism=2,
+        key_groups=16,
+        checkpoint=ef.CheckpointConfig(str(tmp_path / "checkpoints"), interval="300ms"),
+        restart=ef.RestartConfig(delay="10ms", most=1_000),  # a busy machine may keep a worker silent for longer than `heartbeat_timeout`
+        metrics=ef.MetricsConfig(window="200ms"),
+    )
+    job = flow.run(config=changed(settings, **config))
     JOBS.append(job)
     return job, results
 
@@ -116,7 +122,7 @@ def send(job, sign, *workers):
 
 
 def test_lost_workers_change_nothing_in_what_comes_out(tmp_path):
-    job, results = endless("bereaved", tmp_path, ("numbered", "updates", "windows"), heartbeat_timeout="2s")
+    job, results = endless("bereaved", tmp_path, ("numbered", "updates", "windows"), worker={"heartbeat_timeout": "2s"})
     goes_on(job, results)
     for workers in (["numbered-0"], ["generate-1", "updates-0", "windows-1"]):
         send(job, signal.SIGKILL, *workers)
@@ -186,9 +192,11 @@ def test_sink_that_fails_once_is_asked_again(tmp_path):
     flow, results = build("flaky", ef.generate(rate=RATE, total=RATE, **SOURCE), tmp_path / "flaky", ("numbered",))
     again = []
     flow.read(ef.generate(rate=RATE, total=RATE, **SOURCE)).named("other").write(Flaky(again, "to_flaky"))
-    flow.run(config=ef.JobConfig(checkpoint_interval="100ms", restart_delay="10ms", checkpoint_dir=str(tmp_path / "checkpoints"))).wait(
-        "60s"
-    )
+    flow.run(
+        config=ef.JobConfig(
+            checkpoint=ef.CheckpointConfig(str(tmp_path / "checkpoints"), interval="100ms"), restart=ef.RestartConfig(delay="10ms")
+        )
+    ).wait("60s")
     assert failed.exists()
     assert sorted(row["seq"] for row in again) == list(range(RATE))
     check("flaky", results, tmp_path, sources=1)
@@ -208,7 +216,9 @@ def test_restarts_are_given_up_with_the_first_cause_and_a_refused_record_is_not_
             print("record", file=file)
         raise ValueError(f"no {row['seq']}")
 
-    config = ef.JobConfig(checkpoint_interval="100ms", restart="fixed", restart_delay="10ms", restart_most=2, checkpoint_dir=str(tmp_path))
+    config = ef.JobConfig(
+        checkpoint=ef.CheckpointConfig(str(tmp_path), interval="100ms"), restart=ef.RestartConfig("fixed", delay="10ms", most=2)
+    )
     flow = ef.Dataflow("broken")
     flow.read(ef.generate(rate=RATE)).write(Broken([], "to_broken"))
     with pytest.raises(ef.JobError, match="sink `to_broken` could not commit checkpoint 1: OSError: the disk is gone, 1"):
@@ -234,7 +244,9 @@ def test_worker_that_is_stuck_in_a_users_function_is_replaced(tmp_path):
 
     flow, rows = ef.Dataflow("stuck"), []
     flow.read(ef.generate(rate=RATE, total=RATE // 4)).parallelism(2).map(stuck).named("slow").parallelism(1).write(ef.to_list(rows))
-    job = flow.run(config=ef.JobConfig(restart_delay="10ms", checkpoint_dir=str(tmp_path / "checkpoints")))
+    job = flow.run(
+        config=ef.JobConfig(restart=ef.RestartConfig(delay="10ms"), checkpoint=ef.CheckpointConfig(str(tmp_path / "checkpoints")))
+    )
     until(begun.exists, "the function is stuck")
     send(job, signal.SIGKILL, "generate-1")
     job.wait("60s")
@@ -247,7 +259,7 @@ import evenflow as ef
 
 flow = ef.Dataflow("interrupted")
 flow.read(ef.generate(rate=1000, keys=5)).key_by("key").aggregate(n=ef.count()).write(ef.to_list([]))
-flow.run(config=ef.JobConfig(checkpoint_interval="100ms", restart_delay="60s", checkpoint_dir=sys.argv[1])).wait()
+flow.run(config=ef.JobConfig(checkpoint=ef.CheckpointConfig(sys.argv[1], interval="100ms"), restart=ef.RestartConfig(delay="60s"))).wait()
 """
 
 
@@ -271,7 +283,7 @@ def test_ctrl_c_during_recovery_leaves_nothing_behind(cluster, folder, tmp_path)
 def test_job_goes_on_from_a_savepoint_with_other_workers_and_on_another_runtime(tmp_path):
     source = {"rate": RATE, "total": 2 * RATE, **SOURCE}
     flow, before = build("first", ef.generate(**source), tmp_path / "first", ("numbered", "totals"), sources=1)
-    config = ef.JobConfig(parallelism=2, key_groups=16, checkpoint_interval=None, checkpoint_dir=str(tmp_path / "checkpoints"))
+    config = ef.JobConfig(parallelism=2, key_groups=16, checkpoint=ef.CheckpointConfig(str(tmp_path / "checkpoints"), interval=None))
     job = flow.run(config=config)
     until(lambda: sum(figures.rows_in for figures in job.metrics()) > RATE, "it has state")
     savepoint = job.savepoint(tmp_path / "savepoint")
@@ -280,7 +292,7 @@ def test_job_goes_on_from_a_savepoint_with_other_workers_and_on_another_runtime(
     job.wait("60s")
     for runtime, options in (("ray", {"parallelism": 1, "key_groups": 64}), ("local", {"parallelism": 3, "key_groups": 16})):
         flow, after = build("second", ef.generate(**source), tmp_path / runtime, ("numbered", "totals"), sources=1)
-        config = ef.JobConfig(**options, checkpoint_dir=str(tmp_path / f"checkpoints on {runtime}"))
+        config = changed(ef.JobConfig(checkpoint=ef.CheckpointConfig(str(tmp_path / f"checkpoints on {runtime}"))), **options)
         flow.run(runtime=runtime, config=config, from_savepoint=savepoint).wait("60s")
         both = {operator: [*before[operator], *rows] for operator, rows in after.items()}
         assert len(both["rows"]) == 2 * RATE > len(after["rows"]) > 0
@@ -291,14 +303,14 @@ def test_job_without_room_for_its_checkpoints_says_so_and_goes_on_until_there_is
     (tmp_path / "checkpoints").mkdir()
     in_the_way = tmp_path / "checkpoints" / "crowded"
     in_the_way.touch()
-    job, results = endless("crowded", tmp_path, ("numbered",), tolerable_checkpoint_failures=1_000, checkpoint_interval="100ms")
+    job, results = endless("crowded", tmp_path, ("numbered",), checkpoint={"tolerable_failures": 1_000, "interval": "100ms"})
     failed = until(lambda: [report for report in job.checkpoints() if report.state is CheckpointState.FAILED], "one has failed")
     assert "crowded" in (failed[0].problem or "")
     in_the_way.unlink()
     goes_on(job, results)
     stop_and_check(job, results, tmp_path)
     (tmp_path / "checkpoints" / "hopeless").touch()
-    job, _ = endless("hopeless", tmp_path, ("numbered",), tolerable_checkpoint_failures=2, checkpoint_interval="100ms")
+    job, _ = endless("hopeless", tmp_path, ("numbered",), checkpoint={"tolerable_failures": 2, "interval": "100ms"})
     with pytest.raises(ef.JobError, match=r"job `hopeless`: 3 checkpoints in a row have failed; the last, 3: .*hopeless"):
         job.wait("60s")
 
@@ -318,7 +330,7 @@ def small_disk(tmp_path):
 
 
 def test_disk_that_is_full_when_a_worker_or_the_coordinator_dies_and_then_has_room_again_changes_nothing(folder, tmp_path, small_disk):
-    job, results = endless("full", tmp_path, ("numbered",), tolerable_checkpoint_failures=1_000, checkpoint_interval="100ms")
+    job, results = endless("full", tmp_path, ("numbered",), checkpoint={"tolerable_failures": 1_000, "interval": "100ms"})
     goes_on(job, results)
     filler = small_disk / "filler"
     for victim in ("numbered-0", "coordinator"):
@@ -347,7 +359,7 @@ def says_in_its_log(folder, words):
 
 
 def test_damaged_checkpoints_are_left_out_for_the_one_before(tmp_path):
-    job, results = endless("damaged", tmp_path, ("totals",), checkpoint_interval=None)
+    job, results = endless("damaged", tmp_path, ("totals",), checkpoint={"interval": None})
     until(lambda: job.status().state is JobState.RUNNING, "it runs")
     for _ in range(3):
         job.checkpoint()

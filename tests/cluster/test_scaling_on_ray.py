@@ -10,6 +10,7 @@ from watching import actors, until
 
 import evenflow as ef
 from evenflow.scheduler.operator_scaling import ScalingState
+from evenflow.testing.settings import changed
 
 pytestmark = pytest.mark.timeout(300)  # a process of Ray's takes from one second to ten to start, by how busy the machine is
 
@@ -42,7 +43,12 @@ def build(name, source, operators):
 def endless(name, operators=OPERATORS, **settings):
     source = ef.generate(rate=2_000, every="50ms", keys=200, zipf=1.0, string_keys=True, max_delay="500ms", event_rate=500)
     flow, results = build(name, source, operators)
-    config = ef.JobConfig(parallelism=1, key_groups=16, checkpoint_interval="500ms", metrics_window="200ms", **settings)
+    config = changed(
+        ef.JobConfig(
+            parallelism=1, key_groups=16, checkpoint=ef.CheckpointConfig(interval="500ms"), metrics=ef.MetricsConfig(window="200ms")
+        ),
+        **settings,
+    )
     job = flow.run(runtime="ray", config=config)
     try:
         until(lambda: len(results["rows"]) > 500, "rows have been committed")
@@ -83,7 +89,7 @@ def test_keyed_operators_source_and_sink_are_scaled_in_mid_stream_and_the_result
 
 
 def test_workers_for_which_there_is_no_room_leave_the_job_running_and_a_smaller_scaling_right_after_works():
-    with endless("crowded", ("numbered",), worker_cpus=0.3) as (job, results):
+    with endless("crowded", ("numbered",), worker={"cpus": 0.3}) as (job, results):
         there = len(job.status().workers)
         room = int((2 - there * 0.3) / 0.3)
         with pytest.raises(ef.JobError, match=r"scaling `numbered` .* to 10 workers has failed: no room for \d of 9 workers: each needs"):

@@ -37,7 +37,11 @@ def test_a_slow_sink_holds_the_source_back_and_bounds_what_waits(cluster, gate):
     flow, rows = ef.Dataflow("slow"), []
     numbers = flow.read(ef.generate(total=200_000, rows_per_batch=1000, keys=10)).parallelism(1)
     numbers.select("seq").write(behind(gate)).write(ef.to_list(rows))
-    config = ef.JobConfig(parallelism=2, batch_rows=1000, source_rows=1000, credit_batches=CREDIT, metrics_window="100ms")
+    config = ef.JobConfig(
+        parallelism=2,
+        network=ef.NetworkConfig(batch_rows=1000, source_rows=1000, credit_batches=CREDIT),
+        metrics=ef.MetricsConfig(window="100ms"),
+    )
     job = flow.run(config=config)
     assert held_back(job).rows_in <= (2 * CREDIT + 2) * 1000
     assert all(figures.queued_batches <= CREDIT for figures in job.metrics())
@@ -51,7 +55,13 @@ def test_wide_rows_are_bounded_by_their_bytes(cluster, gate):
     numbers = flow.read(ef.generate(total=100_000, rows_per_batch=100, keys=10))
     texts = numbers.map_batches(lambda rows: {"text": ["x" * 10_000] * rows.num_rows})
     texts.key_by("text").aggregate(n=ef.count()).write(behind(gate))
-    job = flow.run(config=ef.JobConfig(batch_rows=100, source_rows=100, credit_bytes=4 << 20, metrics_window="100ms", combine=False))
+    job = flow.run(
+        config=ef.JobConfig(
+            combine=False,
+            network=ef.NetworkConfig(batch_rows=100, source_rows=100, credit_bytes=4 << 20),
+            metrics=ef.MetricsConfig(window="100ms"),
+        )
+    )
     assert held_back(job).rows_in * 10_000 <= 8 << 20
     job.cancel()
     gate.touch()

@@ -90,7 +90,7 @@ def test_process_that_ends_by_itself_is_told_with_its_operators():
 def test_savepoint_that_does_not_fit_is_refused_in_one_line(tmp_path):
     flow = ef.Dataflow("right")
     flow.read(ef.generate(rate=100, keys=3)).key_by("key").stateful_map(numbered(1)).named("counts").write(ef.to_list([]))
-    job = flow.run(config=ef.JobConfig(checkpoint_dir=str(tmp_path / "checkpoints")))
+    job = flow.run(config=ef.JobConfig(checkpoint=ef.CheckpointConfig(str(tmp_path / "checkpoints"))))
     job.savepoint(tmp_path / "savepoint", timeout="60s")
     job.cancel()
     job.wait("60s")

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import ray
 
 from evenflow.actors.cluster import NAMESPACE
@@ -44,13 +45,11 @@ def socket_folders(folder: Path) -> list[Path]:
 
 def processes_of(folder: Path) -> dict[int, str]:
     """The other processes, with their command lines, that run in this temporary folder."""
-    mark, found = f"TMPDIR={folder}".encode(), {}
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if int(process.name) != os.getpid() and mark in (process / "environ").read_bytes().split(b"\0"):
-                found[int(process.name)] = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-        except OSError:  # it has ended meanwhile, or is another user's
-            continue
+    found = {}
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):  # it has ended meanwhile, or is another user's
+            if process.pid != os.getpid() and process.environ().get("TMPDIR") == str(folder):
+                found[process.pid] = " ".join(process.cmdline())
     return {pid: command for pid, command in found.items() if command}
 
 

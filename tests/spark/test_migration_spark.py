@@ -31,7 +31,9 @@ def stream(flow, folder):
 
 def run_rebalanced(flow, operator):
     """Run the flow, rebalance by every strategy while rows pass, and stop the stream."""
-    config = ef.JobConfig(parallelism=2, key_groups=64, checkpoint_interval="1s", metrics_window="200ms")
+    config = ef.JobConfig(
+        parallelism=2, key_groups=64, checkpoint=ef.CheckpointConfig(interval="1s"), metrics=ef.MetricsConfig(window="200ms")
+    )
     job = flow.run(runtime="ray", config=config)
 
     def taken():

@@ -22,7 +22,9 @@ def stream(flow):
 
 def run_scaled(flow, *operators):
     """Run the flow, scale every operator through all steps, and stop the stream."""
-    config = ef.JobConfig(parallelism=1, key_groups=64, checkpoint_interval="500ms", metrics_window="200ms")
+    config = ef.JobConfig(
+        parallelism=1, key_groups=64, checkpoint=ef.CheckpointConfig(interval="500ms"), metrics=ef.MetricsConfig(window="200ms")
+    )
     job = flow.run(runtime="ray", config=config)
     try:
         wait_until(lambda: all(figures.rows_in for figures in job.metrics()), "every operator has taken rows")

@@ -130,7 +130,7 @@ def poll_one_row(world):
 
 
 ACTIONS_ONE_BY_ONE = (*(action for action in ACTIONS if action is not poll), poll_one_row)
-ONE_BY_ONE = ef.JobConfig(key_groups=4, batch_rows=1, checkpoint_interval=None)
+ONE_BY_ONE = ef.JobConfig(key_groups=4, network=ef.NetworkConfig(batch_rows=1), checkpoint=ef.CheckpointConfig(interval=None))
 
 
 class SwapAt:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -28,6 +27,7 @@ from evenflow.state.backends.remote import RemoteBackend
 from evenflow.testing import check
 from evenflow.testing.crashing import with_crashes
 from evenflow.testing.moving import with_moves
+from evenflow.testing.settings import changed
 from evenflow.testing.simulation import random_config
 
 SEEDS = int(os.environ.get("EVENFLOW_SEEDS", "5"))
@@ -48,15 +48,15 @@ def test_moves_and_losses_leave_the_rows_of_the_oracle_wherever_the_state_lies(m
     for seed in range(SEEDS):
         workers = 1 + seed % 3
         monkeypatch.setattr(handover, "CHUNK", 1 if seed % 2 else 2_048)
-        config = replace(random_config(Random(seed), workers), state_backend=place)
+        config = changed(random_config(Random(seed), workers), state={"backend": place})
         actions = with_crashes(with_moves(5, STRATEGIES))
         check(make_flow, [seed], parallelism=workers, config=config, save_state=True, actions=actions)
 
 
 @pytest.mark.parametrize("backend", ["rocksdb", "redis://", "redis://host:port/0", "redis://host/zero", "rediss://host/0", None, 5])
 def test_backend_that_there_is_not_is_refused_with_those_there_are(backend):
-    with pytest.raises(ef.FlowError, match="JobConfig: "):
-        ef.JobConfig(state_backend=backend)
+    with pytest.raises(ef.FlowError, match="StateConfig: "):
+        ef.JobConfig(state=ef.StateConfig(backend))
 
 
 @pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
@@ -70,6 +70,6 @@ def test_key_groups_change_hands_in_the_server_without_their_state_being_sent(ma
 
     monkeypatch.setattr(RemoteBackend, "pass_on", watched)
     for seed in range(4):
-        config = replace(random_config(Random(seed), 2), state_backend=state_server)
+        config = changed(random_config(Random(seed), 2), state={"backend": state_server})
         check(make_flow, [seed], parallelism=2, config=config, actions=with_moves())
     assert passed

@@ -50,7 +50,12 @@ def job():
     flow = ef.Dataflow("skewed")
     rows = flow.read(ef.generate(keys=len(keys), rows_per_batch=1024)).map(lambda row: {"key": keys[row["key"]]})
     rows.key_by("key").stateful_map(count).write(ef.to_callback(lambda row: None))
-    config = ef.JobConfig(parallelism=2, key_groups=KEY_GROUPS, metrics_window="100ms", balance_after="300ms", balance_least_busy=0.01)
+    config = ef.JobConfig(
+        parallelism=2,
+        key_groups=KEY_GROUPS,
+        metrics=ef.MetricsConfig(window="100ms"),
+        balance=ef.BalanceConfig(after="300ms", least_busy=0.01),
+    )
     job = flow.run(runtime="local", config=config)
     yield job
     job.cancel()
@@ -78,7 +83,7 @@ def test_balancing_can_be_switched_off_again(job):
 
 
 def test_a_balancer_that_is_not_there_is_refused(job):
-    with pytest.raises(ef.FlowError, match="'warmspot' can't balance a job: use hotspot, static, consistent, lpt, off"):
+    with pytest.raises(ef.RequestError, match="'warmspot' can't balance a job: use hotspot, static, consistent, lpt, off"):
         job.balancer("stateful_map", "warmspot")
-    with pytest.raises(ef.FlowError, match="operator `generate` has no keyed state to move"):
+    with pytest.raises(ef.RequestError, match="operator `generate` has no keyed state to move"):
         job.balancer("generate", "hotspot")

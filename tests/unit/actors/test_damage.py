@@ -75,7 +75,9 @@ class Lossy:
         for sink in sinks.values():
             numbered.write(sink)
             sink.start()
-        config = ef.JobConfig(key_groups=8, checkpoint_interval=None, restart_delay=0, restart_most=3, checkpoint_dir=str(folder / "saved"))
+        config = ef.JobConfig(
+            key_groups=8, checkpoint=ef.CheckpointConfig(str(folder / "saved"), interval=None), restart=ef.RestartConfig(delay=0, most=3)
+        )
         self.runtime = LossyJob(flow.plan(config=config), config)
         self.job = Job("f", self.runtime, {}, sinks)
         assert self._asked.wait(PATIENCE), "the source has begun to count time"

@@ -14,7 +14,7 @@ from evenflow.actors.state_writer import StateWriter
 from evenflow.engine.batch import Batch
 from evenflow.engine.protocol.effects import Prepared
 from evenflow.engine.snapshots.chain import replacing, resolved
-from evenflow.state.files import CorruptStateError
+from evenflow.state.errors import CorruptStateError
 from evenflow.state.store import CheckpointStore, seen_from_beside
 
 CHECKPOINTS = 5

@@ -98,13 +98,10 @@ def test_job_says_that_its_disk_is_full_goes_back_meanwhile_and_goes_on_when_the
     source.write(ef.to_list(read, name="to_read"))
     source.key_by("key").stateful_map(number).write(sink)
     config = ef.JobConfig(
-        checkpoint_dir=str(disk.folder),
-        checkpoint_interval="20ms",
-        checkpoints_kept=1,
-        restart_delay=0,
-        tolerable_checkpoint_failures=1_000_000,
         parallelism=2,
         key_groups=16,
+        checkpoint=ef.CheckpointConfig(str(disk.folder), interval="20ms", kept=1, tolerable_failures=1_000_000),
+        restart=ef.RestartConfig(delay=0),
     )
     job = flow.run(runtime="local", config=config)
 

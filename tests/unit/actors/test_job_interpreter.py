@@ -8,7 +8,7 @@ import pytest
 
 import evenflow as ef
 from evenflow.actors.job_interpreter import JobInterpreter
-from evenflow.engine.errors import FlowError, JobError
+from evenflow.engine.errors import ClusterError, JobError, RequestError
 from evenflow.engine.protocol.effects import Finished
 from evenflow.scheduler.cluster_view import ClusterView
 from evenflow.scheduler.job import JobCore
@@ -35,6 +35,7 @@ from evenflow.scheduler.placement import Place
 from evenflow.scheduler.requests import Cancel, Scale, ShowMigrations, ShowStatus, Stop
 from evenflow.scheduler.storage_answers import Committed, SinksRestored
 from evenflow.scheduler.window import WorkerWindow
+from evenflow.testing.settings import changed
 
 PATIENCE = 30.0
 
@@ -45,7 +46,7 @@ class Ports:
     def __init__(self, **config):
         flow = ef.Dataflow("f")
         flow.read(ef.from_items([1])).write(ef.to_list([], name="out"))
-        settings = ef.JobConfig(parallelism=2, checkpoint_interval=None, **config)
+        settings = changed(ef.JobConfig(parallelism=2, checkpoint=ef.CheckpointConfig(interval=None)), **config)
         self.plan, self.calls, self.then, self.looks, self.now = flow.plan(config=settings), [], {}, [], 100.0
         self.core = JobCore(self.plan, settings)
         self.job = JobInterpreter(self.core, self, self, lambda: self.now)
@@ -204,7 +205,7 @@ def test_room_that_is_not_there_is_told_to_whoever_wanted_it(ports):
     ports.core.not_reserved = lambda problem, now: told.append((problem, now))
 
     def refuse():
-        raise JobError("no room for 2 workers")
+        raise ClusterError("no room for 2 workers")
 
     ports.then["reserve"] = refuse
     ports.core.record.emit(Reserve(2), Retire(("from_items-0",)))
@@ -215,7 +216,7 @@ def test_room_that_is_not_there_is_told_to_whoever_wanted_it(ports):
 
 def test_a_request_that_is_refused_leaves_nothing_undone(ports):
     ports.start()
-    with pytest.raises(FlowError, match="has no operator `oot`"):
+    with pytest.raises(RequestError, match="has no operator `oot`"):
         ports.job.ask(Scale("oot", 3))
     assert ports.calls == []
     ports.job.ask(Cancel())
@@ -235,7 +236,7 @@ def test_the_cluster_is_looked_at_for_changes_and_for_whoever_watches_its_nodes(
 
 
 def test_a_job_with_an_autoscaler_looks_at_the_nodes_at_every_tick():
-    ports = Ports(autoscaler="ds2").start()
+    ports = Ports(autoscale={"policy": "ds2"}).start()
     ports.looks.clear()
     ports.job.tick()
     assert ports.looks == [True]

@@ -56,14 +56,14 @@ class ScriptedSink(type(ef.to_list([]))):
 class Stored:
     """The storage of a job with the sinks `left` and `right`; `later`: answers that came from a thread of their own."""
 
-    def __init__(self, folder, *, left=None, right=None, savepoint=None, **config):
+    def __init__(self, folder, *, left=None, right=None, savepoint=None, **checkpoint):
         self.asked, self.memory, self.later = [], RunMemory(), SimpleQueue()
         flow = ef.Dataflow("f")
         rows = flow.read(ef.from_items([1])).named("rows")
         for name, options in (("left", left), ("right", right)):
             rows.write(ScriptedSink(name, self.asked, **(options or {})))
         saves = None if folder is None else str(folder)
-        self.config = ef.JobConfig(checkpoint_dir=saves, checkpoint_interval=None, **config)
+        self.config = ef.JobConfig(checkpoint=ef.CheckpointConfig(saves, interval=None, **checkpoint))
         self.plan = flow.plan(config=self.config)
         self.storage = JobStorage(self.plan, self.config, savepoint=savepoint, run="run", memory=self.memory)
 
@@ -255,7 +255,7 @@ def test_damaged_savepoint_leaves_nothing_to_go_on_from(tmp_path):
 def test_savepoint_that_can_not_be_copied_says_why_and_its_checkpoint_is_kept_no_longer(tmp_path):
     (tmp_path / "savepoint").mkdir()
     (tmp_path / "savepoint" / "mine").touch()
-    job = Stored(tmp_path / "saved", checkpoints_kept=1)
+    job = Stored(tmp_path / "saved", kept=1)
     assert job.perform(CopySavepoint(str(tmp_path / "savepoint"), job.save(1))) is None
     answer = job.later.get(timeout=PATIENCE)
     assert answer == SavepointCopied(1, f"{tmp_path / 'savepoint'} is not empty: give the savepoint a folder of its own")

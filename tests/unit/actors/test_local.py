@@ -293,7 +293,7 @@ def test_rows_are_delivered_as_checkpoints_complete():
     flow, sink = ef.Dataflow("f"), Telling()
     stream, _ = endless(flow)
     stream.write(sink)
-    job = run(flow, config=ef.JobConfig(checkpoint_interval="20ms", parallelism=2))
+    job = run(flow, config=ef.JobConfig(parallelism=2, checkpoint=ef.CheckpointConfig(interval="20ms")))
     assert sink.delivered.wait(PATIENCE)
     job.cancel()
     job.wait(PATIENCE)
@@ -388,7 +388,7 @@ def test_operators_are_scaled_in_mid_stream_and_no_row_is_lost_or_counted_twice(
     keyed.stateful_map(counted).named("numbered").write(ef.to_list(numbered, name="to_numbered"))
     keyed.aggregate(n=ef.count(), total=ef.sum("value"), emit="final").named("totals").write(ef.to_list(totals, name="to_totals"))
     keyed.window(ef.tumbling("500ms")).aggregate(n=ef.count()).named("windows").write(ef.to_list(windows, name="to_windows"))
-    job = run(flow, config=ef.JobConfig(parallelism=1, key_groups=16, metrics_window="50ms"))
+    job = run(flow, config=ef.JobConfig(parallelism=1, key_groups=16, metrics=ef.MetricsConfig(window="50ms")))
     assert flowing.wait(PATIENCE)
     changes = [("numbered", 4), ("generate", 3), ("windows", 3), ("numbered", 2), ("totals", 2), ("generate", 1), ("windows", 1)]
     for operator, workers in changes:
@@ -413,7 +413,7 @@ def test_scaling_that_is_refused_changes_nothing():
     stream.key_by("key").aggregate(n=ef.count()).write(ef.to_list([]))
     job = run(flow, config=ef.JobConfig(key_groups=4))
     assert flowing.wait(PATIENCE)
-    with pytest.raises(ef.FlowError, match="`aggregate` can't have 5 workers: it has 4 key groups"):
+    with pytest.raises(ef.RequestError, match="`aggregate` can't have 5 workers: it has 4 key groups"):
         job.scale("aggregate", 5)
     assert job.scalings() == []
     job.cancel()
@@ -424,7 +424,9 @@ def test_source_that_can_not_be_shared_out_is_not_scaled_and_reads_on():
     flow, source = ef.Dataflow("f"), Broken("")
     flow.read(source).write(ef.to_list([]))
     job = run(flow)
-    with pytest.raises(ef.FlowError, match="operator `broken` can't have 2 workers: its source can't reassign its splits while it is read"):
+    with pytest.raises(
+        ef.RequestError, match="operator `broken` can't have 2 workers: its source can't reassign its splits while it is read"
+    ):
         job.scale("broken", 2)
     assert job.scalings() == []
     job.cancel()

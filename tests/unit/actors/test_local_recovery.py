@@ -19,6 +19,7 @@ from evenflow.connectors.list_sink import ListSink
 from evenflow.scheduler.checkpoints import CheckpointState
 from evenflow.scheduler.manifest import Manifest
 from evenflow.stream import Stream
+from evenflow.testing.settings import changed
 
 SLEEP = time.sleep
 TOTAL = 2_000
@@ -56,8 +57,13 @@ def slow_until(happened):
 
 
 def config(folder, **options):
-    settings = {"checkpoint_dir": str(folder), "checkpoint_interval": "5ms", "restart_delay": 0, "key_groups": 16, "source_rows": 64}
-    return ef.JobConfig(**(settings | options))
+    settings = ef.JobConfig(
+        key_groups=16,
+        checkpoint=ef.CheckpointConfig(str(folder), interval="5ms"),
+        restart=ef.RestartConfig(delay=0),
+        network=ef.NetworkConfig(source_rows=64),
+    )
+    return changed(settings, **options)
 
 
 def in_order(rows):
@@ -89,14 +95,14 @@ def test_sink_that_fails_now_and_then_gets_every_row_once(tmp_path, expected):
     rows = []
     sink = Flaky(rows, "to_list")
     flow = numbered(rows, sink, rate=4_000, clock=slow_until(lambda: sink.asked > 3))
-    flow.run(runtime="local", config=config(tmp_path, restart_most=1000)).wait("60s")
+    flow.run(runtime="local", config=config(tmp_path, restart={"most": 1000})).wait("60s")
     assert sink.asked > 3
     assert in_order(rows) == expected
 
 
 def test_job_begins_from_a_checkpoints_folder_and_commits_what_may_not_have_been(tmp_path, expected):
     rows = []
-    job = numbered(rows, rate=200).run(runtime="local", config=config(tmp_path, checkpoint_interval=None))
+    job = numbered(rows, rate=200).run(runtime="local", config=config(tmp_path, checkpoint={"interval": None}))
     first = job.checkpoint()
     assert first.state is CheckpointState.COMPLETE
     second = job.checkpoint()
@@ -139,7 +145,7 @@ def full_disk():
 
 def test_full_disk_fails_checkpoints_and_not_the_job_until_there_is_room(full_disk, expected):
     rows = []
-    job = numbered(rows, rate=4_000).run(runtime="local", config=config(full_disk, tolerable_checkpoint_failures=10**6))
+    job = numbered(rows, rate=4_000).run(runtime="local", config=config(full_disk, checkpoint={"tolerable_failures": 10**6}))
     with pytest.raises(ef.JobError, match=r"checkpoint \d+ of job `f` has failed: .*No space left on device"):
         job.checkpoint()
     assert rows == []
@@ -149,7 +155,7 @@ def test_full_disk_fails_checkpoints_and_not_the_job_until_there_is_room(full_di
 
 
 def test_disk_that_stays_full_ends_the_job(full_disk):
-    job = numbered([], rate=100).run(runtime="local", config=config(full_disk, tolerable_checkpoint_failures=2))
+    job = numbered([], rate=100).run(runtime="local", config=config(full_disk, checkpoint={"tolerable_failures": 2}))
     with pytest.raises(ef.JobError, match=r"3 checkpoints in a row have failed; the last, 3: .*No space left on device"):
         job.wait("60s")
 
@@ -210,7 +216,7 @@ def test_job_stops_where_a_sink_can_not_take_back_and_goes_on_if_duplicates_are_
 
     with pytest.raises(ef.JobError, match=r"(?s)`to_list` can't take back.*Put the checkpoint's files back.*allow_duplicates=True"):
         run(tmp_path)
-    rows = run(tmp_path / "again", allow_duplicates=True)
+    rows = run(tmp_path / "again", checkpoint={"allow_duplicates": True})
     assert len(rows) > len(expected)
     assert sorted(set(in_order(rows))) == expected
 
@@ -281,7 +287,7 @@ def test_job_of_which_no_checkpoint_is_left_begins_anew_and_takes_back_all_that_
 
 def saved(folder, rows):
     """A savepoint of a part of the rows, which are committed."""
-    job = numbered(rows, rate=200).run(runtime="local", config=config(folder / "checkpoints", checkpoint_interval=None))
+    job = numbered(rows, rate=200).run(runtime="local", config=config(folder / "checkpoints", checkpoint={"interval": None}))
     for _ in range(3):
         job.checkpoint()
     job.savepoint(folder / "savepoint")
@@ -306,7 +312,7 @@ def test_job_does_not_begin_from_a_damaged_savepoint(tmp_path):
     savepoint = saved(tmp_path, [])
     damaged = next(savepoint.glob("*.state"))
     damaged.write_bytes(damaged.read_bytes()[:-1])
-    with pytest.raises(ef.JobError, match=rf"can't begin from {savepoint}: .*{damaged.name} has .* bytes, and .* were written"):
+    with pytest.raises(ef.CorruptStateError, match=rf"can't begin from {savepoint}: .*{damaged.name} has .* bytes, and .* were written"):
         numbered([]).run(runtime="local", config=config(tmp_path / "other"), from_savepoint=savepoint).wait("60s")
 
 

@@ -12,7 +12,8 @@ import pytest
 from state_server import valkey_server
 
 import evenflow as ef
-from evenflow.state.backends.resp import RespClient
+from evenflow.state.backends.server_client import ServerClient
+from evenflow.testing.settings import changed
 
 SLEEP = time.sleep
 
@@ -35,13 +36,13 @@ def counted(state, row):
 def count_items(items, **config):
     flow, rows = ef.Dataflow("counted"), []
     flow.read(ef.from_items(items)).key_by("item").stateful_map(counted).write(ef.to_list(rows))
-    flow.run(runtime="local", config=ef.JobConfig(parallelism=2, **config)).wait(timeout=60)
+    flow.run(runtime="local", config=changed(ef.JobConfig(parallelism=2), **config)).wait(timeout=60)
     return rows
 
 
 @pytest.mark.parametrize("items", [list(range(500)) * 3, ["x" * 3_000, None, "y" * 3_000, None, "", ""]], ids=["numbers", "long texts"])
 def test_job_counts_the_same_wherever_its_state_lies(place, items, tmp_path):
-    settings = {"state_backend": place, "state_dir": str(tmp_path)}
+    settings = {"state": {"backend": place, "dir": str(tmp_path)}}
     found = Counter((row["key"], row["n"]) for row in count_items(items, **settings))
     assert found == Counter((row["key"], row["n"]) for row in count_items(items))
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"
@@ -55,7 +56,9 @@ def aggregates(rows, **config):
     keyed.aggregate(**functions, emit="final").write(ef.to_list(out[0], name="final"))
     keyed.window(ef.sliding("40s", every="20s")).aggregate(**functions).write(ef.to_list(out[1], name="windows"))
     keyed.stateful_map_columns(numbered, state={"n": "int64"}).write(ef.to_list(out[2], name="numbers"))
-    flow.run(runtime="local", config=ef.JobConfig(parallelism=2, batch_rows=64, **config)).wait(timeout=60)
+    flow.run(runtime="local", config=changed(ef.JobConfig(parallelism=2, network=ef.NetworkConfig(batch_rows=64)), **config)).wait(
+        timeout=60
+    )
     return [sorted(map(str, emitted)) for emitted in out]
 
 
@@ -66,16 +69,21 @@ def numbered(state, rows):
 
 def test_job_aggregates_the_same_wherever_its_state_lies(place, tmp_path):
     rows = [{"key": ("x" * 3_000 if i % 7 == 0 else f"{i % 50}"), "seq": i, "ts": i // 4} for i in range(600)]
-    assert aggregates(rows, state_backend=place, state_dir=str(tmp_path)) == aggregates(rows)
+    assert aggregates(rows, state={"backend": place, "dir": str(tmp_path)}) == aggregates(rows)
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"
 
 
-def test_job_whose_state_server_is_not_there_fails_and_names_it():
+def test_job_whose_state_server_is_not_there_fails_with_one_line_that_says_what_to_do():
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         port = nobody.getsockname()[1]
-        with pytest.raises(ef.JobError, match=rf"operator `stateful_map`: the state server 127\.0\.0\.1:{port} can't be reached"):
-            count_items([1], state_backend=f"redis://127.0.0.1:{port}/0")
+        with pytest.raises(ef.EvenflowError) as failed:
+            count_items([1], state={"backend": f"redis://127.0.0.1:{port}/0"})
+    assert type(failed.value) is ef.StateBackendError
+    text = str(failed.value)
+    assert text.startswith(f"operator `stateful_map`: the state server 127.0.0.1:{port} can't be reached: ")
+    assert "start it, or correct StateConfig(backend=...)" in text
+    assert "\n" not in text
 
 
 FLUSH, CUT_OFF = ("FLUSHALL",), ("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
@@ -83,7 +91,7 @@ MANY = 2_000
 
 
 def tell(address, *commands):
-    client = RespClient(address, "the test")
+    client = ServerClient(address, "the test")
     client.run(commands)
     client.close()
 
@@ -101,8 +109,12 @@ def count_with_an_accident(accident, rows, **config):
     flow = ef.Dataflow("interrupted")
     items = flow.read(ef.from_items([i % 7 for i in range(MANY)])).key_by("item")
     items.stateful_map(counted_until_then).named("counts").write(ef.to_list(rows))
-    often = {"source_rows": 50, "batch_rows": 50, "checkpoint_interval": "5ms", "restart_delay": "10ms"}
-    flow.run(runtime="local", config=ef.JobConfig(**often, **config)).wait(timeout=60)
+    often = ef.JobConfig(
+        network=ef.NetworkConfig(source_rows=50, batch_rows=50),
+        checkpoint=ef.CheckpointConfig(interval="5ms"),
+        restart=ef.RestartConfig(delay="10ms"),
+    )
+    flow.run(runtime="local", config=changed(often, **config)).wait(timeout=60)
     return len(calls)
 
 
@@ -110,7 +122,9 @@ def count_with_an_accident(accident, rows, **config):
 def test_server_that_loses_everything_in_mid_stream_costs_a_restart_and_no_row(tmp_path, commands):
     rows = []
     with valkey_server() as address:
-        calls = count_with_an_accident(lambda: tell(address, *commands), rows, state_backend=address, checkpoint_dir=str(tmp_path))
+        calls = count_with_an_accident(
+            lambda: tell(address, *commands), rows, state={"backend": address}, checkpoint={"dir": str(tmp_path)}
+        )
     assert Counter((row["key"], row["n"]) for row in rows) == Counter((i % 7, i // 7 + 1) for i in range(MANY))
     assert calls > MANY, "some rows were processed again"
 
@@ -124,7 +138,7 @@ def test_server_that_goes_away_and_comes_back_empty_costs_restarts_and_no_row(tm
             first.close()
             again.enter_context(valkey_server(port=int(address.rpartition(":")[2].partition("/")[0])))
 
-        calls = count_with_an_accident(begin_anew, rows, state_backend=address, checkpoint_dir=str(tmp_path))
+        calls = count_with_an_accident(begin_anew, rows, state={"backend": address}, checkpoint={"dir": str(tmp_path)})
     assert Counter((row["key"], row["n"]) for row in rows) == Counter((i % 7, i // 7 + 1) for i in range(MANY))
     assert calls > MANY, "some rows were processed again"
 
@@ -135,8 +149,8 @@ def test_server_that_goes_away_and_comes_back_empty_costs_restarts_and_no_row(tm
     ids=["flushed", "cut off"],
 )
 def test_job_without_checkpoints_ends_with_operator_and_address_of_a_server_that_lost_its_state(commands, problem):
-    with valkey_server() as address, pytest.raises(ef.JobError) as failed:
-        count_with_an_accident(lambda: tell(address, *commands), [], state_backend=address)
+    with valkey_server() as address, pytest.raises(ef.StateBackendError) as failed:
+        count_with_an_accident(lambda: tell(address, *commands), [], state={"backend": address})
     server = address.removeprefix("redis://").removesuffix("/0")
     assert f"operator `counts`: the state server {server} {problem}" in str(failed.value)
     assert "Traceback" not in str(failed.value)
@@ -152,10 +166,10 @@ def test_job_whose_server_is_gone_when_it_is_asked_how_large_its_state_is_ends_w
     flow.read(ef.generate(rate=1, keys=1)).key_by("key").stateful_map(noted).named("counts").write(ef.to_list([]))
     with ExitStack() as server:
         address = server.enter_context(valkey_server())
-        job = flow.run(runtime="local", config=ef.JobConfig(state_backend=address, metrics_window="20ms"))
+        job = flow.run(runtime="local", config=ef.JobConfig(state=ef.StateConfig(address), metrics=ef.MetricsConfig(window="20ms")))
         assert begun.wait(60), "the first row has come; it is asked long before the next"
         server.close()
-        with pytest.raises(ef.JobError, match=r"operator `counts`: the state server .* is gone"):
+        with pytest.raises(ef.StateBackendError, match=r"operator `counts`: the state server .* is gone"):
             job.wait(timeout=60)
 
 
@@ -164,8 +178,8 @@ def test_job_whose_aggregates_have_no_place_for_their_state_fails_with_that_alon
     flow = ef.Dataflow("homeless")
     keyed = flow.read(ef.from_items([{"k": 1, "ts": 1}], event_time="ts", unit="s")).key_by("k")
     (keyed.window(ef.tumbling("1s")) if windows else keyed).aggregate(n=ef.count()).write(ef.to_list([]))
-    job = flow.run(runtime="local", config=ef.JobConfig(state_backend="lmdb", state_dir=str(tmp_path / "missing")))
-    with pytest.raises(ef.JobError, match=r"operator `aggregate` can't keep its state in .*missing"):
+    job = flow.run(runtime="local", config=ef.JobConfig(state=ef.StateConfig("lmdb", dir=str(tmp_path / "missing"))))
+    with pytest.raises(ef.StateBackendError, match=r"operator `aggregate` can't keep its state in .*missing"):
         job.wait(timeout=60)
     assert not job._runtime._thread.is_alive()
     assert job.status().state.value == "failed"

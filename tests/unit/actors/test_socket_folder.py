@@ -8,7 +8,7 @@ import pytest
 
 from evenflow.actors import socket_folder
 from evenflow.actors.socket_folder import SocketFolder
-from evenflow.engine.errors import JobError
+from evenflow.engine.errors import ClusterError
 
 
 @pytest.fixture
@@ -26,20 +26,20 @@ def test_only_its_user_may_enter_it(folder):
 def test_a_link_in_its_place_is_refused(folder, tmp_path):
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     folder.path.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(JobError, match="is a link or a file"):
+    with pytest.raises(ClusterError, match="is a link or a file"):
         folder.open()
 
 
 def test_a_file_in_its_place_is_refused(folder):
     folder.path.touch()
-    with pytest.raises(JobError, match="is a link or a file"):
+    with pytest.raises(ClusterError, match="is a link or a file"):
         folder.open()
 
 
 def test_one_that_others_may_enter_is_refused(folder):
     folder.path.mkdir()
     folder.path.chmod(0o750)
-    with pytest.raises(JobError, match=r"open to others \(mode 0750\)"):
+    with pytest.raises(ClusterError, match=r"open to others \(mode 0750\)"):
         folder.open()
 
 
@@ -47,19 +47,19 @@ def test_one_of_another_user_is_refused(folder, monkeypatch):
     folder.path.mkdir(mode=0o700)
     owner = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: owner + 1)
-    with pytest.raises(JobError, match=f"belongs to user {owner}"):
+    with pytest.raises(ClusterError, match=f"belongs to user {owner}"):
         folder.open()
 
 
 def test_a_temporary_folder_that_is_not_there_is_an_error_that_says_what_to_do(folder, monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
-    with pytest.raises(JobError, match="set TMPDIR"):
+    with pytest.raises(ClusterError, match="set TMPDIR"):
         SocketFolder("job").open()
 
 
 def test_a_path_too_long_for_a_socket_is_refused(monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", "/tmp/" + "x" * 80)
-    with pytest.raises(JobError, match="longer than 107 bytes; set TMPDIR"):
+    with pytest.raises(ClusterError, match="longer than 107 bytes; set TMPDIR"):
         SocketFolder("job").new_socket()
 
 

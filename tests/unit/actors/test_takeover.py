@@ -24,6 +24,7 @@ from evenflow.scheduler.job import JobCore
 from evenflow.scheduler.job_effects import JobState
 from evenflow.scheduler.manifest import TaskEntry
 from evenflow.scheduler.requests import ShowStatus, TakeCheckpoint
+from evenflow.testing.settings import changed
 
 
 class Counting(type(ef.to_list([]))):
@@ -53,7 +54,7 @@ class Run:
         self.sink, self.memory, self.folder = Counting(**sink), RunMemory(), folder / "f"
         flow = ef.Dataflow("f")
         flow.read(ef.from_items([1])).write(self.sink)
-        self.config = ef.JobConfig(checkpoint_dir=str(folder), checkpoint_interval=None)
+        self.config = ef.JobConfig(checkpoint=ef.CheckpointConfig(str(folder), interval=None))
         self.plan = flow.plan(config=self.config)
         self.now, self.deployed = 1000.0, None
         self.begin()
@@ -177,19 +178,19 @@ def test_job_that_first_runs_after_its_coordinator_came_back_is_counted_from_the
 def plan_of(sink, **config):
     flow = ef.Dataflow("f")
     flow.read(ef.from_items([1])).key_by("item").aggregate(n=ef.count()).named("count").write(sink)
-    settings = ef.JobConfig(parallelism=2, key_groups=4, **config)
+    settings = changed(ef.JobConfig(parallelism=2, key_groups=4), **config)
     return flow.plan(config=settings), settings
 
 
 def test_coordinator_that_comes_back_goes_on_with_the_workers_and_tables_of_the_newest_checkpoint_and_a_later_attempt(tmp_path):
-    plan, config = plan_of(ef.to_list([], name="out"), checkpoint_dir=str(tmp_path))
+    plan, config = plan_of(ef.to_list([], name="out"), checkpoint={"dir": str(tmp_path)})
     wider = rescale(plan, plan.stage_of("count"), 3, plan.tables).plan
     groups = [2, 2, 0, 1]
     checkpoints = Checkpoints()
     checkpoints.begin(0.0)
     checkpoints.pending.prepared = {task.name: TaskEntry([]) for task in wider.tasks}
     manifest = checkpoints.manifest(wider, 7, 0.0, {"count": RoutingTable(np.array(groups, np.uint16))})
-    assert SavedState(config.checkpoint_url("f"), 3, "run").complete(manifest) is None
+    assert SavedState(config.checkpoint.url("f"), 3, "run").complete(manifest) is None
     point = JobStorage(plan, config, run="run").restore_point(takes_over=True)
     assert (point.manifest.checkpoint, point.takes_over, point.from_savepoint, point.last) == (1, True, False, 1)
     assert point.attempt > 7
@@ -206,7 +207,7 @@ def test_coordinator_that_was_taken_for_lost_leaves_what_the_next_one_has_prepar
     sink = ef.write_parquet(tmp_path / "out")
     flow = ef.Dataflow("f")
     flow.read(ef.from_items([1])).write(sink)
-    config = ef.JobConfig(checkpoint_dir=str(tmp_path / "checkpoints"))
+    config = ef.JobConfig(checkpoint=ef.CheckpointConfig(str(tmp_path / "checkpoints")))
     plan = flow.plan(config=config)
     sink.start()
     memory = RunMemory()

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pytest
 
 import evenflow as ef
 from evenflow.actors.task_interpreter import TaskInterpreter, own_error
 from evenflow.actors.task_ports import TaskPorts
 from evenflow.engine.batch import Batch
-from evenflow.engine.errors import CorruptCheckpointError, JobError, ProtocolError, RecordError
+from evenflow.engine.errors import JobFailedError, ProtocolError, RecordError
 from evenflow.engine.keys.encoding import key_hashes
 from evenflow.engine.protocol.effects import Finished, Prepared
 from evenflow.engine.protocol.elements import Barrier, End, FetchRequest, LatencyMark, Watermark
@@ -34,8 +33,9 @@ from evenflow.scheduler.messages import (
     TakeSource,
 )
 from evenflow.scheduler.restore import RestoredTask
-from evenflow.state.backends.base import StateBackendError
-from evenflow.state.files import CorruptStateError, StateFile
+from evenflow.state.errors import CorruptCheckpointError, CorruptStateError, StateBackendError
+from evenflow.state.files import StateFile
+from evenflow.testing.settings import changed
 
 
 class Ports:
@@ -85,7 +85,7 @@ class Ports:
 
 
 def task_of(name: str, flow: ef.Dataflow, *, writes: bool = False, restored: RestoredTask | None = None, **config: Any):
-    plan = flow.plan(config=ef.JobConfig(combine=False, key_groups=4, **config))
+    plan = flow.plan(config=changed(ef.JobConfig(combine=False, key_groups=4), **config))
     ports = Ports()
     spec = next(task for task in plan.tasks if task.name == name)
     task = TaskInterpreter(spec, TaskPorts(ports, ports, ports.reports.append, ports if writes else None, ports), restored)
@@ -151,13 +151,13 @@ def test_source_is_not_polled_while_it_is_paused_and_reads_on_elsewhere_when_tol
 
 
 def test_batch_is_paid_back_to_the_channel_it_came_on():
-    task, ports = task_of("count-0", counting(), batch_rows=1)
+    task, ports = task_of("count-0", counting(), network={"batch_rows": 1})
     task.receive(task.spec.inputs[0], rows(1))
     assert ports.calls == [f"credit of {task.spec.inputs[0]}", [1]]
 
 
 def test_state_of_a_checkpoint_is_written_before_it_is_prepared():
-    task, ports = task_of("count-0", counting(), writes=True, checkpoint_dir="somewhere")
+    task, ports = task_of("count-0", counting(), writes=True, checkpoint={"dir": "somewhere"})
     task.receive(task.spec.inputs[0], rows(1, 2))
     task.receive(task.spec.inputs[0], Barrier(1))
     assert task.save()
@@ -172,7 +172,7 @@ def test_state_of_a_checkpoint_is_written_before_it_is_prepared():
 
 
 def test_checkpoint_that_is_not_written_yet_is_reported_before_the_end():
-    task, ports = task_of("count-0", counting(), writes=True, checkpoint_dir="somewhere")
+    task, ports = task_of("count-0", counting(), writes=True, checkpoint={"dir": "somewhere"})
     (channel,) = task.spec.inputs
     for element in (rows(1), Barrier(1), End()):
         task.receive(channel, element)
@@ -256,15 +256,14 @@ def test_everything_is_closed_once():
     assert task.source.reader is None
 
 
-@pytest.mark.parametrize(
-    ("error", "text"),
-    [
-        (StateBackendError("the server is gone"), "worker w: the server is gone"),
-        (KeyError("x"), "worker w failed: KeyError: 'x'"),
-    ],
-)
-def test_foreign_error_becomes_one_that_any_process_can_read(error, text):
+def test_foreign_error_becomes_one_that_any_process_can_read():
+    error = KeyError("x")
     own = own_error(error, "w")
-    assert isinstance(own, JobError)
-    assert str(own).startswith(text)
-    assert own.__cause__ is (error if isinstance(error, KeyError) else None)
+    assert isinstance(own, JobFailedError)
+    assert str(own).startswith("worker w failed: KeyError: 'x'")
+    assert own.__cause__ is error
+
+
+def test_error_of_a_state_backend_stays_what_it_is():
+    error = StateBackendError("the server is gone")
+    assert own_error(error, "w") is error

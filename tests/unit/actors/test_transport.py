@@ -14,7 +14,7 @@ from transports import LIMITS, PATIENCE, TCP, numbers, receive, shown
 from evenflow.actors.socket_folder import SocketFolder
 from evenflow.actors.transport import Transport
 from evenflow.engine.batch import Batch
-from evenflow.engine.errors import JobError
+from evenflow.engine.errors import ClusterError, JobError
 from evenflow.engine.protocol.elements import End, Watermark
 
 
@@ -175,7 +175,7 @@ def test_a_channel_can_not_be_opened_twice(pair):
 
 
 def test_a_host_that_is_not_of_this_machine_is_an_error_and_leaves_nothing_behind(security):
-    with pytest.raises(JobError, match=r"can't listen on 192\.0\.2\.1"):
+    with pytest.raises(ClusterError, match=r"can't listen on 192\.0\.2\.1"):
         Transport("map[0]", 0, security, LIMITS, host="192.0.2.1")
     assert not SocketFolder(security.job).path.exists()
     assert not [thread for thread in threading.enumerate() if "gatekeeper" in thread.name]

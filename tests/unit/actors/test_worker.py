@@ -65,7 +65,7 @@ def test_a_report_is_bytes_for_ray_which_sends_what_lay_in_memory_along_with_any
     flow, calls = ef.Dataflow("telling"), SimpleQueue()
     flow.read(ef.from_items([1])).key_by("item").stateful_map(lambda state, row: (row, None)).write(ef.to_list([]))
     worker = Worker("telling", coordinator(calls.put), Security.generate("run"))
-    worker.deploy(1, flow.plan().tasks[1], ef.JobConfig(metrics_window="10ms"), None, across_nodes=False)
+    worker.deploy(1, flow.plan().tasks[1], ef.JobConfig(metrics=ef.MetricsConfig(window="10ms")), None, across_nodes=False)
     worker.connect(1, {}, ())
     worker.start(1)
     try:

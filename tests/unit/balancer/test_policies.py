@@ -11,7 +11,7 @@ from evenflow.balancer.consistent import EPSILON
 from evenflow.balancer.plan import BalancePlan
 from evenflow.balancer.policies import POLICIES, named
 from evenflow.balancer.snapshot import GroupLoad, KeyLoad, LoadSnapshot, imbalance
-from evenflow.engine.errors import FlowError
+from evenflow.engine.errors import RequestError
 from evenflow.engine.protocol.routing import even_table
 
 
@@ -80,7 +80,7 @@ def test_no_placement_of_single_owners_is_better_than_the_floor(name, snapshot):
 
 
 def test_an_unknown_balancer_is_answered_with_the_known_ones():
-    with pytest.raises(FlowError, match="'best' is not a balancer: use one of hotspot, static, consistent, two_choices, lpt"):
+    with pytest.raises(RequestError, match="'best' is not a balancer: use one of hotspot, static, consistent, two_choices, lpt"):
         named("best")
 
 
@@ -125,7 +125,7 @@ def test_two_choices_split_a_key_that_no_single_owner_can_bear():
 
 def test_a_split_key_is_no_routing_table():
     plan = named("two_choices").plan(LoadSnapshot(2, [GroupLoad(0, 0, 1.0)], [KeyLoad("JFK", 0, 1.0)]))
-    with pytest.raises(FlowError, match="splits key 'JFK' over several workers"):
+    with pytest.raises(RequestError, match="splits key 'JFK' over several workers"):
         plan.table(even_table(2, 2), hash)
 
 

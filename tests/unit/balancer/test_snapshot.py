@@ -11,7 +11,7 @@ import pytest
 
 from evenflow.balancer.snapshot import GroupLoad, KeyLoad, LoadSnapshot
 from evenflow.balancer.snapshot_json import snapshot_from_json, snapshot_to_json
-from evenflow.engine.errors import FlowError
+from evenflow.engine.errors import SnapshotError
 
 DOCUMENT = {
     "workers": 4,
@@ -109,15 +109,15 @@ def test_a_snapshot_survives_json_and_pickling():
     ],
 )
 def test_a_snapshot_that_cannot_be_is_refused_by_the_name_of_the_field(text, message):
-    with pytest.raises(FlowError, match=message):
+    with pytest.raises(SnapshotError, match=message):
         snapshot_from_json(text)
 
 
 def test_a_hot_key_is_listed_once():
-    with pytest.raises(FlowError, match=r"hot_keys\[1\].key is 'JFK', which is there already"):
+    with pytest.raises(SnapshotError, match=r"hot_keys\[1\].key is 'JFK', which is there already"):
         LoadSnapshot(2, [GroupLoad(0, 0, 1.0)], [KeyLoad("JFK", 0, 0.1), KeyLoad("JFK", 0, 0.1)])
 
 
 def test_hot_keys_are_not_hotter_than_their_group_together():
-    with pytest.raises(FlowError, match=r"hot_keys 'a', 'b' have a load of 1\.2"):
+    with pytest.raises(SnapshotError, match=r"hot_keys 'a', 'b' have a load of 1\.2"):
         LoadSnapshot(2, [GroupLoad(0, 0, 1.0)], [KeyLoad("a", 0, 0.6), KeyLoad("b", 0, 0.6)])

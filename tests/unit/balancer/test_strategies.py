@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.balancer.strategies import STRATEGIES, Step, batched, fluid, plan_steps
-from evenflow.engine.errors import FlowError
+from evenflow.engine.errors import RequestError
 from evenflow.engine.protocol.routing import Move, RoutingTable, even_table
 
 KEY_GROUPS = 8
@@ -123,7 +123,7 @@ def test_only_batched_takes_several_groups_a_step():
 
 
 def test_batched_refuses_to_move_nothing():
-    with pytest.raises(FlowError, match="groups_per_move is 0"):
+    with pytest.raises(RequestError, match="groups_per_move is 0"):
         list(batched(table([0]), table([1]), 0))
 
 
@@ -142,5 +142,5 @@ def test_one_step_says_how_it_is_made(name, lazy, pause, restart):
 
 
 def test_an_unknown_strategy_is_answered_with_the_known_ones():
-    with pytest.raises(FlowError, match="'smooth' is not a migration strategy: use one of restart, pause, sudden, fluid, batched, lazy"):
+    with pytest.raises(RequestError, match="'smooth' is not a migration strategy: use one of restart, pause, sudden, fluid, batched, lazy"):
         plan_steps("smooth", even_table(8, 2), even_table(8, 3))

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from evenflow.bench.comparison import compare, compare_case, other_conditions
+from evenflow.bench.errors import BenchmarkError
 from evenflow.bench.record import Case, Run
-from evenflow.engine.errors import FlowError
 
 
 def case(*values, name="t1/evenflow", better="higher"):
@@ -37,12 +37,12 @@ def test_only_cases_of_both_runs_are_compared():
 
 
 def test_runs_of_different_benchmarks_are_refused():
-    with pytest.raises(FlowError, match="`throughput` and `latency` are different benchmarks"):
+    with pytest.raises(BenchmarkError, match="`throughput` and `latency` are different benchmarks"):
         compare(run(case(1.0)), run(case(1.0), benchmark="latency"))
 
 
 def test_runs_without_a_common_case_are_refused():
-    with pytest.raises(FlowError, match="no case in common"):
+    with pytest.raises(BenchmarkError, match="no case in common"):
         compare(run(case(1.0, name="a")), run(case(1.0, name="b")))
 
 

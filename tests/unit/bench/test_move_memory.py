@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from evenflow.bench.errors import BenchmarkError
 from evenflow.bench.move_memory import Memory
-from evenflow.engine.errors import JobError
 
 
 def test_what_is_kept_after_a_move_is_not_memory_for_the_move():
@@ -22,5 +22,5 @@ def test_samples_before_the_steady_phase_do_not_count():
 
 
 def test_a_move_between_two_looks_can_not_be_judged():
-    with pytest.raises(JobError, match="1 times before, 0 during, 1 after"):
+    with pytest.raises(BenchmarkError, match="1 times before, 0 during, 1 after"):
         Memory.around([(0.0, 1.0), (3.0, 1.0)], begun=0.5, ended=1.5, before=1.0)

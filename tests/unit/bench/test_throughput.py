@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from evenflow.bench.errors import BenchmarkError
 from evenflow.bench.record import Case
 from evenflow.bench.systems.loop import loop
 from evenflow.bench.task import Answer, Task
 from evenflow.bench.throughput import SYSTEMS, SYSTEMS_OF, TARGETS, check_names, check_results, verdicts
-from evenflow.engine.errors import FlowError, JobError
 
 
 def test_every_target_is_about_cases_that_are_run():
@@ -23,7 +23,7 @@ def test_verdicts_are_ratios_of_medians_where_both_sides_ran():
 
 
 def test_systems_that_disagree_are_named():
-    with pytest.raises(JobError, match=r"benchmark t1: duckdb came to \{'rows': 2\}, evenflow to \{'rows': 1\}"):
+    with pytest.raises(BenchmarkError, match=r"benchmark t1: duckdb came to \{'rows': 2\}, evenflow to \{'rows': 1\}"):
         check_results("t1", {"evenflow": {"rows": 1}, "duckdb": {"rows": 2}})
 
 
@@ -38,7 +38,7 @@ def test_one_result_has_nothing_to_be_equal_to():
 
 
 def test_an_unknown_task_is_named_with_the_known_ones():
-    with pytest.raises(FlowError, match="task 't9' is unknown; there are: t1, "):
+    with pytest.raises(BenchmarkError, match="task 't9' is unknown; there are: t1, "):
         check_names("task", ["t1", "t9"], SYSTEMS_OF)
 
 

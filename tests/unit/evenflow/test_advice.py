@@ -1,4 +1,4 @@
-"""What an error advises to write is there: every option that a message names is one of a public function or of JobConfig."""
+"""What an error advises to write is there: every option that a message names is one of a public function or group of settings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def options() -> set[str]:
     called = [getattr(ef, name) for name in ef.__all__]
     classes = [*(thing for thing in called if inspect.isclass(thing)), WindowedStream, WindowResults]
     called += [method for each in classes for _, method in inspect.getmembers(each, inspect.isfunction)]
-    found: set[str] = {field.name for field in dataclasses.fields(ef.JobConfig)}
+    found = set[str]()
     for each in called:
         try:
             found |= set(inspect.signature(each).parameters)
@@ -65,10 +65,10 @@ def test_every_option_that_a_message_names_is_there():
 
 
 def test_every_setting_that_a_message_names_is_there():
-    fields = {field.name for field in dataclasses.fields(ef.JobConfig)}
-    named = [(place, name) for place, text in messages() for name in re.findall(r"JobConfig\(([a-z_]+)=", text)]
+    there = {(name, field.name) for name in ef.__all__ if name.endswith("Config") for field in dataclasses.fields(getattr(ef, name))}
+    named = [(place, *found) for place, text in messages() for found in re.findall(r"([A-Z]\w+Config)\(([a-z_]+)=", text)]
     assert len(named) > 5
-    assert not [each for each in named if each[1] not in fields]
+    assert not [each for each in named if each[1:] not in there]
 
 
 @pytest.mark.parametrize("operator", ["map", "flat_map", "stateful_map", "process"])

@@ -11,7 +11,7 @@ import pytest
 
 import evenflow as ef
 from evenflow.cli import main
-from evenflow.engine.errors import ConnectorError, FlowError
+from evenflow.engine.errors import ConnectorError, RequestError
 from evenflow.scheduler.checkpoints import CheckpointReport, CheckpointState
 
 SLEEP = time.sleep
@@ -49,7 +49,7 @@ def job(no_waiting_and_no_cluster, monkeypatch, tmp_path):
     }.items():
         stream.named(name).write(ef.to_list([], name=f"to_{name}"))
     config = ef.JobConfig(
-        parallelism=2, key_groups=16, checkpoint_dir=str(tmp_path / "checkpoints"), checkpoint_interval=None, combine=False
+        parallelism=2, key_groups=16, combine=False, checkpoint=ef.CheckpointConfig(str(tmp_path / "checkpoints"), interval=None)
     )
     job = flow.run(runtime="local", config=config)
     deadline, pause = time.monotonic() + PATIENCE, threading.Event()
@@ -91,7 +91,7 @@ def test_checkpoint_is_read_as_a_savepoint_is(job, tmp_path):
 def test_what_is_not_there_or_damaged_is_named(job, tmp_path):
     path = job.savepoint(tmp_path / "savepoint")
     saved = ef.read_savepoint(path)
-    with pytest.raises(FlowError, match="has no state of an operator `totalz`; there is state of: remembered, mixed, counted, totals"):
+    with pytest.raises(RequestError, match="has no state of an operator `totalz`; there is state of: remembered, mixed, counted, totals"):
         saved.state("totalz")
     with pytest.raises(ConnectorError, match=r"nowhere can't be read as a savepoint: .*manifest is gone"):
         ef.read_savepoint(tmp_path / "nowhere")

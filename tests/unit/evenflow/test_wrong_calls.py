@@ -39,10 +39,10 @@ RUNNING = {
     "scaling to True": (lambda job: job.scale("counts", True), "`counts` can't have True workers"),
     "scaling beyond the key groups": (lambda job: job.scale("counts", 17), "`counts` can't have 17 workers: it has 16 key groups"),
     "waiting for text": (lambda job: job.wait("soon"), "timeout 'soon' is not a duration"),
-    "a savepoint without checkpoints": (lambda job: job.savepoint("/nowhere"), "a savepoint needs JobConfig(checkpoint_dir=...)"),
+    "a savepoint without checkpoints": (lambda job: job.savepoint("/nowhere"), "a savepoint needs CheckpointConfig(dir=...)"),
     "no balancer": (lambda job: job.balancer("counts", "fair"), "'fair' can't balance a job: use hotspot"),
     "no scaling policy": (lambda job: job.autoscaler("magic"), "'magic' can't scale a job: use ds2"),
-    "no mode of scaling": (lambda job: job.autoscaler("ds2", mode="try"), "autoscaler_mode is 'try'; expected one of act, advise"),
+    "no mode of scaling": (lambda job: job.autoscaler("ds2", mode="try"), "mode is 'try'; expected one of act, advise"),
     "the load of an operator that isn't there": (lambda job: job.load("sums"), "has no operator `sums`; there are: generate"),
     "nodes of a job of this process": (lambda job: job.scale_out(), "runs in one process and has no nodes: run it on Ray"),
 }

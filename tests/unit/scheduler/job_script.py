@@ -14,6 +14,7 @@ from evenflow.scheduler.messages import BeginCheckpoint, Failed
 from evenflow.scheduler.requests import Cancel, ShowCheckpoints, Stop
 from evenflow.scheduler.storage_answers import Committed, OlderFound, Saved, SinksRestored
 from evenflow.state.files import StateFile
+from evenflow.testing.settings import changed
 
 WORKERS = ("from_items-0", "from_items-1", "aggregate-0", "aggregate-1")
 """Of `counting`."""
@@ -21,7 +22,7 @@ WORKERS = ("from_items-0", "from_items-1", "aggregate-0", "aggregate-1")
 
 def counting(**config):
     """The plan of a job that counts items, with two workers for each operator and 4 key groups, and its settings."""
-    settings = ef.JobConfig(**{"parallelism": 2, "key_groups": 4, "checkpoint_interval": None, **config})
+    settings = changed(ef.JobConfig(parallelism=2, key_groups=4, checkpoint=ef.CheckpointConfig(interval=None)), **config)
     flow = ef.Dataflow("f")
     flow.read(ef.from_items([1])).key_by("item").aggregate(n=ef.count()).write(ef.to_list([]))
     return flow.plan(config=settings), settings
@@ -149,8 +150,9 @@ class ScriptedJob:
 
 def new_saving_job(begin=None, **config):
     """`counting` with checkpoints every 10 s. It goes back a second after an accident, twice at most."""
-    usual = {"checkpoint_interval": 10.0, "checkpoint_dir": "saved", "restart": "fixed", "restart_delay": 1.0, "restart_most": 2}
-    return ScriptedJob(*counting(**{**usual, **config}), begin)
+    checkpoint = {"interval": 10.0, "dir": "saved", **config.pop("checkpoint", {})}
+    restart = {"strategy": "fixed", "delay": 1.0, "most": 2, **config.pop("restart", {})}
+    return ScriptedJob(*counting(checkpoint=checkpoint, restart=restart, **config), begin)
 
 
 def saving_job(begin=None, **config):

@@ -7,7 +7,7 @@ import pytest
 from acting_job import ActingJob
 
 import evenflow as ef
-from evenflow.engine.errors import FlowError, JobError
+from evenflow.engine.errors import JobError, RequestError
 from evenflow.engine.protocol.routing import Move as GroupMove
 from evenflow.scheduler.job_effects import JobState
 from evenflow.scheduler.load_snapshot import hash_of
@@ -29,6 +29,7 @@ from evenflow.scheduler.requests import (
     TakeSavepoint,
 )
 from evenflow.scheduler.window import WorkerWindow
+from evenflow.testing.settings import changed
 
 
 class Job(ActingJob):
@@ -38,7 +39,7 @@ class Job(ActingJob):
         flow = ef.Dataflow("f")
         rows = flow.read(ef.from_items([1])).map(lambda row: row).named("double")
         rows.key_by("item").aggregate(n=ef.count()).named("count").write(ef.to_list([], name="out"))
-        settings = ef.JobConfig(parallelism=2, key_groups=4, **config)
+        settings = changed(ef.JobConfig(parallelism=2, key_groups=4), **config)
         super().__init__(flow.plan(config=settings), settings)
 
     def load(self, worker, loads):
@@ -127,11 +128,11 @@ def test_strategy_is_the_jobs_unless_the_call_names_one(asked, used):
         pytest.param(Balance("double", "hotspot"), "`double` has no keyed state", id="balancing of a stateless operator"),
         pytest.param(ShowSnapshot("double"), "`double` has no keyed state", id="snapshot of a stateless operator"),
         pytest.param(ShowLoad("cuont"), "has no operator `cuont`", id="load of an unknown operator"),
-        pytest.param(TakeSavepoint("folder"), r"a savepoint needs JobConfig\(checkpoint_dir=...\)", id="savepoint without a folder"),
+        pytest.param(TakeSavepoint("folder"), r"a savepoint needs CheckpointConfig\(dir=...\)", id="savepoint without a folder"),
     ],
 )
 def test_wrong_request_is_refused_and_changes_nothing(job, request_, words):
-    with pytest.raises(FlowError, match=words):
+    with pytest.raises(RequestError, match=words):
         job.ask(request_)
     job.tick()
     assert job.migrations == []
@@ -174,7 +175,7 @@ def test_a_savepoint_that_was_never_asked_for_is_not_remembered(job):
 
 
 def test_a_job_remembers_the_newest_of_its_savepoints():
-    job = Job(checkpoint_dir="saved")
+    job = Job(checkpoint={"dir": "saved"})
     numbers = []
     for _ in range(KEPT + 30):
         numbers.append(job.ask(TakeSavepoint("folder")))

@@ -9,9 +9,10 @@ import pytest
 from acting_job import ROUNDS, ActingJob
 
 import evenflow as ef
-from evenflow.engine.errors import FlowError
+from evenflow.engine.errors import RequestError
 from evenflow.scheduler.requests import Autoscale, Cancel, Move, Scale, ShowDecisions, ShowMigrations, ShowScalings
 from evenflow.scheduler.window import WorkerWindow
+from evenflow.testing.settings import changed
 
 INTERVAL = 10.0
 
@@ -24,8 +25,11 @@ class Job(ActingJob):
         rows = flow.read(ef.generate(rate=100.0))
         counts = rows.key_by("key").aggregate(n=ef.count()).named("count").parallelism(**(bounds or {}))
         counts.write(ef.to_list([], name="out"))
-        given = {"autoscaler": policy, "autoscaler_interval": INTERVAL, "max_parallelism": 8, "checkpoint_interval": None, **config}
-        settings = ef.JobConfig(parallelism=parallelism, key_groups=16, combine=False, **given)
+        autoscale = ef.AutoscaleConfig(interval=INTERVAL, max_parallelism=8)
+        settings = ef.JobConfig(
+            parallelism=parallelism, key_groups=16, combine=False, autoscale=autoscale, checkpoint=ef.CheckpointConfig(interval=None)
+        )
+        settings = changed(changed(settings, **config), autoscale={"policy": policy})
         self.backlog = 0
         super().__init__(flow.plan(config=settings), settings)
 
@@ -114,14 +118,14 @@ def test_what_fits_is_left_as_it_is():
 
 
 def test_policy_that_advises_is_recorded_and_changes_nothing():
-    job = Job(autoscaler_mode="advise")
+    job = Job(autoscale={"mode": "advise"})
     job.look(count=4.0)
     assert [(dict(record.decided.parallelism), record.done) for record in job.decisions] == [({"count": 4}, "advised only")]
     assert (job.scaled, job.told, job.pending) == ([], [], [])
 
 
 def test_bounds_are_the_jobs():
-    job = Job(max_parallelism=3, min_parallelism=2)
+    job = Job(autoscale={"max_parallelism": 3, "min_parallelism": 2})
     job.look(generate=0.1, count=9.0)
     job.go_on()
     assert job.workers == {"generate": 2, "count": 3}
@@ -211,7 +215,7 @@ def test_fixed_operator_keeps_its_workers():
 
 
 def test_no_more_workers_come_at_once_than_the_settings_say():
-    job = Job(autoscaler_settings={"max_change": 2})
+    job = Job(autoscale={"settings": {"max_change": 2}})
     job.look(count=6.0)
     job.go_on()
     assert job.scaled == [("count", 1, 3)]
@@ -273,7 +277,7 @@ def test_job_that_ends_in_the_middle_of_a_decision_says_so():
 
 @pytest.mark.parametrize("policy", ["dhalion", "threshold", "queueing", "pid", "latency", "stela"])
 def test_every_policy_can_look_at_a_running_job(policy):
-    job = Job(policy=policy, latency_target="100ms")
+    job = Job(policy=policy, autoscale={"latency_target": "100ms"})
     for _ in range(4):
         job.look(generate=0.5, count=0.9)
         job.go_on()
@@ -284,12 +288,14 @@ def test_every_policy_can_look_at_a_running_job(policy):
     ("policy", "mode", "words"),
     [
         pytest.param("ds3", "act", "'ds3' can't scale a job: use ds2, .*, off", id="unknown policy"),
-        pytest.param("ds2", "ask", "autoscaler_mode is 'ask'; expected one of act, advise", id="unknown mode"),
-        pytest.param("pid", "act", 'pid keeps a latency: say which, for example JobConfig\\(latency_target="200ms"\\)', id="no target"),
+        pytest.param("ds2", "ask", "mode is 'ask'; expected one of act, advise", id="unknown mode"),
+        pytest.param(
+            "pid", "act", 'pid keeps a latency: say which, for example AutoscaleConfig\\("pid", latency_target="200ms"\\)', id="no target"
+        ),
     ],
 )
 def test_policy_that_cannot_work_is_refused_and_the_one_before_goes_on(policy, mode, words):
     job = Job()
-    with pytest.raises(FlowError, match=words):
+    with pytest.raises(RequestError, match=words):
         job.ask(Autoscale(policy, mode))
     assert job.core.autoscaling.policy == "ds2"

@@ -5,16 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenflow.engine.errors import FlowError
+from evenflow.engine.errors import RequestError
 from evenflow.engine.protocol.routing import even_table
 from evenflow.scheduler.balancing import Balancing, trigger_settings
 from evenflow.scheduler.config import JobConfig
+from evenflow.scheduler.configs.balance import BalanceConfig
+from evenflow.scheduler.configs.metrics import MetricsConfig
 from evenflow.scheduler.load_snapshot import hash_of
 from evenflow.scheduler.window import WorkerWindow
 from evenflow.state.hashing import group_of
 
 GROUPS, WORKERS = 64, ("count-0", "count-1")
-CONFIG = JobConfig(key_groups=GROUPS, parallelism=2, balancer="hotspot")
+CONFIG = JobConfig(key_groups=GROUPS, parallelism=2, balance=BalanceConfig("hotspot"))
 
 
 def hashes_of(keys):
@@ -121,10 +123,10 @@ def test_a_load_that_is_even_is_left_as_it_is():
 
 
 def test_durations_become_windows_rounded_up():
-    settings = trigger_settings(JobConfig(metrics_window="400ms", balance_after="1s", balance_cooldown="2s", balance_rest=0))
+    settings = trigger_settings(JobConfig(metrics=MetricsConfig(window="400ms"), balance=BalanceConfig(after="1s", cooldown="2s", rest=0)))
     assert (settings.windows, settings.cooldown, settings.rest) == (3, 5, 0)
 
 
 def test_a_balancer_that_splits_keys_cannot_balance_a_job():
-    with pytest.raises(FlowError, match="'two_choices' can't balance a job: use hotspot"):
+    with pytest.raises(RequestError, match="'two_choices' can't balance a job: use hotspot"):
         Balancing("two_choices", WORKERS, CONFIG)

@@ -14,7 +14,7 @@ from evenflow.scheduler.storage_answers import Committed, SinksRestored
 
 
 def new_job(interval=None):
-    return ScriptedJob(*counting(checkpoint_interval=interval))
+    return ScriptedJob(*counting(checkpoint={"interval": interval}))
 
 
 def running_job(interval=None):

@@ -52,7 +52,7 @@ def test_checkpoint_that_can_not_be_saved_is_given_up_and_its_rows_go_with_the_n
 
 
 def test_too_many_failed_checkpoints_in_a_row_end_the_job():
-    job = saving_job(tolerable_checkpoint_failures=1)
+    job = saving_job(checkpoint={"tolerable_failures": 1})
     for number, now in ((1, 10.0), (2, 20.0)):
         job.tick(now)
         job.prepare(number)
@@ -62,7 +62,7 @@ def test_too_many_failed_checkpoints_in_a_row_end_the_job():
 
 
 def test_complete_checkpoint_makes_failures_count_anew():
-    job = saving_job(tolerable_checkpoint_failures=1)
+    job = saving_job(checkpoint={"tolerable_failures": 1})
     for now, problem in ((10.0, "full"), (20.0, None), (30.0, "full")):
         job.tick(now)
         number = job.core.checkpoints.last
@@ -74,13 +74,13 @@ def test_complete_checkpoint_makes_failures_count_anew():
 
 
 def test_checkpoint_that_takes_too_long_is_given_up_when_it_has_passed_all():
-    job = saving_job(checkpoint_timeout=5.0)
+    job = saving_job(checkpoint={"timeout": 5.0})
     job.tick(10.0)
     job.prepare(1, 11.0, WORKERS[:-1])
     assert job.tick(16.0) == []
     assert job.core.checkpoints.pending is not None, "barriers are still under way: no other may begin"
     job.prepare(1, 17.0, WORKERS[-1:])
-    assert job.reports()[-1].problem == ("it took longer than 5 s (JobConfig(checkpoint_timeout=...) sets the bound), for aggregate-1")
+    assert job.reports()[-1].problem == ("it took longer than 5 s (CheckpointConfig(timeout=...) sets the bound), for aggregate-1")
 
 
 def test_checkpoint_that_is_pending_says_for_whom():
@@ -95,7 +95,7 @@ def test_checkpoint_that_is_pending_says_for_whom():
 
 
 def test_checkpoint_that_never_passes_a_worker_takes_the_job_back():
-    job = saving_job(checkpoint_timeout=5.0)
+    job = saving_job(checkpoint={"timeout": 5.0})
     first, _ = job.take_checkpoint()
     job.tick(20.0)
     job.prepare(2, 21.0, WORKERS[:-1])
@@ -104,16 +104,20 @@ def test_checkpoint_that_never_passes_a_worker_takes_the_job_back():
     assert job.restart(31.1)[1].manifest is first
 
 
-@pytest.mark.parametrize("config", [{"checkpoint_dir": None}, {"restart": "none"}], ids=["saves nothing", "does not start again"])
+@pytest.mark.parametrize(
+    "config",
+    [{"checkpoint": {"timeout": 5.0, "dir": None}}, {"checkpoint": {"timeout": 5.0}, "restart": {"strategy": "none"}}],
+    ids=["saves nothing", "does not start again"],
+)
 def test_checkpoint_that_never_passes_a_worker_ends_a_job_that_can_not_go_back(config):
-    job = saving_job(checkpoint_timeout=5.0, **config)
+    job = saving_job(**config)
     job.tick(10.0)
     assert kinds(job.tick(20.1))[-1] is Ended
     assert "checkpoint 1 has not passed from_items-0, from_items-1, aggregate-0, aggregate-1 within 10 s" in str(job.core.error)
 
 
 def test_manifest_that_is_being_written_has_passed_everybody_and_says_what_keeps_it_up():
-    job = saving_job(checkpoint_timeout=5.0)
+    job = saving_job(checkpoint={"timeout": 5.0})
     job.tick(10.0)
     job.prepare(1, 11.0)
     assert job.tick(100.0) == []

@@ -110,7 +110,7 @@ def test_refused_record_ends_the_job_at_once():
 
 
 def test_job_that_does_not_save_its_state_does_not_start_again():
-    job = saving_job(checkpoint_dir=None)
+    job = saving_job(checkpoint={"dir": None})
     assert job.lost("aggregate-0", now=1.0)[-1] == Ended(JobState.FAILED)
 
 
@@ -163,7 +163,7 @@ def test_job_that_is_to_go_back_while_a_manifest_is_written_waits_until_it_is_kn
 
 
 def test_what_failed_first_while_a_manifest_was_written_is_why_the_job_ends():
-    job = saving_job(restart="none")
+    job = saving_job(restart={"strategy": "none"})
     job.tick(10.0)
     job.prepare(1)
     assert job.failed(LOST) == job.failed(JobError("what came of it")) == []

@@ -35,7 +35,8 @@ class Job(ActingJob):
         flow = ef.Dataflow("f")
         rows = flow.read(ef.from_items(range(10), name="read"))
         rows.key_by("item").aggregate(n=ef.count()).named("count").write(ef.to_list([], name="out"))
-        settings = ef.JobConfig(parallelism=2, key_groups=4, checkpoint_interval=None, checkpoint_dir="saved", restart_delay=0)
+        checkpoint = ef.CheckpointConfig("saved", interval=None)
+        settings = ef.JobConfig(parallelism=2, key_groups=4, checkpoint=checkpoint, restart=ef.RestartConfig(delay=0))
         self.committing = []
         super().__init__(flow.plan(config=settings), settings)
         self.ask(TakeCheckpoint())
@@ -152,7 +153,7 @@ def test_the_last_records_wait_for_the_commit_before_theirs():
 
 
 def test_the_end_of_a_job_that_saves_nothing_waits_for_both_commits():
-    job = saving_job(checkpoint_dir=None)
+    job = saving_job(checkpoint={"dir": None})
     job.tick(10.0)
     job.prepare(1)
     for worker in WORKERS:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.scheduler.manifest import MAGIC, Manifest, TaskEntry
-from evenflow.state.files import CorruptStateError, StateFile
+from evenflow.state.errors import CorruptStateError
+from evenflow.state.files import StateFile
 
 NAMES = st.text("abc_", min_size=1, max_size=5)
 PLAIN = st.none() | st.integers(-(2**63), 2**64 - 1) | st.text(max_size=5)

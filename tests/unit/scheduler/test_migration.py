@@ -10,7 +10,7 @@ import pytest
 from job_script import WORKERS, ScriptedJob, counting, kinds, saving_job, told
 
 from evenflow.balancer.strategies import plan_steps
-from evenflow.engine.errors import FlowError, JobError
+from evenflow.engine.errors import JobError, RequestError
 from evenflow.engine.protocol.effects import Finished, Prepared, Switched
 from evenflow.engine.protocol.handover import Arrived
 from evenflow.engine.protocol.handover_step import HandoverStep
@@ -24,7 +24,7 @@ FEEDERS, MEMBERS = WORKERS[:2], WORKERS[2:]
 
 
 def running_job(interval=None):
-    return ScriptedJob(*counting(checkpoint_interval=interval)).start()
+    return ScriptedJob(*counting(checkpoint={"interval": interval})).start()
 
 
 def migrate(job, groups=(1, 0, 1, 1), strategy="sudden", now=1.0):
@@ -126,7 +126,7 @@ def test_job_that_does_not_run_moves_nothing():
 
 
 def test_restart_is_refused_without_a_place_for_its_savepoint():
-    with pytest.raises(FlowError, match=r"the strategy restart goes through a savepoint: .* JobConfig\(checkpoint_dir="):
+    with pytest.raises(RequestError, match=r"the strategy restart goes through a savepoint: .* CheckpointConfig\(dir="):
         migrate(running_job(), strategy="restart")
 
 

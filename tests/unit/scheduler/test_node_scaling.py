@@ -6,13 +6,14 @@ import pytest
 from acting_job import ActingJob
 
 import evenflow as ef
-from evenflow.engine.errors import FlowError, JobError
+from evenflow.engine.errors import JobError, RequestError
 from evenflow.scheduler.cluster_view import ClusterView
 from evenflow.scheduler.job_effects import AskForRoom, JobState, Reserve, Retire, UseNodes
 from evenflow.scheduler.node_scaling import NodeScalingState
 from evenflow.scheduler.placement import Node, NoRoomError, Place
 from evenflow.scheduler.requests import Cancel, Scale, ScaleIn, ScaleOut, ShowDecisions, ShowNodeScalings
 from evenflow.scheduler.window import WorkerWindow
+from evenflow.testing.settings import changed
 
 
 class Cluster:
@@ -48,7 +49,14 @@ class Job(ActingJob):
         work = rows.map(lambda row: row).named("work").parallelism(3)
         work.filter(lambda row: True).named("out").parallelism(1).write(ef.to_list([], name="to_list"))
         saves = None if folder is None else str(folder)
-        config = ef.JobConfig(worker_cpus=1.0, checkpoint_interval=None, checkpoint_dir=saves, metrics_window="1s", **settings)
+        config = changed(
+            ef.JobConfig(
+                worker=ef.WorkerConfig(cpus=1.0),
+                checkpoint=ef.CheckpointConfig(saves, interval=None),
+                metrics=ef.MetricsConfig(window="1s"),
+            ),
+            **settings,
+        )
         self.cluster = None if places is None else Cluster(names, places)
         super().__init__(flow.plan(config=config), config)
 
@@ -147,7 +155,7 @@ def test_without_checkpoints_another_node_is_given_back_if_one_can_be_and_else_t
     assert job.newest.removed == "b", "though the sum of c is lower"
     job = Job("abc", {"generate-0": "c", "work-0": "a", "work-1": "a", "work-2": "a", "out-0": "b"})
     job.measure()
-    with pytest.raises(JobError, match=r"-0 on node . can't leave, since one worker of each operator stays; with .*checkpoint_dir"):
+    with pytest.raises(JobError, match=r"-0 on node . can't leave, since one worker of each operator stays; with CheckpointConfig\(dir="):
         job.ask(ScaleIn())
 
 
@@ -164,7 +172,9 @@ def test_a_node_is_not_given_back_where_there_is_no_room_for_those_that_are_repl
 
 
 def test_a_node_is_not_given_back_if_the_processes_on_others_do_not_start_in_time(tmp_path):
-    job = Job("abc", {"generate-0": "c", "work-0": "a", "work-1": "b", "work-2": "b", "out-0": "a"}, tmp_path, start_timeout="1m")
+    job = Job(
+        "abc", {"generate-0": "c", "work-0": "a", "work-1": "b", "work-2": "b", "out-0": "a"}, tmp_path, worker={"start_timeout": "1m"}
+    )
     job.measure()
     job.ask(ScaleIn())
     job.cluster.ready = False
@@ -218,7 +228,7 @@ def test_a_job_on_one_node_keeps_it_and_one_without_nodes_says_so():
     job = Job("a", dict.fromkeys(PLACES, "a"))
     with pytest.raises(JobError, match="can't give a node back: its workers are on 1, and one has to stay"):
         job.ask(ScaleIn())
-    with pytest.raises(FlowError, match="can't be given 0 nodes"):
+    with pytest.raises(RequestError, match="can't be given 0 nodes"):
         job.ask(ScaleOut(0))
     with pytest.raises(JobError, match="runs in one process and has no nodes"):
         Job("", None).ask(ScaleIn())
@@ -246,7 +256,7 @@ def test_a_job_that_ends_meanwhile_ends_it():
 
 
 def test_a_node_that_the_policy_names_is_given_back_by_itself():
-    job = Job("abc", PLACES, autoscaler="stela", autoscaler_settings={"remove_nodes": 1}, autoscaler_interval=10.0)
+    job = Job("abc", PLACES, autoscale={"policy": "stela", "settings": {"remove_nodes": 1}, "interval": 10.0})
     assert job.look().decided.remove_node == "c"
     job.go_on()
     assert job.decision.done.startswith("carried out in ")
@@ -256,7 +266,7 @@ def test_a_node_that_the_policy_names_is_given_back_by_itself():
 
 def test_a_node_that_can_not_be_given_back_is_no_end_of_the_policy():
     places = {"generate-0": "c", "work-0": "a", "work-1": "b", "work-2": "b", "out-0": "a"}
-    job = Job("abc", places, autoscaler="stela", autoscaler_settings={"remove_nodes": 1}, autoscaler_interval=10.0)
+    job = Job("abc", places, autoscale={"policy": "stela", "settings": {"remove_nodes": 1}, "interval": 10.0})
     decision = job.look()
     assert decision.decided.remove_node == "c"
     assert decision.done.startswith("refused: giving node c back: job `f`: generate-0 on node c can't leave")
@@ -264,7 +274,7 @@ def test_a_node_that_can_not_be_given_back_is_no_end_of_the_policy():
 
 
 def test_workers_that_a_policy_adds_with_a_node_go_to_one_that_the_job_is_not_on():
-    job = Job("abcd", PLACES, autoscaler="stela", autoscaler_settings={"add_nodes": 1}, autoscaler_interval=10.0)
+    job = Job("abcd", PLACES, autoscale={"policy": "stela", "settings": {"add_nodes": 1}, "interval": 10.0})
     decision = job.look(work=3.0)
     assert decision.decided.add_nodes == 1
     assert job.cluster.preferred == {"d"}
@@ -275,6 +285,6 @@ def test_workers_that_a_policy_adds_with_a_node_go_to_one_that_the_job_is_not_on
 
 
 def test_a_node_that_is_not_there_is_asked_for():
-    job = Job("abc", PLACES, autoscaler="stela", autoscaler_settings={"add_nodes": 1}, autoscaler_interval=10.0)
+    job = Job("abc", PLACES, autoscale={"policy": "stela", "settings": {"add_nodes": 1}, "interval": 10.0})
     job.look(work=3.0)
     assert job.cluster.asked == [1]

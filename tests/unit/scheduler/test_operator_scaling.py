@@ -7,12 +7,13 @@ import pytest
 from acting_job import ROUNDS, ActingJob
 
 import evenflow as ef
-from evenflow.engine.errors import FlowError, JobError
+from evenflow.engine.errors import JobError, RequestError
 from evenflow.scheduler.job_effects import JobState
 from evenflow.scheduler.newest import KEPT
 from evenflow.scheduler.operator_scaling import ScalingState
 from evenflow.scheduler.requests import Cancel, Move, Scale, ShowFigures, ShowMigrations, ShowScalings
 from evenflow.scheduler.window import WorkerWindow
+from evenflow.testing.settings import changed
 
 LOADS = {0: 0.1, 1: 0.8, 2: 0.3, 3: 0.3}
 
@@ -24,7 +25,7 @@ class Job(ActingJob):
         flow = ef.Dataflow("f")
         rows = flow.read(ef.from_items(range(10), name="read"))
         rows.key_by("item").aggregate(n=ef.count()).named("count").write(ef.to_list([], name="out"))
-        settings = ef.JobConfig(parallelism=2, key_groups=8, checkpoint_interval=None, **config)
+        settings = changed(ef.JobConfig(parallelism=2, key_groups=8, checkpoint=ef.CheckpointConfig(interval=None)), **config)
         super().__init__(flow.plan(config=settings), settings)
 
     def scale(self, operator, workers, strategy=None):
@@ -138,7 +139,7 @@ def test_keys_that_come_back_meanwhile_keep_their_worker_in_the_job(job):
 
 
 def test_a_loss_while_workers_join_ends_the_scaling_and_says_so():
-    job = Job(checkpoint_dir="saved")
+    job = Job(checkpoint={"dir": "saved"})
     job.scale("count", 3)
     job.lost("read-0", "it was killed")
     job.go_on()
@@ -166,7 +167,7 @@ def test_the_end_of_the_job_while_workers_join_ends_the_scaling_and_says_so(job)
     ],
 )
 def test_wrong_request_is_refused_and_changes_nothing(job, operator, workers, words):
-    with pytest.raises(FlowError, match=words):
+    with pytest.raises(RequestError, match=words):
         job.scale(operator, workers)
     assert job.reports == []
     assert job.told == []

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.engine.errors import JobError
+from evenflow.engine.errors import ClusterError
 from evenflow.scheduler.placement import PACK, SPREAD, STRATEGIES, Node, NoRoomError, place
 
 CPUS = st.sampled_from([0.0, 0.1, 0.5, 1.0, 2.0])
@@ -108,7 +108,7 @@ def test_one_too_many_is_told_with_what_is_free_where():
         place(nodes, 2, 0.6, SPREAD, {node.name for node in nodes})
 
 
-def test_the_error_crosses_processes_as_a_job_error():
+def test_the_error_crosses_processes_as_a_cluster_error():
     error = pickle.loads(pickle.dumps(NoRoomError(1, 2, 1.0, [])))
-    assert type(error) is JobError
+    assert type(error) is ClusterError
     assert str(error) == "no room for 1 of 2 workers: the job may use no node"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from job_script import WORKERS, saving_job, told
 
-from evenflow.engine.errors import CorruptCheckpointError, JobError
+from evenflow.engine.errors import JobError
 from evenflow.scheduler.checkpoints import CheckpointState
 from evenflow.scheduler.job_effects import (
     Ended,
@@ -14,6 +14,7 @@ from evenflow.scheduler.job_effects import (
 )
 from evenflow.scheduler.messages import StopSource
 from evenflow.scheduler.restore_point import RestorePoint
+from evenflow.state.errors import CorruptCheckpointError
 
 
 def unreadable(checkpoint, problem="count-0.state is gone"):

@@ -9,7 +9,7 @@ import uuid
 import pyarrow as pa
 import pytest
 
-from evenflow.state.files import CorruptStateError
+from evenflow.state.errors import CorruptStateError
 from evenflow.state.store import CheckpointStore
 
 

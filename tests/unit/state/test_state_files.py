@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.state.files import CorruptStateError, StateFile, StateFileWriter, read_chunks
+from evenflow.state.errors import CorruptStateError
+from evenflow.state.files import StateFile, StateFileWriter, read_chunks
 
 CHUNK = st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.binary(max_size=20)), max_size=5)
 CHUNKS = st.lists(CHUNK, max_size=4)

@@ -50,7 +50,7 @@ def repeat(channel, random: Random):
 @pytest.mark.parametrize(("happens", "words"), [(lose, "missing"), (repeat, "too many")], ids=["lost", "repeated"])
 @pytest.mark.parametrize("emit", ["final", "update"])
 def test_batch_that_is_lost_or_repeated_is_found(happens, words, emit):
-    config = ef.JobConfig(combine=False, batch_rows=4)
+    config = ef.JobConfig(combine=False, network=ef.NetworkConfig(batch_rows=4))
     with pytest.raises(SimulationError, match=r"the flow `counts` with seed \d+ and 2 workers:") as caught:
         check(lambda: counts(emit), range(20), config=config, actions=(*ACTIONS, accident(happens)))
     assert words in str(caught.value)
@@ -71,7 +71,7 @@ def test_rows_in_another_order_are_found_where_order_is_asked_for():
 
     check(ordered, range(10))
     with pytest.raises(ef.RecordError, match=r"(?s)`seq` \d+ came behind \d+.*key: "):
-        check(ordered, range(20), config=ef.JobConfig(batch_rows=2), actions=(*ACTIONS, accident(swap)))
+        check(ordered, range(20), config=ef.JobConfig(network=ef.NetworkConfig(batch_rows=2)), actions=(*ACTIONS, accident(swap)))
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_sinks_of_the_flow_are_left_alone():
 
 
 def test_checkpoints_complete_while_the_stream_runs():
-    config = ef.JobConfig(checkpoint_interval="1ms", batch_rows=2)
+    config = ef.JobConfig(checkpoint=ef.CheckpointConfig(interval="1ms"), network=ef.NetworkConfig(batch_rows=2))
     assert max(simulate(windows(), seed, config=config).checkpoints for seed in range(20)) > 3
 
 
@@ -123,6 +123,6 @@ def test_what_is_left_on_a_channel_is_found():
 
 
 def test_given_configuration_is_kept():
-    result = simulate(windows(), 1, parallelism=3, config=ef.JobConfig(checkpoint_interval=None))
+    result = simulate(windows(), 1, parallelism=3, config=ef.JobConfig(checkpoint=ef.CheckpointConfig(interval=None)))
     assert result.checkpoints == 0
     assert sum(row["n"] for row in result.rows["to_list"]) == 40

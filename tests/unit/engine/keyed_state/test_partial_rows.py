@@ -16,7 +16,7 @@ from evenflow.engine.aggregates.partial_aggregates import PartialAggregator
 from evenflow.engine.batch import Batch
 from evenflow.engine.keyed_state.partial_rows import PartialRows
 from evenflow.engine.keys.encoding import encode_keys
-from evenflow.state.backends.base import StateBackendError
+from evenflow.state.errors import StateBackendError
 
 
 class Longest(ef.Aggregate):

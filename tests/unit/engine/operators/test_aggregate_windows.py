@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenflow as ef
-from evenflow.engine.errors import FlowError, RecordError
+from evenflow.engine.errors import RecordError
 from evenflow.engine.operators.aggregate_windows import AggregateWindows
 from evenflow.engine.protocol.elements import MAX_TIME
 from evenflow.engine.time.windows import Windows
@@ -138,7 +138,7 @@ def test_watermark_that_jumps_over_years_is_no_work(drive):
 
 def test_stream_without_event_time_says_what_to_do(drive):
     step = drive(windows_step(Windows(10, 10)))
-    with pytest.raises(FlowError, match="operator `step` has windows, but its stream has no event time: give the source event_time="):
+    with pytest.raises(RecordError, match="operator `step`: it has windows, but its stream has no event time: give the source event_time="):
         step.process({"k": ["a"]})
 
 

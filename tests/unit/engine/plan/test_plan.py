@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import evenflow as ef
-from evenflow.engine.errors import FlowError
+from evenflow.engine.errors import FlowError, RequestError
 from evenflow.engine.operators.combine import Combine
 
 
@@ -117,7 +117,7 @@ def test_more_workers_than_key_groups_are_refused():
 def test_unknown_operator_is_answered_with_those_there_are():
     flow = ef.Dataflow("f")
     read(flow).write(ef.to_list([]))
-    with pytest.raises(FlowError, match="no operator `nobody`; there are: from_items, to_list"):
+    with pytest.raises(RequestError, match="no operator `nobody`; there are: from_items, to_list"):
         flow.plan().stage_of("nobody")
 
 
@@ -143,8 +143,8 @@ def test_explain_says_what_is_promised_from_end_to_end():
     assert "  end to end, from_items, made to to_list: exactly once, but for the records that map may refuse" in lines
     assert "  end to end, from_items, made to print: at least once, but for the records that map may refuse" in lines
     assert "  end to end, other to plain: exactly once" in lines
-    assert lines[-1].startswith("  without JobConfig(checkpoint_dir=...) a job that loses something fails")
-    assert "without JobConfig" not in flow.explain(config=ef.JobConfig(checkpoint_dir="checkpoints"))
+    assert lines[-1].startswith("  without CheckpointConfig(dir=...) a job that loses something fails")
+    assert "without JobConfig" not in flow.explain(config=ef.JobConfig(checkpoint=ef.CheckpointConfig("checkpoints")))
 
 
 def test_explain_says_where_the_state_of_each_keyed_operator_lies():
@@ -153,8 +153,8 @@ def test_explain_says_where_the_state_of_each_keyed_operator_lies():
     keyed.aggregate(n=ef.count()).write(ef.to_list([]))
     keyed.stateful_map(lambda state, row: (state, row)).write(ef.to_list([], name="rows"))
     assert "  aggregate: in memory\n  stateful_map: in memory\n" in flow.explain()
-    assert "  aggregate: in LMDB files below /disk\n" in flow.explain(config=ef.JobConfig(state_backend="lmdb", state_dir="/disk"))
-    text = flow.explain(config=ef.JobConfig(state_backend="redis://me:secret@127.0.0.1:6379/0"))
+    assert "  aggregate: in LMDB files below /disk\n" in flow.explain(config=ef.JobConfig(state=ef.StateConfig("lmdb", dir="/disk")))
+    text = flow.explain(config=ef.JobConfig(state=ef.StateConfig("redis://me:secret@127.0.0.1:6379/0")))
     assert "  aggregate: in the server 127.0.0.1:6379\n" in text
     assert "secret" not in text
 

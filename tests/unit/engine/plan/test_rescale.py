@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenflow as ef
-from evenflow.engine.errors import FlowError
+from evenflow.engine.errors import RequestError
 from evenflow.engine.plan.rescale import rescale
 from evenflow.engine.protocol.routing import RoutingTable
 
@@ -153,12 +153,12 @@ def test_new_worker_gets_the_operators_table_and_owns_nothing_yet():
 )
 def test_impossible_number_is_refused(stage, workers, words):
     plan = plan_of(one_operator, 2)
-    with pytest.raises(FlowError, match=words):
+    with pytest.raises(RequestError, match=words):
         rescale(plan, plan.stages[stage], workers, plan.tables)
 
 
 def test_source_that_works_with_a_fixed_number_of_workers_is_left_with_it(monkeypatch):
     plan = plan_of(one_operator, 1)
     monkeypatch.setattr(plan.stages[0].chain[0].operator.source, "parallelism", 1)
-    with pytest.raises(FlowError, match="operator `from_items` can't have 2 workers: its source or sink works with 1 only"):
+    with pytest.raises(RequestError, match="operator `from_items` can't have 2 workers: its source or sink works with 1 only"):
         rescale(plan, plan.stages[0], 2, plan.tables)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import evenflow as ef
 from evenflow.engine.errors import FlowError
 from evenflow.engine.plan.worker_bounds import UNBOUND, WorkerBounds
+from evenflow.testing.settings import changed
 
 bounds = st.tuples(st.none() | st.integers(1, 9), st.none() | st.integers(10, 20), st.booleans()).map(lambda some: WorkerBounds(*some))
 
@@ -17,7 +18,7 @@ def stages(change, **config):
     flow = ef.Dataflow("f")
     rows = flow.read(ef.generate())
     change(rows.key_by("key").aggregate(n=ef.count()).named("count")).write(ef.to_list([], name="out"))
-    return {stage.name: stage for stage in flow.plan(config=ef.JobConfig(combine=False, **config)).stages}
+    return {stage.name: stage for stage in flow.plan(config=changed(ef.JobConfig(combine=False), **config)).stages}
 
 
 def test_operator_has_the_bounds_that_it_was_given_and_its_neighbours_none():

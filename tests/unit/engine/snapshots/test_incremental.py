@@ -90,7 +90,9 @@ class World:
         flow = ef.Dataflow("f")
         rows = flow.read(ef.from_items([], event_time="ts"))
         OPERATORS[operator](rows.key_by("key")).named("keyed").parallelism(2).write(ef.to_list([], name="out"))
-        config = ef.JobConfig(key_groups=GROUPS, combine=False, checkpoint_dir="never written", state_backend=backend)
+        config = ef.JobConfig(
+            key_groups=GROUPS, combine=False, checkpoint=ef.CheckpointConfig("never written"), state=ef.StateConfig(backend)
+        )
         plan = flow.plan(config=config)
         self.specs = [task for task in plan.tasks if task.stage == "keyed"]
         self.table = plan.tables["keyed"]

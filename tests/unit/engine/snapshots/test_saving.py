@@ -77,7 +77,7 @@ class Job:
         flow = ef.Dataflow("f")
         rows = flow.read(ef.from_items([], event_time="ts"))
         OPERATORS[operator](rows.key_by("key")).named("keyed").write(ef.to_list([], name="out"))
-        plan = flow.plan(config=ef.JobConfig(key_groups=4, combine=combine, checkpoint_dir="never written"))
+        plan = flow.plan(config=ef.JobConfig(key_groups=4, combine=combine, checkpoint=ef.CheckpointConfig("never written")))
         self.table = plan.tables["keyed"]
         self.source, self.keyed = (TaskCore(task) for task in plan.tasks)
         self.source.open()

@@ -19,7 +19,7 @@ def outputs() -> Outputs:
     flow = ef.Dataflow("f")
     items = flow.read(ef.from_items([])).named("items").parallelism(1)
     items.key_by("item").aggregate(n=ef.count()).named("count").parallelism(2).write(ef.to_list([]))
-    plan = flow.plan(config=ef.JobConfig(combine=False, batch_rows=100))
+    plan = flow.plan(config=ef.JobConfig(combine=False, network=ef.NetworkConfig(batch_rows=100)))
     return Outputs(next(task for task in plan.tasks if task.name == "items-0"))
 
 

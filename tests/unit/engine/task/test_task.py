@@ -16,6 +16,7 @@ from evenflow.engine.protocol.effects import Consumed, Finished, Latency, Prepar
 from evenflow.engine.protocol.elements import MAX_TIME, Barrier, End, LatencyMark, Watermark
 from evenflow.engine.protocol.exchange import Sent
 from evenflow.engine.task.core import TaskCore
+from evenflow.testing.settings import changed
 
 
 def batch(*values: int, times: list[int] | None = None) -> Batch:
@@ -26,7 +27,7 @@ class Task:
     """The task of a worker of a flow; `effects` in short: what was sent on which channel, what was reported."""
 
     def __init__(self, flow: ef.Dataflow, worker: str, **config: Any) -> None:
-        plan = flow.plan(config=ef.JobConfig(combine=False, **config))
+        plan = flow.plan(config=changed(ef.JobConfig(combine=False), **config))
         self.spec = next(task for task in plan.tasks if task.name == worker)
         self.core = TaskCore(self.spec)
         self.core.open()
@@ -110,7 +111,7 @@ def test_batch_leaves_when_it_is_full():
     def write(stream: ef.Stream) -> None:
         stream.key_by("item").aggregate(n=ef.count()).write(ef.to_list([]))
 
-    task = two_inputs(write, batch_rows=3)
+    task = two_inputs(write, network={"batch_rows": 3})
     assert task.receive(0, batch(1, 2)) == []
     assert task.receive(0, batch(3, 4)) == [[1, 2, 3, 4]]
 

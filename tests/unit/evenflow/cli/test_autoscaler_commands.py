@@ -23,7 +23,9 @@ def job(no_waiting_and_no_cluster, monkeypatch):
     flow = ef.Dataflow("shop")
     rows = flow.read(ef.generate(keys=100, rate=1000.0)).key_by("key")
     rows.aggregate(n=ef.count()).parallelism(4).write(ef.to_list([]))
-    config = ef.JobConfig(key_groups=64, metrics_window="50ms", autoscaler_interval="250ms", max_parallelism=4)
+    config = ef.JobConfig(
+        key_groups=64, metrics=ef.MetricsConfig(window="50ms"), autoscale=ef.AutoscaleConfig(interval="250ms", max_parallelism=4)
+    )
     job = flow.run(runtime="local", config=config)
     monkeypatch.setattr(ef, "connect", lambda name: job)
     monkeypatch.setenv("COLUMNS", "120")

@@ -27,7 +27,7 @@ def job(no_waiting_and_no_cluster, monkeypatch):
     flow = ef.Dataflow("shop")
     rows = flow.read(ef.generate(keys=100, zipf=1.2, rows_per_batch=1024))
     rows.key_by("key").stateful_map(count).write(ef.to_callback(lambda row: None))
-    job = flow.run(runtime="local", config=ef.JobConfig(parallelism=2, key_groups=64, metrics_window="50ms"))
+    job = flow.run(runtime="local", config=ef.JobConfig(parallelism=2, key_groups=64, metrics=ef.MetricsConfig(window="50ms")))
     deadline, pause = time.monotonic() + PATIENCE, threading.Event()
     while not job.load("stateful_map").hot_keys:
         assert time.monotonic() < deadline, "no load was reported"

@@ -36,7 +36,11 @@ def job(no_waiting_and_no_cluster, monkeypatch):
     flow = ef.Dataflow("shop")
     numbers = flow.read(ef.generate(rate=5000, keys=50))
     numbers.key_by("key").aggregate(n=ef.count()).named("count").write(ef.to_list([]))
-    job = flow.run(runtime="local", parallelism=2, config=ef.JobConfig(key_groups=16, metrics_window="50ms", checkpoint_interval="100ms"))
+    job = flow.run(
+        runtime="local",
+        parallelism=2,
+        config=ef.JobConfig(key_groups=16, metrics=ef.MetricsConfig(window="50ms"), checkpoint=ef.CheckpointConfig(interval="100ms")),
+    )
     monkeypatch.setattr(ef, "connect", lambda name: job)
     yield job
     job.cancel()

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from evenflow.engine.errors import FlowError
+from evenflow.engine.errors import RequestError
 from evenflow.scheduler.scaling.controller import Controller
 from evenflow.scheduler.scaling.figures import OperatorFigures
 from evenflow.scheduler.scaling.settings import PolicySettings
@@ -122,14 +122,14 @@ def test_only_the_newest_decisions_are_kept():
 @pytest.mark.parametrize("end", [lambda controller: controller.carried_out(1.0), lambda controller: controller.refused(1.0, "no room")])
 def test_the_end_of_a_decision_that_nobody_made_is_refused(end):
     controller = Controller()
-    with pytest.raises(FlowError, match="no scaling decision is under way"):
+    with pytest.raises(RequestError, match="no scaling decision is under way"):
         end(controller)
     assert controller.due(0.0)
 
 
 @pytest.mark.parametrize(("policy", "mode", "message"), [("ds2", "guess", "mode is 'guess'"), ("magic", "act", "'magic' is not a scaling")])
 def test_policy_and_mode_must_exist(policy, mode, message):
-    with pytest.raises(FlowError, match=message):
+    with pytest.raises(RequestError, match=message):
         Controller(policy, mode)
 
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from evenflow.engine.errors import FlowError
+from evenflow.engine.errors import SnapshotError
 from evenflow.scheduler.scaling.figures import OperatorFigures
 from evenflow.scheduler.scaling.snapshot import DataflowSnapshot, Edge
 
@@ -41,7 +41,7 @@ def test_operators_of_a_chain_are_found_in_order():
     ],
 )
 def test_edges_that_cannot_be_are_refused(edges, message):
-    with pytest.raises(FlowError) as error:
+    with pytest.raises(SnapshotError) as error:
         DataflowSnapshot(operators("a", "b"), tuple(Edge(*edge) for edge in edges))
     assert message in str(error.value)
 
@@ -61,6 +61,6 @@ def test_edges_that_cannot_be_are_refused(edges, message):
     ],
 )
 def test_snapshot_that_cannot_be_is_refused_by_field(fields, message):
-    with pytest.raises(FlowError) as error:
+    with pytest.raises(SnapshotError) as error:
         DataflowSnapshot(**{"operators": operators("a"), **fields})
     assert message in str(error.value)

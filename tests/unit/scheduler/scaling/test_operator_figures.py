@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from evenflow.engine.errors import FlowError
+from evenflow.engine.errors import SnapshotError
 from evenflow.scheduler.scaling.figures import InstanceFigures, OperatorFigures
 
 
@@ -61,11 +61,11 @@ def test_utilisation_is_what_is_processed_over_what_could_be():
     ],
 )
 def test_figures_that_cannot_be_are_refused_by_operator_and_field(figures, message):
-    with pytest.raises(FlowError) as error:
+    with pytest.raises(SnapshotError) as error:
         OperatorFigures(**{"name": "count", "parallelism": 1, **figures})
     assert message in str(error.value)
 
 
 def test_an_instance_is_checked_too():
-    with pytest.raises(FlowError, match="instances: true_processing_rate is -1"):
+    with pytest.raises(SnapshotError, match="instances: true_processing_rate is -1"):
         InstanceFigures(-1)

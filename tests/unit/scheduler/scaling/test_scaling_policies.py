@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenflow.engine.errors import FlowError
+from evenflow.engine.errors import FlowError, RequestError, SnapshotError
 from evenflow.scheduler.scaling.base import settled
 from evenflow.scheduler.scaling.bounds import largest
 from evenflow.scheduler.scaling.figures import InstanceFigures, OperatorFigures
@@ -29,7 +29,7 @@ BUSY = DataflowSnapshot(
 
 def test_an_unknown_policy_is_refused_with_the_names_of_all():
     with pytest.raises(
-        FlowError, match="'magic' is not a scaling policy: use one of ds2, dhalion, threshold, queueing, pid, latency, stela"
+        RequestError, match="'magic' is not a scaling policy: use one of ds2, dhalion, threshold, queueing, pid, latency, stela"
     ):
         named("magic")
 
@@ -211,11 +211,11 @@ def test_rates_at_the_ends_of_floating_point_are_no_reason_to_stumble(name, rate
 
 def test_figures_beyond_all_measure_are_refused():
     for rate in (1e300, 10**400, float("inf"), float("nan")):
-        with pytest.raises(FlowError, match=r"operator `count`: source_rate is .*: it must be a finite number, 0 or more"):
+        with pytest.raises(SnapshotError, match=r"operator `count`: source_rate is .*: it must be a finite number, 0 or more"):
             OperatorFigures("count", 1, source_rate=rate)
-    with pytest.raises(FlowError, match="no operator has more than 65535 workers"):
+    with pytest.raises(SnapshotError, match="no operator has more than 65535 workers"):
         OperatorFigures("count", 10**400)
-    with pytest.raises(FlowError, match=r"chain is \[\]"):
+    with pytest.raises(SnapshotError, match=r"chain is \[\]"):
         OperatorFigures("count", 1, chain=[])
 
 

@@ -1,0 +1,67 @@
+"""All that evenflow takes of Ray's insides, because Ray has no public way to it.
+
+Invariant: no other module imports `ray._private`; each function says what the public way lacks. `docs/decisions/017-inside-ray.md` has
+more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+from ray._private import services, worker
+from ray._private.authentication import authentication_token_setup
+from ray._private.gcs_utils import create_gcs_channel
+from ray._private.internal_api import get_memory_info_reply, get_state_from_address
+from ray._private.state import available_resources_per_node
+
+JOINING_LOG = "ray._private.authentication.authentication_token_setup"
+"""The logger that tells of tokens whenever a process joins a cluster."""
+
+
+def head_address(address: str | None) -> str | None:
+    """The head that `ray.init(address)` would join; None if it would start one. Raises ConnectionError or ValueError.
+
+    `ray.init` finds it and joins it in one, and waits for a head that is gone for minutes.
+    """
+    canonical: Any = services.canonicalize_bootstrap_address
+    found: str | None = canonical(address)
+    return found
+
+
+def heads_on_this_machine() -> list[str]:
+    """The addresses among which `ray.init("auto")` would take any one; it lists them to nobody, and remembers what it found."""
+    find: Any = services.find_gcs_addresses
+    find.cache_clear()
+    return sorted(find())
+
+
+def channel_to(head: str) -> AbstractContextManager[Any]:
+    """A gRPC channel to a cluster's head, with the certificates and the token that Ray uses; a plain one would know neither.
+
+    Raises RayError if the token can't be read.
+    """
+    # Who has a token shows it, unless told otherwise. Not in Ray's older versions.
+    getattr(authentication_token_setup, "maybe_enable_token_auth_if_token_available", lambda **_: None)(warn_if_disabled=False)
+    channel: AbstractContextManager[Any] = create_gcs_channel(head)
+    return channel
+
+
+def free_resources() -> Mapping[str, Mapping[str, float]]:
+    """What is free, by node; `ray.available_resources()` gives the cluster's sum only, `ray.nodes()` what a node has in all."""
+    free: Mapping[str, Mapping[str, float]] = available_resources_per_node()  # type: ignore[no-untyped-call]
+    return free
+
+
+def references() -> int:
+    """How many objects and actors this process refers to; for benchmarks that look for leaks."""
+    process: Any = worker.global_worker
+    return len(process.core_worker.get_all_reference_counts())
+
+
+def object_store(head: str) -> tuple[int, int]:
+    """Objects in the cluster's object store, and their bytes, as `ray memory` prints them; for benchmarks that look for leaks."""
+    state = get_state_from_address(head)  # type: ignore[no-untyped-call]
+    reply = get_memory_info_reply(state)  # type: ignore[no-untyped-call]
+    return reply.store_stats.num_local_objects, reply.store_stats.object_store_bytes_used

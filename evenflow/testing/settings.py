@@ -1,0 +1,20 @@
+"""A job's settings with some of them changed.
+
+>>> from evenflow.scheduler.config import JobConfig
+>>> changed(JobConfig(parallelism=2), checkpoint={"interval": "1s"}).checkpoint.interval
+'1s'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..scheduler.config import JobConfig
+
+
+def changed(config: JobConfig, **changes: Any) -> JobConfig:
+    """`config` with these settings; a dict changes only what it names of a group."""
+    new = {name: replace(getattr(config, name), **value) if isinstance(value, Mapping) else value for name, value in changes.items()}
+    return replace(config, **new)

@@ -1,0 +1,61 @@
+"""Automatic balancing: which balancer plans, and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...balancer.policies import POLICIES
+from ...balancer.two_choices import TwoChoices
+from ...engine.errors import FlowError
+from ...engine.time.duration import Duration
+from .checks import duration, number, refusal, whole
+
+OFF = "off"
+"""In place of a balancer's or a scaling policy's name."""
+
+AUTOMATIC = tuple(name for name in POLICIES if name != TwoChoices.name)
+"""The balancers that a job can use: `two_choices` splits keys, which no routing table can say."""
+
+LEAST_THRESHOLD = 1.05
+"""The smallest `threshold`: below it a plan would be asked for what the last one left."""
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceConfig:
+    """Automatic balancing of every operator with keyed state.
+
+    `policy`: the balancer that plans, `off` for none (`job.balancer` changes it for one operator). It acts when the hottest worker has had
+    `threshold` times the least possible load for `after`, then not for `cooldown`; what moved stays for `rest` unless its load shifts.
+    `least_busy`: the part of its time that the hottest worker must be busy for anything to be moved. `max_bytes`: most state that one plan
+    moves. `windows`: how many of the newest windows a plan on request (`job.rebalance`) looks at.
+
+    >>> BalanceConfig("hotspot", threshold=1.5).policy
+    'hotspot'
+    """
+
+    policy: str = OFF
+    threshold: float = 1.2
+    after: Duration = "3s"
+    cooldown: Duration = "3s"
+    rest: Duration = "10s"
+    least_busy: float = 0.05
+    max_bytes: int | None = None
+    windows: int = 5
+
+    def __post_init__(self) -> None:
+        if (problem := balancer_problem(self.policy)) is not None:
+            raise FlowError(f"BalanceConfig: {problem}")
+        number(self, "threshold", "least_busy")
+        duration(self, "after", "cooldown", "rest")
+        whole(self, 1, "windows")
+        if not self.threshold >= LEAST_THRESHOLD:
+            raise refusal(self, "threshold", f"a factor of at least {LEAST_THRESHOLD}")
+        if not 0 <= self.least_busy <= 1:
+            raise refusal(self, "least_busy", "a part of a worker's time, 0 to 1")
+        if self.max_bytes is not None and (not isinstance(self.max_bytes, int) or isinstance(self.max_bytes, bool) or self.max_bytes < 0):
+            raise refusal(self, "max_bytes", "0 or more, or None for any number")
+
+
+def balancer_problem(name: str) -> str | None:
+    """Why a job can't be balanced by `name`; None if it can, or it is `off`."""
+    return None if name == OFF or name in AUTOMATIC else f"{name!r} can't balance a job: use {', '.join((*AUTOMATIC, OFF))}"

@@ -1,0 +1,49 @@
+"""When a job saves its state, where to, and what it does when it can't."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike
+
+from ...engine.time.duration import Duration, seconds
+from .checks import duration, flag, refusal, whole
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointConfig:
+    """Checkpoints: with `dir` they hold the whole state, and a job that loses a worker goes back to its last one.
+
+    `dir`: a folder that all workers reach, or a URL that fsspec opens. `interval`: how often the sinks commit, None for once at the end.
+    `timeout`: after which a checkpoint is given up; `pause`: least time between two. `kept`: complete ones that stay, beside those that a
+    damaged file would leave. `tolerable_failures`: in a row; one more ends the job. `allow_duplicates`: go on from an older checkpoint
+    than the newest, whose files are damaged, also if a sink can't take back what it has committed since.
+
+    >>> CheckpointConfig("s3://bucket/checkpoints", interval="30s").kept
+    3
+    """
+
+    dir: str | None = None
+    interval: Duration | None = "10s"
+    timeout: Duration = "10m"
+    pause: Duration = 0
+    kept: int = 3
+    tolerable_failures: int = 3
+    allow_duplicates: bool = False
+
+    def __post_init__(self) -> None:
+        if self.dir is not None and (not isinstance(self.dir, (str, PathLike)) or not str(self.dir)):
+            raise refusal(self, "dir", "a folder or a URL, or None")
+        duration(self, "interval", "timeout", longer_than_zero=True)
+        duration(self, "pause")
+        whole(self, 1, "kept")
+        whole(self, 0, "tolerable_failures")
+        flag(self, "allow_duplicates")
+
+    @property
+    def interval_s(self) -> float | None:
+        """The interval in seconds."""
+        return None if self.interval is None else seconds(self.interval)
+
+    def url(self, job: str) -> str | None:
+        """Where the job's checkpoints lie."""
+        return None if self.dir is None else f"{str(self.dir).rstrip('/')}/{job}"

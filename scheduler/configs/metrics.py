@@ -1,0 +1,30 @@
+"""What the workers measure, and where it can be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...engine.time.duration import Duration
+from .checks import duration, flag, whole
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsConfig:
+    """Load per worker, key group and hot key.
+
+    `enabled`: measure load per `window`; False leaves only the record counts. `latency_interval`: how often a source sends a mark whose
+    way to the sinks is timed. `port`: where Prometheus reads, 0 for any free port.
+
+    >>> MetricsConfig(window="500ms", port=9400).port
+    9400
+    """
+
+    enabled: bool = True
+    window: Duration = "1s"
+    latency_interval: Duration = "100ms"
+    port: int = 0
+
+    def __post_init__(self) -> None:
+        flag(self, "enabled")
+        duration(self, "window", "latency_interval", longer_than_zero=True)
+        whole(self, 0, "port", most=65_535)

@@ -1,0 +1,36 @@
+"""The processes in which a job's workers run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...engine.time.duration import Duration
+from ..placement import SPREAD, STRATEGIES
+from .checks import choice, duration, number, refusal, whole
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfig:
+    """Workers' processes on a Ray cluster.
+
+    `cpus`: CPUs that Ray sets aside for each worker. `placement`: on which nodes workers go, "spread" (where the fewest are) or "pack" (on
+    as few as have slots for them). `warm_spares`: started processes without a task, kept ready for whoever needs a worker, each with
+    `cpus`. `start_timeout`: how long workers may take to start. `heartbeat_timeout`: how long a worker's process may be silent.
+
+    >>> WorkerConfig(cpus=0.5, placement="pack").warm_spares
+    0
+    """
+
+    cpus: float = 0.0
+    placement: str = SPREAD
+    warm_spares: int = 0
+    start_timeout: Duration = "60s"
+    heartbeat_timeout: Duration = "30s"
+
+    def __post_init__(self) -> None:
+        number(self, "cpus")
+        if not self.cpus >= 0:
+            raise refusal(self, "cpus", "CPUs of at least 0")
+        choice(self, "placement", STRATEGIES)
+        whole(self, 0, "warm_spares")
+        duration(self, "start_timeout", "heartbeat_timeout", longer_than_zero=True)

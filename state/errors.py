@@ -1,0 +1,36 @@
+"""The root of all errors that evenflow raises on purpose, and what can go wrong with saved or outsourced state.
+
+Invariant: whatever a user is to handle is an `EvenflowError`, at every layer, and its message says what to do. The others are in
+`engine/errors.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class EvenflowError(Exception):
+    """Base class of every error that evenflow raises on purpose."""
+
+
+class StateError(EvenflowError):
+    """Keyed state can't be kept or read: see to the disk, the server or the checkpoint that the message names, then run the job again."""
+
+
+class StateBackendError(StateError):
+    """A backend can't be reached, is full, or gave a wrong answer. The message names the operator, the place, and what to do."""
+
+
+class CorruptStateError(StateError):
+    """A state file or a manifest is damaged (truncated or altered), or of another format."""
+
+
+class CorruptCheckpointError(StateError):
+    """A checkpoint can't be read: one of its files is missing, truncated or altered."""
+
+    def __init__(self, worker: str, checkpoint: int, problem: str) -> None:
+        self.worker, self.checkpoint, self.problem = worker, checkpoint, problem
+        super().__init__(f"worker {worker} can't restore checkpoint {checkpoint}: {problem}")
+
+    def __reduce__(self) -> Any:
+        return CorruptCheckpointError, (self.worker, self.checkpoint, self.problem)

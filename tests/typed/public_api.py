@@ -1,0 +1,173 @@
+"""Every public name, used as a user does: `mypy --strict` reads this file, and a test that no name is missing. Nothing here is run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, assert_type
+
+import pyarrow as pa
+
+import evenflow as ef
+
+
+class Longest(ef.Aggregate):
+    """The longest word."""
+
+    def create(self) -> str:
+        return ""
+
+    def add(self, accumulator: str, row: dict[str, Any]) -> str:
+        return max(accumulator, str(row["word"]), key=len)
+
+    def merge(self, a: str, b: str) -> str:
+        return max(a, b, key=len)
+
+    def finish(self, accumulator: str) -> str:
+        return accumulator
+
+
+class Sessions(ef.KeyedFunction):
+    """Counts what comes within a minute."""
+
+    rows = ef.value_state(0, ttl="1h")
+    seen = ef.list_state()
+    by_kind = ef.map_state()
+
+    def on_row(self, key: Any, row: dict[str, Any], context: ef.KeyContext) -> None:
+        self.rows += 1
+        context.timer(60_000_000)
+
+
+class Numbers(ef.Source):
+    """A source of the user's own."""
+
+    name = "numbers"
+
+    def reader(self, index: int, parallelism: int, position: Any = None) -> ef.SourceReader:
+        raise NotImplementedError
+
+
+class Nowhere(ef.Sink):
+    """A sink of the user's own."""
+
+    name = "nowhere"
+
+    def writer(self, index: int, parallelism: int) -> ef.SinkWriter:
+        return NowhereWriter()
+
+
+class NowhereWriter(ef.SinkWriter):
+    """Its writer."""
+
+    def write(self, batch: ef.Batch) -> None:
+        assert_type(batch.rows, pa.RecordBatch)
+
+    def prepare(self, checkpoint: int) -> list[Any]:
+        return []
+
+
+def sources(spark: Any) -> Sequence[ef.Source]:
+    """All of them."""
+    return [
+        ef.read_csv("in/", event_time="ts"),
+        ef.read_json("in/"),
+        ef.read_parquet("in/"),
+        ef.read_text("in/"),
+        ef.from_items([{"word": "a"}]),
+        ef.from_spark(spark),
+        ef.generate(total=10),
+    ]
+
+
+def sinks(spark: Any, rows: list[dict[str, Any]]) -> Sequence[ef.Sink]:
+    """All of them."""
+    return [
+        ef.write_csv("out/"),
+        ef.write_json("out/"),
+        ef.write_parquet("out/"),
+        ef.to_list(rows),
+        ef.to_callback(rows.append),
+        ef.to_spark(spark, path="out/"),
+        ef.print(),
+        Nowhere(),
+    ]
+
+
+def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
+    """Every kind of stream."""
+    flow = ef.Dataflow("everything")
+    stream = flow.read(source)
+    assert_type(stream, ef.Stream)
+    keyed = stream.filter(lambda row: bool(row["word"])).key_by("word")
+    assert_type(keyed, ef.KeyedStream)
+    windows = keyed.window(ef.tumbling("1h"))
+    assert_type(windows, ef.WindowedStream)
+    keyed.window(ef.sliding("1h", every="5m")).aggregate(n=ef.count()).write(sink)
+    windows.aggregate(
+        total=ef.sum("n"),
+        least=ef.min("n"),
+        most=ef.max("n"),
+        mean=ef.mean("n"),
+        first=ef.first("n"),
+        last=ef.last("n"),
+        words=ef.approx_distinct("word"),
+        median=ef.approx_quantile("n", 0.5),
+        longest=Longest(),
+    ).late.write(sink)
+    keyed.process(Sessions()).write(sink)
+    return flow
+
+
+def settings() -> ef.JobConfig:
+    """Every group."""
+    return ef.JobConfig(
+        parallelism=2,
+        checkpoint=ef.CheckpointConfig("/shared/checkpoints", interval="30s"),
+        state=ef.StateConfig("lmdb"),
+        restart=ef.RestartConfig("fixed", delay="1s"),
+        balance=ef.BalanceConfig("hotspot"),
+        autoscale=ef.AutoscaleConfig("ds2", max_parallelism=8),
+        network=ef.NetworkConfig(linger="1ms"),
+        metrics=ef.MetricsConfig(window="500ms"),
+        worker=ef.WorkerConfig(cpus=0.5),
+    )
+
+
+def steer(job: ef.Job) -> ef.JobState:
+    """What a job can be asked."""
+    assert_type(job.status(), ef.JobStatus)
+    assert_type(job.metrics(), list[ef.WorkerFigures])
+    assert_type(job.load("count"), ef.OperatorLoad)
+    assert_type(job.snapshot("count"), ef.LoadSnapshot)
+    assert_type(job.rebalance("count"), ef.MigrationReport)
+    assert_type(job.scale("count", 4), ef.ScalingReport)
+    assert_type(job.scale_out(), ef.NodeScalingReport)
+    assert_type(job.decisions(), list[ef.DecisionRecord])
+    report = job.checkpoint()
+    assert_type(report, ef.CheckpointReport)
+    assert_type(report.state, ef.CheckpointState)
+    assert_type(ef.read_savepoint(job.savepoint("/saved")), ef.SavedJob)
+    return ef.connect("everything").status().state
+
+
+def handled(job: ef.Job) -> str:
+    """Every error."""
+    try:
+        job.wait("1h")
+    except ef.RecordError as error:
+        return f"{error.operator}: {error.record}"
+    except (ef.StateBackendError, ef.CorruptStateError, ef.StateError) as error:
+        return f"state: {error}"
+    except (ef.FlowError, ef.SnapshotError) as error:
+        return f"the program: {error}"
+    except (ef.ConnectorError, ef.ClusterError) as error:
+        return f"outside: {error}"
+    except (ef.JobBusyError, ef.JobNotRunningError, ef.RequestError) as error:
+        return f"later: {error}"
+    except (ef.JobLostError, ef.JobFailedError) as error:
+        return f"again: {error}"
+    except (ef.JobTimeoutError, ef.JobError) as error:
+        return f"patience: {error}"
+    except (ef.ProtocolError, ef.EvenflowError) as error:
+        return f"a bug: {error}"
+    return "done"
