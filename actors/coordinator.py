@@ -94,17 +94,23 @@ class Coordinator:
         core = JobCore(plan, config, self._saved.restore_point(takes_over=again))
         self._workers = RayWorkers(plan, config, self._security, self._saved)
         self._storage = StorageThread(plan.name, self._saved, lambda answer: self._interpreter.stored(answer))
-        self._interpreter = JobInterpreter(core, self._workers, self._storage, JobClock())
+        self._made = JobInterpreter(core, self._workers, self._storage, JobClock())
+
+    @property
+    def _interpreter(self) -> JobInterpreter:
+        """Raises why the job can't begin, if it can't."""
+        if self._refused is not None:
+            raise self._refused
+        return self._made
 
     def deploy(self, me: Any) -> None:
         """Start the workers and the job; `me` is this actor's handle. Raises ClusterError naming the workers that didn't come up.
 
         A job that has ended meanwhile, by what its first workers met, has started: its outcome tells.
         """
-        if self._refused is not None:
-            raise self._refused
+        core = self._interpreter.core
         self._start(me)
-        core, deadline = self._interpreter.core, time.monotonic() + 2 * seconds(self._config.worker.start_timeout)
+        deadline = time.monotonic() + 2 * seconds(self._config.worker.start_timeout)
         while core.state is JobState.STARTING:
             if time.monotonic() > deadline:
                 raise JobFailedError(
