@@ -9,7 +9,6 @@ import pytest
 
 from evenflow.actors.job_interpreter import JobInterpreter
 from evenflow.engine.protocol.routing import RoutingTable
-from evenflow.scheduler import operator_scaling
 from evenflow.scheduler.checkpointing import Checkpointing
 from evenflow.scheduler.checkpoints import Checkpoints
 from evenflow.scheduler.job import JobCore
@@ -96,14 +95,6 @@ def reports_of_an_attempt_that_is_over_count(patch: Patch) -> None:
 
 def checkpoints_of_a_coordinator_that_was_taken_for_lost_count(patch: Patch) -> None:
     patch.setattr(Terms, "counts", lambda self, checkpoint, attempt: True)
-
-
-def workers_leave_with_their_keys(patch: Patch) -> None:
-    def not_evacuated(table: RoutingTable, workers: int, loads: Any) -> RoutingTable:
-        return table
-
-    patch.setattr(operator_scaling, "evacuated", not_evacuated)
-    patch.setattr(operator_scaling, "highest_worker", lambda table: -1)
 
 
 def workers_that_leave_are_not_awaited(patch: Patch) -> None:
