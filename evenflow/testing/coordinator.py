@@ -166,7 +166,7 @@ class Coordinator:
 
     def leave_alone(self, workers: dict[str, Worker]) -> None:
         """It was taken for lost, and goes on with these workers; nobody brings up anything for it."""
-        self.workers, self._alone = workers, True
+        self.workers, self._alone, self.wanted = workers, True, None
         self.spawns.clear()
 
     def tell(self, worker: str, command: Command) -> None:

@@ -17,7 +17,6 @@ from evenflow.scheduler.job_record import JobRecord
 from evenflow.scheduler.reconfiguration import Reconfiguration
 from evenflow.scheduler.rescaling import Rescaling
 from evenflow.scheduler.storage_answers import Saved
-from evenflow.scheduler.terms import Terms
 
 Patch = pytest.MonkeyPatch
 
@@ -91,10 +90,6 @@ def reports_of_an_attempt_that_is_over_count(patch: Patch) -> None:
         self._event(self.core.report, worker, report)
 
     patch.setattr(JobInterpreter, "report", whatever_the_attempt)
-
-
-def checkpoints_of_a_coordinator_that_was_taken_for_lost_count(patch: Patch) -> None:
-    patch.setattr(Terms, "counts", lambda self, checkpoint, attempt: True)
 
 
 def workers_that_leave_are_not_awaited(patch: Patch) -> None:

@@ -32,7 +32,6 @@ PLANTED = [
     (faults.commit_is_not_repeated_when_the_job_goes_back, Runs(flows.rows_in_order, 300, CRASHES, save_state=True)),
     (faults.rows_behind_the_checkpoint_are_not_taken_back, Runs(flows.rows_in_order, 300, LOST, save_state=True)),
     (faults.reports_of_an_attempt_that_is_over_count, Runs(flows.rows_in_order, 500, ZOMBIES, save_state=True)),
-    (faults.checkpoints_of_a_coordinator_that_was_taken_for_lost_count, Runs(flows.running_finals, 500, ZOMBIES, save_state=True)),
     (faults.workers_that_leave_are_not_awaited, Runs(flows.running_finals, 300, SCALING)),
     (faults.senders_open_channels_before_receivers_know_them, Runs(flows.sliding_windows, 300, SCALING)),
     (faults.routing_tables_are_forgotten_when_the_job_goes_back, Runs(flows.running_finals, 300, MOVES_AND_CRASHES, save_state=True)),
