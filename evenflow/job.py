@@ -258,7 +258,7 @@ class Job:
         return Listing[DecisionRecord](self._runtime.ask(ShowDecisions()), decisions_table)
 
     def checkpoint(self, timeout: Duration | None = "5m") -> CheckpointReport:
-        """Take a checkpoint now and wait until it is complete; None for `timeout` returns at once.
+        """Take a checkpoint now and wait until it is complete and committed; None for `timeout` returns at once.
 
         Raises RequestError if the checkpoint failed, JobNotRunningError, JobTimeoutError.
         """
@@ -293,7 +293,7 @@ class Job:
     def _checkpoint(self, number: int, *, whole: bool) -> CheckpointReport | None:
         waiting = CheckpointReport(number, CheckpointState.PENDING, None, 0, 0)
         found = next((report for report in self.checkpoints() if report.number == number), waiting)
-        return found if whole or found.seconds is not None else None
+        return found if whole or (found.seconds is not None and found.state is not CheckpointState.COMMITTING) else None
 
     def _awaited(self, ask: Callable[[], T | None], timeout: Duration | None, what: str) -> T:
         deadline = None if timeout is None else time.monotonic() + seconds(timeout, "timeout")

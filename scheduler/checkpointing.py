@@ -7,10 +7,12 @@ checkpoint counts is known when the answer is there.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..engine.errors import JobFailedError, JobNotRunningError, RequestError
 from ..engine.protocol.effects import Finished, Prepared
 from ..state.errors import EvenflowError
-from .checkpoints import CheckpointReport
+from .checkpoints import CheckpointReport, CheckpointState
 from .deliveries import Deliveries
 from .job_effects import Commit, CopySavepoint, Discard, JobState, Save, Tell
 from .job_record import JobRecord
@@ -182,7 +184,8 @@ class Checkpointing:
 
     def reports(self) -> list[CheckpointReport]:
         """The newest checkpoints, oldest first."""
-        return self._job.checkpoints.reports(self._job.now, self._job.workers)
+        reports = self._job.checkpoints.reports(self._job.now, self._job.workers)
+        return [replace(one, state=CheckpointState.COMMITTING) if one.number == self._committing else one for one in reports]
 
     def _save(self) -> None:
         job = self._job

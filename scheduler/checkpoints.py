@@ -25,10 +25,11 @@ HISTORY = 100
 
 
 class CheckpointState(StrEnum):
-    """Where a checkpoint is. UNREADABLE: it was complete, and when the job was to go on from it, it was found to be damaged."""
+    """Where a checkpoint is. COMMITTING: it is complete, and the sinks commit what belongs to it. UNREADABLE: it was complete, and when the job was to go on from it, it was found to be damaged."""
 
     PENDING = "pending"
     SAVING = "saving"
+    COMMITTING = "committing"
     COMPLETE = "complete"
     FAILED = "failed"
     UNREADABLE = "unreadable"

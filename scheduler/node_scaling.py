@@ -232,7 +232,7 @@ class NodeScaling:
 
     def _await_checkpoint(self, order: _Order) -> None:
         found = next((report for report in self._checkpointing.reports() if report.number == order.checkpoint), None)
-        if found is None or found.state in (CheckpointState.PENDING, CheckpointState.SAVING):
+        if found is None or found.state in (CheckpointState.PENDING, CheckpointState.SAVING, CheckpointState.COMMITTING):
             return
         if found.state is not CheckpointState.COMPLETE:
             raise RequestError(f"checkpoint {found.number}, from which workers were to go on elsewhere, has failed: {found.problem}")
