@@ -25,7 +25,10 @@ HISTORY = 100
 
 
 class CheckpointState(StrEnum):
-    """Where a checkpoint is. COMMITTING: it is complete, and the sinks commit what belongs to it. UNREADABLE: it was complete, and when the job was to go on from it, it was found to be damaged."""
+    """Where a checkpoint is. COMMITTING: it is complete, and the sinks commit what belongs to it.
+
+    UNREADABLE: it was complete, and was found to be damaged when the job was to go on from it.
+    """
 
     PENDING = "pending"
     SAVING = "saving"

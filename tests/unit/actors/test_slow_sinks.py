@@ -103,7 +103,7 @@ def slow(tmp_path):
 def test_a_job_answers_moves_keys_and_scales_while_a_sink_commits(slow):
     job = slow.job
     assert (job.status().state, job.status().completed_checkpoints) == (JobState.RUNNING, 1)
-    assert job.checkpoints()[-1].state is CheckpointState.COMPLETE
+    assert job.checkpoints()[-1].state is CheckpointState.COMMITTING
     assert job.migrate("count", groups=[0, 1, 2], to=1, timeout=PATIENCE).state is MigrationState.DONE
     assert job.scale("count", 3, timeout=PATIENCE).after == 3
     slow.rows_go_on()

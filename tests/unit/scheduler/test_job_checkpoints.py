@@ -30,7 +30,9 @@ def test_nothing_is_committed_before_the_manifest_is_written():
     assert (manifest.checkpoint, manifest.attempt, len(manifest.files)) == (1, 0, 4)
     assert job.saved(1, now=11.5) == [Commit(1, {"to_list": ROWS}, completed=1)]
     (report,) = job.reports(12.0)
-    assert (report.state, report.seconds, report.state_bytes, report.keys) == (CheckpointState.COMPLETE, 1.5, 28, 12)
+    assert (report.state, report.seconds, report.state_bytes, report.keys) == (CheckpointState.COMMITTING, 1.5, 28, 12)
+    job.committed(1)
+    assert job.reports(13.0)[0].state is CheckpointState.COMPLETE
 
 
 @pytest.mark.parametrize("where", ["in a worker", "in the manifest"])
@@ -126,7 +128,7 @@ def test_manifest_that_is_being_written_has_passed_everybody_and_says_what_keeps
     assert report.problem == "its manifest has not been written within 5 s; its folder does not answer"
     assert kinds(job.saved(1, now=101.0)) == [Commit]
     (report,) = job.reports()
-    assert (report.state, report.problem) == (CheckpointState.COMPLETE, None)
+    assert (report.state, report.problem) == (CheckpointState.COMMITTING, None)
 
 
 def test_last_checkpoint_is_saved_and_committed_before_the_job_has_finished():

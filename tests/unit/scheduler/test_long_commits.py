@@ -69,7 +69,7 @@ def job():
 def test_the_job_is_shown_as_it_is(job):
     status = job.ask(ShowStatus())
     assert (status.state, status.completed_checkpoints) == (JobState.RUNNING, 1)
-    assert [str(report.state) for report in job.ask(ShowCheckpoints())] == ["complete"]
+    assert [str(report.state) for report in job.ask(ShowCheckpoints())] == ["committing"]
     job.report("count-0", WorkerWindow("count-0", 0.0, 1.0, rows_in=7))
     assert next(figures for figures in job.ask(ShowFigures()) if figures.worker == "count-0").rows_in == 7
 
