@@ -41,7 +41,8 @@ def with_moves(most: int = 5, strategies: Sequence[str] = LIVE) -> tuple[Action,
 def poll_slowly(world: World) -> Iterable[Choice]:
     """As `poll`, but sources are often not ready, and while anything is being changed they seldom are."""
     core = world.coordinator.core
-    readiness = WHILE_MOVING[len(core.migrations.history) % len(WHILE_MOVING)] if core.busy else READINESS
+    moving = WHILE_MOVING[0] if core.operator_scaling.busy else WHILE_MOVING[len(core.migrations.history) % len(WHILE_MOVING)]
+    readiness = moving if core.busy else READINESS
     return poll(world) if world.random.random() < readiness else ()
 
 
