@@ -52,6 +52,9 @@ TRY_AGAIN = 1.0
 LINGER_SECONDS = 60.0
 """How long the coordinator of a detached job stays when that is over: who watches asks every ten seconds."""
 
+WATCHERS_PATIENCE = 0.5
+"""Seconds that the coordinator of a job that others watch stays when its owner has closed it, so that they hear how it ended."""
+
 STORAGE_PATIENCE = 10.0
 """Seconds that storage has, once the job has ended, to carry out what it was told before."""
 
@@ -67,6 +70,7 @@ class Coordinator:
         self._metrics: MetricsServer | None = None
         self._security = Security.generate(run)
         self._closed = threading.Event()
+        self._watched_at = -LINGER_SECONDS
         entitle(self, plan.name, "coordinator")
         self._incarnation = uuid.uuid4().hex
         with warnings.catch_warnings():
@@ -138,6 +142,8 @@ class Coordinator:
 
     def outcome(self, patience: float) -> Outcome:
         """All that stays once the job has ended; status and figures alone after `patience` seconds, for those who watch."""
+        if patience:
+            self._watched_at = time.monotonic()
         self._closed.wait(patience)
         with self._interpreter.lock:
             status = self.status()
@@ -165,6 +171,8 @@ class Coordinator:
         if self._refused is None:
             self.ask(Cancel())
             self._closed.wait(LEAVE_TIMEOUT + STORAGE_PATIENCE + 5)
+            if time.monotonic() - self._watched_at < LINGER_SECONDS:
+                time.sleep(WATCHERS_PATIENCE)
         self._memory.forget()
 
     def lingers(self) -> bool:

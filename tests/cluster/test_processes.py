@@ -156,7 +156,7 @@ import evenflow as ef
 
 try:
     ef.connect(sys.argv[1])
-except ef.JobError as error:
+except ef.EvenflowError as error:
     print(error)
 """
 
