@@ -7,6 +7,7 @@ One lock lets one thread at a time at the state machine. `clock()`: seconds sinc
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from threading import RLock
 from typing import Any, TypeVar, assert_never, cast
@@ -30,6 +31,7 @@ from ..scheduler.job_effects import (
     Spawn,
     Tell,
     UseNodes,
+    Warn,
 )
 from ..scheduler.messages import Report
 from ..scheduler.requests import AnyRequest, Change, Request
@@ -38,6 +40,8 @@ from ..state.errors import EvenflowError
 from .job_ports import Storage, Workers
 
 A = TypeVar("A")
+
+_LOG = logging.getLogger(__name__)
 
 
 class JobInterpreter:
@@ -131,6 +135,8 @@ class JobInterpreter:
                     self.core.not_reserved(str(error), self._clock())
             case AskForRoom():
                 self._workers.ask_for_room(effect.workers)
+            case Warn():
+                _LOG.warning("%s", effect.text)
             case Ended():
                 pass  # whoever runs the interpreter sees the state
             case _:

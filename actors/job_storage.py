@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NoReturn, assert_never
 
-from ..engine.errors import JobFailedError
+from ..engine.errors import JobFailedError, shown
 from ..engine.operators.read import Read
 from ..engine.operators.write import Write
 from ..engine.plan.physical import Plan
@@ -132,8 +132,8 @@ class JobStorage:
                 deliveries += [(name, payload) for payload in sink.commit(checkpoint, committables.get(name, []))]
         except EvenflowError:
             raise
-        except Exception as error:
-            raise JobFailedError(f"{who} could not commit checkpoint {checkpoint}: {type(error).__name__}: {error}") from error
+        except BaseException as error:
+            raise JobFailedError(f"{who} could not commit checkpoint {checkpoint}: {shown(error)}") from error
         return deliveries
 
     def _restore_sinks(self, wanted: RestoreSinks) -> SinksRestored:

@@ -6,8 +6,10 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 
+from ..engine.errors import JobFailedError, shown
 from ..scheduler.job_effects import StorageEffect
-from ..scheduler.storage_answers import StorageAnswer
+from ..scheduler.storage_answers import StorageAnswer, StorageFailed
+from ..state.errors import EvenflowError
 from .job_storage import JobStorage
 
 
@@ -15,7 +17,7 @@ class StorageThread:
     """`answer` is called in this thread, and for the copy of a savepoint in another."""
 
     def __init__(self, job: str, storage: JobStorage, answer: Callable[[StorageAnswer], None]) -> None:
-        self._storage, self._answer = storage, answer
+        self._job, self._storage, self._answer = job, storage, answer
         self._queue: SimpleQueue[StorageEffect | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=f"{job}/storage", daemon=True)
         self._thread.start()
@@ -32,6 +34,13 @@ class StorageThread:
 
     def _run(self) -> None:
         while (effect := self._queue.get()) is not None:
-            answer = self._storage.perform(effect, self._answer)
+            answer = self._perform(effect)
             if answer is not None:
                 self._answer(answer)
+
+    def _perform(self, effect: StorageEffect) -> StorageAnswer | None:
+        try:
+            return self._storage.perform(effect, self._answer)
+        except BaseException as error:  # noqa: BLE001 -- without an answer the job would wait for ever
+            why = f"job `{self._job}`: {type(effect).__name__} failed: {shown(error)}"
+            return StorageFailed(error if isinstance(error, EvenflowError) else JobFailedError(why))

@@ -15,7 +15,7 @@ from ..balancer.policies import POLICIES as BALANCERS
 from ..state.errors import EvenflowError
 from .cluster_view import ClusterView
 from .configs.balance import OFF
-from .job_effects import JobState
+from .job_effects import JobState, Warn
 from .job_record import JobRecord
 from .migration import Migration, MigrationState
 from .mover import Mover
@@ -75,8 +75,6 @@ class Autoscaling:
         self._steps: deque[Step] = deque()
         self._begun: tuple[Step, int | Migration] | None = None
         self._seen_running = False
-        self.problem: str | None = None
-        """Why the job is no longer scaled, though a policy was chosen."""
         self.choose(job.config.autoscale.policy, job.config.autoscale.mode)
 
     @property
@@ -94,7 +92,6 @@ class Autoscaling:
             if self._steps or self._begun:
                 self._refuse(self._controller, f"the autoscaler was switched to {policy}", cluster)
             self._past.extend(self._controller.history)
-        self.problem = None
         self._controller = None if policy == OFF else Controller(policy, mode, KEPT)
 
     def decisions(self) -> list[DecisionRecord]:
@@ -147,7 +144,7 @@ class Autoscaling:
         except EvenflowError as error:
             problem = f"job `{job.name}` is no longer scaled: its policy {controller.policy} can't decide: {error}"
             self.choose(OFF, controller.mode, cluster)
-            self.problem = problem
+            job.emit(Warn(problem))
             return
         if decision is not None:
             self._steps.extend(steps_of(decision, controller.history[-1].seen))

@@ -40,7 +40,7 @@ from .rescaling import Rescaling
 from .restarts import Restarts
 from .restore import fitting_tables, plan_at
 from .restore_point import RestorePoint
-from .storage_answers import Committed, Delivery, OlderFound, Saved, SavepointCopied, SinksRestored, StorageAnswer
+from .storage_answers import Committed, Delivery, OlderFound, Saved, SavepointCopied, SinksRestored, StorageAnswer, StorageFailed
 from .window import WorkerWindow
 
 
@@ -237,6 +237,8 @@ class JobCore:
                 self._sinks_restored(answer)
             case OlderFound():
                 self._older_found(answer)
+            case StorageFailed():
+                self.abort(answer.error)
             case SavepointCopied():
                 self.checkpointing.savepoints.ended(answer.checkpoint, answer.problem)
             case _:

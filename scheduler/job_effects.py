@@ -167,8 +167,15 @@ class Ended(Caused):
     state: JobState
 
 
+@dataclass(frozen=True, slots=True)
+class Warn(Caused):
+    """Tell whoever reads the job's log."""
+
+    text: str
+
+
 StorageEffect = Save | Commit | RestoreSinks | FindOlder | Discard | CopySavepoint | RememberStart
 
 WorkersEffect = Tell | Deploy | Spawn | Retire | UseNodes | Reserve | AskForRoom
 
-Effect = StorageEffect | WorkersEffect | Ended
+Effect = StorageEffect | WorkersEffect | Warn | Ended

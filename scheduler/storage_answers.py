@@ -57,4 +57,11 @@ class SavepointCopied:
     problem: str | None = None
 
 
-StorageAnswer = Saved | Committed | SinksRestored | OlderFound | SavepointCopied
+@dataclass(frozen=True, slots=True)
+class StorageFailed:
+    """Something was raised that no answer tells of: a sink's `sys.exit`, a fault of ours. Nobody knows what was carried out."""
+
+    error: EvenflowError
+
+
+StorageAnswer = StorageFailed | Saved | Committed | SinksRestored | OlderFound | SavepointCopied

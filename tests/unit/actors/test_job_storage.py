@@ -336,3 +336,20 @@ def test_the_storage_thread_says_whether_everything_was_carried_out_in_time():
     assert not thread.close(0.0)
     storage.may_go_on.put(None)
     assert thread.close(PATIENCE)
+
+
+class Ending:
+    """Storage whose thread would end, as by a sink's `sys.exit`."""
+
+    def perform(self, effect, later):
+        raise SystemExit(3)
+
+
+def test_storage_that_raises_what_nobody_expects_says_so_instead_of_leaving_the_job_to_wait():
+    answers = SimpleQueue()
+    thread = StorageThread("f", Ending(), answers.put)
+    thread.put(Commit(1, {}))
+    assert str(answers.get(timeout=PATIENCE).error) == "job `f`: Commit failed: SystemExit: 3"
+    thread.put(Discard(2))
+    assert "Discard failed" in str(answers.get(timeout=PATIENCE).error), "it goes on"
+    assert thread.close(PATIENCE)

@@ -150,3 +150,14 @@ def test_a_job_that_is_cancelled_while_a_sink_commits_ends_when_the_sink_is_done
     assert slow.job.status().state is JobState.CANCELLED
     slow.commit()
     assert slow.job.wait(PATIENCE).status().state is JobState.CANCELLED
+
+
+def test_a_sink_that_calls_sys_exit_in_its_commit_fails_the_job_and_is_named():
+    class Exiting(ListSink):
+        def commit(self, checkpoint, committables):
+            raise SystemExit(3)
+
+    flow = ef.Dataflow("f")
+    flow.read(ef.from_items([1, 2])).write(Exiting([], "out"))
+    with pytest.raises(ef.JobFailedError, match="sink `out` could not commit checkpoint 1: SystemExit: 3"):
+        flow.run(runtime="local").wait(PATIENCE)
