@@ -115,7 +115,7 @@ class OperatorScaling:
             target = evacuated(job.migrations.tables[stage.name], parallelism, self._group_loads(stage))
             order.migration = self._mover.move(stage, strategy, target, f"{reason}: {stage.parallelism} to {parallelism} workers")
         else:
-            order.rescaling = self._reconfiguration.change_workers(stage, parallelism, reason)
+            order.rescaling = self._reconfiguration.change_workers(stage, parallelism)
         self._orders.append(order)
         return order.number
 
@@ -166,7 +166,7 @@ class OperatorScaling:
             self._fail(order, "keys came to workers that were to leave")
         else:
             order.state = ScalingState.CHANGING
-            order.rescaling = self._reconfiguration.change_workers(self._job.plan.stage_of(order.stage), order.after, order.reason)
+            order.rescaling = self._reconfiguration.change_workers(self._job.plan.stage_of(order.stage), order.after)
 
     def _spread(self, stage: Stage, order: _Order) -> Migration:
         """By load where it is known, else as many groups for everyone."""

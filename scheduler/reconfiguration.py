@@ -77,7 +77,7 @@ class Reconfiguration:
         self.advance()
         return migration
 
-    def change_workers(self, stage: Stage, parallelism: int, reason: str) -> Rescaling:
+    def change_workers(self, stage: Stage, parallelism: int) -> Rescaling:
         """Give a stage another number of workers; those that leave must own no keys any more.
 
         Raises RequestError for an impossible number, of it JobNotRunningError or JobBusyError if the job is not running, or
@@ -87,7 +87,7 @@ class Reconfiguration:
         self._refuse_if_busy("workers can only join or leave")
         change = rescale(job.plan, stage, parallelism, job.migrations.tables)
         token = job.rescales[-1].token if job.rescales else 0
-        rescaling = Rescaling(len(job.rescales), job.plan, change, reason, job.now, token)
+        rescaling = Rescaling(len(job.rescales), job.plan, change, job.now, token)
         job.rescales.append(rescaling)
         job.plan = replace(job.plan, next_channel=change.plan.next_channel)  # whatever becomes of it, no number is used again
         job.ready -= set(change.joining)

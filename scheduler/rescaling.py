@@ -52,7 +52,6 @@ class Rescaling:
     number: int
     before: Plan
     rescale: Rescale
-    reason: str
     begun: float
     token: int
     phase: Phase = Phase.STARTING

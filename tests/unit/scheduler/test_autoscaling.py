@@ -10,7 +10,9 @@ from acting_job import ROUNDS, ActingJob
 
 import evenflow as ef
 from evenflow.engine.errors import RequestError
+from evenflow.scheduler.job_effects import Warn
 from evenflow.scheduler.requests import Autoscale, Cancel, Move, Scale, ShowDecisions, ShowMigrations, ShowScalings
+from evenflow.scheduler.scaling.controller import Controller
 from evenflow.scheduler.window import WorkerWindow
 from evenflow.testing.settings import changed
 
@@ -251,6 +253,18 @@ def test_step_that_fails_ends_the_decision_and_is_told():
     assert job.scaled == [("count", 1, 4)]
     job.look(count=4.0)
     assert len(job.decisions) == 2
+
+
+def test_policy_that_can_not_decide_scales_no_more_and_the_log_says_why(monkeypatch):
+    def undecided(self, time, seen):
+        raise RequestError("the figures make no sense")
+
+    job = Job()
+    monkeypatch.setattr(Controller, "observe", undecided)
+    job.look()
+    assert job.core.autoscaling.policy == "off"
+    (warning,) = [effect for effect in job.pending if isinstance(effect, Warn)]
+    assert warning.text == "job `f` is no longer scaled: its policy ds2 can't decide: the figures make no sense"
 
 
 def test_switched_off_it_decides_nothing_more_and_keeps_what_it_decided():
