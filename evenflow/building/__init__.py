@@ -1,0 +1,1 @@
+"""Checks what a stream's methods are given, and makes the operators."""
