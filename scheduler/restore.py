@@ -101,8 +101,8 @@ def _positions(stage: Stage, entries: tuple[TaskEntry, ...]) -> list[Any]:
 def _chains(
     index: int, entries: tuple[TaskEntry, ...], before: RoutingTable | None, now: RoutingTable | None
 ) -> tuple[tuple[StateFile, ...], ...]:
-    """The chains that may hold keys of worker `index`: those of workers that had a key group of it, or keys with routes of their own. And its
-    own, which also says what columns there are.
+    """The chains that may hold keys of worker `index`: those of workers that had a key group of it, or keys with routes of their own; and
+    its own, which also says what columns there are.
     """
     if now is None:
         return ()
