@@ -69,9 +69,10 @@ demo: $(INSTALLED) java ## flight delays, from Spark through evenflow and back
 	$(BIN)/python examples/delays.py
 
 SEEDS ?= 20000
+SIMULATIONS := $(addprefix tests/unit/test_,simulation.py moving.py scaling.py steering.py state_in_backends.py) $(CRASHES)
 
-simulate: $(INSTALLED) ## more simulated jobs with crashes, full disks, deleted files and zombies; SEEDS=20000
-	EVENFLOW_SEEDS=$(SEEDS) $(PYTEST) tests/unit/test_crashing.py
+simulate: $(INSTALLED) ## more simulated jobs: moves, scaling, policies, backends, crashes; SEEDS=20000 of each kind
+	EVENFLOW_SEEDS=$(SEEDS) $(PYTEST) $(SIMULATIONS)
 
 MINUTES ?= 10
 SEED ?=
