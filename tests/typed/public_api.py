@@ -145,6 +145,9 @@ def steer(job: ef.Job) -> ef.JobState:
     assert_type(job.decisions(), list[ef.DecisionRecord])
     report = job.checkpoint()
     assert_type(report, ef.CheckpointReport)
+    for each in (report, job.migrations()[0], job.scalings()[0], job.node_scalings()[0]):
+        assert_type((each.number, each.reason, each.began_at), tuple[int, str, float | None])
+        assert_type((each.over, each.seconds, each.problem), tuple[bool, float | None, str | None])
     assert_type(report.state, ef.CheckpointState)
     assert_type(ef.read_savepoint(job.savepoint("/saved")), ef.SavedJob)
     return ef.connect("everything").status().state
