@@ -319,7 +319,7 @@ def _keys(records: Sequence[Record], keys: Iterable[str]) -> Row:
 
 def _results(operator: AggregateRunning | AggregateWindows, records: Sequence[Record]) -> Row:
     pairs = [(record.row, record.time) for record in records]
-    return {name: aggregated(function, pairs) for name, function in operator.functions.items()}
+    return {name: aggregated(function.beside(operator.keys), pairs) for name, function in operator.functions.items()}
 
 
 def _row(result: Any) -> Row:
