@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     )
     from .engine.functions.declared_states import list_state, map_state, value_state
     from .engine.functions.keyed_function import KeyContext, KeyedFunction
+    from .engine.joins.within import always, between
     from .engine.sink import Sink, SinkWriter
     from .engine.source import Source, SourceReader
     from .engine.time.windows import sliding, tumbling
@@ -93,7 +94,7 @@ if TYPE_CHECKING:
     from .scheduler.operator_scaling import ScalingReport
     from .scheduler.scaling.controller import DecisionRecord
     from .state.errors import CorruptStateError, EvenflowError, StateBackendError, StateError
-    from .stream import KeyedStream, Stream, WindowedStream
+    from .stream import JoinResults, KeyedStream, Stream, WindowedStream
 
 _HOMES = {
     "Aggregate": "engine.aggregates.custom",
@@ -122,6 +123,7 @@ _HOMES = {
     "JobTimeoutError": "engine.errors",
     "KeyContext": "engine.functions.keyed_function",
     "KeyedFunction": "engine.functions.keyed_function",
+    "JoinResults": "stream",
     "KeyedStream": "stream",
     "LoadSnapshot": "balancer.snapshot",
     "MetricsConfig": "scheduler.configs.metrics",
@@ -173,6 +175,8 @@ _HOMES = {
     "read_parquet": "connectors.parquet",
     "read_savepoint": "savepoint",
     "read_text": "connectors.text",
+    "always": "engine.joins.within",
+    "between": "engine.joins.within",
     "sliding": "engine.time.windows",
     "stddev": "engine.aggregates.functions",
     "sum": "engine.aggregates.functions",
@@ -214,6 +218,7 @@ __all__ = [
     "JobState",
     "JobStatus",
     "JobTimeoutError",
+    "JoinResults",
     "KeyContext",
     "KeyedFunction",
     "KeyedStream",
@@ -241,8 +246,10 @@ __all__ = [
     "WindowedStream",
     "WorkerConfig",
     "WorkerFigures",
+    "always",
     "approx_distinct",
     "approx_quantile",
+    "between",
     "collect",
     "connect",
     "count",

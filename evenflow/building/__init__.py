@@ -1,1 +1,1 @@
-"""Checks what users write in a flow, and makes the operators for it."""
+"""Checks what a stream's methods are given, and makes the operators."""
