@@ -31,9 +31,11 @@ class Quantile(AggregateFunction):
 
     column: str
     q: float
+    name: str = "quantile"
+    """The name of the function that made it, for errors."""
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
-        source = InputColumn.of(schema, "quantile", self.column, operator)
+        source = InputColumn.of(schema, self.name, self.column, operator)
         if source.untyped:
             return UntypedAccumulator(operator, pa.float64())
         if not (pa.types.is_integer(source.type) or pa.types.is_floating(source.type) or pa.types.is_decimal(source.type)):

@@ -110,9 +110,9 @@ def top(n: int, by: By, *, ties: bool = False, columns: Sequence[str] | None = N
     """The `n` rows with the highest `by`, the highest first: a list of structs, which `stream.explode` turns into rows.
 
     `by` is a column, or a list of columns and orders, as Arrow's sort keys: `[("price", "descending"), ("ts", "ascending")]`. Rows that are
-    equal in it are ordered by all their columns, ascending, from left to right, so the result doesn't depend on arrival. With `ties` all
-    rows that equal the n-th in `by` are in the list, too. Rows without a `by` are left out. A struct has the columns `columns`, or all but
-    the operator's keys.
+    equal in it are ordered by the columns of the struct, ascending, from left to right, so the result doesn't depend on arrival. With
+    `ties` all rows that equal the n-th in `by` are in the list, too. Rows without a `by` are left out. A struct has the columns `columns`,
+    or all but the operator's keys.
 
     Raises FlowError for an `n` that is not a whole number of at least 1, or an order that isn't known.
 
@@ -143,7 +143,7 @@ def median(column: str, *, where: Condition | None = None) -> AggregateFunction:
 
     A group keeps all its values, eight bytes each; `approx_quantile` needs far less.
     """
-    return filtered(Quantile(column_name("median", column), 0.5), where)
+    return filtered(Quantile(column_name("median", column), 0.5, "median"), where)
 
 
 def quantile(column: str, q: float, *, where: Condition | None = None) -> AggregateFunction:
