@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .building.explode import explode_operator
 from .building.joins import join, join_asof
 from .engine.aggregates.base import AggregateFunction
 from .engine.aggregates.custom import Aggregate
@@ -136,6 +137,14 @@ class Stream:
         renamed = {**(columns or {}), **names}
         _names((*renamed, *renamed.values()), "rename")
         return self._then("rename", Project(rename=renamed))
+
+    def explode(self, column: str, *, position: str | None = None) -> Stream:
+        """A row for each element of the lists in `column`; the fields of structs become columns, other elements keep the column's name.
+
+        `position` names a column that numbers the elements of a list from 1. A row whose list is empty or null is left out. See `ef.top`
+        for an example.
+        """
+        return self._then("explode", explode_operator(column, position))
 
     def union(self, *others: Stream) -> Stream:
         """The rows of this stream and the others, in the order in which they come; all must have the same columns."""

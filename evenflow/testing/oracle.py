@@ -355,7 +355,7 @@ def _keys(records: Sequence[Record], keys: Iterable[str]) -> Row:
 
 def _results(operator: AggregateRunning | AggregateWindows, records: Sequence[Record]) -> Row:
     pairs = _pairs(Records(list(records)))
-    return {name: aggregated(function, pairs) for name, function in operator.functions.items()}
+    return {name: aggregated(function.beside(operator.keys), pairs) for name, function in operator.functions.items()}
 
 
 def _row(result: Any) -> Row:
