@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .engine.functions.keyed_function import KeyContext, KeyedFunction
     from .engine.sink import Sink, SinkWriter
     from .engine.source import Source, SourceReader
+    from .engine.time.sessions import session
     from .engine.time.windows import sliding, tumbling
     from .job import Job, connect
     from .savepoint import SavedJob, read_savepoint
@@ -148,6 +149,7 @@ _HOMES = {
     "read_parquet": "connectors.parquet",
     "read_savepoint": "savepoint",
     "read_text": "connectors.text",
+    "session": "engine.time.sessions",
     "sliding": "engine.time.windows",
     "sum": "engine.aggregates.functions",
     "to_callback": "connectors.callback_sink",
@@ -233,6 +235,7 @@ __all__ = [
     "read_parquet",
     "read_savepoint",
     "read_text",
+    "session",
     "sliding",
     "sum",
     "to_callback",

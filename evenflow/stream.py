@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .building.windows import window_aggregate
 from .engine.aggregates.base import AggregateFunction
 from .engine.aggregates.custom import Aggregate
 from .engine.errors import FlowError
@@ -20,7 +21,6 @@ from .engine.functions.keyed_function import KeyedFunction
 from .engine.functions.rows_encoder import SchemaLike, arrow_schema
 from .engine.functions.user_function import check_function
 from .engine.operators.aggregate_running import AggregateRunning
-from .engine.operators.aggregate_windows import AggregateWindows
 from .engine.operators.base import Operator
 from .engine.operators.filter import Filter, Predicate
 from .engine.operators.flat_map import FlatMap
@@ -36,7 +36,7 @@ from .engine.operators.union import Union
 from .engine.plan.graph import Input, Node
 from .engine.plan.worker_bounds import WorkerBounds
 from .engine.sink import Sink
-from .engine.time.windows import Windows, check_windows
+from .engine.time.windows import AnyWindows, check_windows
 
 if TYPE_CHECKING:
     from .dataflow import Dataflow
@@ -201,8 +201,8 @@ class KeyedStream:
     def __init__(self, stream: Stream, keys: tuple[str, ...]) -> None:
         self._stream, self._keys = stream, keys
 
-    def window(self, windows: Windows) -> WindowedStream:
-        """Cut the stream into event-time windows: `ef.tumbling("1h")`, `ef.sliding("1h", every="5m")`."""
+    def window(self, windows: AnyWindows) -> WindowedStream:
+        """Cut the stream into event-time windows: `ef.tumbling("1h")`, `ef.sliding("1h", every="5m")`, `ef.session("10m")`."""
         return WindowedStream(self._stream, self._keys, check_windows(windows))
 
     def aggregate(self, *, emit: Literal["update", "final"] = "update", **aggregates: AggregateFunction) -> Stream:
@@ -270,13 +270,13 @@ class KeyedStream:
 class WindowedStream:
     """A keyed stream cut into event-time windows."""
 
-    def __init__(self, stream: Stream, keys: tuple[str, ...], windows: Windows) -> None:
+    def __init__(self, stream: Stream, keys: tuple[str, ...], windows: AnyWindows) -> None:
         self._stream, self._keys, self._windows = stream, keys, windows
 
     def aggregate(self, **aggregates: AggregateFunction) -> WindowResults:
         """One row per key and window: the key columns, `window_start`, `window_end` and the aggregates."""
         reserved = (*self._keys, "window_start", "window_end")
-        operator = AggregateWindows(self._keys, check_aggregates(aggregates, reserved), self._windows)
+        operator = window_aggregate(self._keys, check_aggregates(aggregates, reserved), self._windows)
         stream = keyed_node(self._stream, "aggregate", operator, self._keys)
         return WindowResults(stream.flow, stream.node)
 

@@ -19,6 +19,7 @@ from ..batch import Batch
 from ..errors import RecordError
 from ..keys.encoding import compact, encode_keys
 from ..time.event_time import shown_time
+from ..time.sessions import SessionWindows
 from ..time.windows import Windows
 from .base import Context, Emit, Operator, OperatorInstance
 
@@ -29,7 +30,9 @@ SUFFIX = ".combine"
 class BatchAggregator:
     """A batch in, its partial aggregates out: by key, and by pane if there are windows."""
 
-    def __init__(self, operator: str, keys: tuple[str, ...], functions: Mapping[str, AggregateFunction], windows: Windows | None) -> None:
+    def __init__(
+        self, operator: str, keys: tuple[str, ...], functions: Mapping[str, AggregateFunction], windows: Windows | SessionWindows | None
+    ) -> None:
         self.operator, self.keys, self.windows = operator, keys, windows
         self.aggregator = PartialAggregator(operator, keys, functions)
 
@@ -69,7 +72,7 @@ class Combine(Operator):
 
     keys: tuple[str, ...]
     functions: Mapping[str, AggregateFunction]
-    windows: Windows | None
+    windows: Windows | SessionWindows | None
 
     def open(self, context: Context) -> CombineInstance:
         return CombineInstance(self, context)

@@ -1,0 +1,1 @@
+"""What the methods of streams make: operators, from checked arguments."""
