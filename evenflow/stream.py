@@ -20,6 +20,7 @@ from .engine.functions.error_policy import DEAD_LETTERS, OnError, check_on_error
 from .engine.functions.keyed_function import KeyedFunction
 from .engine.functions.rows_encoder import SchemaLike, arrow_schema
 from .engine.functions.user_function import check_function
+from .engine.keys.unkeyed import UNKEYED, shown
 from .engine.operators.aggregate_running import AggregateRunning
 from .engine.operators.base import Operator
 from .engine.operators.filter import Filter, Predicate
@@ -154,6 +155,22 @@ class Stream:
             raise FlowError(f"key_by{keys!r}: give column names, each once, or one function")
         return KeyedStream(self, names)
 
+    def window(self, windows: AnyWindows) -> WindowedStream:
+        """Cut the whole stream into windows, without keys: one result for each, over all rows.
+
+        Every worker of this stream combines its own rows first. The results are computed by one worker, unless you say
+        `.parallelism(n)`, and more would have nothing to do.
+
+        >>> import evenflow as ef
+        >>> flow, out = ef.Dataflow("all"), []
+        >>> rows = flow.read(ef.from_items([{"ts": 0}, {"ts": 70}, {"ts": 130}], event_time="ts", unit="s"))
+        >>> _ = rows.window(ef.tumbling("2m")).aggregate(n=ef.count()).write(ef.to_list(out))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> [(row["window_start"].minute, row["n"]) for row in out]
+        [(0, 2), (2, 1)]
+        """
+        return WindowedStream(self, UNKEYED, check_windows(windows))
+
     @property
     def dead_letters(self) -> Stream:
         """The records that this stream's operator refused; the operator needs `on_error="dead_letter"`.
@@ -268,14 +285,18 @@ class KeyedStream:
 
 
 class WindowedStream:
-    """A keyed stream cut into event-time windows."""
+    """A stream cut into windows."""
 
     def __init__(self, stream: Stream, keys: tuple[str, ...], windows: AnyWindows) -> None:
         self._stream, self._keys, self._windows = stream, keys, windows
 
     def aggregate(self, **aggregates: AggregateFunction) -> WindowResults:
-        """One row per key and window: the key columns, `window_start`, `window_end` and the aggregates."""
-        reserved = (*self._keys, "window_start", "window_end")
+        """One row per key and window: the key columns, `window_start`, `window_end` and the aggregates.
+
+        The event time of a row is the last of its window, `window_end` less a microsecond. That of a session is its `window_end`, which is
+        `gap` after its last row.
+        """
+        reserved = (*shown(self._keys), "window_start", "window_end")
         operator = window_aggregate(self._keys, check_aggregates(aggregates, reserved), self._windows)
         stream = keyed_node(self._stream, "aggregate", operator, self._keys)
         return WindowResults(stream.flow, stream.node)
@@ -293,6 +314,8 @@ class WindowResults(Stream):
 def keyed_node(stream: Stream, name: str, operator: Operator, keys: tuple[str, ...]) -> Stream:
     """The output of a keyed operator that reads `stream`."""
     node = stream.flow.graph.add(name, operator, (Input(stream.node.id, stream.port),), keys)
+    if keys == UNKEYED:
+        node.parallelism, node.bounds = 1, WorkerBounds(fixed=True)
     return Stream(stream.flow, node)
 
 

@@ -22,6 +22,7 @@ from ..batch import Batch
 from ..keyed_state.opening import open_series
 from ..keyed_state.series import Codes, Positions, Rows, Series, joined
 from ..keys.encoding import encode_keys
+from ..keys.unkeyed import described, shown
 from ..protocol.elements import MIN_TIME
 from ..time.sessions import SessionWindows
 from .base import Context, Emit, Operator
@@ -49,7 +50,7 @@ class AggregateSessions(KeyedOperator):
         return Combine(self.keys, {**_BOUNDS, **self.functions}, self.windows), replace(self, behind_combiner=True)
 
     def describe(self) -> str:
-        return f"{', '.join(self.functions)} by {', '.join(self.keys)} in {self.windows.describe()}"
+        return f"{', '.join(self.functions)} {described(self.keys)} in {self.windows.describe()}"
 
 
 class AggregateSessionsInstance(KeyedInstance):
@@ -65,7 +66,7 @@ class AggregateSessionsInstance(KeyedInstance):
         self.gap, self.behind_combiner = operator.windows.gap, operator.behind_combiner
         self.batch_aggregator, self.aggregator = batch_aggregator, batch_aggregator.aggregator
         self.watermark = MIN_TIME
-        self._names = [*operator.keys, "window_start", "window_end", *operator.functions]
+        self._names = [*shown(operator.keys), "window_start", "window_end", *operator.functions]
 
     def process(self, batch: Batch, emit: Emit) -> None:
         if self.behind_combiner:
@@ -120,7 +121,7 @@ class AggregateSessionsInstance(KeyedInstance):
         sessions = sessions.take(np.argsort(_last(sessions), kind="stable"))
         ends = self._ends(sessions)
         bounds = [pa.array(times).cast(pa.timestamp("us")).cast(pa.timestamp("us", tz="UTC")) for times in (_first(sessions), ends)]
-        columns = [*sessions.keys, *bounds, *self.aggregator.results(sessions)[len(_BOUNDS) :]]
+        columns = [*sessions.keys[: len(shown(self.keys))], *bounds, *self.aggregator.results(sessions)[len(_BOUNDS) :]]
         emit(Batch(pa.RecordBatch.from_arrays(columns, names=self._names), ends))
 
 

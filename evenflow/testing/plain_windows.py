@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from ..engine.errors import FlowError
+from ..engine.keys.unkeyed import shown
 from ..engine.operators.aggregate_sessions import AggregateSessions
 from .oracle import EPOCH, Record, Records, evaluate, key_of
 from .plain_aggregates import aggregated
@@ -15,10 +16,10 @@ from .plain_aggregates import aggregated
 @evaluate.register
 def _(operator: AggregateSessions, inputs: Sequence[Records]) -> Records:
     items = []
-    for session in sessions(inputs[0].items, operator.keys, operator.windows.gap):
+    for session in sessions(inputs[0].items, shown(operator.keys), operator.windows.gap):
         start, end = session[0].time or 0, (session[-1].time or 0) + operator.windows.gap
         bounds = {"window_start": EPOCH + timedelta(microseconds=start), "window_end": EPOCH + timedelta(microseconds=end)}
-        keys = {name: session[0].row[name] for name in operator.keys}
+        keys = {name: session[0].row[name] for name in shown(operator.keys)}
         items.append(Record({**keys, **bounds, **results(operator, session)}, end))
     return Records(sorted(items, key=lambda record: record.time or 0))
 

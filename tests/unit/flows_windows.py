@@ -36,4 +36,17 @@ def sessions_of_sessions() -> ef.Dataflow:
     return flow
 
 
-FLOWS = (sessions_that_merge, sessions_of_sessions)
+def windows_without_keys() -> ef.Dataflow:
+    """One group, combined in parallel; its one key can move like any other."""
+    flow = ef.Dataflow("global")
+    rows = flow.read(tied())
+    counts = rows.key_by("key").window(ef.sliding("2s", every="500ms")).aggregate(n=ef.count())
+    counts.window(ef.tumbling("500ms")).aggregate(most=ef.max("n"), keys=ef.count()).write(ef.to_list([], name="most"))
+    sliding = rows.window(ef.sliding("2s", every="1s")).aggregate(n=ef.count(), low=ef.min("value"), first=ef.first("seq"))
+    sliding.parallelism(3).write(ef.to_list([], name="sliding"))
+    quiet = rows.filter(lambda row: row["seq"] % 9 < 3).window(ef.session("400ms")).aggregate(n=ef.count(), total=ef.sum("value"))
+    quiet.parallelism(2).write(ef.to_list([], name="sessions"))
+    return flow
+
+
+FLOWS = (sessions_that_merge, sessions_of_sessions, windows_without_keys)
