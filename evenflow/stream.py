@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .building.joins import join, join_asof
 from .building.windows import window_aggregate
 from .engine.aggregates.base import AggregateFunction
 from .engine.aggregates.custom import Aggregate
@@ -20,13 +21,19 @@ from .engine.functions.error_policy import DEAD_LETTERS, OnError, check_on_error
 from .engine.functions.keyed_function import KeyedFunction
 from .engine.functions.rows_encoder import SchemaLike, arrow_schema
 from .engine.functions.user_function import check_function
+from .engine.joins.join_columns import How
+from .engine.joins.sides import LEFT, RIGHT
+from .engine.joins.within import Always, Between
 from .engine.keys.unkeyed import UNKEYED, shown
 from .engine.operators.aggregate_running import AggregateRunning
 from .engine.operators.base import Operator
 from .engine.operators.filter import Filter, Predicate
 from .engine.operators.flat_map import FlatMap
 from .engine.operators.function import FunctionOperator
+from .engine.operators.join import LATE
+from .engine.operators.join_side import JoinSide
 from .engine.operators.key_by import KeyBy
+from .engine.operators.keyed import KeyedOperator
 from .engine.operators.map import Map
 from .engine.operators.map_batches import MapBatches
 from .engine.operators.process import Process
@@ -37,7 +44,8 @@ from .engine.operators.union import Union
 from .engine.plan.graph import Input, Node
 from .engine.plan.worker_bounds import WorkerBounds
 from .engine.sink import Sink
-from .engine.time.windows import AnyWindows, check_windows
+from .engine.time.duration import Duration
+from .engine.time.windows import AnyWindows, Windows, check_windows
 
 if TYPE_CHECKING:
     from .dataflow import Dataflow
@@ -213,20 +221,23 @@ def _names(columns: tuple[Any, ...], method: str) -> tuple[str, ...]:
 
 
 class KeyedStream:
-    """A stream partitioned by key: every record of a key reaches the same worker, in order per channel."""
+    """A stream partitioned by key: every record of a key reaches the same worker, in order per channel.
+
+    `stream`: the rows; `keys`: their key columns.
+    """
 
     def __init__(self, stream: Stream, keys: tuple[str, ...]) -> None:
-        self._stream, self._keys = stream, keys
+        self.stream, self.keys = stream, keys
 
     def window(self, windows: AnyWindows) -> WindowedStream:
         """Cut the stream into event-time windows: `ef.tumbling("1h")`, `ef.sliding("1h", every="5m")`, `ef.session("10m")`."""
-        return WindowedStream(self._stream, self._keys, check_windows(windows))
+        return WindowedStream(self.stream, self.keys, check_windows(windows))
 
     def aggregate(self, *, emit: Literal["update", "final"] = "update", **aggregates: AggregateFunction) -> Stream:
         """Aggregate without windows: emits a row per changed key and batch, or with `emit="final"` one per key at the end."""
         if emit not in ("update", "final"):
             raise FlowError(f'aggregate(emit={emit!r}): expected "update" or "final"')
-        operator = AggregateRunning(self._keys, check_aggregates(aggregates, self._keys), updates=emit == "update")
+        operator = AggregateRunning(self.keys, check_aggregates(aggregates, self.keys), updates=emit == "update")
         return self._keyed("aggregate", operator)
 
     def stateful_map(self, function: StatefulFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
@@ -237,7 +248,7 @@ class KeyedStream:
         """
         schema, on_error = arrow_schema(schema, "stateful_map"), check_on_error(on_error, "stateful_map")
         check_function(function, "stateful_map", "state", "row")
-        return self._keyed("stateful_map", StatefulMap(self._keys, function, schema, on_error))
+        return self._keyed("stateful_map", StatefulMap(self.keys, function, schema, on_error))
 
     def stateful_map_columns(
         self, function: ColumnsFunction, *, state: Mapping[str, Any], columns: Iterable[str] | None = None, on_error: OnError = "stop"
@@ -264,7 +275,7 @@ class KeyedStream:
         wanted = None if columns is None else _names(tuple(columns), "stateful_map_columns(columns=...)")
         dtypes, on_error = state_dtypes(state), check_on_error(on_error, "stateful_map_columns")
         check_function(function, "stateful_map_columns", "state", "rows")
-        operator = StatefulMapColumns(self._keys, function, dtypes, wanted, on_error)
+        operator = StatefulMapColumns(self.keys, function, dtypes, wanted, on_error)
         return self._keyed("stateful_map_columns", operator)
 
     def process(self, function: KeyedFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
@@ -278,17 +289,95 @@ class KeyedStream:
         check_function(function.on_row, f"{name}.on_row", "key", "row", "context", yields=True)
         check_function(function.on_timer, f"{name}.on_timer", "key", "time", "context", yields=True)
         schema, on_error = arrow_schema(schema, "process"), check_on_error(on_error, "process")
-        return self._keyed("process", Process(self._keys, function, schema, on_error))
+        return self._keyed("process", Process(self.keys, function, schema, on_error))
+
+    def join(self, right: KeyedStream, within: Windows | Between | Always, *, how: How = "inner", suffix: str = "_right") -> JoinResults:
+        """Join with the rows of `right` that have the same key, and a time that goes with this row's.
+
+        `within` says which times go together: windows (both rows are in one window; a pair appears once per common window, with
+        `window_start` and `window_end`), `ef.between(lower, upper)` (right's time less left's), or `ef.always(ttl=None)`. `how`: "inner",
+        "left", "right", "full", "semi" (rows of left with a partner), "anti" (rows of left without). The key columns of both may have
+        different names. As in SQL, a null in a key equals nothing.
+
+        A row has left's columns, then right's; a column of right whose name left has gets `suffix`, but a key column that has the name of
+        left's is left out. Pairs leave at once, with the later of both times; rows without a partner leave once the watermark is past
+        the last possible partner, with that time, and so do the rows of "semi" and "anti". Of a join within windows everything leaves at
+        the window's end. Rows that come behind the watermark leave by `late_left` and `late_right`. `ef.always()` joins them, too, and its
+        rows without a partner leave at the end of the stream.
+
+        >>> import evenflow as ef
+        >>> flow, out = ef.Dataflow("orders"), []
+        >>> orders = flow.read(ef.from_items([{"order": 1, "ts": 0}, {"order": 2, "ts": 5}], event_time="ts", unit="s"))
+        >>> paid = flow.read(ef.from_items([{"id": 1, "by": "card", "ts": 20}], event_time="ts", unit="s"))
+        >>> joined = orders.key_by("order").join(paid.key_by("id"), ef.between(0, "1m"), how="left")
+        >>> _ = joined.select("order", "by").write(ef.to_list(out))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> sorted(out, key=lambda row: row["order"])
+        [{'order': 1, 'by': 'card'}, {'order': 2, 'by': None}]
+        """
+        return self._joined("join", right, lambda keys: join(self.keys, keys, within, how, suffix))
+
+    def join_asof(
+        self, right: KeyedStream, *, how: Literal["left", "inner"] = "left", max_age: Duration | None = None, suffix: str = "_right"
+    ) -> JoinResults:
+        """Join each row with the newest row of `right` of its key that is not later than it, and at most `max_age` older.
+
+        A row waits until the watermark is past it. Of several rows of right with one time the greatest counts, compared column by column.
+        Columns and late rows as for `join`.
+
+        >>> import evenflow as ef
+        >>> flow, out = ef.Dataflow("trades"), []
+        >>> trades = flow.read(ef.from_items([{"item": "a", "n": 5, "ts": 7}], event_time="ts", unit="s"))
+        >>> asked = [{"item": "a", "price": price, "ts": at} for price, at in ((2, 1), (3, 6), (4, 8))]
+        >>> prices = flow.read(ef.from_items(asked, event_time="ts", unit="s"))
+        >>> _ = trades.key_by("item").join_asof(prices.key_by("item")).select("n", "price").write(ef.to_list(out))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> out
+        [{'n': 5, 'price': 3}]
+        """
+        return self._joined("join_asof", right, lambda keys: join_asof(self.keys, keys, how, max_age, suffix))
+
+    def _joined(self, name: str, right: Any, make: Callable[[tuple[str, ...]], KeyedOperator]) -> JoinResults:
+        if not isinstance(right, KeyedStream):
+            raise FlowError(
+                f'{name}({right!r:.200}): expected a keyed stream, for example left.key_by("id").{name}(right.key_by("id"), ...)'
+            )
+        flow = self.stream.flow
+        if right.stream.flow is not flow:
+            raise FlowError(f"{name} of streams of two flows, `{flow.name}` and `{right.stream.flow.name}`: read both in one flow")
+        operator = make(right.keys)
+        sides = (("left", self, JoinSide(LEFT, self.keys)), ("right", right, JoinSide(RIGHT, right.keys)))
+        nodes = [flow.graph.add(f"{name}.{what}", side, (keyed.input,)) for what, keyed, side in sides]
+        return JoinResults(flow, flow.graph.add(name, operator, tuple(Input(node.id) for node in nodes), operator.keys))
+
+    @property
+    def input(self) -> Input:
+        """What an operator that reads this stream has as input."""
+        return Input(self.stream.node.id, self.stream.port)
 
     def _keyed(self, name: str, operator: Operator) -> Stream:
-        return keyed_node(self._stream, name, operator, self._keys)
+        return keyed_node(self.stream, name, operator, self.keys)
+
+
+class JoinResults(Stream):
+    """The results of a join; `late_left` and `late_right` are the side streams of late rows."""
+
+    @property
+    def late_left(self) -> Stream:
+        """The rows of left that came after the watermark had passed their time, or the end of their windows."""
+        return Stream(self.flow, self.node, LATE[LEFT])
+
+    @property
+    def late_right(self) -> Stream:
+        """The rows of right that came after the watermark had passed their time, or the end of their windows."""
+        return Stream(self.flow, self.node, LATE[RIGHT])
 
 
 class WindowedStream:
     """A stream cut into windows."""
 
     def __init__(self, stream: Stream, keys: tuple[str, ...], windows: AnyWindows) -> None:
-        self._stream, self._keys, self._windows = stream, keys, windows
+        self.stream, self.keys, self._windows = stream, keys, windows
 
     def aggregate(self, **aggregates: AggregateFunction) -> WindowResults:
         """One row per key and window: the key columns, `window_start`, `window_end` and the aggregates.
@@ -296,9 +385,9 @@ class WindowedStream:
         The event time of a row is the last of its window, `window_end` less a microsecond. That of a session is its `window_end`, which is
         `gap` after its last row.
         """
-        reserved = (*shown(self._keys), "window_start", "window_end")
-        operator = window_aggregate(self._keys, check_aggregates(aggregates, reserved), self._windows)
-        stream = keyed_node(self._stream, "aggregate", operator, self._keys)
+        reserved = (*shown(self.keys), "window_start", "window_end")
+        operator = window_aggregate(self.keys, check_aggregates(aggregates, reserved), self._windows)
+        stream = keyed_node(self.stream, "aggregate", operator, self.keys)
         return WindowResults(stream.flow, stream.node)
 
 

@@ -263,8 +263,9 @@ class _SeriesTransfer(StateTransfer):
                 return batch
         return None
 
-    def fetch(self, columns: Sequence[pa.Array]) -> Batch | None:
-        return self._take(key_values(columns))
+    def fetch(self, columns: Sequence[pa.Array]) -> Sequence[Batch]:
+        batch = self._take(key_values(columns))
+        return () if batch is None else (batch,)
 
     def _take(self, keys: list[Any]) -> Batch | None:
         found = self._away.take(keys)

@@ -28,6 +28,7 @@ from ..time.sessions import SessionWindows
 from .base import Context, Emit, Operator
 from .combine import BatchAggregator, Combine
 from .keyed import KeyedInstance, KeyedOperator
+from .window_bounds import END, START, timestamps
 
 _BOUNDS: Mapping[str, AggregateFunction] = {"__first": EventTimeBound(latest=False), "__last": EventTimeBound(latest=True)}
 """The times of a session's first and last row, which are aggregates like the user's."""
@@ -66,7 +67,7 @@ class AggregateSessionsInstance(KeyedInstance):
         self.gap, self.behind_combiner = operator.windows.gap, operator.behind_combiner
         self.batch_aggregator, self.aggregator = batch_aggregator, batch_aggregator.aggregator
         self.watermark = MIN_TIME
-        self._names = [*shown(operator.keys), "window_start", "window_end", *operator.functions]
+        self._names = [*shown(operator.keys), START, END, *operator.functions]
 
     def process(self, batch: Batch, emit: Emit) -> None:
         if self.behind_combiner:
@@ -120,7 +121,7 @@ class AggregateSessionsInstance(KeyedInstance):
     def _emit(self, sessions: PartialAggregates, emit: Emit) -> None:
         sessions = sessions.take(np.argsort(_last(sessions), kind="stable"))
         ends = self._ends(sessions)
-        bounds = [pa.array(times).cast(pa.timestamp("us")).cast(pa.timestamp("us", tz="UTC")) for times in (_first(sessions), ends)]
+        bounds = [timestamps(_first(sessions)), timestamps(ends)]
         columns = [*sessions.keys[: len(shown(self.keys))], *bounds, *self.aggregator.results(sessions)[len(_BOUNDS) :]]
         emit(Batch(pa.RecordBatch.from_arrays(columns, names=self._names), ends))
 

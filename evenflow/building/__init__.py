@@ -1,1 +1,1 @@
-"""What the methods of streams make: operators, from checked arguments."""
+"""Checks what a stream's methods are given, and makes the operators."""
