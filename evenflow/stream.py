@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from .building.explode import explode_operator
 from .building.joins import join, join_asof
+from .building.windows import window_aggregate
 from .engine.aggregates.base import AggregateFunction
 from .engine.aggregates.custom import Aggregate
 from .engine.errors import FlowError
@@ -24,8 +25,8 @@ from .engine.functions.user_function import check_function
 from .engine.joins.join_columns import How
 from .engine.joins.sides import LEFT, RIGHT
 from .engine.joins.within import Always, Between
+from .engine.keys.unkeyed import UNKEYED, shown
 from .engine.operators.aggregate_running import AggregateRunning
-from .engine.operators.aggregate_windows import AggregateWindows
 from .engine.operators.base import Operator
 from .engine.operators.filter import Filter, Predicate
 from .engine.operators.flat_map import FlatMap
@@ -45,7 +46,7 @@ from .engine.plan.graph import Input, Node
 from .engine.plan.worker_bounds import WorkerBounds
 from .engine.sink import Sink
 from .engine.time.duration import Duration
-from .engine.time.windows import Windows, check_windows
+from .engine.time.windows import AnyWindows, Windows, check_windows
 
 if TYPE_CHECKING:
     from .dataflow import Dataflow
@@ -171,6 +172,22 @@ class Stream:
             raise FlowError(f"key_by{keys!r}: give column names, each once, or one function")
         return KeyedStream(self, names)
 
+    def window(self, windows: AnyWindows) -> WindowedStream:
+        """Cut the whole stream into windows, without keys: one result for each, over all rows.
+
+        Every worker of this stream combines its own rows first. The results are computed by one worker, unless you say
+        `.parallelism(n)`, and more would have nothing to do.
+
+        >>> import evenflow as ef
+        >>> flow, out = ef.Dataflow("all"), []
+        >>> rows = flow.read(ef.from_items([{"ts": 0}, {"ts": 70}, {"ts": 130}], event_time="ts", unit="s"))
+        >>> _ = rows.window(ef.tumbling("2m")).aggregate(n=ef.count()).write(ef.to_list(out))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> [(row["window_start"].minute, row["n"]) for row in out]
+        [(0, 2), (2, 1)]
+        """
+        return WindowedStream(self, UNKEYED, check_windows(windows))
+
     @property
     def dead_letters(self) -> Stream:
         """The records that this stream's operator refused; the operator needs `on_error="dead_letter"`.
@@ -221,8 +238,8 @@ class KeyedStream:
     def __init__(self, stream: Stream, keys: tuple[str, ...]) -> None:
         self.stream, self.keys = stream, keys
 
-    def window(self, windows: Windows) -> WindowedStream:
-        """Cut the stream into event-time windows: `ef.tumbling("1h")`, `ef.sliding("1h", every="5m")`."""
+    def window(self, windows: AnyWindows) -> WindowedStream:
+        """Cut the stream into event-time windows: `ef.tumbling("1h")`, `ef.sliding("1h", every="5m")`, `ef.session("10m")`."""
         return WindowedStream(self.stream, self.keys, check_windows(windows))
 
     def aggregate(self, *, emit: Literal["update", "final"] = "update", **aggregates: AggregateFunction) -> Stream:
@@ -366,15 +383,19 @@ class JoinResults(Stream):
 
 
 class WindowedStream:
-    """A keyed stream cut into event-time windows."""
+    """A stream cut into windows."""
 
-    def __init__(self, stream: Stream, keys: tuple[str, ...], windows: Windows) -> None:
+    def __init__(self, stream: Stream, keys: tuple[str, ...], windows: AnyWindows) -> None:
         self.stream, self.keys, self._windows = stream, keys, windows
 
     def aggregate(self, **aggregates: AggregateFunction) -> WindowResults:
-        """One row per key and window: the key columns, `window_start`, `window_end` and the aggregates."""
-        reserved = (*self.keys, "window_start", "window_end")
-        operator = AggregateWindows(self.keys, check_aggregates(aggregates, reserved), self._windows)
+        """One row per key and window: the key columns, `window_start`, `window_end` and the aggregates.
+
+        The event time of a row is the last of its window, `window_end` less a microsecond. That of a session is its `window_end`, which is
+        `gap` after its last row.
+        """
+        reserved = (*shown(self.keys), "window_start", "window_end")
+        operator = window_aggregate(self.keys, check_aggregates(aggregates, reserved), self._windows)
         stream = keyed_node(self.stream, "aggregate", operator, self.keys)
         return WindowResults(stream.flow, stream.node)
 
@@ -391,6 +412,8 @@ class WindowResults(Stream):
 def keyed_node(stream: Stream, name: str, operator: Operator, keys: tuple[str, ...]) -> Stream:
     """The output of a keyed operator that reads `stream`."""
     node = stream.flow.graph.add(name, operator, (Input(stream.node.id, stream.port),), keys)
+    if keys == UNKEYED:
+        node.parallelism, node.bounds = 1, WorkerBounds(fixed=True)
     return Stream(stream.flow, node)
 
 

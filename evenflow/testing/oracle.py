@@ -29,6 +29,7 @@ from ..engine.errors import FlowError
 from ..engine.functions.error_policy import DEAD_LETTERS
 from ..engine.functions.json_text import json_text
 from ..engine.functions.key_rows import KeyRows
+from ..engine.keys.unkeyed import shown
 from ..engine.operators.aggregate_running import AggregateRunning
 from ..engine.operators.aggregate_windows import AggregateWindows
 from ..engine.operators.filter import Filter
@@ -274,12 +275,12 @@ def _(operator: AggregateWindows, inputs: Sequence[Records]) -> Records:
         if record.time is None:
             raise FlowError("windows need event time: give the source event_time=")
         for start in window_starts(record.time, operator.windows):
-            groups.setdefault((start, key_of(record.row, operator.keys)), []).append(record)
+            groups.setdefault((start, key_of(record.row, shown(operator.keys))), []).append(record)
     items = []
     for (start, _), records in groups.items():
         end = start + operator.windows.size
         bounds = {"window_start": EPOCH + timedelta(microseconds=start), "window_end": EPOCH + timedelta(microseconds=end)}
-        items.append(Record({**_keys(records, operator.keys), **bounds, **_results(operator, records)}, end - 1))
+        items.append(Record({**_keys(records, shown(operator.keys)), **bounds, **_results(operator, records)}, end - 1))
     return Records(sorted(items, key=lambda record: record.time or 0))
 
 
