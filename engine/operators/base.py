@@ -36,7 +36,9 @@ class Context:
 
 
 class Operator(ABC):
-    """One step of a dataflow, as the plan has it."""
+    """One step of a dataflow, as the plan has it. `ports`: those of its outputs that somebody must read."""
+
+    ports: tuple[str, ...] = ("out",)
 
     @abstractmethod
     def open(self, context: Context) -> OperatorInstance:

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from . import plain_branch  # noqa: F401 -- teaches the oracle
 from .actions import ACTIONS, Action, Choice, World
 from .comparison import check
 from .network import SimulationError

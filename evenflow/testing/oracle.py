@@ -12,7 +12,7 @@ is late here, and a function that depends on the order of a key's rows agrees wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -71,12 +71,14 @@ class Record:
 class Records:
     """A whole stream; `schema` where the source's column types are still those of the rows.
 
-    `refused`: what the operator that gave it left out, its dead letters but for the operator's name.
+    `refused`: what the operator that gave it left out, its dead letters but for the operator's name. `ports`: what it gives on others than
+    "out".
     """
 
     items: list[Record]
     schema: pa.Schema | None = None
     refused: list[Record] = field(default_factory=list)
+    ports: Mapping[str, Records] = field(default_factory=dict)
 
 
 def oracle(flow: Dataflow) -> dict[str, list[Row]]:
@@ -96,6 +98,7 @@ def oracle(flow: Dataflow) -> dict[str, list[Row]]:
         _refuse_updates(flow, node)
         records = read(node.operator) if isinstance(node.operator, Source) else evaluate(node.operator, inputs)
         streams[node.id, "out"], streams[node.id, "late"] = records, Records([])
+        streams.update({(node.id, port): stream for port, stream in records.ports.items()})
         letters = [Record({"operator": node.name, **letter.row}, letter.time) for letter in records.refused]
         streams[node.id, DEAD_LETTERS] = Records(letters)
     return sinks
@@ -164,7 +167,7 @@ def _(operator: Filter, inputs: Sequence[Records]) -> Records:
     stream, predicate = inputs[0], operator.predicate
     if not isinstance(predicate, pc.Expression):
         return by_row(operator, stream.items, lambda row: [dict(row)] if predicate(row) else [], stream.schema)
-    table = _table(stream).append_column("__place", pa.array(np.arange(len(stream.items))))
+    table = table_of(stream).append_column("__place", pa.array(np.arange(len(stream.items))))
     kept = table.filter(predicate).column("__place").to_pylist()
     return Records([stream.items[place] for place in kept], stream.schema)
 
@@ -183,7 +186,7 @@ def _(operator: MapBatches, inputs: Sequence[Records]) -> Records:
 
 
 def _columns(operator: MapBatches, stream: Records) -> pa.Table:
-    result = operator.function(_table(stream).combine_chunks().to_batches()[0])
+    result = operator.function(table_of(stream).combine_chunks().to_batches()[0])
     return (
         pa.table(result) if isinstance(result, dict) else pa.Table.from_batches([result]) if isinstance(result, pa.RecordBatch) else result
     )
@@ -247,7 +250,7 @@ def _(operator: StatefulMapColumns, inputs: Sequence[Records]) -> Records:
     for record in stream.items:
         key = key_of(record.row, operator.keys)
         state = states.get(key) or {name: np.zeros(1, dtype) for name, dtype in operator.state.items()}
-        table = _table(Records([record], stream.schema))
+        table = table_of(Records([record], stream.schema))
         names = operator.columns if operator.columns is not None else table.schema.names
         rows = KeyRows({name: table.column(name).to_numpy() for name in names}, np.ones(1, np.int64))
         try:
@@ -333,7 +336,8 @@ def _fitting(row: Row, schema: pa.Schema | None) -> Row:
     return row
 
 
-def _table(stream: Records) -> pa.Table:
+def table_of(stream: Records) -> pa.Table:
+    """The stream as a table."""
     return pa.Table.from_pylist([record.row for record in stream.items], schema=stream.schema)
 
 

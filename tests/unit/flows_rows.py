@@ -1,0 +1,43 @@
+"""Flows that simulated runs share: operators without state of their own, on keyed streams and beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow.compute as pc
+from disordered import source
+
+import evenflow as ef
+
+
+def rows_of_keyed_streams() -> ef.Dataflow:
+    flow = ef.Dataflow("keyed_rows")
+    keyed = flow.read(source()).key_by("key").filter(lambda row: row["seq"] % 5 != 2).rename(key="name", seq="place")
+    keyed = keyed.map(lambda row: row | {"twice": row["place"] * 2}).drop("price").select("name", "half", "twice", "value", "ts")
+    low, high = keyed.branch(pc.field("value") < 0)
+    low.window(ef.tumbling("1s")).aggregate(n=ef.count(), least=ef.min("value")).write(ef.to_list([], name="low"))
+    types = {"name": "string", "half": "bool", "twice": "int64", "value": "int64", "ts": "int64"}
+    parts = high.flat_map(lambda row: [row] * (row["twice"] % 3), schema=types)
+    parts.aggregate(n=ef.count(), most=ef.max("twice"), emit="final").write(ef.to_list([], name="high"))
+    again = high.key_by("half").map_batches(lambda batch: batch.select(["half", "twice"]))
+    again.aggregate(total=ef.sum("twice"), emit="final").write(ef.to_list([], name="halves"))
+    return flow
+
+
+def branches_of_branches() -> ef.Dataflow:
+    def late_enough(row: dict[str, Any]) -> bool:
+        if row["seq"] % 9 == 4:
+            raise ValueError(f"{row['seq']} is poison")
+        return bool(row["seq"] > 20)
+
+    flow = ef.Dataflow("branches_of_branches")
+    known, unknown = flow.read(source()).branch(pc.field("value") >= 0)
+    early, late = unknown.branch(late_enough, on_error="dead_letter")
+    late.dead_letters.write(ef.to_list([], name="letters"))
+    early.union(known).key_by("key").aggregate(n=ef.count(), emit="final").write(ef.to_list([], name="counts"))
+    known.select("seq", "value").write(ef.to_list([], name="known"))
+    late.parallelism(2).write(ef.to_list([], name="late"))
+    return flow
+
+
+FLOWS = (rows_of_keyed_streams, branches_of_branches)
