@@ -75,19 +75,35 @@ class Transformations(ABC, Generic[T_co]):
 
         `on_error` is the error policy, for a row for which your function raises or returns a value that doesn't fit its columns: "stop"
         ends the job with an error that shows the row, "skip" counts the row (`job.metrics()`), "dead_letter" sends it to `dead_letters`.
+
+        A function that needs something made beforehand, such as a model or a connection, is a class with a method `__call__(self, row)`.
+        Each worker makes one object of it, and calls its method `close()`, if there is one, at the end. `functools.partial(Model, ...)`
+        gives arguments to its constructor.
+
+        >>> import evenflow as ef
+        >>> class Prices:
+        ...     def __init__(self):
+        ...         self.by_word = {"tea": 3, "milk": 2}
+        ...     def __call__(self, row):
+        ...         return row | {"price": self.by_word[row["item"]]}
+        >>> flow, rows = ef.Dataflow("prices"), []
+        >>> _ = flow.read(ef.from_items(["milk", "tea"])).map(Prices).write(ef.to_list(rows))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> rows
+        [{'item': 'milk', 'price': 2}, {'item': 'tea', 'price': 3}]
         """
         return self._then("map", make_map(function, schema, on_error))
 
     def flat_map(
         self, function: Callable[[dict[str, Any]], Iterable[Any]], *, schema: SchemaLike = None, on_error: OnError = "stop"
     ) -> T_co:
-        """`function(row) -> rows`: any number of them. `on_error` as for `map`."""
+        """`function(row) -> rows`: any number of them. `on_error`, and a class in place of a function, as for `map`."""
         return self._then("flat_map", make_flat_map(function, schema, on_error))
 
     def filter(self, predicate: Predicate, *, on_error: OnError = "stop") -> T_co:
         """Rows for which `predicate(row)`, True or False, is True; or an Arrow expression such as `pc.field("delay") > 0`, much faster.
 
-        `on_error` as for `map`.
+        `on_error`, and a class in place of a function, as for `map`.
         """
         return self._then("filter", make_filter(predicate, on_error))
 
@@ -110,7 +126,8 @@ class Transformations(ABC, Generic[T_co]):
     def map_batches(self, function: Callable[[pa.RecordBatch], Any], *, on_error: OnError = "stop") -> T_co:
         """`function(record batch) -> record batch, table or dict of columns`, for vectorised work.
 
-        `on_error` as for `map`: a batch for which the function raises is tried again in halves, down to the row that is refused.
+        A class in place of a function, and `on_error`, as for `map`. A batch for which the function raises is tried again in halves, down to
+        the row that is refused.
         """
         return self._then("map_batches", make_map_batches(function, on_error))
 

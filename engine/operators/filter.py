@@ -37,7 +37,7 @@ class Filter(FunctionOperator):
         return FilterInstance(self, context)
 
     def describe(self) -> str:
-        return str(self.predicate) if isinstance(self.predicate, pc.Expression) else getattr(self.predicate, "__qualname__", "function")
+        return str(self.predicate) if isinstance(self.predicate, pc.Expression) else function_name(self.predicate)
 
 
 class FilterInstance(FunctionInstance):
@@ -45,7 +45,7 @@ class FilterInstance(FunctionInstance):
 
     def __init__(self, operator: Filter, context: Context) -> None:
         super().__init__(context)
-        self.predicate = operator.predicate
+        self.predicate = self.made(operator.predicate)
         self.errors = ErrorPolicy(context.name, operator.on_error)
 
     def process(self, batch: Batch, emit: Emit) -> None:

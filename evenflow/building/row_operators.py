@@ -21,12 +21,12 @@ from .columns import check_columns
 
 def make_map(function: Any, schema: SchemaLike, on_error: str) -> Map:
     """`map`. Raises FlowError for what is no function of a row, a schema or an error policy."""
-    return Map(check_function(function, "map", "row"), arrow_schema(schema, "map"), check_on_error(on_error, "map"))
+    return Map(check_function(function, "map", "row", classes=True), arrow_schema(schema, "map"), check_on_error(on_error, "map"))
 
 
 def make_flat_map(function: Any, schema: SchemaLike, on_error: str) -> FlatMap:
     """`flat_map`. Raises FlowError as `make_map` does."""
-    expand = check_function(function, "flat_map", "row", yields=True)
+    expand = check_function(function, "flat_map", "row", yields=True, classes=True)
     return FlatMap(expand, arrow_schema(schema, "flat_map"), check_on_error(on_error, "flat_map"))
 
 
@@ -42,7 +42,7 @@ def make_branch(predicate: Any, on_error: str) -> Branch:
 
 def make_map_batches(function: Any, on_error: str) -> MapBatches:
     """`map_batches`. Raises FlowError for what is no function of a batch."""
-    return MapBatches(check_function(function, "map_batches", "batch"), check_on_error(on_error, "map_batches"))
+    return MapBatches(check_function(function, "map_batches", "batch", classes=True), check_on_error(on_error, "map_batches"))
 
 
 def make_select(columns: tuple[Any, ...]) -> Project:
@@ -62,4 +62,4 @@ def make_rename(renamed: Mapping[str, str]) -> Project:
 
 
 def _predicate(predicate: Any, method: str) -> Any:
-    return predicate if isinstance(predicate, pc.Expression) else check_function(predicate, method, "row")
+    return predicate if isinstance(predicate, pc.Expression) else check_function(predicate, method, "row", classes=True)

@@ -27,6 +27,7 @@ from ..dataflow import Dataflow
 from ..engine.batch import ITEM
 from ..engine.errors import FlowError
 from ..engine.functions.error_policy import DEAD_LETTERS
+from ..engine.functions.function_class import made
 from ..engine.functions.json_text import json_text
 from ..engine.functions.key_rows import KeyRows
 from ..engine.operators.aggregate_running import AggregateRunning
@@ -154,17 +155,19 @@ def letter_of(operator: FunctionOperator, key: Any, row: Row, time: int | None, 
 
 @evaluate.register
 def _(operator: Map, inputs: Sequence[Records]) -> Records:
-    return by_row(operator, inputs[0].items, lambda row: [operator.function(row)], operator.schema)
+    function = made(operator.function, "map")
+    return by_row(operator, inputs[0].items, lambda row: [function(row)], operator.schema)
 
 
 @evaluate.register
 def _(operator: FlatMap, inputs: Sequence[Records]) -> Records:
-    return by_row(operator, inputs[0].items, lambda row: list(operator.function(row)), operator.schema)
+    function = made(operator.function, "flat_map")
+    return by_row(operator, inputs[0].items, lambda row: list(function(row)), operator.schema)
 
 
 @evaluate.register
 def _(operator: Filter, inputs: Sequence[Records]) -> Records:
-    stream, predicate = inputs[0], operator.predicate
+    stream, predicate = inputs[0], made(operator.predicate, "filter")
     if not isinstance(predicate, pc.Expression):
         return by_row(operator, stream.items, lambda row: [dict(row)] if predicate(row) else [], stream.schema)
     table = table_of(stream).append_column("__place", pa.array(np.arange(len(stream.items))))
@@ -175,18 +178,18 @@ def _(operator: Filter, inputs: Sequence[Records]) -> Records:
 @evaluate.register
 def _(operator: MapBatches, inputs: Sequence[Records]) -> Records:
     """All rows at once, or where some may be refused a row at a time: that the function gives the same is a part of what is compared."""
-    stream = inputs[0]
+    stream, function = inputs[0], made(operator.function, "map_batches")
     if not stream.items:
         return Records([])
     if operator.on_error != "stop":
-        return by_row(operator, stream.items, lambda row: _columns(operator, Records([Record(row, None)], stream.schema)).to_pylist(), None)
-    table = _columns(operator, stream)
+        return by_row(operator, stream.items, lambda row: _columns(function, Records([Record(row, None)], stream.schema)).to_pylist(), None)
+    table = _columns(function, stream)
     times = [r.time for r in stream.items] if table.num_rows == len(stream.items) else [None] * table.num_rows
     return Records([Record(row, time) for row, time in zip(table.to_pylist(), times, strict=True)], table.schema)
 
 
-def _columns(operator: MapBatches, stream: Records) -> pa.Table:
-    result = operator.function(table_of(stream).combine_chunks().to_batches()[0])
+def _columns(function: Callable[[pa.RecordBatch], Any], stream: Records) -> pa.Table:
+    result = function(table_of(stream).combine_chunks().to_batches()[0])
     return (
         pa.table(result) if isinstance(result, dict) else pa.Table.from_batches([result]) if isinstance(result, pa.RecordBatch) else result
     )

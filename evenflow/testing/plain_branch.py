@@ -8,13 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..engine.functions.function_class import made
 from ..engine.operators.branch import OTHERWISE, Branch
 from .oracle import Record, Records, evaluate, letter_of, table_of
 
 
 @evaluate.register
 def _(operator: Branch, inputs: Sequence[Records]) -> Records:
-    stream, predicate = inputs[0], operator.predicate
+    stream, predicate = inputs[0], made(operator.predicate, "branch")
     kept, others, refused = list[Record](), list[Record](), list[Record]()
     if isinstance(predicate, pc.Expression):
         table = table_of(stream).append_column("__place", pa.array(np.arange(len(stream.items))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pyarrow.compute as pc
@@ -10,10 +11,20 @@ from disordered import source
 import evenflow as ef
 
 
+class Multiplied:
+    """Made in each worker."""
+
+    def __init__(self, factor: int) -> None:
+        self.factor = factor
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+        return row | {"twice": row["place"] * self.factor}
+
+
 def rows_of_keyed_streams() -> ef.Dataflow:
     flow = ef.Dataflow("keyed_rows")
     keyed = flow.read(source()).key_by("key").filter(lambda row: row["seq"] % 5 != 2).rename(key="name", seq="place")
-    keyed = keyed.map(lambda row: row | {"twice": row["place"] * 2}).drop("price").select("name", "half", "twice", "value", "ts")
+    keyed = keyed.map(partial(Multiplied, 2)).drop("price").select("name", "half", "twice", "value", "ts")
     low, high = keyed.branch(pc.field("value") < 0)
     low.window(ef.tumbling("1s")).aggregate(n=ef.count(), least=ef.min("value")).write(ef.to_list([], name="low"))
     types = {"name": "string", "half": "bool", "twice": "int64", "value": "int64", "ts": "int64"}
