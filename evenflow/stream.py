@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .building.columns import check_columns, keys_after
+from .building.deduplication import make_deduplicate
 from .building.row_operators import make_drop, make_rename, make_select
 from .engine.aggregates.base import AggregateFunction
 from .engine.aggregates.custom import Aggregate
@@ -29,6 +30,7 @@ from .engine.operators.stateful_map import StatefulFunction, StatefulMap
 from .engine.operators.stateful_map_columns import ColumnsFunction, StatefulMapColumns
 from .engine.operators.union import Union
 from .engine.plan.graph import Input, Node
+from .engine.time.duration import Duration
 from .engine.time.windows import Windows, check_windows
 from .transformations import Transformations
 
@@ -71,6 +73,24 @@ class Stream(Transformations["Stream"]):
         if len(names) != len(keys) or len(set(names)) != len(names):
             raise FlowError(f"key_by{keys!r}: give column names, each once, or one function")
         return KeyedStream(self, names)
+
+    def deduplicate(self, *columns: str, ttl: Duration | None = None) -> Stream:
+        """The first row for each combination of values in these columns, by arrival; a null is a value like any other.
+
+        With `ttl` a row passes again if its event time is at least `ttl` later than that of the last one that passed, and the state is
+        forgotten after that time; a late row may then pass a second time. Without, a combination is kept for ever. The state is a keyed
+        state like any other.
+
+        >>> import evenflow as ef
+        >>> flow, rows = ef.Dataflow("once"), []
+        >>> clicks = flow.read(ef.from_items([{"user": 1, "t": 0}, {"user": 1, "t": 5}, {"user": 1, "t": 12}], event_time="t"))
+        >>> _ = clicks.deduplicate("user", ttl="10ms").write(ef.to_list(rows))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> [row["t"] for row in rows]
+        [0, 12]
+        """
+        operator = make_deduplicate((), columns, ttl)
+        return keyed_node(self, "deduplicate", operator, operator.keys)
 
 
 class KeyedStream(Transformations["KeyedStream"]):
@@ -118,6 +138,11 @@ class KeyedStream(Transformations["KeyedStream"]):
     def key_by(self, *keys: str | Callable[[dict[str, Any]], Any], column: str = "key") -> KeyedStream:
         """Partition by other keys, as `Stream.key_by` does."""
         return self._stream.key_by(*keys, column=column)
+
+    def deduplicate(self, *columns: str, ttl: Duration | None = None) -> KeyedStream:
+        """The first row of each key, or of each key and combination of values in `columns`; as `Stream.deduplicate`."""
+        operator = make_deduplicate(self._keys, columns, ttl)
+        return self._on(keyed_node(self._stream, "deduplicate", operator, operator.keys).node)
 
     def window(self, windows: Windows) -> WindowedStream:
         """Cut the stream into event-time windows: `ef.tumbling("1h")`, `ef.sliding("1h", every="5m")`."""

@@ -126,8 +126,8 @@ class Transformations(ABC, Generic[T_co]):
     def map_batches(self, function: Callable[[pa.RecordBatch], Any], *, on_error: OnError = "stop") -> T_co:
         """`function(record batch) -> record batch, table or dict of columns`, for vectorised work.
 
-        A class in place of a function, and `on_error`, as for `map`. A batch for which the function raises is tried again in halves, down to
-        the row that is refused.
+        `on_error`, and a class in place of a function, as for `map`. A batch for which the function raises is tried again in halves, down
+        to the row that is refused.
         """
         return self._then("map_batches", make_map_batches(function, on_error))
 

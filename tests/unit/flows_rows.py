@@ -51,4 +51,17 @@ def branches_of_branches() -> ef.Dataflow:
     return flow
 
 
-FLOWS = (rows_of_keyed_streams, branches_of_branches)
+def first_rows() -> ef.Dataflow:
+    """A lane's rows come in one order; where the whole row is the key, any order will do."""
+    flow = ef.Dataflow("first_rows")
+    rows = flow.read(source(rows=72))
+    lanes = rows.key_by("lane")
+    lanes.deduplicate("half").select("lane", "seq").write(ef.to_list([], name="halves"))
+    lanes.deduplicate().aggregate(n=ef.count(), first=ef.min("seq"), emit="final").write(ef.to_list([], name="lanes"))
+    rows.deduplicate("lane", ttl="1900ms").write(ef.to_list([], name="again"))
+    lanes.deduplicate("half", ttl="3s").window(ef.tumbling("2s")).aggregate(n=ef.count()).write(ef.to_list([], name="windows"))
+    rows.select("key", "half").deduplicate("half", "key").write(ef.to_list([], name="pairs"))
+    return flow
+
+
+FLOWS = (first_rows, rows_of_keyed_streams, branches_of_branches)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 import flows
+import flows_rows
 import pytest
 
 from evenflow.scheduler.rescaling import RescaleState
@@ -23,7 +24,7 @@ BLOCK = 50
 
 IN_ORDER = {
     flows.stateful_map_in_order, flows.rows_in_order, flows.stateful_map_columns, flows.timers_of_a_key, flows.states_that_expire,
-    flows.poison_with_states,
+    flows.poison_with_states, flows_rows.first_rows,
 }  # fmt: skip
 """Flows that rely on the order of a source's records: what a source worker hands on to another comes by another channel."""
 
@@ -46,6 +47,8 @@ SEEDS = {
     flows.poison_without_state: 50,
     flows.poison_with_states: 50,
     flows.no_rows: 50,
+    flows_rows.first_rows: 50,
+    flows_rows.branches_of_branches: 50,
 }
 """Most for the flows that are quick to run."""
 

@@ -20,6 +20,7 @@ from flows import (
     tumbling_windows,
     types_that_come_late,
 )
+from flows_rows import first_rows
 
 import evenflow as ef
 from evenflow.engine.protocol import handover
@@ -34,6 +35,7 @@ SEEDS = int(os.environ.get("EVENFLOW_SEEDS", "5"))
 FLOWS = (
     stateful_map_in_order, rows_in_order, timers_of_a_key, states_that_expire, stateful_map_columns, tumbling_windows, sliding_windows,
     running_updates, running_finals, own_aggregates_and_sketches, null_keys_made_by_a_map, types_that_come_late,
+    first_rows,
 )  # fmt: skip
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
 

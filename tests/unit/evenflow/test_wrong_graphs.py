@@ -51,6 +51,11 @@ WRONG = {
     "another on_error": (lambda: rows().map(dict, on_error="ignore"), "map(on_error='ignore'): expected \"stop\", \"skip\""),
     "on_error of an aggregate": (lambda: rows().key_by("k").aggregate(on_error="skip"), "aggregate has no on_error"),
     # Columns and keys
+    "deduplicate by nothing": (lambda: rows().deduplicate(), "deduplicate(): give the names of columns, at least one"),
+    "deduplicate by a list": (lambda: rows().key_by("k").deduplicate(["v"]), "deduplicate(['v'],): give the names of columns"),
+    "deduplicate by a column twice": (lambda: rows().deduplicate("k", "k"), "deduplicate('k', 'k'): give each column once"),
+    "deduplicate for no time": (lambda: rows().deduplicate("k", ttl=0), "deduplicate(ttl=0): must be longer than zero"),
+    "deduplicate for no duration": (lambda: rows().deduplicate("k", ttl="soon"), "deduplicate(ttl=...) 'soon' is not a duration"),
     "no columns": (lambda: rows().select(), "select(): give the names of columns"),
     "a list of columns": (lambda: rows().select(["k"]), "select(['k'],): give the names of columns"),
     "a number for a column": (lambda: rows().rename(v=3), "rename('v', 3): give the names of columns"),
