@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import pyarrow as pa
 
+from .building.lookup_table import make_lookup
 from .building.row_operators import make_branch, make_drop, make_filter, make_flat_map, make_map, make_map_batches, make_rename, make_select
 from .engine.errors import FlowError
 from .engine.functions.error_policy import DEAD_LETTERS, OnError
@@ -16,6 +17,7 @@ from .engine.operators.base import Operator
 from .engine.operators.branch import OTHERWISE
 from .engine.operators.filter import Predicate
 from .engine.operators.function import FunctionOperator
+from .engine.operators.lookup import How
 from .engine.plan.graph import Input, Node
 from .engine.plan.worker_bounds import WorkerBounds
 from .engine.sink import Sink
@@ -130,6 +132,37 @@ class Transformations(ABC, Generic[T_co]):
         to the row that is refused.
         """
         return self._then("map_batches", make_map_batches(function, on_error))
+
+    def lookup(
+        self,
+        table: Any,
+        on: str | Iterable[str] | Mapping[str, str],
+        *,
+        how: How = "left",
+        columns: Iterable[str] | None = None,
+        unique: bool = False,
+        suffix: str = "_right",
+    ) -> T_co:
+        """Add columns of a table by keys that both have: `on` names them, or maps the stream's names to the table's.
+
+        `table` is a pyarrow Table, a pandas DataFrame, a Spark DataFrame, which is collected at once, or a source with an end, such as
+        `ef.read_parquet("airports/")`, which each worker reads whole whenever it starts. Every worker has the whole table in memory.
+
+        A row without a match stays, with nulls (`how="left"`), or is left out ("inner"). A key with a null matches nothing. A row with
+        several matches gives one row for each, with its event time; with `unique=True` a table in which a key comes twice is an error.
+        `columns` are those to add, by default all but the table's key columns; one whose name the stream has already gets `suffix`.
+
+        >>> import evenflow as ef
+        >>> import pyarrow as pa
+        >>> airports = pa.table({"code": ["JFK", "LHR"], "city": ["New York", "London"]})
+        >>> flow, rows = ef.Dataflow("cities"), []
+        >>> flights = flow.read(ef.from_items([{"dest": "LHR"}, {"dest": "XXX"}]))
+        >>> _ = flights.lookup(airports, on={"dest": "code"}).write(ef.to_list(rows))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> rows
+        [{'dest': 'LHR', 'city': 'London'}, {'dest': 'XXX', 'city': None}]
+        """
+        return self._then("lookup", make_lookup(table, on, how, columns, unique=unique, suffix=suffix))
 
     def select(self, *columns: str) -> T_co:
         """Keep only these columns, in this order."""

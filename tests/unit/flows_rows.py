@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from disordered import source
 
@@ -64,4 +65,24 @@ def first_rows() -> ef.Dataflow:
     return flow
 
 
-FLOWS = (first_rows, rows_of_keyed_streams, branches_of_branches)
+NAMES = pa.table({
+    "key": ["a", "b", "b", None, "z"], "half": [True, True, False, True, None], "value": [1.5, 2.5, 3.5, 4.5, 5.5],
+    "name": pa.array(["ann", "bob", "bea", "nil", "zoe"]).dictionary_encode(),
+})  # fmt: skip
+
+
+def rows_with_names() -> ef.Dataflow:
+    """Keys that are repeated, null, missing, of several columns and of several widths."""
+    flow = ef.Dataflow("names")
+    rows = flow.read(source()).select("key", "half", "seq", "value", "lane")
+    named = rows.lookup(NAMES, on="key", columns=["name", "value"]).write(ef.to_list([], name="named"))
+    named.key_by("name").aggregate(n=ef.count(), total=ef.sum("value_right"), emit="final").write(ef.to_list([], name="totals"))
+    rows.lookup(NAMES, on=["key", "half"], how="inner", unique=True).write(ef.to_list([], name="pairs"))
+    lanes = ef.from_items([{"number": i, "side": "left" if i % 2 else "right"} for i in range(0, 12, 3)])
+    rows.key_by("lane").lookup(lanes, on={"lane": "number"}).window(ef.tumbling("1s")).aggregate(
+        n=ef.count(), sides=ef.count("side")
+    ).write(ef.to_list([], name="lanes"))
+    return flow
+
+
+FLOWS = (rows_with_names, first_rows, rows_of_keyed_streams, branches_of_branches)
