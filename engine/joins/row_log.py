@@ -119,7 +119,7 @@ class RowLog:
 
     def _thinned(self, segment: Segment) -> Segment:
         """The segment, without the forgotten rows once they are half of it."""
-        if 2 * segment.due_before(self._forgotten) < len(segment):
+        if not segment.mostly_before(self._forgotten):
             return segment
         block = self._living(segment)
         return segment if block is None else Segment(block)
