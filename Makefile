@@ -80,7 +80,7 @@ demo: $(INSTALLED) java ## flight delays, from Spark through evenflow and back
 	$(BIN)/python examples/delays.py
 
 SEEDS ?= 20000
-SIMULATIONS := $(addprefix tests/unit/test_,simulation.py moving.py scaling.py steering.py state_in_backends.py) $(CRASHES)
+SIMULATIONS := $(addprefix tests/unit/test_,simulation.py moving.py scaling.py steering.py state_in_backends.py joins.py kept_values.py) $(CRASHES)
 
 simulate: $(INSTALLED) ## more simulated jobs: moves, scaling, policies, backends, crashes; SEEDS=20000 of each kind
 	EVENFLOW_SEEDS=$(SEEDS) $(PYTEST) $(SIMULATIONS)

@@ -18,8 +18,9 @@ import pyarrow as pa
 from ..batch import Batch
 from ..errors import RecordError
 from ..keys.encoding import encode_keys
-from .base import Accumulator, AggregateFunction, Parts
+from .base import Accumulator, AggregateFunction, Codes, Parts
 from .binding import Binding
+from .ragged import joined
 
 ROWS = "__rows"
 """The name of the column of row counts begins with this; the input's types follow, so that batches of different types are never
@@ -56,7 +57,8 @@ class PartialAggregator:
     """The aggregates `functions` by name over the key columns `keys`, bound to the types seen so far."""
 
     def __init__(self, operator: str, keys: tuple[str, ...], functions: Mapping[str, AggregateFunction]) -> None:
-        self.operator, self.keys, self.functions = operator, keys, functions
+        self.operator, self.keys = operator, keys
+        self.functions = {name: function.beside(keys) for name, function in functions.items()}
         self.accumulators: tuple[Accumulator, ...] = ()
         self.binding: Binding | None = None
         self._rebound: list[Callable[[Carry], None]] = []
@@ -95,14 +97,17 @@ class PartialAggregator:
         encoded = encode_keys(pa.record_batch(keys, names=list(self.keys)), self.keys, self.operator)
         if len(partials) == 1 and encoded.count == len(partials[0]):
             return partials[0]
-        codes, groups = encoded.codes, encoded.count
+        return self.grouped(partials, encoded.columns, encoded.codes, encoded.count)
+
+    def grouped(self, partials: Sequence[PartialAggregates], keys: Sequence[pa.Array], codes: Codes, groups: int) -> PartialAggregates:
+        """Merge the rows of all partials that have an equal code; `keys` are the key columns of each group, shape (groups,)."""
         rows = np.zeros(groups, np.int64)
         np.add.at(rows, codes, np.concatenate([s.rows for s in partials]))
         parts = []
         for i, accumulator in enumerate(self.accumulators):
             columns = zip(*(s.parts[i] for s in partials), strict=True)
-            parts.append(accumulator.combine(tuple(np.concatenate(column) for column in columns), codes, groups))
-        return PartialAggregates(tuple(encoded.columns), rows, tuple(parts))
+            parts.append(accumulator.combine(tuple(map(joined, columns)), codes, groups))
+        return PartialAggregates(tuple(keys), rows, tuple(parts))
 
     def results(self, partial: PartialAggregates) -> list[pa.Array]:
         """The aggregates' values, one array of shape (n,) per aggregate."""

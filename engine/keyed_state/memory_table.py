@@ -14,6 +14,7 @@ from ...state.key_index import Where
 from ...state.slots import Mask
 from ..aggregates.base import Parts
 from ..aggregates.partial_aggregates import Carry, PartialAggregates, PartialAggregator
+from ..aggregates.ragged import Ragged
 from ..batch import Batch
 from ..keys.encoding import key_values
 from ..keys.slots import KeySlots
@@ -21,6 +22,7 @@ from ..protocol.routing import Move
 from ..snapshots.chain import removed, replacing
 from ..snapshots.changes import Changes, SlotChanges
 from .base import StateTransfer
+from .ragged_slots import RaggedSlots
 from .table import Table
 
 CHUNK = 16_384
@@ -117,6 +119,8 @@ class MemoryTable(Table):
         self._before(where)
         partial = self._at(where)
         self._slots.remove(where)
+        for column in (column for parts in self._parts for column in parts if isinstance(column, RaggedSlots)):
+            column.clear(where)
         return partial
 
     def _forget(self) -> None:
@@ -137,7 +141,7 @@ class MemoryTable(Table):
         accumulators = self._aggregator.accumulators
         before = self._parts or tuple(a.empty(0) for a in accumulators)
         self._parts = tuple(
-            tuple(np.concatenate([old, new]) for old, new in zip(olds, a.empty(more), strict=True))
+            tuple(_grown(old, new) for old, new in zip(olds, a.empty(more), strict=True))
             for olds, a in zip(before, accumulators, strict=True)
         )
 
@@ -156,9 +160,19 @@ class _RowTransfer(StateTransfer):
                 return batch
         return None
 
-    def fetch(self, columns: Sequence[pa.Array]) -> Batch | None:
-        return self._take(key_values(columns))
+    def fetch(self, columns: Sequence[pa.Array]) -> Sequence[Batch]:
+        batch = self._take(key_values(columns))
+        return () if batch is None else (batch,)
 
     def _take(self, keys: list[Any]) -> Batch | None:
         partial = self._table.take(keys)
         return None if partial is None else self._aggregator.to_batch(partial, None, None)
+
+
+def _grown(column: Any, more: Any) -> Any:
+    """A part that can be written into, `more` empty rows longer."""
+    if not isinstance(more, Ragged):
+        return np.concatenate([column, more])
+    slots = column if isinstance(column, RaggedSlots) else RaggedSlots(more.values.type, 0)
+    slots.grow(len(more))
+    return slots

@@ -20,13 +20,13 @@ from ..batch import Batch
 from ..keyed_state.opening import open_panes
 from ..keyed_state.panes import Panes, distinct
 from ..keys.encoding import encode_keys
+from ..keys.unkeyed import described, shown
 from ..protocol.elements import MIN_TIME
 from ..time.windows import Windows
 from .base import Context, Emit, Operator
 from .combine import BatchAggregator, Combine
 from .keyed import KeyedInstance, KeyedOperator
-
-_TIMESTAMP = pa.timestamp("us", tz="UTC")
+from .window_bounds import END, START, bounds_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class AggregateWindows(KeyedOperator):
         return Combine(self.keys, self.functions, self.windows), replace(self, behind_combiner=True)
 
     def describe(self) -> str:
-        return f"{', '.join(self.functions)} by {', '.join(self.keys)} in {self.windows.describe()} windows"
+        return f"{', '.join(self.functions)} {described(self.keys)} in {self.windows.describe()} windows"
 
 
 class AggregateWindowsInstance(KeyedInstance):
@@ -60,7 +60,7 @@ class AggregateWindowsInstance(KeyedInstance):
         self.windows, self.behind_combiner = operator.windows, operator.behind_combiner
         self.batch_aggregator, self.aggregator = batch_aggregator, batch_aggregator.aggregator
         self.watermark = MIN_TIME
-        self._names = [*operator.keys, "window_start", "window_end", *operator.functions]
+        self._names = [*shown(operator.keys), START, END, *operator.functions]
 
     def process(self, batch: Batch, emit: Emit) -> None:
         if self.behind_combiner:
@@ -119,8 +119,7 @@ class AggregateWindowsInstance(KeyedInstance):
         start = end - self.windows.size
         for partial in self.state.window(self._panes_between(start, end)):
             n = len(partial)
-            bounds = [pa.array(np.full(n, t, np.int64)).cast(pa.timestamp("us")).cast(_TIMESTAMP) for t in (start, end)]
-            columns = [*partial.keys, *bounds, *self.aggregator.results(partial)]
+            columns = [*partial.keys[: len(shown(self.keys))], *bounds_of(start, end, n), *self.aggregator.results(partial)]
             rows = pa.RecordBatch.from_arrays(columns, names=self._names)
             emit(Batch(rows, np.full(n, end - 1, np.int64)))
 

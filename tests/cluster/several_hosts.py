@@ -137,7 +137,7 @@ def join():
     os.environ["RAY_ADDRESS"] = f"{FIRST}:6379"
 
     def joined():
-        with suppress(ef.JobError):
+        with suppress(ef.ClusterError):
             start_cluster()
             return True
 

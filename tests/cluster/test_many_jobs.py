@@ -58,6 +58,7 @@ def descriptors():
 @pytest.mark.parametrize("runtime", ["local", "ray"])
 def test_jobs_leave_nothing_in_their_driver_however_they_end(runtime, folder, tmp_path):
     run(runtime, "finished", tmp_path)  # Ray and Arrow make threads and open files as they are first used
+    until(lambda: not left_in_the_driver(folder)["processes"], "no process of this job or an earlier one is left")
     before, open_before = left_in_the_driver(folder), descriptors()
     ends = ("finished", "failed", "cancelled")
     for end in ends:
