@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .building.emission import checked_emission
 from .building.explode import explode_operator
 from .building.joins import join, join_asof
 from .engine.aggregates.base import AggregateFunction
@@ -371,10 +372,32 @@ class WindowedStream:
     def __init__(self, stream: Stream, keys: tuple[str, ...], windows: Windows) -> None:
         self.stream, self.keys, self._windows = stream, keys, windows
 
-    def aggregate(self, **aggregates: AggregateFunction) -> WindowResults:
-        """One row per key and window: the key columns, `window_start`, `window_end` and the aggregates."""
+    def aggregate(
+        self,
+        *,
+        emit: Literal["final", "update"] = "final",
+        every: Duration | None = None,
+        lateness: Duration = 0,
+        **aggregates: AggregateFunction,
+    ) -> WindowResults:
+        """A row per key and window, when the window has ended: the key columns, `window_start`, `window_end` and the aggregates.
+
+        With `emit="update"` the rows that have changed are also emitted before: whenever event time passes a multiple of `every`, or with
+        each advance of it. With `lateness` records that come after their windows have ended are not late yet: they change the results,
+        which are emitted again, until event time has passed the end and `lateness`. Of the rows of a key and window the newest one counts;
+        it may repeat the one before it, when the key has moved to another worker or the job has recovered. Every row has the time of its
+        window's last microsecond, so a correction is late for windows behind this one, unless they allow for it as well.
+
+        >>> import evenflow as ef
+        >>> flow, out = ef.Dataflow("early"), []
+        >>> rows = [{"k": "a", "t": second} for second in (1, 3, 4, 12, 8)]
+        >>> keyed = flow.read(ef.from_items(rows, event_time="t", unit="s", batch_rows=1)).key_by("k").window(ef.tumbling("10s"))
+        >>> _ = keyed.aggregate(emit="update", every="2s", lateness="1m", n=ef.count()).select("n").write(ef.to_list(out))
+        >>> _ = flow.run(runtime="local").wait()
+        """
         reserved = (*self.keys, "window_start", "window_end")
-        operator = AggregateWindows(self.keys, check_aggregates(aggregates, reserved), self._windows)
+        emission = checked_emission(emit, every, lateness)
+        operator = AggregateWindows(self.keys, check_aggregates(aggregates, reserved), self._windows, emission=emission)
         stream = keyed_node(self.stream, "aggregate", operator, self.keys)
         return WindowResults(stream.flow, stream.node)
 
@@ -384,7 +407,7 @@ class WindowResults(Stream):
 
     @property
     def late(self) -> Stream:
-        """The original records that came after all of their windows had been emitted."""
+        """The original records that came after all of their windows, and the lateness that is allowed, had passed."""
         return Stream(self.flow, self.node, "late")
 
 

@@ -11,6 +11,8 @@ is one of similar length, as in a log-structured merge-tree, and rewritten when 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -103,3 +105,12 @@ class RaggedSlots:
         for generation in generations:
             del self._generations[generation], self._live[generation]
         self._write(slots, lists)
+
+
+def grown(column: Any, more: Any) -> Any:
+    """A part of a state in slots that can be written into, longer by the empty rows `more`."""
+    if not isinstance(more, Ragged):
+        return np.concatenate([column, more])
+    slots = column if isinstance(column, RaggedSlots) else RaggedSlots(more.values.type, 0)
+    slots.grow(len(more))
+    return slots
