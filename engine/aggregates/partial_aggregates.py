@@ -18,7 +18,7 @@ import pyarrow as pa
 from ..batch import Batch
 from ..errors import RecordError
 from ..keys.encoding import Keys, encode_keys
-from .base import Accumulator, AggregateFunction, Parts
+from .base import Accumulator, AggregateFunction, Codes, Parts
 from .binding import Binding
 from .ragged import joined
 
@@ -96,14 +96,17 @@ class PartialAggregator:
         encoded = self._encoded([partial.keys for partial in partials])
         if len(partials) == 1 and encoded.count == len(partials[0]):
             return partials[0]
-        codes, groups = encoded.codes, encoded.count
+        return self.grouped(partials, encoded.columns, encoded.codes, encoded.count)
+
+    def grouped(self, partials: Sequence[PartialAggregates], keys: Sequence[pa.Array], codes: Codes, groups: int) -> PartialAggregates:
+        """Merge the rows of all partials that have an equal code; `keys` are the key columns of each group, shape (groups,)."""
         rows = np.zeros(groups, np.int64)
         np.add.at(rows, codes, np.concatenate([s.rows for s in partials]))
         parts = []
         for i, accumulator in enumerate(self.accumulators):
             columns = zip(*(s.parts[i] for s in partials), strict=True)
             parts.append(accumulator.combine(tuple(map(joined, columns)), codes, groups))
-        return PartialAggregates(tuple(encoded.columns), rows, tuple(parts))
+        return PartialAggregates(tuple(keys), rows, tuple(parts))
 
     def distinct_keys(self, pieces: Sequence[Sequence[pa.Array]]) -> list[pa.Array]:
         """The distinct keys of pieces of the key columns, as key columns."""

@@ -20,6 +20,7 @@ from ..batch import Batch
 from ..keyed_state.opening import open_panes
 from ..keyed_state.panes import Panes, distinct
 from ..keys.encoding import encode_keys
+from ..keys.unkeyed import described, shown
 from ..protocol.elements import MIN_TIME
 from ..time.windows import Windows
 from .base import Context, Emit, Operator
@@ -49,7 +50,7 @@ class AggregateWindows(KeyedOperator):
 
     def describe(self) -> str:
         when = self.emission.describe()
-        return f"{', '.join(self.functions)} by {', '.join(self.keys)} in {self.windows.describe()} windows{when and f', {when}'}"
+        return f"{', '.join(self.functions)} {described(self.keys)} in {self.windows.describe()} windows{when and f', {when}'}"
 
 
 class AggregateWindowsInstance(KeyedInstance):
@@ -65,7 +66,7 @@ class AggregateWindowsInstance(KeyedInstance):
         self.emission, self.watermark = operator.emission, MIN_TIME
         self._changed = ChangedKeys(self.aggregator)
         panes.when_installed(self._note_installed)
-        self._names = [*operator.keys, START, END, *operator.functions]
+        self._names = [*shown(operator.keys), START, END, *operator.functions]
 
     def process(self, batch: Batch, emit: Emit) -> None:
         if self.behind_combiner:
@@ -183,7 +184,7 @@ class AggregateWindowsInstance(KeyedInstance):
             n = len(partial)
             if not n:
                 continue  # all of the keys have left
-            columns = [*partial.keys, *bounds_of(start, end, n), *self.aggregator.results(partial)]
+            columns = [*partial.keys[: len(shown(self.keys))], *bounds_of(start, end, n), *self.aggregator.results(partial)]
             rows = pa.RecordBatch.from_arrays(columns, names=self._names)
             emit(Batch(rows, np.full(n, end - 1, np.int64)))
 

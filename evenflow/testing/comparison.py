@@ -34,10 +34,10 @@ def check(
     """Simulate the flow once for each seed; every run must finish with the rows that the oracle gives.
 
     `make_flow` makes the same flow each time it is called. Of several values of `parallelism` the seed chooses one. Rows are compared as
-    multisets, floats to 9 digits. Of aggregates that emit updates or corrections the last row of each key must be the oracle's, and counts and
-    extremes must not go back; a key's updates from before and after it moved come by two channels, so they are put in order by its count
-    first, where the aggregates have one. Raises SimulationError with what differs and the seed that shows it again; also if records
-    were late, because which ones are depends on the run: give the source a larger `max_delay`.
+    multisets, floats to 9 digits. Of aggregates that emit updates or corrections the last row of each key (and window) must be the
+    oracle's, and counts and extremes must not go back; a key's updates from before and after it moved come by two channels, so they are put
+    in order by its count first, where the aggregates have one. Raises SimulationError with what differs and the seed that shows it again;
+    also if records were late, because which ones are depends on the run: give the source a larger `max_delay`.
 
     >>> import evenflow as ef
     >>> def word_count():
