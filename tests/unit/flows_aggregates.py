@@ -6,13 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from flows import disordered
+from disordered import disordered, source
 
 import evenflow as ef
-
-
-def source(**options: Any) -> Any:
-    return ef.from_items(disordered(**options), event_time="ts", max_delay="500ms")
 
 
 def kept_values() -> dict[str, Any]:
