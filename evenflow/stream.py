@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .building.joins import join, join_asof
-from .building.windows import window_aggregate
+from .building.windows import AnyWindows, check_windows, window_aggregate
 from .engine.aggregates.base import AggregateFunction
 from .engine.aggregates.custom import Aggregate
 from .engine.errors import FlowError
@@ -25,6 +25,7 @@ from .engine.joins.join_columns import How
 from .engine.joins.sides import LEFT, RIGHT
 from .engine.joins.within import Always, Between
 from .engine.keys.unkeyed import UNKEYED, shown
+from .engine.operators.aggregate_rows import END_ROW, AggregateRows
 from .engine.operators.aggregate_running import AggregateRunning
 from .engine.operators.base import Operator
 from .engine.operators.filter import Filter, Predicate
@@ -41,11 +42,13 @@ from .engine.operators.project import Project
 from .engine.operators.stateful_map import StatefulFunction, StatefulMap
 from .engine.operators.stateful_map_columns import ColumnsFunction, StatefulMapColumns
 from .engine.operators.union import Union
+from .engine.operators.window_bounds import END, START
 from .engine.plan.graph import Input, Node
 from .engine.plan.worker_bounds import WorkerBounds
 from .engine.sink import Sink
 from .engine.time.duration import Duration
-from .engine.time.windows import AnyWindows, Windows, check_windows
+from .engine.time.row_windows import RowWindows
+from .engine.time.windows import Windows
 
 if TYPE_CHECKING:
     from .dataflow import Dataflow
@@ -230,7 +233,9 @@ class KeyedStream:
         self.stream, self.keys = stream, keys
 
     def window(self, windows: AnyWindows) -> WindowedStream:
-        """Cut the stream into event-time windows: `ef.tumbling("1h")`, `ef.sliding("1h", every="5m")`, `ef.session("10m")`."""
+        """Cut each key's rows into windows: of event time by `ef.tumbling("1h")`, `ef.sliding("1h", every="5m")` or `ef.session("10m")`,
+        or of a number of rows by `ef.rows(1_000)`.
+        """
         return WindowedStream(self.stream, self.keys, check_windows(windows))
 
     def aggregate(self, *, emit: Literal["update", "final"] = "update", **aggregates: AggregateFunction) -> Stream:
@@ -384,8 +389,12 @@ class WindowedStream:
 
         The event time of a row is the last of its window, `window_end` less a microsecond. That of a session is its `window_end`, which is
         `gap` after its last row.
+
+        With `ef.rows` there is no window of time. In place of its bounds, `window_end_row` is the number of the window's last row among its
+        key's rows, and the result has that row's event time.
         """
-        reserved = (*shown(self.keys), "window_start", "window_end")
+        bounds = (END_ROW,) if isinstance(self._windows, RowWindows) else (START, END)
+        reserved = (*shown(self.keys), *bounds)
         operator = window_aggregate(self.keys, check_aggregates(aggregates, reserved), self._windows)
         stream = keyed_node(self.stream, "aggregate", operator, self.keys)
         return WindowResults(stream.flow, stream.node)
@@ -397,6 +406,8 @@ class WindowResults(Stream):
     @property
     def late(self) -> Stream:
         """The original records that came after all of their windows had been emitted."""
+        if isinstance(self.node.operator, AggregateRows):
+            raise FlowError(f"operator `{self.node.name}` has no late records: its windows count rows, whatever their times")
         return Stream(self.flow, self.node, "late")
 
 

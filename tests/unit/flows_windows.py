@@ -49,4 +49,16 @@ def windows_without_keys() -> ef.Dataflow:
     return flow
 
 
-FLOWS = (sessions_that_merge, sessions_of_sessions, windows_without_keys)
+def windows_of_rows() -> ef.Dataflow:
+    """A lane's rows come from one source worker, so their order is known."""
+    flow = ef.Dataflow("rows")
+    lanes = flow.read(tied(rows=120)).key_by("lane")
+    lanes.window(ef.rows(3)).aggregate(n=ef.count(), total=ef.sum("value"), last=ef.max("seq")).write(ef.to_list([], name="tumbling"))
+    sliding = lanes.window(ef.rows(6, every=4)).aggregate(n=ef.count(), low=ef.min("seq"), mean=ef.mean("price"), first=ef.first("seq"))
+    sliding.write(ef.to_list([], name="sliding"))
+    timed = lanes.window(ef.rows(1)).aggregate(n=ef.count()).key_by("lane")
+    timed.window(ef.tumbling("1s")).aggregate(n=ef.sum("n")).write(ef.to_list([], name="timed"))
+    return flow
+
+
+FLOWS = (sessions_that_merge, sessions_of_sessions, windows_without_keys, windows_of_rows)
