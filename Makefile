@@ -20,17 +20,22 @@ install: $(INSTALLED) ## the environment in .venv; PYTHON=... chooses the interp
 
 # Tests on Ray and Spark wait often: the others take what these leave of the processors, the simulations with crashes beside all the rest.
 CRASHES := tests/unit/test_crashing.py
-PYTEST = $(BIN)/python -m pytest -p no:cacheprovider
+PYTEST = COLUMNS=200 $(BIN)/python -m pytest -p no:cacheprovider --tb=short
 
 test: $(INSTALLED) java ## everything: style, types, docstrings, unit tests, tests on Ray and on Spark
 	@mkdir -p build
-	@nice -n 10 $(MAKE) --no-print-directory lint types > build/style.log 2>&1 & style=$$!; \
-	nice -n 10 $(PYTEST) $(CRASHES) > build/crashes.log 2>&1 & crashes=$$!; \
-	nice -n 10 $(PYTEST) tests/docstrings tests/unit --ignore $(CRASHES) > build/unit-tests.log 2>&1 & unit=$$!; \
+	@nice -n 10 $(MAKE) --no-print-directory --keep-going lint types > build/style.log 2>&1 & style=$$!; \
+	nice -n 10 env $(PYTEST) $(CRASHES) > build/crashes.log 2>&1 & crashes=$$!; \
+	nice -n 10 env $(PYTEST) tests/docstrings tests/unit --ignore $(CRASHES) > build/unit-tests.log 2>&1 & unit=$$!; \
 	trap 'kill $$style $$crashes $$unit 2>/dev/null || true' EXIT; \
-	failed=0; $(PYTEST) tests/cluster tests/spark || failed=$$?; \
-	for each in $$style $$crashes $$unit; do wait $$each || failed=$$?; done; \
-	cat build/style.log build/crashes.log build/unit-tests.log; exit $$failed
+	parts=""; failed=0; \
+	ended() { parts+=" $$1=$$2:$$3"; [ "$$2" = 0 ] || failed=1; }; \
+	code=0; $(PYTEST) tests/cluster tests/spark 2>&1 | tee build/cluster.log || code=$$?; ended cluster+spark $$code build/cluster.log; \
+	code=0; wait $$style || code=$$?; ended style $$code build/style.log; \
+	code=0; wait $$crashes || code=$$?; ended crashes $$code build/crashes.log; \
+	code=0; wait $$unit || code=$$?; ended unit $$code build/unit-tests.log; \
+	cat build/style.log build/crashes.log build/unit-tests.log; \
+	$(BIN)/python .ci/summary.py $$parts; exit $$failed
 
 lint: $(INSTALLED) ## style, and whether the public API breaks who uses it
 	$(BIN)/ruff check .
@@ -64,9 +69,10 @@ demo: $(INSTALLED) java ## flight delays, from Spark through evenflow and back
 	$(BIN)/python examples/delays.py
 
 SEEDS ?= 20000
+SIMULATIONS := $(addprefix tests/unit/test_,simulation.py moving.py scaling.py steering.py state_in_backends.py) $(CRASHES)
 
-simulate: $(INSTALLED) ## more simulated jobs with crashes, full disks, deleted files and zombies; SEEDS=20000
-	EVENFLOW_SEEDS=$(SEEDS) $(PYTEST) tests/unit/test_crashing.py
+simulate: $(INSTALLED) ## more simulated jobs: moves, scaling, policies, backends, crashes; SEEDS=20000 of each kind
+	EVENFLOW_SEEDS=$(SEEDS) $(PYTEST) $(SIMULATIONS)
 
 MINUTES ?= 10
 SEED ?=

@@ -32,6 +32,8 @@ class Checkpointing:
         self._job, self._lifecycle, self.deliveries = job, lifecycle, deliveries
         self.savepoints = Savepoints()
         self._next_at: float | None = None
+        self._asked: str | None = None
+        """Why a checkpoint was asked for that has not begun."""
         self._whole = 0
         self._manifest: Manifest | None = None
         self._committing: int | None = None
@@ -61,7 +63,8 @@ class Checkpointing:
     @property
     def due(self) -> bool:
         """Whether a checkpoint is to begin now."""
-        return self._job.state is JobState.RUNNING and self.free and self._next_at is not None and self._job.now >= self._next_at
+        by_time = self._next_at is not None and self._job.now >= self._next_at
+        return self._job.state is JobState.RUNNING and self.free and (by_time or self._asked is not None)
 
     def started(self) -> None:
         """All workers of an attempt have started."""
@@ -75,7 +78,7 @@ class Checkpointing:
         if pending is not None and self._job.settings.save_state:
             self._discard(pending.number, "the job went back to its last checkpoint")
 
-    def ask(self, *, whole: bool = False) -> int:
+    def ask(self, reason: str, *, whole: bool = False) -> int:
         """Have a checkpoint begin as soon as none is under way; its number. `whole`: with the whole state in files of its own.
 
         Raises JobNotRunningError if the job is not running, RequestError for the whole state of a job that doesn't save its state.
@@ -85,7 +88,7 @@ class Checkpointing:
             raise JobNotRunningError(f"job `{job.name}` is {job.state}: a checkpoint can only be taken while it runs")
         if whole and not job.settings.save_state:
             raise RequestError("a savepoint needs CheckpointConfig(dir=...), through which it is taken")
-        self._next_at = job.now
+        self._asked = reason
         number = job.checkpoints.last + 1
         self._whole = number if whole else self._whole
         return number
@@ -96,7 +99,8 @@ class Checkpointing:
         sources = sorted(job.reading)
         if not self.due or job.in_step or not sources:
             return False
-        number = job.checkpoints.begin(job.now)
+        number = job.checkpoints.begin(job.now, self._asked or "the interval is over")
+        self._asked = None
         newest = job.checkpoints.newest
         base = newest.checkpoint if newest is not None and number != self._whole else 0
         job.emit(*(Tell(worker, BeginCheckpoint(number, base)) for worker in sources))
@@ -184,8 +188,8 @@ class Checkpointing:
 
     def reports(self) -> list[CheckpointReport]:
         """The newest checkpoints, oldest first."""
-        reports = self._job.checkpoints.reports(self._job.now, self._job.workers)
-        return [replace(one, state=CheckpointState.COMMITTING) if one.number == self._committing else one for one in reports]
+        reports = self._job.checkpoints.reports(self._job.workers)
+        return [replace(one, state=CheckpointState.COMMITTING, seconds=None) if one.number == self._committing else one for one in reports]
 
     def _save(self) -> None:
         job = self._job

@@ -17,6 +17,7 @@ from ..engine.protocol.routing import RoutingTable
 from ..state.files import StateFile
 from ..state.store import seen_from_beside
 from .manifest import Manifest, TaskEntry
+from .report import Report
 from .restore_point import RestorePoint
 from .storage_answers import Delivery
 
@@ -38,31 +39,25 @@ class CheckpointState(StrEnum):
     UNREADABLE = "unreadable"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointReport:
-    """What `job.checkpoints()` shows: `seconds` from its begin to its manifest.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointReport(Report):
+    """What `job.checkpoints()` shows: `seconds` from its begin to its manifest, once the sinks have committed.
 
     `waits_for`: the workers that one which is pending has not passed. `state_bytes`: of all files that make the state; `saved_bytes`:
     of those that were written for it, the others being those of earlier checkpoints; `keys` in these, which are all keys or those that had
     changed.
     """
 
-    number: int
     state: CheckpointState
-    seconds: float | None
-    state_bytes: int
-    keys: int
-    problem: str | None = None
+    state_bytes: int = 0
+    keys: int = 0
     saved_bytes: int = 0
     waits_for: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        taken = "" if self.seconds is None else f" in {self.seconds:.3f} s"
-        saved = f"{self.keys:,} keys, {self.saved_bytes:,} bytes saved of {self.state_bytes:,}"
-        what = saved if self.problem is None else self.problem
-        if self.waits_for:
-            what = f"{'' if self.problem is None else f'{self.problem}; '}waits for {', '.join(self.waits_for)}"
-        return f"checkpoint {self.number} {self.state.value}{taken}: {what}"
+        what = [f"{self.keys:,} keys, {self.saved_bytes:,} bytes saved of {self.state_bytes:,}"] * (self.problem is None and self.over)
+        what += [f"waits for {', '.join(self.waits_for)}"] * bool(self.waits_for)
+        return f"checkpoint {self.number} {self.state.value}{self._taken}: {'; '.join([*what, self.why])}"
 
 
 @dataclass(slots=True)
@@ -75,6 +70,7 @@ class PendingCheckpoint:
 
     number: int
     begun: float
+    reason: str
     prepared: dict[str, TaskEntry] = field(default_factory=dict)
     problem: str | None = None
     saving: bool = False
@@ -105,15 +101,15 @@ class Checkpoints:
         """Workers that have sent their last element in this attempt."""
         return frozenset(self._finished)
 
-    def begin(self, now: float) -> int:
+    def begin(self, now: float, reason: str) -> int:
         """A new one; its number."""
         self.last += 1
-        self.pending = PendingCheckpoint(self.last, now)
+        self.pending = PendingCheckpoint(self.last, now, reason)
         return self.last
 
     def begin_last(self, now: float) -> None:
         """The one behind the last element of every worker."""
-        self.begin(now)
+        self.begin(now, "the stream has ended")
         assert self.pending is not None
         self.pending.last = True
         _collect(self._committables, self._later)
@@ -248,19 +244,22 @@ class Checkpoints:
         if pending is not None:
             files, own = (manifest.files, manifest.own_files) if manifest is not None else ([], [])
             size, saved, keys = sum(file.size for file in files), sum(file.size for file in own), sum(file.keys for file in own)
-            self.history.append(CheckpointReport(pending.number, state, now - pending.begun, size, keys, problem, saved))
+            closed = replace(_report(pending, state, problem), seconds=now - pending.begun)
+            self.history.append(replace(closed, state_bytes=size, keys=keys, saved_bytes=saved))
             del self.history[:-HISTORY]
         return pending
 
-    def reports(self, now: float, workers: Iterable[str] = ()) -> list[CheckpointReport]:
+    def reports(self, workers: Iterable[str] = ()) -> list[CheckpointReport]:
         """Oldest first, the pending one last; `workers` are all that it must pass."""
         if self.pending is None:
             return list(self.history)
         state = CheckpointState.SAVING if self.pending.saving else CheckpointState.PENDING
-        pending = CheckpointReport(
-            self.pending.number, state, now - self.pending.begun, 0, 0, self.pending.problem or self.pending.kept_up_by
-        )
-        return [*self.history, replace(pending, seconds=None, waits_for=tuple(self.waits_for(workers)))]
+        pending = _report(self.pending, state, self.pending.problem or self.pending.kept_up_by)
+        return [*self.history, replace(pending, waits_for=tuple(self.waits_for(workers)))]
+
+
+def _report(pending: PendingCheckpoint, state: CheckpointState, problem: str | None) -> CheckpointReport:
+    return CheckpointReport(number=pending.number, state=state, reason=pending.reason, began_at=pending.begun, problem=problem)
 
 
 def _collect(into: dict[str, list[Any]], committables: Mapping[str, list[Any]]) -> None:

@@ -16,6 +16,7 @@ from ..engine.protocol.handover_step import HandoverStep
 from ..engine.protocol.routing import RoutingTable
 from .messages import Announce, Announced, Resume, Switch, Told
 from .newest import Newest
+from .report import Report
 
 
 class MigrationState(StrEnum):
@@ -27,9 +28,9 @@ class MigrationState(StrEnum):
     ENDED_EARLY = "ended early"
 
 
-@dataclass(frozen=True, slots=True)
-class MigrationReport:
-    """What `job.migrations()` shows: groups and keys that got another worker, keys whose state moved, its bytes, seconds it took.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationReport(Report):
+    """What `job.migrations()` shows: groups and keys that got another worker, keys whose state moved, and its bytes.
 
     A key with state in several panes of a window counts once for each.
 
@@ -37,26 +38,21 @@ class MigrationReport:
     was no latency mark in that time. `problem`: why it ended early, None if the stream ended.
     """
 
-    number: int
+    state: MigrationState
     operator: str
     strategy: str
-    reason: str
     plan: BalancePlan | None
-    state: MigrationState
     groups: int
     routed_keys: int
     steps: int
     steps_done: int
     keys_moved: int
     state_bytes: int
-    seconds: float | None
     latency_ms: tuple[float, float] | None = None
-    problem: str | None = None
 
     def __str__(self) -> str:
-        taken = "" if self.seconds is None else f" in {self.seconds:.3f} s"
         moved = f"{self.steps_done} of {self.steps} steps, {self.keys_moved:,} keys, {self.state_bytes:,} bytes"
-        return f"migration {self.number} of `{self.operator}` by {self.strategy} {self.state.value}{taken}: {moved}; {self.reason}"
+        return f"migration {self.number} of `{self.operator}` by {self.strategy} {self.state.value}{self._taken}: {moved}; {self.why}"
 
 
 @dataclass(slots=True)
@@ -118,20 +114,21 @@ class Migration:
         moves = [move for step in self.steps for move in step.moves]
         seconds = None if self.begun is None or self.ended is None else self.ended - self.begun
         return MigrationReport(
-            self.number,
-            self.stage,
-            self.strategy,
-            self.reason,
-            self.plan,
-            self.state,
-            sum(len(move.groups) for move in moves),
-            sum(len(move.keys) for move in moves),
-            len(self.steps),
-            self.done,
-            self.keys_moved,
-            self.state_bytes,
-            seconds,
+            number=self.number,
+            state=self.state,
+            reason=self.reason,
+            began_at=self.begun,
+            seconds=seconds,
             problem=self.problem,
+            operator=self.stage,
+            strategy=self.strategy,
+            plan=self.plan,
+            groups=sum(len(move.groups) for move in moves),
+            routed_keys=sum(len(move.keys) for move in moves),
+            steps=len(self.steps),
+            steps_done=self.done,
+            keys_moved=self.keys_moved,
+            state_bytes=self.state_bytes,
         )
 
 

@@ -26,6 +26,7 @@ from .newest import Newest
 from .node_drain import node_drain
 from .operator_scaling import OperatorScaling
 from .placement import Node, short
+from .report import Report
 from .scaling.observed import observed
 from .scaling.settings import PolicySettings
 from .scaling.snapshot import DataflowSnapshot
@@ -43,30 +44,28 @@ class NodeScalingState(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class NodeScalingReport:
-    """What `job.scale_out()` and `job.scale_in()` give: the nodes that came or went, the operators' workers before and after, the
-    workers that other processes took over, seconds until all was done; `problem` says why it failed.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeScalingReport(Report):
+    """What `job.scale_out()` and `job.scale_in()` give: the nodes that came or went, the operators' workers before and after, and the
+    workers that other processes took over.
     """
 
-    number: int
+    state: NodeScalingState
     added: tuple[str, ...]
     removed: str | None
     parallelism: Mapping[str, tuple[int, int]]
     replaced: tuple[str, ...]
-    reason: str
-    state: NodeScalingState
-    seconds: float | None
-    problem: str | None = None
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What became of the workers, for people."""
+        changes = [f"{operator} {before} to {after} workers" for operator, (before, after) in self.parallelism.items()]
+        return (*changes, *[f"{', '.join(self.replaced)} went on elsewhere"] * bool(self.replaced))
 
     def __str__(self) -> str:
-        changes = [f"{operator} {before} to {after} workers" for operator, (before, after) in self.parallelism.items()]
-        changes += [f"{', '.join(self.replaced)} went on elsewhere"] * bool(self.replaced)
         nodes = ", ".join(map(short, self.added)) if self.removed is None else short(self.removed)
-        taken = "" if self.seconds is None else f" in {self.seconds:.3f} s"
-        what = f"node {nodes} {'added' if self.removed is None else 'given back'}{taken}: {'; '.join(changes)}"
-        why = self.reason if self.problem is None else f"{self.reason}; {self.problem}"
-        return f"{what}\n{self.number}: {why}"
+        what = f"node {nodes} {'added' if self.removed is None else 'given back'}"
+        return f"node scaling {self.number}, {what}, {self.state.value}{self._taken}: {'; '.join(self.changes)}; {self.why}"
 
 
 @dataclass(slots=True)
@@ -74,7 +73,6 @@ class _Order:
     """`steps`: operators that are yet to be scaled; `scaling`, `checkpoint`: numbers of what was begun."""
 
     report: NodeScalingReport
-    begun: float
     steps: deque[tuple[str, int]]
     scaling: int | None = None
     checkpoint: int | None = None
@@ -93,7 +91,7 @@ class NodeScaling:
     @property
     def busy(self) -> bool:
         """Whether one is under way."""
-        return bool(self._orders) and self._orders[-1].report.seconds is None
+        return bool(self._orders) and not self._orders[-1].report.over
 
     def reports(self) -> list[NodeScalingReport]:
         """The newest of the job, oldest first."""
@@ -223,7 +221,7 @@ class NodeScaling:
 
     def _await_processes(self, order: _Order, cluster: ClusterView) -> None:
         if cluster.reserved:
-            order.checkpoint = self._checkpointing.ask()
+            order.checkpoint = self._checkpointing.ask(f"for node scaling {order.report.number}")
             self._to(order, NodeScalingState.SAVING)
         elif self._job.now > order.deadline:
             raise ClusterError(
@@ -298,10 +296,19 @@ class NodeScaling:
         for operator, workers in wanted.items():
             check_parallelism(plan, plan.stage_of(operator), workers)
         changes = {name: (plan.stage_of(name).parallelism, workers) for name, workers in wanted.items()}
-        return NodeScalingReport(len(self._orders), added, removed, changes, replaced, reason, NodeScalingState.SCALING, None)
+        return NodeScalingReport(
+            number=len(self._orders),
+            state=NodeScalingState.SCALING,
+            reason=reason,
+            began_at=self._job.now,
+            added=added,
+            removed=removed,
+            parallelism=changes,
+            replaced=replaced,
+        )
 
     def _begin(self, report: NodeScalingReport, steps: Iterable[tuple[str, int]]) -> None:
-        self._orders.append(_Order(report, self._job.now, deque(steps)))
+        self._orders.append(_Order(report, deque(steps)))
 
     def _what(self, order: _Order) -> str:
         removed, added = order.report.removed, ", ".join(map(short, order.report.added))
@@ -312,7 +319,8 @@ class NodeScaling:
 
     def _end(self, order: _Order, problem: str | None) -> None:
         state = NodeScalingState.DONE if problem is None else NodeScalingState.FAILED
-        order.report = replace(order.report, state=state, seconds=self._job.now - order.begun, problem=problem)
+        seconds = self._job.now - (order.report.began_at or 0.0)
+        order.report = replace(order.report, state=state, seconds=seconds, problem=problem)
         kept = frozenset({order.report.removed} if problem is not None and order.report.removed is not None else ())
         self._use(avoid=self._avoided - kept, prefer=frozenset())
         self._job.emit(Reserve(0))

@@ -213,7 +213,7 @@ class Reconfiguration:
         if self._restart is None:
             moves = [move for step in migration.steps for move in step.moves]
             tables = {migration.stage: job.migrations.tables[migration.stage].after(moves)}
-            self._restart = _Restart(migration, self._checkpointing.ask(), tables)
+            self._restart = _Restart(migration, self._checkpointing.ask(f"for migration {migration.number}"), tables)
         return self._checkpointing.begin_if_due()
 
     def _drop_rescale(self, problem: str | None = None) -> None:

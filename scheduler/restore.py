@@ -101,13 +101,16 @@ def _positions(stage: Stage, entries: tuple[TaskEntry, ...]) -> list[Any]:
 def _chains(
     index: int, entries: tuple[TaskEntry, ...], before: RoutingTable | None, now: RoutingTable | None
 ) -> tuple[tuple[StateFile, ...], ...]:
-    """The chains that may hold keys of worker `index`: those of workers that had a key group of it, or keys with routes of their own."""
+    """The chains that may hold keys of worker `index`: those of workers that had a key group of it, or keys with routes of their own; and
+    its own, which also says what columns there are.
+    """
     if now is None:
         return ()
     if before is None or len(before) != len(now):
         return tuple(entry.files for entry in entries)
-    owners = {int(worker) for worker in np.unique(before.groups[now.groups == index])}
-    owners |= {index} if before == now else {*before.keys.values(), *_homes(before, now)}
+    owners = {index, *np.unique(before.groups[now.groups == index]).tolist()}
+    if before != now:
+        owners |= {*before.keys.values(), *_homes(before, now)}
     return tuple(entries[worker].files for worker in sorted(owners) if worker < len(entries))
 
 

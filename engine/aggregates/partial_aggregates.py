@@ -20,6 +20,7 @@ from ..errors import RecordError
 from ..keys.encoding import encode_keys
 from .base import Accumulator, AggregateFunction, Codes, Parts
 from .binding import Binding
+from .ragged import joined
 
 ROWS = "__rows"
 """The name of the column of row counts begins with this; the input's types follow, so that batches of different types are never
@@ -56,7 +57,8 @@ class PartialAggregator:
     """The aggregates `functions` by name over the key columns `keys`, bound to the types seen so far."""
 
     def __init__(self, operator: str, keys: tuple[str, ...], functions: Mapping[str, AggregateFunction]) -> None:
-        self.operator, self.keys, self.functions = operator, keys, functions
+        self.operator, self.keys = operator, keys
+        self.functions = {name: function.beside(keys) for name, function in functions.items()}
         self.accumulators: tuple[Accumulator, ...] = ()
         self.binding: Binding | None = None
         self._rebound: list[Callable[[Carry], None]] = []
@@ -104,7 +106,7 @@ class PartialAggregator:
         parts = []
         for i, accumulator in enumerate(self.accumulators):
             columns = zip(*(s.parts[i] for s in partials), strict=True)
-            parts.append(accumulator.combine(tuple(np.concatenate(column) for column in columns), codes, groups))
+            parts.append(accumulator.combine(tuple(map(joined, columns)), codes, groups))
         return PartialAggregates(tuple(keys), rows, tuple(parts))
 
     def results(self, partial: PartialAggregates) -> list[pa.Array]:

@@ -111,11 +111,14 @@ class JoinRows(KeyedState):
         columns = [*tagged.columns, pa.array(block.times), pa.array(block.due)]
         return Batch(pa.RecordBatch.from_arrays(columns, names=[*tagged.schema.names, TIME, DUE]))
 
-    def _chunks(self, blocks: Sequence[Came]) -> Iterator[Batch]:
-        """The blocks in chunks, after a chunk without rows for each side whose columns are known."""
+    def told(self) -> Iterator[Batch]:
+        """A chunk without rows for each side whose columns are known: their next owner may never get a row of that side."""
         nothing = np.zeros(0, np.int64)
         for side, schema in list(self.columns.items()):
             yield self.chunk(side, Block(_no_rows(schema), nothing.view(np.uint64), nothing, nothing))
+
+    def _chunks(self, blocks: Sequence[Came]) -> Iterator[Batch]:
+        yield from self.told()
         for side, block in blocks:
             for first in range(0, len(block), CHUNK):
                 yield self.chunk(side, block.slice(first, min(CHUNK, len(block) - first)))
@@ -142,8 +145,11 @@ class _RowTransfer(StateTransfer):
 
     def __init__(self, state: JoinRows, left: list[Came]) -> None:
         self._state, self._left = state, left
+        self._columns = list(state.told())
 
     def next_chunk(self, keys: int) -> Batch | None:
+        if self._columns:
+            return self._columns.pop()
         if not self._left:
             return None
         side, block = self._left.pop()

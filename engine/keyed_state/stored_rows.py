@@ -96,6 +96,10 @@ class StoredRows:
             if keys:
                 yield self._codec.columns(keys), rows
 
+    def part(self, part: int, parts: int) -> range:
+        """The key groups of one of `parts` parts."""
+        return range(self.context.key_groups * part // parts, self.context.key_groups * (part + 1) // parts)
+
     def drop(self, panes: Collection[int]) -> None:
         """Forget the rows of these panes."""
         for pane in panes:

@@ -26,7 +26,7 @@ class Outputs:
         self.now = 0.0
         self.rows = 0
         """Rows that have left."""
-        self._steps: dict[int, tuple[HashExchange, HandoverStep]] = {}
+        self._steps: dict[int, tuple[HandoverStep, list[HashExchange]]] = {}
 
     def entrance(self, position: int) -> Callable[[Batch], None]:
         """What takes batches for the exchange at `position`."""
@@ -81,16 +81,18 @@ class Outputs:
 
     def announce(self, stage: str, steps: Iterable[HandoverStep]) -> None:
         """Steps of a reconfiguration of `stage` that may come."""
-        for spec, exchange in zip(self._spec.exchanges, self.exchanges, strict=True):
-            if spec.target == stage and isinstance(exchange, HashExchange):
-                self._steps.update((step.version, (exchange, step)) for step in steps)
+        pairs = zip(self._spec.exchanges, self.exchanges, strict=True)
+        to_stage = [exchange for spec, exchange in pairs if spec.target == stage and isinstance(exchange, HashExchange)]
+        if to_stage:
+            self._steps.update((step.version, (step, to_stage)) for step in steps)
 
     def switch(self, version: int) -> None:
         """Route by the table after step `version` from here on. Raises ProtocolError for an unannounced step."""
         if version not in self._steps:
             raise ProtocolError(f"task {self._spec.name}: step {version} was not announced")
-        exchange, step = self._steps.pop(version)
-        exchange.switch(step, self.sent)
+        step, exchanges = self._steps.pop(version)
+        for exchange in exchanges:
+            exchange.switch(step, self.sent)
 
     def resume(self) -> None:
         """Go on after a step that paused the task."""

@@ -59,7 +59,7 @@ class Channel:
         if self.ended:
             self._refuse(element, "behind the end")
         if isinstance(element, Batch):
-            if not element.num_rows:
+            if not element.num_rows and not self.spec.state:
                 self._check_columns(element)
         elif isinstance(element, Watermark):
             if element.time <= self._watermark:

@@ -228,7 +228,8 @@ class Worker:
         groups = tuple(np.flatnonzero(table.groups != index).tolist())
         here = tuple(key for key, worker in table.keys.items() if worker == index)
         away = tuple(key for key, worker in table.keys.items() if worker != index)
-        return operator.state.depart(Move(index, index, groups, away, here)).next_chunk(1) is not None
+        transfer = operator.state.depart(Move(index, index, groups, away, here))
+        return any(chunk.num_rows for chunk in iter(lambda: transfer.next_chunk(1), None))
 
     def _at(self, now: float) -> TaskInterpreter:
         self._clock.seconds = now
