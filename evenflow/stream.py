@@ -12,6 +12,7 @@ import numpy as np
 
 from .building.columns import check_columns, keys_after
 from .building.deduplication import make_deduplicate
+from .building.joins import join, join_asof
 from .building.row_operators import make_drop, make_rename, make_select
 from .engine.aggregates.base import AggregateFunction
 from .engine.aggregates.custom import Aggregate
@@ -20,10 +21,16 @@ from .engine.functions.error_policy import OnError, check_on_error
 from .engine.functions.keyed_function import KeyedFunction
 from .engine.functions.rows_encoder import SchemaLike, arrow_schema
 from .engine.functions.user_function import check_function
+from .engine.joins.join_columns import How
+from .engine.joins.sides import LEFT, RIGHT
+from .engine.joins.within import Always, Between
 from .engine.operators.aggregate_running import AggregateRunning
 from .engine.operators.aggregate_windows import AggregateWindows
 from .engine.operators.base import Operator
+from .engine.operators.join import LATE
+from .engine.operators.join_side import JoinSide
 from .engine.operators.key_by import KeyBy
+from .engine.operators.keyed import KeyedOperator
 from .engine.operators.process import Process
 from .engine.operators.project import Project
 from .engine.operators.stateful_map import StatefulFunction, StatefulMap
@@ -97,7 +104,7 @@ class KeyedStream(Transformations["KeyedStream"]):
     """A stream partitioned by key: every record of a key reaches the same worker, in order per channel.
 
     It has the methods of `Stream` that work row by row. Their result is keyed by the same columns of the new rows, so a function must leave
-    them where they are; `rename` renames them.
+    them where they are; `rename` renames them. `stream`: the rows; `keys`: their key columns.
 
     >>> import evenflow as ef
     >>> flow, rows = ef.Dataflow("keyed"), []
@@ -111,16 +118,16 @@ class KeyedStream(Transformations["KeyedStream"]):
 
     def __init__(self, stream: Stream, keys: tuple[str, ...]) -> None:
         super().__init__(stream.flow, stream.node, stream.port)
-        self._stream, self._keys = stream, keys
+        self.stream, self.keys = stream, keys
 
     def _on(self, node: Node, port: str = "out") -> KeyedStream:
-        return KeyedStream(Stream(self.flow, node, port), self._keys)
+        return KeyedStream(Stream(self.flow, node, port), self.keys)
 
     def _side(self, port: str) -> Stream:
         return Stream(self.flow, self.node, port)
 
     def _projected(self, name: str, project: Project) -> KeyedStream:
-        keys = keys_after(self._keys, project, name)
+        keys = keys_after(self.keys, project, name)
         return KeyedStream(Stream(self.flow, self._add(name, project)), keys)
 
     def select(self, *columns: str) -> KeyedStream:
@@ -137,22 +144,22 @@ class KeyedStream(Transformations["KeyedStream"]):
 
     def key_by(self, *keys: str | Callable[[dict[str, Any]], Any], column: str = "key") -> KeyedStream:
         """Partition by other keys, as `Stream.key_by` does."""
-        return self._stream.key_by(*keys, column=column)
+        return self.stream.key_by(*keys, column=column)
 
     def deduplicate(self, *columns: str, ttl: Duration | None = None) -> KeyedStream:
         """The first row of each key, or of each key and combination of values in `columns`; as `Stream.deduplicate`."""
-        operator = make_deduplicate(self._keys, columns, ttl)
-        return self._on(keyed_node(self._stream, "deduplicate", operator, operator.keys).node)
+        operator = make_deduplicate(self.keys, columns, ttl)
+        return self._on(keyed_node(self.stream, "deduplicate", operator, operator.keys).node)
 
     def window(self, windows: Windows) -> WindowedStream:
         """Cut the stream into event-time windows: `ef.tumbling("1h")`, `ef.sliding("1h", every="5m")`."""
-        return WindowedStream(self._stream, self._keys, check_windows(windows))
+        return WindowedStream(self.stream, self.keys, check_windows(windows))
 
     def aggregate(self, *, emit: Literal["update", "final"] = "update", **aggregates: AggregateFunction) -> Stream:
         """Aggregate without windows: emits a row per changed key and batch, or with `emit="final"` one per key at the end."""
         if emit not in ("update", "final"):
             raise FlowError(f'aggregate(emit={emit!r}): expected "update" or "final"')
-        operator = AggregateRunning(self._keys, check_aggregates(aggregates, self._keys), updates=emit == "update")
+        operator = AggregateRunning(self.keys, check_aggregates(aggregates, self.keys), updates=emit == "update")
         return self._keyed("aggregate", operator)
 
     def stateful_map(self, function: StatefulFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
@@ -163,7 +170,7 @@ class KeyedStream(Transformations["KeyedStream"]):
         """
         schema, on_error = arrow_schema(schema, "stateful_map"), check_on_error(on_error, "stateful_map")
         check_function(function, "stateful_map", "state", "row")
-        return self._keyed("stateful_map", StatefulMap(self._keys, function, schema, on_error))
+        return self._keyed("stateful_map", StatefulMap(self.keys, function, schema, on_error))
 
     def stateful_map_columns(
         self, function: ColumnsFunction, *, state: Mapping[str, Any], columns: Iterable[str] | None = None, on_error: OnError = "stop"
@@ -190,7 +197,7 @@ class KeyedStream(Transformations["KeyedStream"]):
         wanted = None if columns is None else check_columns(tuple(columns), "stateful_map_columns(columns=...)")
         dtypes, on_error = state_dtypes(state), check_on_error(on_error, "stateful_map_columns")
         check_function(function, "stateful_map_columns", "state", "rows")
-        operator = StatefulMapColumns(self._keys, function, dtypes, wanted, on_error)
+        operator = StatefulMapColumns(self.keys, function, dtypes, wanted, on_error)
         return self._keyed("stateful_map_columns", operator)
 
     def process(self, function: KeyedFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
@@ -204,23 +211,101 @@ class KeyedStream(Transformations["KeyedStream"]):
         check_function(function.on_row, f"{name}.on_row", "key", "row", "context", yields=True)
         check_function(function.on_timer, f"{name}.on_timer", "key", "time", "context", yields=True)
         schema, on_error = arrow_schema(schema, "process"), check_on_error(on_error, "process")
-        return self._keyed("process", Process(self._keys, function, schema, on_error))
+        return self._keyed("process", Process(self.keys, function, schema, on_error))
+
+    def join(self, right: KeyedStream, within: Windows | Between | Always, *, how: How = "inner", suffix: str = "_right") -> JoinResults:
+        """Join with the rows of `right` that have the same key, and a time that goes with this row's.
+
+        `within` says which times go together: windows (both rows are in one window; a pair appears once per common window, with
+        `window_start` and `window_end`), `ef.between(lower, upper)` (right's time less left's), or `ef.always(ttl=None)`. `how`: "inner",
+        "left", "right", "full", "semi" (rows of left with a partner), "anti" (rows of left without). The key columns of both may have
+        different names. As in SQL, a null in a key equals nothing.
+
+        A row has left's columns, then right's; a column of right whose name left has gets `suffix`, but a key column that has the name of
+        left's is left out. Pairs leave at once, with the later of both times; rows without a partner leave once the watermark is past
+        the last possible partner, with that time, and so do the rows of "semi" and "anti". Of a join within windows everything leaves at
+        the window's end. Rows that come behind the watermark leave by `late_left` and `late_right`. `ef.always()` joins them, too, and its
+        rows without a partner leave at the end of the stream.
+
+        >>> import evenflow as ef
+        >>> flow, out = ef.Dataflow("orders"), []
+        >>> orders = flow.read(ef.from_items([{"order": 1, "ts": 0}, {"order": 2, "ts": 5}], event_time="ts", unit="s"))
+        >>> paid = flow.read(ef.from_items([{"id": 1, "by": "card", "ts": 20}], event_time="ts", unit="s"))
+        >>> joined = orders.key_by("order").join(paid.key_by("id"), ef.between(0, "1m"), how="left")
+        >>> _ = joined.select("order", "by").write(ef.to_list(out))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> sorted(out, key=lambda row: row["order"])
+        [{'order': 1, 'by': 'card'}, {'order': 2, 'by': None}]
+        """
+        return self._joined("join", right, lambda keys: join(self.keys, keys, within, how, suffix))
+
+    def join_asof(
+        self, right: KeyedStream, *, how: Literal["left", "inner"] = "left", max_age: Duration | None = None, suffix: str = "_right"
+    ) -> JoinResults:
+        """Join each row with the newest row of `right` of its key that is not later than it, and at most `max_age` older.
+
+        A row waits until the watermark is past it. Of several rows of right with one time the greatest counts, compared column by column.
+        Columns and late rows as for `join`.
+
+        >>> import evenflow as ef
+        >>> flow, out = ef.Dataflow("trades"), []
+        >>> trades = flow.read(ef.from_items([{"item": "a", "n": 5, "ts": 7}], event_time="ts", unit="s"))
+        >>> asked = [{"item": "a", "price": price, "ts": at} for price, at in ((2, 1), (3, 6), (4, 8))]
+        >>> prices = flow.read(ef.from_items(asked, event_time="ts", unit="s"))
+        >>> _ = trades.key_by("item").join_asof(prices.key_by("item")).select("n", "price").write(ef.to_list(out))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> out
+        [{'n': 5, 'price': 3}]
+        """
+        return self._joined("join_asof", right, lambda keys: join_asof(self.keys, keys, how, max_age, suffix))
+
+    def _joined(self, name: str, right: Any, make: Callable[[tuple[str, ...]], KeyedOperator]) -> JoinResults:
+        if not isinstance(right, KeyedStream):
+            raise FlowError(
+                f'{name}({right!r:.200}): expected a keyed stream, for example left.key_by("id").{name}(right.key_by("id"), ...)'
+            )
+        flow = self.stream.flow
+        if right.stream.flow is not flow:
+            raise FlowError(f"{name} of streams of two flows, `{flow.name}` and `{right.stream.flow.name}`: read both in one flow")
+        operator = make(right.keys)
+        sides = (("left", self, JoinSide(LEFT, self.keys)), ("right", right, JoinSide(RIGHT, right.keys)))
+        nodes = [flow.graph.add(f"{name}.{what}", side, (keyed.input,)) for what, keyed, side in sides]
+        return JoinResults(flow, flow.graph.add(name, operator, tuple(Input(node.id) for node in nodes), operator.keys))
+
+    @property
+    def input(self) -> Input:
+        """What an operator that reads this stream has as input."""
+        return Input(self.stream.node.id, self.stream.port)
 
     def _keyed(self, name: str, operator: Operator) -> Stream:
-        return keyed_node(self._stream, name, operator, self._keys)
+        return keyed_node(self.stream, name, operator, self.keys)
+
+
+class JoinResults(Stream):
+    """The results of a join; `late_left` and `late_right` are the side streams of late rows."""
+
+    @property
+    def late_left(self) -> Stream:
+        """The rows of left that came after the watermark had passed their time, or the end of their windows."""
+        return Stream(self.flow, self.node, LATE[LEFT])
+
+    @property
+    def late_right(self) -> Stream:
+        """The rows of right that came after the watermark had passed their time, or the end of their windows."""
+        return Stream(self.flow, self.node, LATE[RIGHT])
 
 
 class WindowedStream:
     """A keyed stream cut into event-time windows."""
 
     def __init__(self, stream: Stream, keys: tuple[str, ...], windows: Windows) -> None:
-        self._stream, self._keys, self._windows = stream, keys, windows
+        self.stream, self.keys, self._windows = stream, keys, windows
 
     def aggregate(self, **aggregates: AggregateFunction) -> WindowResults:
         """One row per key and window: the key columns, `window_start`, `window_end` and the aggregates."""
-        reserved = (*self._keys, "window_start", "window_end")
-        operator = AggregateWindows(self._keys, check_aggregates(aggregates, reserved), self._windows)
-        stream = keyed_node(self._stream, "aggregate", operator, self._keys)
+        reserved = (*self.keys, "window_start", "window_end")
+        operator = AggregateWindows(self.keys, check_aggregates(aggregates, reserved), self._windows)
+        stream = keyed_node(self.stream, "aggregate", operator, self.keys)
         return WindowResults(stream.flow, stream.node)
 
 

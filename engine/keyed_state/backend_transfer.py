@@ -84,10 +84,12 @@ class BackendTransfer(StateTransfer):
         """Whether whole groups were handed over at once."""
         return self._passed is not None
 
-    def fetch(self, columns: Sequence[pa.Array]) -> Batch | None:
+    def fetch(self, columns: Sequence[pa.Array]) -> Sequence[Batch]:
         groups, keys = self._states.places(columns)
         batch = self._states.take(groups, keys)
-        return self._states.introduced(keys) if batch is None and self.passes else batch
+        if batch is None and self.passes:
+            batch = self._states.introduced(keys)
+        return () if batch is None else (batch,)
 
     def _named(self, keys: int) -> Batch | None:
         named: list[Any] = []

@@ -29,8 +29,8 @@ class StateTransfer(ABC):
         """Called between batches until it returns None: the state of about `keys` of the remaining keys."""
 
     @abstractmethod
-    def fetch(self, columns: Sequence[pa.Array]) -> Batch | None:
-        """Called when the new owner needs the state of these keys (key columns) now: the state of those still here, or None."""
+    def fetch(self, columns: Sequence[pa.Array]) -> Sequence[Batch]:
+        """Called when the new owner needs the state of these keys (key columns) now: the state of those still here, in chunks."""
 
 
 class KeyedState(ABC):

@@ -133,5 +133,6 @@ class _SlotTransfer(StateTransfer):
                 return batch
         return None
 
-    def fetch(self, columns: Sequence[pa.Array]) -> Batch | None:
-        return self._arrays.take(key_values(columns))
+    def fetch(self, columns: Sequence[pa.Array]) -> Sequence[Batch]:
+        batch = self._arrays.take(key_values(columns))
+        return () if batch is None else (batch,)

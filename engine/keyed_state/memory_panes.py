@@ -132,5 +132,5 @@ class _PaneTransfer(StateTransfer):
             partial = partial.take(np.arange(keys))
         return self._aggregator.to_batch(partial, None, np.full(len(partial), start, np.int64), self._binding)
 
-    def fetch(self, columns: Sequence[pa.Array]) -> Batch | None:
-        return None
+    def fetch(self, columns: Sequence[pa.Array]) -> Sequence[Batch]:
+        return ()

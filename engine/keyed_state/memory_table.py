@@ -156,8 +156,9 @@ class _RowTransfer(StateTransfer):
                 return batch
         return None
 
-    def fetch(self, columns: Sequence[pa.Array]) -> Batch | None:
-        return self._take(key_values(columns))
+    def fetch(self, columns: Sequence[pa.Array]) -> Sequence[Batch]:
+        batch = self._take(key_values(columns))
+        return () if batch is None else (batch,)
 
     def _take(self, keys: list[Any]) -> Batch | None:
         partial = self._table.take(keys)

@@ -107,8 +107,8 @@ class _CutOut(StateTransfer):
             batch = batch.slice(0, keys)
         return batch
 
-    def fetch(self, columns: Sequence[pa.Array]) -> Batch | None:
+    def fetch(self, columns: Sequence[pa.Array]) -> Sequence[Batch]:
         """The bindings that the new owner needs to read the rows it finds; rows that are cut out are merged when they come."""
         if not self._transfer.passes or not self._panes:
-            return None
-        return self._rows.naming([*(column[:1] for column in columns), pa.array(self._panes[:1])])
+            return ()
+        return (self._rows.naming([*(column[:1] for column in columns), pa.array(self._panes[:1])]),)

@@ -88,6 +88,26 @@ def key_values(columns: Sequence[pa.Array]) -> list[Any]:
     return list(zip(*(column_values(column) for column in columns), strict=True))
 
 
+def comparable(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether keys of these types can be equal; equal keys of such types have equal hashes."""
+    if pa.types.is_null(one) or pa.types.is_null(other):
+        return True
+    return _family(one) == _family(other)
+
+
+def _family(kind: pa.DataType) -> str:
+    if pa.types.is_dictionary(kind):
+        return _family(kind.value_type)
+    families = {
+        "integer": pa.types.is_integer, "boolean": pa.types.is_boolean, "float": pa.types.is_floating, "decimal": pa.types.is_decimal,
+        "date": pa.types.is_date, "time": pa.types.is_time, "timestamp": pa.types.is_timestamp, "duration": pa.types.is_duration,
+    }  # fmt: skip
+    text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    if any(check(kind) for check in text):
+        return "string"
+    return next((name for name, check in families.items() if check(kind)), "bytes" if "binary" in str(kind) else str(kind))
+
+
 class KeyTypes:
     """The types of the key columns, learned from the first keys, for converting Python values back to columns."""
 

@@ -25,8 +25,7 @@ from ..time.windows import Windows
 from .base import Context, Emit, Operator
 from .combine import BatchAggregator, Combine
 from .keyed import KeyedInstance, KeyedOperator
-
-_TIMESTAMP = pa.timestamp("us", tz="UTC")
+from .window_bounds import END, START, bounds_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +59,7 @@ class AggregateWindowsInstance(KeyedInstance):
         self.windows, self.behind_combiner = operator.windows, operator.behind_combiner
         self.batch_aggregator, self.aggregator = batch_aggregator, batch_aggregator.aggregator
         self.watermark = MIN_TIME
-        self._names = [*operator.keys, "window_start", "window_end", *operator.functions]
+        self._names = [*operator.keys, START, END, *operator.functions]
 
     def process(self, batch: Batch, emit: Emit) -> None:
         if self.behind_combiner:
@@ -119,8 +118,7 @@ class AggregateWindowsInstance(KeyedInstance):
         start = end - self.windows.size
         for partial in self.state.window(self._panes_between(start, end)):
             n = len(partial)
-            bounds = [pa.array(np.full(n, t, np.int64)).cast(pa.timestamp("us")).cast(_TIMESTAMP) for t in (start, end)]
-            columns = [*partial.keys, *bounds, *self.aggregator.results(partial)]
+            columns = [*partial.keys, *bounds_of(start, end, n), *self.aggregator.results(partial)]
             rows = pa.RecordBatch.from_arrays(columns, names=self._names)
             emit(Batch(rows, np.full(n, end - 1, np.int64)))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from ...state.backends.settings import StateSettings
 from ..batch import Batch
@@ -51,6 +51,9 @@ class Operator(ABC):
 
         Raises StateBackendError if its state backend can't be opened, and the errors of a sink that can't begin.
         """
+
+    stays_with_input: ClassVar[bool] = False
+    """Whether it always runs in the workers of the operator before it."""
 
     def combined(self) -> tuple[Operator, Operator] | None:
         """For an aggregate that can be combined before the exchange: the combiner, and the operator to run after the exchange."""

@@ -16,11 +16,10 @@ import pyarrow as pa
 from ..aggregates.base import AggregateFunction
 from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator
 from ..batch import Batch
-from ..errors import RecordError
 from ..keys.encoding import compact, encode_keys
-from ..time.event_time import shown_time
 from ..time.windows import Windows
 from .base import Context, Emit, Operator, OperatorInstance
+from .window_bounds import timed
 
 SUFFIX = ".combine"
 """The suffix of the combiner's name. Errors name the aggregate, which the user knows."""
@@ -38,21 +37,13 @@ class BatchAggregator:
         keys = encode_keys(batch.rows, self.keys, self.operator)
         if self.windows is None:
             return self.aggregator.aggregate(batch, keys.codes, keys.columns, keys.count), keys.codes, None
-        if batch.times is None:
-            raise RecordError(self.operator, "it has windows, but its stream has no event time: give the source event_time=")
-        if (outside := self.windows.outside(batch.times)) is not None:
-            raise RecordError(
-                self.operator,
-                f"a record of {shown_time(outside)} is in a window that begins before the year 1 or ends after 9999, which no timestamp "
-                "of Python's can say: filter such records out before the window, or give them another time",
-                record=batch.slice(int(np.flatnonzero(batch.times == outside)[0]), 1).to_rows()[0],
-            )
-        first, newest = self.windows.pane_of(np.array([batch.times.min(), batch.times.max()])).tolist()
+        times = timed(batch, self.windows, self.operator)
+        first, newest = self.windows.pane_of(np.array([times.min(), times.max()])).tolist()
         if first == newest:
             partial = self.aggregator.aggregate(batch, keys.codes, keys.columns, keys.count)
             return partial, keys.codes, np.full(len(partial), first, np.int64)
         width = self.windows.pane
-        place, last = (batch.times - first) // width, (newest - first) // width
+        place, last = (times - first) // width, (newest - first) // width
         if last > len(place):  # one stray time must not cost memory for all the panes up to it
             distinct, place = np.unique(place, return_inverse=True)
         else:

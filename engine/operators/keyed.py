@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,9 @@ class KeyedOperator(Operator):
     """Its input is partitioned by the columns `keys`, so every record of a key reaches the same worker."""
 
     keys: tuple[str, ...]
+
+    needs_columns: ClassVar[bool] = False
+    """Whether every instance must know the columns of its inputs, also without a row of its own: it then also gets batches without rows."""
 
     @abstractmethod
     def open(self, context: Context) -> KeyedInstance:

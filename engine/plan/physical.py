@@ -26,11 +26,15 @@ from .worker_bounds import UNBOUND, WorkerBounds
 
 @dataclass(slots=True)
 class StageOutput:
-    """Records of `source` (position in the chain, port) go to stage `target`, by hash of `keys` or round robin."""
+    """Records of `source` (position in the chain, port) go to stage `target`, by hash of `keys` or round robin.
+
+    `tells_columns`: all workers of the target hear of the columns.
+    """
 
     source: tuple[int, str]
     target: str
     keys: tuple[str, ...] | None
+    tells_columns: bool = False
 
 
 @dataclass(slots=True)
@@ -130,6 +134,8 @@ def _stages(graph: Graph, default: int, combine: bool) -> list[Stage]:
     for node in graph.ordered():
         parallelism = node.parallelism if node.parallelism is not None else default
         upstream = place[node.inputs[0].node][0] if node.inputs else None
+        if upstream is not None and isinstance(node.operator, Operator) and node.operator.stays_with_input:
+            parallelism = upstream.parallelism
         if upstream is not None and len(node.inputs) == 1 and node.keys is None and upstream.parallelism == parallelism:
             edge = node.inputs[0]
             upstream.chain.append(ChainedOperator(node.name, _operator(node), ((place[edge.node][1], edge.port),)))
@@ -146,7 +152,8 @@ def _stages(graph: Graph, default: int, combine: bool) -> list[Stage]:
             if pair is not None:
                 above.chain.append(ChainedOperator(f"{node.name}{SUFFIX}", pair[0], (source,)))
                 source = len(above.chain) - 1, "out"
-            above.outputs.append(StageOutput(source, stage.name, node.keys))
+            tells_columns = isinstance(operator, KeyedOperator) and operator.needs_columns
+            above.outputs.append(StageOutput(source, stage.name, node.keys, tells_columns))
         stages.append(stage)
         place[node.id] = stage, 0
     return stages
@@ -191,7 +198,7 @@ def _tasks(stages: list[Stage], settings: TaskSettings) -> tuple[list[TaskSpec],
                     channels.append(channel)
                     inputs.setdefault(channel.receiver, []).append(channel.id)
                     ids.append(channel.id)
-                exchange = ExchangeSpec(output.source, tuple(ids), target.name, output.keys, table)
+                exchange = ExchangeSpec(output.source, tuple(ids), target.name, output.keys, table, output.tells_columns)
                 exchanges.setdefault(f"{stage.name}-{i}", []).append(exchange)
     peers = _peers(stages, channels)
     tasks = []

@@ -23,7 +23,8 @@ class ChainedOperator:
 class ExchangeSpec:
     """An output: from (position in the chain, port) to the workers of stage `target`, a channel each.
 
-    By hash of `keys` and `table`, or round robin without.
+    By hash of `keys` and `table`, or round robin without. `tells_columns`: every worker gets a batch without rows before the first with new
+    columns.
     """
 
     source: tuple[int, str]
@@ -31,6 +32,7 @@ class ExchangeSpec:
     target: str
     keys: tuple[str, ...] | None = None
     table: RoutingTable | None = None
+    tells_columns: bool = False
 
 
 @dataclass(frozen=True, slots=True)

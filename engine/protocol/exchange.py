@@ -71,7 +71,7 @@ def runs(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
         common = pa.schema([])
         for batch in alike:
             schema = batch.rows.schema
-            merged = _merged(common, schema) if run else schema
+            merged = common_schema(common, schema) if run else schema
             if merged is None:
                 yield run
                 run, merged = [], schema
@@ -80,10 +80,12 @@ def runs(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
         yield run
 
 
-def _merged(first: pa.Schema, second: pa.Schema) -> pa.Schema | None:
-    """The common schema of two schemas with the same columns, or None if their types are not compatible."""
+def common_schema(first: pa.Schema, second: pa.Schema) -> pa.Schema | None:
+    """The common schema of two schemas, or None if their columns or types are not compatible."""
     if second.equals(first):
         return first
+    if first.names != second.names:
+        return None
     fields = [b if pa.types.is_null(a.type) else a for a, b in zip(first, second, strict=True)]
     fits = all(b.type == common.type or pa.types.is_null(b.type) for common, b in zip(fields, second, strict=True))
     return pa.schema(fields) if fits else None
@@ -162,17 +164,40 @@ class Exchange(ABC):
 
 
 class HashExchange(Exchange):
-    """Sends every record to the worker that owns its key."""
+    """Sends every record to the worker that owns its key.
+
+    `tells_columns`: every channel gets a batch without rows before the first batch with new columns.
+    """
 
     def flush(self, out: list[Sent]) -> None:
         if not self.paused:
             super().flush(out)
 
-    def __init__(self, channels: Sequence[int], batch_rows: int, operator: str, keys: tuple[str, ...], table: RoutingTable) -> None:
+    def __init__(
+        self,
+        channels: Sequence[int],
+        batch_rows: int,
+        operator: str,
+        keys: tuple[str, ...],
+        table: RoutingTable,
+        *,
+        tells_columns: bool = False,
+    ) -> None:
         super().__init__(channels, batch_rows)
         self.operator, self.keys, self.table = operator, keys, table
+        self._tells_columns = tells_columns
+        self._told: Batch | None = None
+
+    def attach(self, channel: int, out: list[Sent]) -> None:
+        if self._told is not None:
+            out.append(Sent(channel, self._told))
+        super().attach(channel, out)
 
     def push(self, batch: Batch, now: float, out: list[Sent]) -> None:
+        if self._tells_columns and (self._told is None or not batch.rows.schema.equals(self._told.rows.schema)):
+            self._told = batch.slice(0, 0)
+            for buffer in self.buffers:
+                buffer.add(self._told, now)
         if len(self.buffers) == 1:
             self._add(self.buffers[0], batch, now, out)
             return

@@ -260,9 +260,8 @@ class Handovers:
 
     def _answer(self, outgoing: _Outgoing, number: int, keys: Batch) -> None:
         channel = self._peers[outgoing.move.target].outgoing
-        chunk = outgoing.transfer.fetch(keys.rows.columns) if outgoing.transfer is not None else None
-        if chunk is not None:
-            self._out.append(Sent(channel, chunk))
+        chunks = outgoing.transfer.fetch(keys.rows.columns) if outgoing.transfer is not None else ()
+        self._out.extend(Sent(channel, chunk) for chunk in chunks)
         self._out.append(Sent(channel, FetchReply(outgoing.version, number)))
 
     def _set_aside(self, source: int, incoming: _Incoming, rows: Batch) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -42,8 +42,8 @@ def removed(types: KeyTypes, names: Sequence[str], keys: Sequence[Any], chunk: i
 
 
 def resolved(files: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    """The state of a chain: the rows of `files`, the newest first, that no newer file replaces. Holds the keys of all files but the
-    last.
+    """The state of a chain: the rows of `files`, the newest first, that no newer file replaces, and the chunks without rows, which say what
+    columns there are. Holds the keys of all files but the last.
     """
     hidden: dict[tuple[str, ...], _Keys] = {}
     for chunks in files:
@@ -54,7 +54,7 @@ def resolved(files: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBat
                 replaced.append((names, [chunk.column(name) for name in names]))
             if len(names) < chunk.num_columns:
                 rows = _visible(chunk, hidden)
-                if rows.num_rows:
+                if rows.num_rows or not chunk.num_rows:
                     yield rows.replace_schema_metadata({k: v for k, v in (rows.schema.metadata or {}).items() if k != REPLACES})
         for names, columns in replaced:
             hidden.setdefault(names, _Keys()).add(columns)

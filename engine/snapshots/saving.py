@@ -40,15 +40,15 @@ class Saving:
     prepared: Prepared
     chunks: Iterator[Batch]
     chain: Chain
-    rows: int = 0
+    begun: bool = False
 
     def next(self) -> Batch | None:
         """The next chunk; None once all are out. Without chunks there is no file."""
         chunk = next(self.chunks, None)
         if chunk is None:
             return None
-        self.chain.files += self.rows == 0
-        self.rows += chunk.num_rows
+        self.chain.files += not self.begun
+        self.begun = True
         if self.prepared.base:
             self.chain.deltas += chunk.num_rows
         else:

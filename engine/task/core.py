@@ -176,7 +176,7 @@ class TaskCore:
         if keyed is None:
             raise ProtocolError(f"task {self.spec.name}: it has no keyed state to restore")
         mine = table.owners(key_hashes(keyed.key_columns(chunk.rows), keyed.context.name)) == self.spec.index
-        if mine.any():
+        if mine.any() or not chunk.num_rows:
             keyed.state.restore(chunk if mine.all() else chunk.filter(mine), keyed.context.name)
 
     def go_on_from(self, checkpoint: int, files: Sequence[StateFile]) -> None:

@@ -119,5 +119,6 @@ class Outputs:
 def _exchange(spec: TaskSpec, exchange: ExchangeSpec) -> Exchange:
     batch_rows = spec.settings.batch_rows
     if exchange.keys is not None and exchange.table is not None:
-        return HashExchange(exchange.channels, batch_rows, spec.chain[exchange.source[0]].name, exchange.keys, exchange.table)
+        operator = spec.chain[exchange.source[0]].name
+        return HashExchange(exchange.channels, batch_rows, operator, exchange.keys, exchange.table, tells_columns=exchange.tells_columns)
     return RebalanceExchange(exchange.channels, batch_rows)

@@ -1,1 +1,1 @@
-"""The checks of what a user gives to the methods of streams, and the operators made of it."""
+"""Checks what a stream's methods are given, and makes the operators."""

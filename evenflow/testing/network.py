@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections import deque
 from typing import Generic, TypeVar
 
+import pyarrow as pa
+
 from ..engine.batch import Batch
+from ..engine.joins.sides import is_side
 from ..engine.plan.physical import ChannelSpec
 from ..engine.protocol.elements import MIN_TIME, Barrier, Element, End, Rewind, Watermark
 from ..scheduler.messages import InOrder
@@ -34,6 +37,7 @@ class Channel:
         self.ended = False
         self._watermark = MIN_TIME
         self._barrier = 0
+        self._columns = pa.schema([])
 
     def send(self, element: Element) -> None:
         """Raises SimulationError for an element that breaks the channel's invariant."""
@@ -56,7 +60,7 @@ class Channel:
             self._refuse(element, "behind the end")
         if isinstance(element, Batch):
             if not element.num_rows:
-                self._refuse(element, "without rows")
+                self._check_columns(element)
         elif isinstance(element, Watermark):
             if element.time <= self._watermark:
                 self._refuse(element, f"behind watermark {self._watermark}")
@@ -68,6 +72,13 @@ class Channel:
                 self._refuse(element, f"behind barrier {self._barrier}")
             self._barrier = element.checkpoint
         self.ended = isinstance(element, End)
+
+    def _check_columns(self, batch: Batch) -> None:
+        """A batch without rows is sent only to tell a join new columns."""
+        schema = batch.rows.schema
+        if not is_side(schema) or schema.equals(self._columns):
+            self._refuse(batch, "without rows")
+        self._columns = schema
 
     def _refuse(self, element: Element, where: str) -> None:
         what = "a batch" if isinstance(element, Batch) else repr(element)

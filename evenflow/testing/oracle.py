@@ -35,6 +35,9 @@ from ..engine.operators.aggregate_windows import AggregateWindows
 from ..engine.operators.filter import Filter
 from ..engine.operators.flat_map import FlatMap
 from ..engine.operators.function import FunctionOperator
+from ..engine.operators.join import LATE, Join
+from ..engine.operators.join_asof import JoinAsof
+from ..engine.operators.join_side import JoinSide
 from ..engine.operators.key_by import KeyBy
 from ..engine.operators.keyed import KeyedOperator
 from ..engine.operators.map import Map
@@ -44,11 +47,13 @@ from ..engine.operators.project import Project
 from ..engine.operators.stateful_map import StatefulMap
 from ..engine.operators.stateful_map_columns import StatefulMapColumns
 from ..engine.operators.union import Union
+from ..engine.operators.window_join import WindowJoin
 from ..engine.plan.graph import Node
 from ..engine.sink import Sink
 from ..engine.source import Source
 from ..engine.time.windows import Windows
 from .plain_aggregates import aggregated
+from .plain_joins import joined, joined_asof, joined_in_windows
 from .plain_process import processed
 
 Row = dict[str, Any]
@@ -98,7 +103,8 @@ def oracle(flow: Dataflow) -> dict[str, list[Row]]:
             continue
         _refuse_updates(flow, node)
         records = read(node.operator) if isinstance(node.operator, Source) else evaluate(node.operator, inputs)
-        streams[node.id, "out"], streams[node.id, "late"] = records, Records([])
+        streams[node.id, "out"] = records
+        streams |= {(node.id, port): Records([]) for port in ("late", *LATE.values())}
         streams.update({(node.id, port): stream for port, stream in records.ports.items()})
         letters = [Record({"operator": node.name, **letter.row}, letter.time) for letter in records.refused]
         streams[node.id, DEAD_LETTERS] = Records(letters)
@@ -297,6 +303,36 @@ def _(operator: AggregateRunning, inputs: Sequence[Records]) -> Records:
     return Records([Record({**_keys(records, operator.keys), **_results(operator, records)}, None) for records in groups.values()])
 
 
+@evaluate.register
+def _(_operator: JoinSide, inputs: Sequence[Records]) -> Records:
+    return inputs[0]
+
+
+@evaluate.register
+def _(operator: Join, inputs: Sequence[Records]) -> Records:
+    return _timed_rows(joined(operator, *map(_pairs, inputs)))
+
+
+@evaluate.register
+def _(operator: JoinAsof, inputs: Sequence[Records]) -> Records:
+    return _timed_rows(joined_asof(operator, *map(_pairs, inputs)))
+
+
+@evaluate.register
+def _(operator: WindowJoin, inputs: Sequence[Records]) -> Records:
+    return _timed_rows(
+        joined_in_windows(operator, _pairs(inputs[0]), _pairs(inputs[1]), lambda time: window_starts(time, operator.windows))
+    )
+
+
+def _pairs(stream: Records) -> list[tuple[Row, int | None]]:
+    return [(record.row, record.time) for record in stream.items]
+
+
+def _timed_rows(rows: Iterable[tuple[Row, int | None]]) -> Records:
+    return Records(sorted((Record(row, time) for row, time in rows), key=lambda record: record.time or 0))
+
+
 def window_starts(time: int, windows: Windows) -> list[int]:
     """The starts of all windows that a time falls into, by trying every one that could.
 
@@ -324,7 +360,7 @@ def _keys(records: Sequence[Record], keys: Iterable[str]) -> Row:
 
 
 def _results(operator: AggregateRunning | AggregateWindows, records: Sequence[Record]) -> Row:
-    pairs = [(record.row, record.time) for record in records]
+    pairs = _pairs(Records(list(records)))
     return {name: aggregated(function, pairs) for name, function in operator.functions.items()}
 
 

@@ -93,8 +93,7 @@ def test_keys_that_are_asked_for_one_by_one_are_there_for_the_new_owner(step, pl
     old.process(ROWS)
     departing = old.operator.state.depart(Move(0, 1, groups=ALL))
     for day, name in zip(DAYS, ["ann", None] * 10, strict=True):
-        state = departing.fetch([pa.array([day]), pa.array([name], pa.string())])
-        if state is not None:
+        for state in departing.fetch([pa.array([day]), pa.array([name], pa.string())]):
             new.operator.state.install(state)
     assert seen_next(new) == EXPECTED
 

@@ -160,7 +160,7 @@ def test_key_with_a_route_of_its_own_goes_or_stays_alone(worker, expected, opera
 def test_keys_that_are_asked_for_come_before_the_others(worker, expected, operator, place):
     old, new = worker(operator, place).process(rows_of(0, times=3)), worker(operator, place, index=1)
     departing = old.operator.state.depart(Move(0, 1, groups=ALL))
-    asked = departing.fetch([pa.array(DAYS[3:5]), pa.array(NAMES[3:5])])
+    (asked,) = departing.fetch([pa.array(DAYS[3:5]), pa.array(NAMES[3:5])])
     new.operator.state.install(asked)
     if place != "server":
         assert sorted(asked.rows.column("day").to_pylist()) == DAYS[3:5]

@@ -1,0 +1,77 @@
+"""The columns of a join's results: left's, then right's. A key column of right with the name of left's is the same column.
+
+Any other column of right that has the name of one of left's gets a suffix.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from ..batch import Batch, Times
+from ..errors import RecordError
+from .block import Block
+from .matching import plain
+
+How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
+
+
+class JoinColumns:
+    """`left_keys`, `right_keys`: the key columns of both sides, in pairs."""
+
+    def __init__(self, operator: str, left_keys: tuple[str, ...], right_keys: tuple[str, ...], suffix: str) -> None:
+        self._operator, self._suffix = operator, suffix
+        self._shared = {left for left, right in zip(left_keys, right_keys, strict=True) if left == right}
+        self._checked: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+        self._names: dict[str, str] = {}
+
+    def pairs(self, left: pa.RecordBatch, right: pa.RecordBatch, times: Times | None) -> Batch:
+        """Rows of both sides, side by side."""
+        names = self._right_names(left.schema, right.schema)
+        columns = [*left.columns, *(right.column(name) for name in names)]
+        return Batch(pa.RecordBatch.from_arrays(columns, names=[*left.schema.names, *names.values()]), times)
+
+    def left_only(self, left: pa.RecordBatch, right: pa.Schema | None, times: Times | None) -> Batch:
+        """Rows of left with nulls for right's columns, as far as these are known."""
+        names = {} if right is None else self._right_names(left.schema, right)
+        nulls = [pa.nulls(left.num_rows, right.field(name).type) for name in names] if right is not None else []
+        return Batch(pa.RecordBatch.from_arrays([*left.columns, *nulls], names=[*left.schema.names, *names.values()]), times)
+
+    def right_only(self, left: pa.Schema | None, right: pa.RecordBatch, times: Times | None) -> Batch:
+        """Rows of right with nulls for left's columns, as far as these are known; key columns of one name have right's key."""
+        if left is None:
+            return Batch(right, times)
+        names = self._right_names(left, right.schema)
+        columns = [
+            _cast(right.column(field.name), field.type) if field.name in self._shared else pa.nulls(right.num_rows, field.type)
+            for field in left
+        ]
+        columns += [right.column(name) for name in names]
+        return Batch(pa.RecordBatch.from_arrays(columns, names=[*left.names, *names.values()]), times)
+
+    def _right_names(self, left: pa.Schema, right: pa.Schema) -> dict[str, str]:
+        """The result's names of right's columns. Raises RecordError for two columns of one name."""
+        both = tuple(left.names), tuple(right.names)
+        if both == self._checked:
+            return self._names
+        taken = set(left.names)
+        names = {name: f"{name}{self._suffix}" if name in taken else name for name in right.names if name not in self._shared}
+        for name, result in names.items():
+            if result in taken or list(names.values()).count(result) > 1:
+                raise RecordError(
+                    self._operator,
+                    f"the result would have two columns `{result}`, one of them right's `{name}`: rename it, or choose another suffix=",
+                )
+        self._checked, self._names = both, names
+        return names
+
+
+def later_times(left: Block, right: Block) -> Times:
+    """The event time of each pair: the later of both."""
+    return np.maximum(left.times, right.times)
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    return plain(column) if pa.types.is_null(kind) else plain(column).cast(kind)

@@ -1,0 +1,82 @@
+"""The newest stored row that is not later than a probing row, of its key: the look-up of an as-of join."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..batch import Batch, Times
+from .block import Block
+from .matching import Matcher
+from .row_log import RowLog
+from .segment import Found, Segment
+
+_NONE = np.iinfo(np.int64).min
+
+
+def newest(
+    block: Block, log: RowLog, earliest: Times | None, probing: tuple[str, ...], stored: tuple[str, ...]
+) -> tuple[npt.NDArray[np.bool_], pa.RecordBatch | None]:
+    """Which rows of `block` have such a row, shape (rows,), and these rows, one for each; None if there is none.
+
+    `earliest`: the earliest time that it may have, one per row of `block`. `probing`, `stored`: the key columns of both.
+    """
+    matcher = Matcher(probing, stored)
+    times = np.full(len(block), _NONE)
+    for segment in log.segments:
+        found = _last_of(matcher, block, segment, earliest)
+        np.maximum.at(times, found.probed, segment.block.times[found.stored])
+    here = times > _NONE
+    if not here.any():
+        return here, None
+    wanted = block.filter(here)
+    exact = times[here]
+    candidates: list[pa.RecordBatch] = []
+    owners: list[npt.NDArray[np.intp]] = []
+    for segment in log.segments:
+        for found in matcher.found(wanted, segment, (exact, exact)):
+            if len(found.probed):
+                candidates.append(segment.block.rows.take(pa.array(found.stored)))
+                owners.append(found.probed)
+    return here, _greatest(Batch.concat([Batch(rows) for rows in candidates]).rows, np.concatenate(owners), len(wanted))
+
+
+def _last_of(matcher: Matcher, block: Block, segment: Segment, earliest: Times | None) -> Found:
+    """The last candidate of each probing row in a segment, whose rows of a hash rise in time."""
+    start, end = matcher.ranges(block, segment, (earliest, block.times))
+    probed = np.flatnonzero(end > start)
+    found = Found(probed, end[probed] - 1)
+    equal = matcher.equal(block, segment.block, found)
+    if equal.all():
+        return found
+    others = block.take(probed[~equal])  # another key has the same hash
+    bounds = None if earliest is None else earliest[probed[~equal]], others.times
+    last: dict[int, int] = {}
+    for some in matcher.found(others, segment, bounds):
+        last.update(zip(probed[~equal][some.probed].tolist(), some.stored.tolist(), strict=True))
+    more = np.array([*last.keys()], np.intp), np.array([*last.values()], np.intp)
+    return Found(np.concatenate([probed[equal], more[0]]), np.concatenate([found.stored[equal], more[1]]))
+
+
+def superseded(block: Block, keys: tuple[str, ...], watermark: int) -> npt.NDArray[np.bool_]:
+    """Which rows of a segment's block can't be the newest for any time from `watermark` on, since a later row of their key can."""
+    mask = np.zeros(len(block), np.bool_)
+    earlier = np.flatnonzero(
+        (block.hashes[1:] == block.hashes[:-1]) & (block.times[1:] > block.times[:-1]) & (block.times[1:] <= watermark)
+    )
+    if len(earlier):
+        mask[earlier] = Matcher(keys, keys).equal(block, block, Found(earlier, earlier + 1))
+    return mask
+
+
+def _greatest(rows: pa.RecordBatch, owners: npt.NDArray[np.intp], count: int) -> pa.RecordBatch:
+    """The greatest row of each owner in [0, count), compared column by column."""
+    if len(owners) == count:
+        return rows.take(pa.array(np.argsort(owners)))
+    keys = [("owner", "ascending"), *((f"c{place}", "ascending") for place in range(rows.num_columns))]
+    table = pa.table([pa.array(owners), *rows.columns], names=[name for name, _ in keys])
+    order = pc.sort_indices(table, sort_keys=keys, null_placement="at_start").to_numpy()
+    last = np.flatnonzero(np.diff(owners[order], append=count))
+    return rows.take(pa.array(order[last]))

@@ -1,0 +1,140 @@
+"""The rows that one side of a join keeps: a log of blocks in sorted segments, merged as they grow.
+
+A batch of any size is looked up with a few searches in each segment, and no Python runs per row. The number of segments grows with the
+logarithm of the rows. Merging drops the rows that are due no more. The log-structured merge is after O'Neil et al., "The log-structured
+merge-tree" (1996).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..batch import Times
+from ..protocol.elements import MIN_TIME
+from ..protocol.exchange import common_schema
+from .block import Block
+from .segment import Segment
+
+RATIO = 4
+"""A segment is merged with the one before it unless that has more than this many times its rows."""
+
+SMALLEST = 4_096
+"""Segments with fewer rows are always merged."""
+
+Selection = Callable[[Block], npt.NDArray[np.bool_]]
+"""A mask of the rows of a block."""
+
+
+class RowLog:
+    """Used by one thread."""
+
+    def __init__(self) -> None:
+        self.segments: list[Segment] = []
+        self._forgotten = MIN_TIME
+        self.drops: Selection | None = None
+        """Selects rows of a sorted block that are needed no more, for another reason than their due time."""
+
+    def append(self, block: Block) -> None:
+        """Keep these rows."""
+        if not len(block):
+            return
+        blocks, rows, columns = [block], len(block), block.rows.schema
+        while self.segments and (len(self.segments[-1]) <= RATIO * rows or len(self.segments[-1]) + rows <= SMALLEST):
+            common = common_schema(self.segments[-1].block.rows.schema, columns)
+            if common is None:
+                break  # values of other types are never mixed, because that would convert them
+            columns = common
+            last = self._living(self.segments.pop())
+            if last is not None:
+                blocks.append(last)
+                rows += len(last)
+        merged = Segment(Block.concat(blocks[::-1]))
+        gone = None if self.drops is None else self.drops(merged.block)
+        self.segments.append(merged if gone is None or not gone.any() else Segment(merged.block.filter(~gone)))
+
+    def due_in(self, start: int, end: int) -> list[Block]:
+        """The rows with a due time in [start, end)."""
+        found = (segment.due_in(start, end) for segment in self.segments)
+        return [block for block in found if block is not None]
+
+    def due_times(self, start: int, end: int) -> Times:
+        """The due times in [start, end), of all rows."""
+        due = [segment.block.due for segment in self.segments]
+        return np.concatenate([np.zeros(0, np.int64), *(times[(times >= start) & (times < end)] for times in due)])
+
+    @staticmethod
+    def of(blocks: Sequence[Block]) -> RowLog:
+        """A log of these rows."""
+        log = RowLog()
+        log.segments = [Segment(Block.concat(run)) for run in _alike(blocks)]
+        return log
+
+    def forget(self, before: int) -> None:
+        """Rows with a due time before `before` are needed no more. Their memory is freed as segments are dropped and merged."""
+        self._forgotten = before
+        kept = [segment for segment in self.segments if segment.last_due >= before]
+        self.segments = [segment if segment.first_due >= before else self._thinned(segment) for segment in kept]
+
+    @property
+    def oldest(self) -> int | None:
+        """The earliest event time of a row that may still be needed, None without rows."""
+        return min((segment.earliest for segment in self.segments), default=None)
+
+    def cut_out(self, leaving: Selection) -> list[Block]:
+        """Remove and return the rows that are selected."""
+        gone: list[Block] = []
+        left: list[Segment] = []
+        for segment in self.segments:
+            mask = leaving(segment.block)
+            if not mask.any():
+                left.append(segment)
+                continue
+            gone.append(segment.block.filter(mask))
+            if not mask.all():
+                left.append(Segment(segment.block.filter(~mask)))
+        self.segments = left
+        return gone
+
+    def blocks(self) -> Iterator[Block]:
+        """All rows."""
+        return (segment.block for segment in self.segments)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.segments))
+
+    @property
+    def nbytes(self) -> int:
+        """Estimate of its bytes."""
+        return sum(segment.nbytes() for segment in self.segments)
+
+    def _living(self, segment: Segment) -> Block | None:
+        if segment.first_due >= self._forgotten:
+            return segment.block
+        living = segment.block.due >= self._forgotten
+        return segment.block.filter(living) if living.any() else None
+
+    def _thinned(self, segment: Segment) -> Segment:
+        """The segment, without the forgotten rows once they are half of it."""
+        if 2 * segment.due_before(self._forgotten) < len(segment):
+            return segment
+        block = self._living(segment)
+        return segment if block is None else Segment(block)
+
+
+def _alike(blocks: Sequence[Block]) -> Iterator[list[Block]]:
+    """The blocks, none empty, in runs whose columns go together."""
+    run: list[Block] = []
+    common = pa.schema([])
+    for block in blocks:
+        merged = common_schema(common, block.rows.schema) if run else block.rows.schema
+        if merged is None:
+            yield run
+            run, merged = [], block.rows.schema
+        run.append(block)
+        common = merged
+    if run:
+        yield run

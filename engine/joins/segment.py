@@ -1,0 +1,103 @@
+"""A segment: rows of one side of a join, sorted by key hash and time, so that a whole batch is looked up at once.
+
+Segments are immutable: a row leaves when the segment is rewritten, or is dropped as a whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ..batch import Times
+from .block import Block, Hashes, Places
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Candidates: row `probed[i]` of the probing batch meets row `stored[i]` of the segment's block."""
+
+    probed: Places
+    stored: Places
+
+
+class Segment:
+    """`block`: its rows, sorted by hash and, for equal hashes, by time; rows with both equal are in the order in which they came."""
+
+    def __init__(self, block: Block) -> None:
+        """Sort the rows of `block`, at least one."""
+        self.block = _sorted(block)
+        self.earliest, self.latest = int(self.block.times.min()), int(self.block.times.max())
+        self.first_due, self.last_due = int(self.block.due.min()), int(self.block.due.max())
+
+    def __len__(self) -> int:
+        return len(self.block)
+
+    def ranges(self, hashes: Hashes, low: Times | None, high: Times | None) -> tuple[Places, Places]:
+        """For each probing row the first place, and the one behind the last, of the rows with its hash and a time in [low, high].
+
+        `low` and `high` have one entry per probing row, None for any time.
+        """
+        start = np.searchsorted(self.block.hashes, hashes, "left")
+        end = np.searchsorted(self.block.hashes, hashes, "right")
+        if low is not None and (end > start).any() and int(low.max()) > self.earliest:
+            start = _bisected(self.block.times, start, end, low, past=False)
+        if high is not None and (end > start).any() and int(high.min()) < self.latest:
+            end = _bisected(self.block.times, start, end, high, past=True)
+        return start, end
+
+    def find(self, hashes: Hashes, low: Times | None, high: Times | None) -> Found:
+        """All candidates, those of one probing row together, by time."""
+        start, end = self.ranges(hashes, low, high)
+        return expanded(start, end)
+
+    def due_in(self, start: int, end: int) -> Block | None:
+        """The rows with a due time in [start, end), by due time; None if there is none."""
+        if self.last_due < start or self.first_due >= end:
+            return None
+        due = self.block.due
+        first, last = np.searchsorted(due, [start, end], "left", sorter=self._by_due)
+        return self.block.take(self._by_due[first:last]) if last > first else None
+
+    def due_before(self, time: int) -> int:
+        """The number of rows with a due time before `time`."""
+        return 0 if self.first_due >= time else int(np.searchsorted(self.block.due, time, "left", sorter=self._by_due))
+
+    @cached_property
+    def _by_due(self) -> Places:
+        return np.argsort(self.block.due, kind="stable")
+
+    def nbytes(self) -> int:
+        """Estimate of its bytes."""
+        return self.block.nbytes
+
+
+def expanded(start: Places, end: Places) -> Found:
+    """Every place of each range, with the number of its range."""
+    counts = np.maximum(end - start, 0)
+    probed = np.repeat(np.arange(len(counts)), counts)
+    before = np.cumsum(counts) - counts
+    return Found(probed, np.arange(len(probed)) - before[probed] + start[probed])
+
+
+def _sorted(block: Block) -> Block:
+    if len(block) < 2:
+        return block
+    times = block.times
+    rising = bool((times[1:] >= times[:-1]).all())
+    return block.take(np.argsort(block.hashes, kind="stable") if rising else np.lexsort((times, block.hashes)))
+
+
+def _bisected(times: Times, start: Places, end: Places, bounds: Times, *, past: bool) -> Places:
+    """In each range of rising times, the first place with a time >= the bound, or > the bound if `past`."""
+    low, high = start.copy(), np.maximum(end, start)
+    active = np.flatnonzero(low < high)
+    while len(active):
+        middle = (low[active] + high[active]) // 2
+        found: npt.NDArray[np.bool_] = times[middle] <= bounds[active] if past else times[middle] < bounds[active]
+        low[active] = np.where(found, middle + 1, low[active])
+        high[active] = np.where(found, high[active], middle)
+        active = active[low[active] < high[active]]
+    return low

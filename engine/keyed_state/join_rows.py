@@ -1,0 +1,165 @@
+"""The state of a join: the rows of both sides that may still find a partner, or whose fate is not decided.
+
+Rows are appended, and forgotten by their due time; none is ever changed. So a checkpoint adds the rows that came, and a restore leaves out
+those that are due no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+
+from ..batch import Batch
+from ..errors import RecordError
+from ..joins.block import Block
+from ..joins.row_log import RowLog
+from ..joins.sides import LEFT, RIGHT, Side, key_names, side_of
+from ..keys.encoding import comparable, key_column, key_hashes
+from ..operators.base import Context
+from ..protocol.routing import Move
+from ..snapshots.chain import replacing
+from ..snapshots.changes import Changes
+from .base import KeyedState, StateTransfer
+from .join_changes import Came, JoinChanges, KeysLeft, staying
+
+CHUNK = 32_768
+"""Rows of a chunk of a snapshot."""
+
+TIME, DUE = "__time", "__due"
+
+
+class JoinRows(KeyedState):
+    """`keys`: the names of the key columns of each side. `columns`: those of a side's rows, once the first batch has told."""
+
+    def __init__(self, context: Context, left_keys: tuple[str, ...], right_keys: tuple[str, ...]) -> None:
+        self._context = context
+        self.keys = {LEFT: left_keys, RIGHT: right_keys}
+        self.logs = {LEFT: RowLog(), RIGHT: RowLog()}
+        self.columns: dict[Side, pa.Schema] = {}
+        self._came: list[Came] = []
+        self._left: list[KeysLeft] = []
+        self._noting = False
+
+    def learn(self, side: Side, schema: pa.Schema) -> None:
+        """Note the columns of a side's rows; a column of nulls may get its type later."""
+        known = self.columns.get(side)
+        if known is None or not known.equals(schema):
+            self.columns[side] = schema
+            if len(self.columns) == len(self.keys):
+                self._check_keys()
+
+    def append(self, side: Side, block: Block) -> None:
+        """Keep these rows until they are forgotten."""
+        if len(block):
+            self.logs[side].append(block)
+            if self._noting:
+                self._came.append((side, block))
+
+    def install(self, chunk: Batch) -> None:
+        side = side_of(chunk.rows.schema)
+        rows = side.rows(chunk.rows)
+        self.learn(side, rows.schema)
+        hashes = key_hashes([key_column(rows, key, self._context.name) for key in self.keys[side]], self._context.name)
+        times, due = (chunk.rows.column(name).to_numpy() for name in (TIME, DUE))
+        self.append(side, Block(rows, hashes, times, due))
+
+    def depart(self, move: Move) -> StateTransfer:
+        """The rows are cut out at once."""
+        key_groups, left = self._context.key_groups, list[Came]()
+        for side, log in self.logs.items():
+            left += [(side, block) for block in log.cut_out(lambda block: move.selects(block.hashes, key_groups))]
+        if self._noting:
+            self._came = list(staying(self._came, move, key_groups))
+            self._left += [KeysLeft(self._distinct_keys(side, block), move) for side, block in left]
+        return _RowTransfer(self, left)
+
+    def snapshot(self) -> Iterator[Batch]:
+        return self._chunks([(side, block) for side, log in self.logs.items() for block in log.blocks()])
+
+    def changes(self) -> Changes | None:
+        changes = JoinChanges(tuple(self._came), tuple(self._left), self._context.key_groups)
+        known, self._noting = self._noting, True
+        self._came, self._left = [], []
+        return changes if known else None
+
+    def delta(self, changes: Changes) -> Iterator[Batch]:
+        assert isinstance(changes, JoinChanges)
+        names = key_names(len(self.keys[LEFT]))
+        gone = (Batch(replacing(pa.RecordBatch.from_arrays(list(left.keys), names=list(names)), names)) for left in changes.left)
+        return chain(gone, self._chunks(changes.came))
+
+    def check(self, schema: pa.Schema) -> None:
+        if TIME not in schema.names or DUE not in schema.names:
+            raise TypeError("it is not of a join")
+
+    @property
+    def operator(self) -> str:
+        """The operator's name, for errors."""
+        return self._context.name
+
+    @property
+    def nbytes(self) -> int:
+        return sum(log.nbytes for log in self.logs.values())
+
+    def chunk(self, side: Side, block: Block) -> Batch:
+        """Rows as a chunk of state."""
+        keys = [block.rows.column(key) for key in self.keys[side]]
+        tagged = side.form(keys, block.rows)
+        columns = [*tagged.columns, pa.array(block.times), pa.array(block.due)]
+        return Batch(pa.RecordBatch.from_arrays(columns, names=[*tagged.schema.names, TIME, DUE]))
+
+    def _chunks(self, blocks: Sequence[Came]) -> Iterator[Batch]:
+        """The blocks in chunks, after a chunk without rows for each side whose columns are known."""
+        nothing = np.zeros(0, np.int64)
+        for side, schema in list(self.columns.items()):
+            yield self.chunk(side, Block(_no_rows(schema), nothing.view(np.uint64), nothing, nothing))
+        for side, block in blocks:
+            for first in range(0, len(block), CHUNK):
+                yield self.chunk(side, block.slice(first, min(CHUNK, len(block) - first)))
+
+    def _check_keys(self) -> None:
+        """Raises RecordError if the key columns of both sides can't be equal."""
+        for left, right in zip(self.keys[LEFT], self.keys[RIGHT], strict=True):
+            kinds = [self.columns[side].field(name).type for side, name in ((LEFT, left), (RIGHT, right))]
+            if not comparable(*kinds):
+                problem = f"left's key column `{left}` is {kinds[0]} and right's `{right}` is {kinds[1]}, which are never equal"
+                raise RecordError(self._context.name, f"{problem}: convert one of them, for example with map_batches or schema=")
+
+    def _distinct_keys(self, side: Side, block: Block) -> list[pa.Array]:
+        _, first = np.unique(block.hashes, return_index=True)
+        return [block.rows.column(key).take(pa.array(first)) for key in self.keys[side]]
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+
+
+class _RowTransfer(StateTransfer):
+    """A transfer of rows that were cut out."""
+
+    def __init__(self, state: JoinRows, left: list[Came]) -> None:
+        self._state, self._left = state, left
+
+    def next_chunk(self, keys: int) -> Batch | None:
+        if not self._left:
+            return None
+        side, block = self._left.pop()
+        if len(block) > keys:
+            self._left.append((side, block.slice(keys, len(block) - keys)))
+            block = block.slice(0, keys)
+        return self._state.chunk(side, block)
+
+    def fetch(self, columns: Sequence[pa.Array]) -> list[Batch]:
+        wanted = key_hashes(columns, self._state.operator)
+        found, left = list[Batch](), list[Came]()
+        for side, block in self._left:
+            mask = np.isin(block.hashes, wanted)
+            if mask.any():
+                found.append(self._state.chunk(side, block.filter(mask)))
+            if not mask.all():
+                left.append((side, block.filter(~mask)))
+        self._left = left
+        return found

@@ -1,0 +1,231 @@
+"""Joins two streams by key, and by time: pairs leave at once, rows without a partner when no partner can come any more.
+
+A pair leaves when its second row comes, and has the later of both times. Whether a row has a partner is looked up when it is due; so a row
+carries no mark that would have to move with it. A row that comes late (its time is before the watermark) leaves by `late_left` or
+`late_right`, so that nothing that was decided is contradicted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..batch import Batch, Times
+from ..errors import RecordError
+from ..joins.block import Block
+from ..joins.join_columns import How, JoinColumns, later_times
+from ..joins.matching import ANY_TIME, Bounds, Matcher
+from ..joins.segment import Found
+from ..joins.sides import LEFT, RIGHT, Side, key_names, side_of
+from ..joins.within import Always, Between
+from ..keyed_state.join_rows import JoinRows
+from ..keys.encoding import encode_keys, key_hashes
+from ..protocol.elements import MAX_TIME, MIN_TIME
+from ..time.event_time import EventTime
+from .base import Context, Emit
+from .keyed import KeyedInstance, KeyedOperator
+
+NEVER = MAX_TIME - 1
+"""The due time of rows that are decided at the end of the stream."""
+
+LATE = {LEFT: "late_left", RIGHT: "late_right"}
+
+
+@dataclass(frozen=True, eq=False)
+class Join(KeyedOperator):
+    """`left_keys`, `right_keys`: the key columns of the inputs, in pairs; `keys`: their names in the inputs' common form."""
+
+    left_keys: tuple[str, ...]
+    right_keys: tuple[str, ...]
+    within: Between | Always
+    how: How
+    suffix: str
+
+    needs_columns = True
+
+    @property
+    def keys(self) -> tuple[str, ...]:  # type: ignore[override]
+        return key_names(len(self.left_keys))
+
+    def open(self, context: Context) -> JoinInstance:
+        return JoinInstance(self, context)
+
+    def describe(self) -> str:
+        return f"{self.how}, {self.within.describe()}"
+
+
+class JoinInstance(KeyedInstance):
+    """Its state is the rows of both sides that may still have a partner, or are not decided."""
+
+    state: JoinRows
+
+    def __init__(self, operator: Join, context: Context) -> None:
+        super().__init__(context, operator.keys, JoinRows(context, operator.left_keys, operator.right_keys))
+        self._how, self._within = operator.how, operator.within
+        self._columns = JoinColumns(context.name, operator.left_keys, operator.right_keys, operator.suffix)
+        self._to_right = Matcher(operator.left_keys, operator.right_keys)
+        by_column = isinstance(operator.within, Between) and isinstance(operator.within.upper, str)
+        self._to_left = Matcher(operator.right_keys, operator.left_keys, self._not_too_late if by_column else None)
+        self._same_right = Matcher(operator.right_keys, operator.right_keys)
+        self._right_keys = operator.right_keys
+        self._decides_left = operator.how in ("left", "full", "anti") or (operator.how == "semi" and isinstance(operator.within, Between))
+        self._decides_right = operator.how in ("right", "full")
+        self._gives_pairs = operator.how not in ("semi", "anti")
+        self._timed = True
+        self.watermark = MIN_TIME
+
+    def process(self, batch: Batch, emit: Emit) -> None:
+        side = side_of(batch.rows.schema)
+        rows = side.rows(batch.rows)
+        self.state.learn(side, rows.schema)
+        if not batch.num_rows:
+            return
+        self.note_rows(batch.rows)
+        block = self._on_time(side, self._block(side, rows, batch), emit)
+        if not len(block):
+            return
+        if self._gives_pairs:
+            self._emit_pairs(side, block, emit)
+        elif self._how == "semi" and isinstance(self._within, Always):
+            block = self._met(side, block, emit)
+        self.state.append(side, block)
+
+    def advance(self, watermark: int, emit: Emit) -> None:
+        if self._decides_left:
+            for block in self.state.logs[LEFT].due_in(self.watermark, watermark):
+                matched = self._to_right.matched(block, self.state.logs[RIGHT], self._bounds_in_right(block))
+                decided = block.filter(matched if self._how == "semi" else ~matched)
+                if len(decided):
+                    emit(self._alone(LEFT, decided))
+        if self._decides_right:
+            for block in self.state.logs[RIGHT].due_in(self.watermark, watermark):
+                matched = self._to_left.matched(block, self.state.logs[LEFT], self._bounds_in_left(block))
+                if not matched.all():
+                    emit(self._alone(RIGHT, block.filter(~matched)))
+        self.watermark = watermark
+        if isinstance(self._within, Between):
+            self._forget(self._within, watermark)
+
+    def _block(self, side: Side, rows: pa.RecordBatch, batch: Batch) -> Block:
+        hashes = key_hashes(self.key_columns(batch.rows), self.context.name)
+        if batch.times is None:
+            if isinstance(self._within, Between):
+                which = "left" if side is LEFT else "right"
+                problem = f"it joins by event time, and its {which} stream has none: give the source event_time=, or say ef.always()"
+                raise RecordError(self.context.name, problem)
+            self._timed = False
+        times = np.zeros(len(hashes), np.int64) if batch.times is None else batch.times
+        return Block(rows, hashes, times, self._due(side, times, rows))
+
+    def _due(self, side: Side, times: Times, rows: pa.RecordBatch) -> Times:
+        within = self._within
+        if isinstance(within, Always):
+            return np.full(len(times), NEVER)
+        if side is RIGHT:
+            return times + max(-within.lower, 0)
+        return np.maximum(times, self._upper(within, times, rows))
+
+    def _upper(self, within: Between, times: Times, rows: pa.RecordBatch) -> Times:
+        """The latest time of right that each row of left matches."""
+        if not isinstance(within.upper, str):
+            return times + within.upper
+        index = rows.schema.get_field_index(within.upper)
+        if index < 0:
+            problem = f"left has no column `{within.upper}`, the upper bound of between(); there are: {', '.join(rows.schema.names)}"
+            raise RecordError(self.context.name, problem)
+        kind = rows.schema.field(index).type
+        if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+            problem = f"left's column `{within.upper}`, the upper bound of between(), is {kind}: it must be a timestamp or a date"
+            raise RecordError(self.context.name, problem)
+        column = rows.column(index)
+        if column.null_count:
+            row = rows.slice(int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0]), 1).to_pylist()[0]
+            problem = f"left's column `{within.upper}`, the upper bound of between(), is null: filter such rows out before the join"
+            raise RecordError(self.context.name, problem, record=row)
+        return EventTime(within.upper).extract(rows, self.context.name)
+
+    def _on_time(self, side: Side, block: Block, emit: Emit) -> Block:
+        """The rows that are not late; the late ones leave."""
+        if isinstance(self._within, Always):
+            return block
+        late = block.times < self.watermark
+        if not late.any():
+            return block
+        gone = block.filter(late)
+        self.late_records += len(gone)
+        emit(Batch(gone.rows, gone.times), LATE[side])
+        return block.filter(~late)
+
+    def _emit_pairs(self, side: Side, block: Block, emit: Emit) -> None:
+        if side is LEFT:
+            for left, right in self._to_right.pairs(block, self.state.logs[RIGHT], self._bounds_in_right(block)):
+                emit(self._columns.pairs(left.rows, right.rows, self._times(later_times(left, right))))
+        else:
+            for right, left in self._to_left.pairs(block, self.state.logs[LEFT], self._bounds_in_left(block)):
+                emit(self._columns.pairs(left.rows, right.rows, self._times(later_times(left, right))))
+
+    def _met(self, side: Side, block: Block, emit: Emit) -> Block:
+        """A semi join without bounds: rows of left leave when they meet the first row of right. Returns the rows to keep."""
+        if side is LEFT:
+            matched = self._to_right.matched(block, self.state.logs[RIGHT], ANY_TIME)
+            if matched.any():
+                emit(self._alone(LEFT, block.filter(matched)))
+            return block.filter(~matched)
+        fresh = block.filter(~self._same_right.matched(block, self.state.logs[RIGHT], ANY_TIME))
+        if not len(fresh):
+            return fresh
+        codes = encode_keys(fresh.rows, self._right_keys, self.context.name).codes
+        first = fresh.take(np.sort(np.unique(codes, return_index=True)[1]))
+        for _, left in self._to_left.pairs(first, self.state.logs[LEFT], ANY_TIME):
+            emit(self._alone(LEFT, left))
+        return first
+
+    def _bounds_in_right(self, block: Block) -> Bounds:
+        within = self._within
+        if isinstance(within, Always):
+            return ANY_TIME
+        return block.times + within.lower, self._upper(within, block.times, block.rows)
+
+    def _bounds_in_left(self, block: Block) -> Bounds:
+        within = self._within
+        if isinstance(within, Always):
+            return ANY_TIME
+        return None if isinstance(within.upper, str) else block.times - within.upper, block.times - within.lower
+
+    def _not_too_late(self, right: Block, left: Block, found: Found) -> npt.NDArray[np.bool_]:
+        """Whether right's time is at most that in left's column."""
+        assert isinstance(self._within, Between)
+        rows = left.rows.take(pa.array(found.stored))
+        upper = self._upper(self._within, left.times[found.stored], rows)
+        mask: npt.NDArray[np.bool_] = right.times[found.probed] <= upper
+        return mask
+
+    def _alone(self, side: Side, block: Block) -> Batch:
+        """Rows of one side with nulls for the other's, or rows of left by themselves, with the time at which they were due."""
+        times = self._times(block.times if isinstance(self._within, Always) else block.due)
+        if not self._gives_pairs:
+            return Batch(block.rows, times)
+        if side is LEFT:
+            return self._columns.left_only(block.rows, self.state.columns.get(RIGHT), times)
+        return self._columns.right_only(self.state.columns.get(LEFT), block.rows, times)
+
+    def _times(self, times: Times) -> Times | None:
+        return times if self._timed else None
+
+    def _forget(self, within: Between, watermark: int) -> None:
+        """Forget what no row can match any more, and what no undecided row needs."""
+        left, right = self.state.logs[LEFT], self.state.logs[RIGHT]
+        left.forget(_less(watermark, max(-within.lower, 0) if self._decides_right else 0))
+        if not self._decides_left:
+            right.forget(watermark)
+        elif isinstance(within.upper, str):
+            right.forget(watermark if left.oldest is None else min(watermark, left.oldest))
+        else:
+            right.forget(_less(watermark, max(within.upper, 0)))
+
+
+def _less(time: int, slack: int) -> int:
+    return time if time == MAX_TIME else max(time - slack, MIN_TIME)

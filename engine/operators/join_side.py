@@ -1,0 +1,36 @@
+"""The last step of an input of a join before the exchange: brings its rows into the common form of both inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..batch import Batch
+from ..joins.sides import Side
+from .base import Context, Emit, Operator, OperatorInstance
+
+
+@dataclass(frozen=True, eq=False)
+class JoinSide(Operator):
+    """`keys`: the key columns of this input; `side`: which input it is."""
+
+    side: Side
+    keys: tuple[str, ...]
+
+    stays_with_input = True
+
+    def open(self, context: Context) -> JoinSideInstance:
+        return JoinSideInstance(self, context)
+
+    def describe(self) -> str:
+        return f"by {', '.join(self.keys)}"
+
+
+class JoinSideInstance(OperatorInstance):
+    """Copies no rows."""
+
+    def __init__(self, operator: JoinSide, context: Context) -> None:
+        super().__init__(context)
+        self._side, self._keys = operator.side, operator.keys
+
+    def process(self, batch: Batch, emit: Emit) -> None:
+        emit(self._side.tag(batch, self._keys, self.context.name))

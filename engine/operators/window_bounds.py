@@ -1,0 +1,34 @@
+"""What operators with event-time windows share: the columns of a window's bounds, and the check that a record's windows can be named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from ..batch import Batch, Times
+from ..errors import RecordError
+from ..time.event_time import shown_time
+from ..time.windows import Windows
+
+START, END = "window_start", "window_end"
+
+_TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+
+def bounds_of(start: int, end: int, rows: int) -> list[pa.Array]:
+    """The columns `window_start` and `window_end` of `rows` results of one window."""
+    return [pa.array(np.full(rows, time, np.int64)).cast(pa.timestamp("us")).cast(_TIMESTAMP) for time in (start, end)]
+
+
+def timed(batch: Batch, windows: Windows, operator: str) -> Times:
+    """The batch's event times. Raises RecordError if it has none, or a record is in a window that no timestamp can name."""
+    if batch.times is None:
+        raise RecordError(operator, "it has windows, but its stream has no event time: give the source event_time=")
+    if (outside := windows.outside(batch.times)) is not None:
+        raise RecordError(
+            operator,
+            f"a record of {shown_time(outside)} is in a window that begins before the year 1 or ends after 9999, which no timestamp "
+            "of Python's can say: filter such records out before the window, or give them another time",
+            record=batch.slice(int(np.flatnonzero(batch.times == outside)[0]), 1).to_rows()[0],
+        )
+    return batch.times

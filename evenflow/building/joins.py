@@ -1,0 +1,53 @@
+"""Joins of two keyed streams, checked before anything runs."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+from ..engine.errors import FlowError
+from ..engine.joins.join_columns import How
+from ..engine.joins.within import Always, Between
+from ..engine.operators.join import Join
+from ..engine.operators.join_asof import JoinAsof
+from ..engine.operators.window_join import WindowJoin
+from ..engine.time.duration import Duration, microseconds
+from ..engine.time.windows import Windows
+
+KINDS: tuple[str, ...] = get_args(How)
+
+
+def join(left: tuple[str, ...], right: tuple[str, ...], within: Any, how: How, suffix: str) -> Join | WindowJoin:
+    """The join of streams with these key columns. Raises FlowError for wrong arguments."""
+    _check_keys(left, right)
+    _check_suffix("join", suffix)
+    if how not in KINDS:
+        raise FlowError(f"join(how={how!r}): expected one of {', '.join(KINDS)}")
+    if isinstance(within, Windows):
+        return WindowJoin(left, right, within, how, suffix)
+    if isinstance(within, (Between, Always)):
+        return Join(left, right, within, how, suffix)
+    raise FlowError(f'join(..., {within!r:.200}): expected windows such as ef.tumbling("1h"), ef.between("-5m", "5m"), or ef.always()')
+
+
+def join_asof(
+    left: tuple[str, ...], right: tuple[str, ...], how: Literal["left", "inner"], max_age: Duration | None, suffix: str
+) -> JoinAsof:
+    """The as-of join of streams with these key columns. Raises FlowError for wrong arguments."""
+    _check_keys(left, right)
+    _check_suffix("join_asof", suffix)
+    if how not in ("left", "inner"):
+        raise FlowError(f"join_asof(how={how!r}): expected left or inner")
+    return JoinAsof(left, right, how, None if max_age is None else microseconds(max_age, "join_asof(max_age=...)"), suffix)
+
+
+def _check_keys(left: tuple[str, ...], right: tuple[str, ...]) -> None:
+    if len(left) != len(right):
+        raise FlowError(
+            f"a join of streams with {len(left)} and {len(right)} key columns ({', '.join(left)}; {', '.join(right)}): "
+            "key both by the same number of columns"
+        )
+
+
+def _check_suffix(method: str, suffix: Any) -> None:
+    if not isinstance(suffix, str) or not suffix:
+        raise FlowError(f"{method}(suffix={suffix!r}): expected a text, which is added to columns of right whose name is taken")
