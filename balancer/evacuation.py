@@ -12,6 +12,7 @@ Pure. Nothing moves between workers that stay, so as little as possible moves.
 from __future__ import annotations
 
 import heapq
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,8 @@ def evacuated(table: RoutingTable, workers: int, loads: npt.NDArray[np.float64])
     """The table without workers `workers` and above. `loads`: load of each key group, in any unit, shape (key_groups,).
 
     The hottest groups first, each to the coldest worker that stays (longest processing time first; Graham, 1969). Keys with a route of
-    their own on a worker that leaves go to the worker of their group.
+    their own on a worker that leaves go to the worker of their group. A split key is shared by
+    those of its workers that stay, and by none if its home leaves.
     """
     groups = table.groups.copy()
     weights = loads + max(float(loads.sum()), 1.0) / len(loads) * 1e-3  # groups without load are distributed evenly too
@@ -35,7 +37,16 @@ def evacuated(table: RoutingTable, workers: int, loads: npt.NDArray[np.float64])
         load, worker = heapq.heappop(coldest)
         groups[group] = worker
         heapq.heappush(coldest, (load + float(weights[group]), worker))
-    return RoutingTable(groups, {key: worker for key, worker in table.keys.items() if worker < workers})
+    splits = {
+        key: replace(split, others=tuple(w for w in split.others if w < workers))
+        for key, split in table.splits.items()
+        if split.home < workers
+    }
+    return RoutingTable(
+        groups,
+        {key: worker for key, worker in table.keys.items() if worker < workers},
+        {key: split for key, split in splits.items() if split.others},
+    )
 
 
 def spread(table: RoutingTable, workers: int) -> RoutingTable:
@@ -49,11 +60,12 @@ def spread(table: RoutingTable, workers: int) -> RoutingTable:
             groups[np.flatnonzero(groups == richest)[0]] = worker
             counts[richest] -= 1
             counts[worker] += 1
-    return RoutingTable(groups, dict(table.keys))
+    return RoutingTable(groups, table.keys, table.splits)
 
 
 def highest_worker(table: RoutingTable) -> int:
     """The highest index that owns anything."""
     hashes = np.array(list(table.keys), np.uint64)
     routed = int(table.owners(hashes).max()) if len(hashes) else 0
-    return max(int(table.groups.max()), routed)
+    sharing = max((worker for split in table.splits.values() for worker in split.workers), default=0)
+    return max(int(table.groups.max()), routed, sharing)

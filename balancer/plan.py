@@ -80,4 +80,4 @@ class BalancePlan:
                 keys[hash_of(move.key)] = move.target
             else:
                 groups[move.group] = move.target
-        return RoutingTable(groups, keys)
+        return RoutingTable(groups, keys, current.splits)

@@ -3,6 +3,9 @@
 Invariant: for all tables, the steps together move exactly the keys whose worker differs, each once. A key with a route of its own never
 moves with its group (`Move.staying`). In a step, a pair of workers has at most one move.
 
+Splits of hot keys change in steps of their own, in the same way by all strategies: before the others keys are shared no longer, or by other
+workers, after them more keys are shared. So a key that moves is not split, and a key that is split is where its home will be.
+
 >>> import numpy as np
 >>> current, target = RoutingTable(np.array([0, 0, 1, 1], np.uint16)), RoutingTable(np.array([1, 1, 1, 0], np.uint16))
 >>> [[(move.source, move.target, move.groups) for move in step.moves] for step in plan_steps("fluid", current, target)]
@@ -21,6 +24,7 @@ import numpy as np
 
 from ..engine.errors import RequestError
 from ..engine.protocol.routing import Move, RoutingTable
+from ..engine.protocol.split_route import SplitRoute
 from ..state.hashing import group_of
 
 Pair = tuple[int, int]
@@ -112,7 +116,17 @@ def plan_steps(name: str, current: RoutingTable, target: RoutingTable, groups_pe
     """
     if name not in STRATEGIES:
         raise RequestError(f"{name!r} is not a migration strategy: use one of {', '.join(STRATEGIES)}")
-    return batched(current, target, groups_per_move) if name == "batched" else STRATEGIES[name](current, target)
+    kept = {key: split for key, split in target.splits.items() if _continues(current.splits.get(key), split)}
+    before, after = RoutingTable(current.groups, current.keys, kept), RoutingTable(target.groups, target.keys, kept)
+    kind = Step((), pause=name == "pause", restart=name == "restart")
+    yield from _together(current, before, kind)
+    yield from batched(before, after, groups_per_move) if name == "batched" else STRATEGIES[name](before, after)
+    yield from _together(after, target, kind)
+
+
+def _continues(before: SplitRoute | None, after: SplitRoute) -> bool:
+    """Whether a key stays split, perhaps over other workers."""
+    return before is not None and (before.home, before.dealt) == (after.home, after.dealt)
 
 
 def _together(current: RoutingTable, target: RoutingTable, kind: Step) -> Iterator[Step]:

@@ -163,7 +163,7 @@ class Answering:
         target = table.groups.copy()
         target[list(groups)] = to
         routes = {**table.keys, **{hash_of(key): to for key in keys}}
-        return self._mover.move(stage, strategy, RoutingTable(target, routes), "by hand")
+        return self._mover.move(stage, strategy, RoutingTable(target, routes, table.splits), "by hand")
 
     def _with_latency(self, migration: Migration) -> MigrationReport:
         report = migration.report()

@@ -17,6 +17,7 @@ import xxhash
 
 from ..engine.protocol.ids import Attempt, CheckpointNumber
 from ..engine.protocol.routing import RoutingTable
+from ..engine.protocol.split_route import SplitRoute
 from ..state.errors import CorruptStateError
 from ..state.files import StateFile
 
@@ -88,7 +89,7 @@ class Manifest:
                 "key_groups": self.key_groups,
                 "operators": {stage: list(names) for stage, names in self.operators.items()},
                 "tasks": {stage: [_packed_entry(entry) for entry in entries] for stage, entries in self.tasks.items()},
-                "tables": {s: {"groups": t.groups.astype("<u2").tobytes(), "keys": list(t.keys.items())} for s, t in self.tables.items()},
+                "tables": {stage: _packed_table(table) for stage, table in self.tables.items()},
                 "committables": dict(self.committables),
                 "undelivered": list(self.undelivered),
                 "run": self.run,
@@ -114,10 +115,7 @@ class Manifest:
                 fields["key_groups"],
                 {stage: tuple(names) for stage, names in fields["operators"].items()},
                 {stage: tuple(map(_entry, entries)) for stage, entries in fields["tasks"].items()},
-                {
-                    s: RoutingTable(np.frombuffer(t["groups"], "<u2").astype(np.uint16), dict(t["keys"]))
-                    for s, t in fields["tables"].items()
-                },
+                {stage: _table(table) for stage, table in fields["tables"].items()},
                 fields["committables"],
                 tuple((name, payload) for name, payload in fields["undelivered"]),
                 fields["run"],
@@ -133,3 +131,14 @@ def _packed_entry(entry: TaskEntry) -> dict[str, Any]:
 
 def _entry(fields: dict[str, Any]) -> TaskEntry:
     return TaskEntry(fields["position"], fields["watermark"], tuple(StateFile(*file) for file in fields["files"]), fields["finished"])
+
+
+def _packed_table(table: RoutingTable) -> dict[str, Any]:
+    splits = [[key, split.home, list(split.others), split.dealt] for key, split in table.splits.items()]
+    return {"groups": table.groups.astype("<u2").tobytes(), "keys": list(table.keys.items()), "splits": splits}
+
+
+def _table(fields: dict[str, Any]) -> RoutingTable:
+    """Manifests from before keys could be split have no `splits`."""
+    splits = {key: SplitRoute(home, tuple(others), dealt) for key, home, others, dealt in fields.get("splits", ())}
+    return RoutingTable(np.frombuffer(fields["groups"], "<u2").astype(np.uint16), dict(fields["keys"]), splits)

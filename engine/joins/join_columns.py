@@ -12,10 +12,16 @@ import pyarrow as pa
 
 from ..batch import Batch, Times
 from ..errors import RecordError
+from ..protocol.split_route import Dealt
 from .block import Block
 from .matching import plain
 
 How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
+
+DEALABLE: dict[How, tuple[Dealt, ...]] = {
+    "inner": ("left", "right"), "left": ("left",), "right": ("right",), "full": (), "semi": ("left",), "anti": ("left",),
+}  # fmt: skip
+"""The sides whose rows may be dealt over several workers: a copied row can't tell at any of them whether it has a partner at another."""
 
 
 class JoinColumns:

@@ -5,7 +5,7 @@ apart.
 
 >>> batch = LEFT.tag(Batch(pa.record_batch({"id": [7], "name": ["Ann"]})), ("id",))
 >>> batch.rows.to_pylist(), side_of(batch.rows.schema), LEFT.rows(batch.rows).to_pylist()
-([{'__key0': 7, '__left': {'id': 7, 'name': 'Ann'}}], Side(column='__left'), [{'id': 7, 'name': 'Ann'}])
+([{'__key0': 7, '__left': {'id': 7, 'name': 'Ann'}}], Side(column='__left', dealt='left'), [{'id': 7, 'name': 'Ann'}])
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ import pyarrow as pa
 
 from ..batch import Batch
 from ..keys.encoding import key_column
+from ..protocol.split_route import Dealt
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One input; `column`: the name of the struct column with its rows."""
+    """One input; `column`: the name of the struct column with its rows; `dealt`: the side's name in routes of split keys."""
 
     column: str
+    dealt: Dealt
 
     def tag(self, batch: Batch, keys: tuple[str, ...], operator: str = "join") -> Batch:
         """The batch in the common form. Raises RecordError, naming `operator`, for a missing key column."""
@@ -40,7 +42,7 @@ class Side:
         return pa.RecordBatch.from_arrays(struct.flatten(), schema=pa.schema(list(struct.type)))
 
 
-LEFT, RIGHT = Side("__left"), Side("__right")
+LEFT, RIGHT = Side("__left", "left"), Side("__right", "right")
 
 
 def key_names(count: int) -> tuple[str, ...]:
@@ -56,3 +58,8 @@ def is_side(schema: pa.Schema) -> bool:
 def side_of(schema: pa.Schema) -> Side:
     """The side that a batch in the common form came from."""
     return LEFT if LEFT.column in schema.names else RIGHT
+
+
+def other(side: Side) -> Side:
+    """The side that `side` is joined with."""
+    return RIGHT if side is LEFT else LEFT

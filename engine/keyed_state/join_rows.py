@@ -17,10 +17,10 @@ from ..errors import RecordError
 from ..joins.block import Block
 from ..joins.row_log import RowLog
 from ..joins.segment import sorted_rows
-from ..joins.sides import LEFT, RIGHT, Side, key_names, side_of
+from ..joins.sides import LEFT, RIGHT, Side, key_names, other, side_of
 from ..keys.encoding import comparable, key_column, key_hashes
 from ..operators.base import Context
-from ..protocol.routing import Move
+from ..protocol.routing import Move, among
 from ..snapshots.chain import replacing
 from ..snapshots.changes import Changes
 from .base import KeyedState, StateTransfer
@@ -68,14 +68,18 @@ class JoinRows(KeyedState):
         self.append(side, sorted_rows(Block(rows, hashes, times, due)))
 
     def depart(self, move: Move) -> StateTransfer:
-        """The rows are cut out at once."""
+        """The rows are cut out at once. Of keys that are shared no longer the dealt rows alone are given: the home has the others."""
         key_groups, left = self._context.key_groups, list[Came]()
         for side, log in self.logs.items():
             left += [(side, block) for block in log.cut_out(lambda block: move.selects(block.hashes, key_groups))]
         if self._noting:
             self._came = list(staying(self._came, move, key_groups))
             self._left += [KeysLeft(self._distinct_keys(side, block), move) for side, block in left]
-        return _RowTransfer(self, left)
+        given = [(side, block, ~among(move.returns, block.hashes, other(side).dealt)) for side, block in left]
+        copied = [
+            (side, block, among(move.copies, block.hashes, other(side).dealt)) for side, log in self.logs.items() for block in log.blocks()
+        ]
+        return _RowTransfer(self, [(side, block.filter(mask)) for side, block, mask in (*given, *copied) if mask.any()])
 
     def snapshot(self) -> Iterator[Batch]:
         return self._chunks([(side, block) for side, log in self.logs.items() for block in log.blocks()])

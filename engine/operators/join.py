@@ -16,7 +16,7 @@ import pyarrow as pa
 from ..batch import Batch, Times
 from ..errors import RecordError
 from ..joins.block import Block
-from ..joins.join_columns import How, JoinColumns, later_times
+from ..joins.join_columns import DEALABLE, How, JoinColumns, later_times
 from ..joins.matching import ANY_TIME, Bounds, Matcher
 from ..joins.segment import Found, sorted_rows
 from ..joins.sides import LEFT, RIGHT, Side, key_names, side_of
@@ -24,6 +24,7 @@ from ..joins.within import Always, Between
 from ..keyed_state.join_rows import JoinRows
 from ..keys.encoding import encode_keys, key_hashes
 from ..protocol.elements import MAX_TIME, MIN_TIME
+from ..protocol.split_route import Dealt
 from ..time.event_time import EventTime
 from .base import Context, Emit
 from .keyed import KeyedInstance, KeyedOperator
@@ -49,6 +50,10 @@ class Join(KeyedOperator):
     @property
     def keys(self) -> tuple[str, ...]:  # type: ignore[override]
         return key_names(len(self.left_keys))
+
+    @property
+    def dealable(self) -> tuple[Dealt, ...]:
+        return DEALABLE[self.how]
 
     def open(self, context: Context) -> JoinInstance:
         return JoinInstance(self, context)

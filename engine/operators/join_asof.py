@@ -22,6 +22,7 @@ from ..joins.sides import LEFT, RIGHT, key_names, side_of
 from ..keyed_state.join_rows import JoinRows
 from ..keys.encoding import key_hashes
 from ..protocol.elements import MAX_TIME, MIN_TIME
+from ..protocol.split_route import Dealt
 from .base import Context, Emit
 from .join import LATE
 from .keyed import KeyedInstance, KeyedOperator
@@ -42,6 +43,10 @@ class JoinAsof(KeyedOperator):
     @property
     def keys(self) -> tuple[str, ...]:  # type: ignore[override]
         return key_names(len(self.left_keys))
+
+    @property
+    def dealable(self) -> tuple[Dealt, ...]:
+        return ("left",)
 
     def open(self, context: Context) -> JoinAsofInstance:
         return JoinAsofInstance(self, context)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ..keyed_state.base import KeyedState
 from ..keys.encoding import encode_keys, key_column, key_groups, key_values
+from ..protocol.split_route import Dealt
 from .base import Context, Operator, OperatorInstance
 
 HOTTEST = 32
@@ -26,6 +27,11 @@ class KeyedOperator(Operator):
 
     needs_columns: ClassVar[bool] = False
     """Whether every instance must know the columns of its inputs, also without a row of its own: it then also gets batches without rows."""
+
+    @property
+    def dealable(self) -> tuple[Dealt, ...]:
+        """The sides whose rows may be dealt over several workers when a hot key is split: only joins have any."""
+        return ()
 
     @abstractmethod
     def open(self, context: Context) -> KeyedInstance:

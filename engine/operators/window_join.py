@@ -13,7 +13,7 @@ import pyarrow as pa
 from ..batch import Batch, Times
 from ..errors import RecordError
 from ..joins.block import Block
-from ..joins.join_columns import How, JoinColumns
+from ..joins.join_columns import DEALABLE, How, JoinColumns
 from ..joins.matching import ANY_TIME, Matcher
 from ..joins.row_log import RowLog
 from ..joins.segment import sorted_rows
@@ -21,6 +21,7 @@ from ..joins.sides import LEFT, RIGHT, Side, key_names, side_of
 from ..keyed_state.join_rows import JoinRows
 from ..keys.encoding import key_hashes
 from ..protocol.elements import MAX_TIME, MIN_TIME
+from ..protocol.split_route import Dealt
 from ..time.windows import Windows
 from .base import Context, Emit
 from .join import LATE
@@ -43,6 +44,10 @@ class WindowJoin(KeyedOperator):
     @property
     def keys(self) -> tuple[str, ...]:  # type: ignore[override]
         return key_names(len(self.left_keys))
+
+    @property
+    def dealable(self) -> tuple[Dealt, ...]:
+        return DEALABLE[self.how]
 
     def open(self, context: Context) -> WindowJoinInstance:
         return WindowJoinInstance(self, context)

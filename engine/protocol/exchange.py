@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch
+from ..joins.sides import Side, side_of
 from ..keys.encoding import key_column, key_hashes
 from .elements import MIN_TIME, Element, End, LatencyMark, Marker, Rewind, Watermark
 from .handover_step import HandoverStep
 from .ids import ChannelId
-from .routing import RoutingTable
+from .routing import Hashes, RoutingTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,7 @@ class HashExchange(Exchange):
         self.operator, self.keys, self.table = operator, keys, table
         self._tells_columns = tells_columns
         self._told: Batch | None = None
+        self._dealt = 0
 
     def attach(self, channel: ChannelId, out: list[Sent]) -> None:
         if self._told is not None:
@@ -203,16 +206,37 @@ class HashExchange(Exchange):
             self._add(self.buffers[0], batch, now, out)
             return
         columns = [key_column(batch.rows, key, self.operator) for key in self.keys]
-        targets = self.table.owners(key_hashes(columns, self.operator))
+        hashes = key_hashes(columns, self.operator)
+        targets, places = self.table.owners(hashes), None
+        if self.table.splits:
+            targets, places = self._shared(hashes, targets, side_of(batch.rows.schema))
         counts = np.bincount(targets, minlength=len(self.buffers))
-        if counts.max() == batch.num_rows:
+        if counts.max() == len(targets):
             self._add(self.buffers[int(targets[0])], batch, now, out)
             return
-        ordered, start = batch.take(np.argsort(targets, kind="stable")), 0
+        order = np.argsort(targets, kind="stable")
+        ordered, start = batch.take(order if places is None else places[order]), 0
         for buffer, count in zip(self.buffers, counts.tolist(), strict=True):
             if count:
                 self._add(buffer, ordered.slice(start, count), now, out)
             start += count
+
+    def _shared(self, hashes: Hashes, targets: npt.NDArray[np.uint16], side: Side) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.intp]]:
+        """The worker of each row that is sent, and the row's place; rows that go to several workers are there for each.
+
+        `targets`: the owner of each row's key.
+        """
+        to, places = [targets], [np.arange(len(hashes))]
+        for key, split in self.table.splits.items():
+            rows = np.flatnonzero(hashes == np.uint64(key))
+            if side.dealt == split.dealt:
+                turns = (np.arange(len(rows)) + self._dealt) % len(split.workers)
+                targets[rows] = np.array(split.workers, np.uint16)[turns]
+                self._dealt += len(rows)
+            elif len(rows):
+                to += [np.full(len(rows), worker, np.uint16) for worker in split.others]
+                places += [rows] * len(split.others)
+        return np.concatenate(to), np.concatenate(places)
 
     def switch(self, step: HandoverStep, out: list[Sent]) -> None:
         """Route by the table of `step` from now on, and send markers to the workers that give or take state, after everything sent

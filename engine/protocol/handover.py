@@ -8,6 +8,10 @@ emits them; later windows belong to the new owner, which needs the state first. 
 owners have the same event time when the state changes hands, and no window is emitted by both or by none. (Mechanism: AutoFlow's control
 messages; lazy fetching: Koala, and Meces, ATC 2022.)
 
+A key that is split, or split no longer, has several owners at once. So its records are told apart by the marker of their channel: those
+before it are processed at once. Those behind it wait, at the key's home until its copy has left, because that must hold just what came
+before the markers; at the other workers, and at a home to which dealt rows return, until the state has arrived.
+
 An input that has ended counts as having every marker.
 """
 
@@ -29,7 +33,7 @@ from .elements import Element, FetchReply, FetchRequest, TransferEnd, TransferSt
 from .exchange import Sent, runs
 from .handover_step import HandoverStep
 from .ids import ChannelId, StepVersion
-from .routing import Move
+from .routing import Move, among
 
 CHUNK = 2_048
 """Keys in a chunk of state, which a worker sends between two batches of a lazy move. A chunk delays the batches by 1 to 2 ms."""
@@ -102,6 +106,8 @@ class Handovers:
         self._outgoing: list[_Outgoing] = []
         self._incoming: dict[int, _Incoming] = {}
         self._asked: dict[ChannelId, tuple[StepVersion, int]] = {}
+        self._waiting: list[Batch] = []
+        """Records of keys of which a copy is to leave."""
 
     def add_peers(self, peers: Iterable[Peer]) -> None:
         """More workers of the operator."""
@@ -181,17 +187,37 @@ class Handovers:
         done = [o for o in self._outgoing if o.transfer is not None and self._give(o, everything=everything)]
         self._outgoing = [o for o in self._outgoing if o not in done]
 
-    def split(self, batch: Batch) -> Batch | None:
+    def released(self) -> list[Batch]:
+        """The records that waited for copies of their keys' state to leave, once the implicit barrier is passed."""
+        if self._version is not None:
+            return []
+        batches, self._waiting = self._waiting, []
+        return joined(batches)
+
+    def split(self, channel: ChannelId, batch: Batch) -> Batch | None:
         """The rows that can be processed now. The others are set aside, and in a lazy move their keys' state is requested."""
-        if not self._incoming or not self._operator.needs_state:
+        copying = self._version is not None and any(outgoing.move.copies for outgoing in self._outgoing)
+        if not (self._incoming or copying) or not self._operator.needs_state:
             return batch
+        return self._split(batch, behind=channel in self._passed)
+
+    def _split(self, batch: Batch, *, behind: bool) -> Batch | None:
+        """`behind`: whether the rows came behind their channel's marker."""
         hashes = key_hashes(self._operator.key_columns(batch.rows), self._operator.context.name)
         ready = np.ones(batch.num_rows, np.bool_)
         for source, incoming in self._incoming.items():
-            moving = incoming.move.selects(hashes, self._operator.context.key_groups)
+            moving = incoming.move.brings(hashes, self._operator.context.key_groups)
+            if behind:
+                moving |= among((*incoming.move.copies, *incoming.move.returns), hashes)
+            moving &= ready
             if moving.any():
                 where = np.flatnonzero(moving)
                 ready[where] = self._set_aside(source, incoming, batch.take(where))
+        if behind:
+            copied = among([part for o in self._outgoing if o.transfer is None for part in o.move.copies], hashes) & ready
+            if copied.any():
+                self._waiting.append(batch.filter(copied))
+                ready &= ~copied
         return batch if ready.all() else batch.filter(ready) if ready.any() else None
 
     def peer_element(self, channel: ChannelId, element: Element) -> tuple[list[Batch], Arrived | None]:
@@ -323,8 +349,10 @@ class Handovers:
         if incoming.version != version:
             raise ProtocolError(f"worker {source} has handed over step {version}, expected step {incoming.version}")
         del self._incoming[source]
-        batches = [batch for _, batches in sorted(incoming.aside.items()) for batch in batches]
-        return joined(batches), Arrived(version, source, incoming.keys, incoming.state_bytes)
+        batches = joined([batch for _, batches in sorted(incoming.aside.items()) for batch in batches])
+        if incoming.move.returns:  # rows of a key that several workers give back wait for the next of them
+            batches = [ready for batch in batches if (ready := self._split(batch, behind=True)) is not None]
+        return batches, Arrived(version, source, incoming.keys, incoming.state_bytes)
 
     def _incoming_from(self, source: int) -> _Incoming:
         incoming = self._incoming.get(source)

@@ -1,7 +1,8 @@
 """Routing tables and the moves between them: which worker owns which key.
 
-A key belongs to the worker of its group, unless it has a route of its own. Moves are data: every participant gets the same moves and
-selects keys by them alone, so sender, old owner and new owner can't disagree.
+A key belongs to the worker of its group, unless it has a route of its own. A hot key of a join may be split over several workers
+(`split_route.py`). Moves are data: every participant gets the same moves and selects keys by them alone, so sender, old owner and new owner
+can't disagree.
 
 >>> table = even_table(8, 2)
 >>> table.groups.tolist()
@@ -21,8 +22,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ...state.hashing import group_of
+from .split_route import Dealt, SplitRoute
 
 Hashes = npt.NDArray[np.uint64]
+Mask = npt.NDArray[np.bool_]
+
+Part = tuple[int, Dealt]
+"""A split key by its hash64, and its dealt side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,9 @@ class Move:
 
     `staying`: hashes of keys of these groups that don't move with their group: they have a route of their own, or get one to their present
     worker.
+
+    `copies`: keys that the target begins to share: the source, their home, keeps its rows and gives a copy of those that aren't dealt.
+    `returns`: keys that the source shares no longer: it gives its dealt rows to the target, their home, and drops its copies of the others.
     """
 
     source: int
@@ -38,12 +47,19 @@ class Move:
     groups: tuple[int, ...] = ()
     keys: tuple[int, ...] = ()
     staying: tuple[int, ...] = ()
+    copies: tuple[Part, ...] = ()
+    returns: tuple[Part, ...] = ()
 
-    def selects(self, hashes: Hashes, key_groups: int) -> npt.NDArray[np.bool_]:
-        """Which of the keys with these hashes move, shape (keys,)."""
+    def selects(self, hashes: Hashes, key_groups: int) -> Mask:
+        """Of which keys with these hashes the source has nothing left afterwards, shape (keys,)."""
+        mask = self.brings(hashes, key_groups)
+        return mask | among(self.returns, hashes) if self.returns else mask
+
+    def brings(self, hashes: Hashes, key_groups: int) -> Mask:
+        """Which of the keys with these hashes get another owner, shape (keys,)."""
         moving = np.zeros(key_groups, np.bool_)
         moving[list(self.groups)] = True
-        mask: npt.NDArray[np.bool_] = moving[group_of(hashes, key_groups)]
+        mask: Mask = moving[group_of(hashes, key_groups)]
         if self.staying:
             mask &= ~np.isin(hashes, np.array(self.staying, np.uint64))
         if self.keys:
@@ -51,36 +67,49 @@ class Move:
         return mask
 
 
+def among(parts: Iterable[Part], hashes: Hashes, side: Dealt | None = None) -> Mask:
+    """Which of the hashes are those of the parts, or of the parts of which `side` is dealt, shape (hashes,)."""
+    keys = [key for key, dealt in parts if side is None or dealt == side]
+    return np.isin(hashes, np.array(keys, np.uint64)) if keys else np.zeros(len(hashes), np.bool_)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RoutingTable:
     """`groups`: worker of each key group, uint16, shape (key_groups,). `keys`: hash64 -> worker, for keys with a route of their own.
+    `splits`: hash64 -> the workers of a split key, whose home is its owner.
 
-    Invariant: such a route leads away from the worker of the key's group; one that doesn't is left out.
+    Invariant: a route in `keys` leads away from the worker of the key's group; one that doesn't is left out. A split key has the route to
+    its home, whatever `keys` says.
     """
 
     groups: npt.NDArray[np.uint16]
     keys: Mapping[int, int] = field(default_factory=dict)
+    splits: Mapping[int, SplitRoute] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        hashes = np.array(list(self.keys), np.uint64)
-        homes = self.groups[group_of(hashes, len(self.groups))].tolist() if self.keys else ()
-        away = {key: worker for (key, worker), home in zip(self.keys.items(), homes, strict=True) if worker != home}
+        routes = {**self.keys, **{key: split.home for key, split in self.splits.items()}}
+        hashes = np.array(list(routes), np.uint64)
+        homes = self.groups[group_of(hashes, len(self.groups))].tolist() if routes else ()
+        away = {key: worker for (key, worker), home in zip(routes.items(), homes, strict=True) if worker != home}
         object.__setattr__(self, "keys", MappingProxyType(away))
+        object.__setattr__(self, "splits", MappingProxyType(dict(self.splits)))
 
     def __len__(self) -> int:
         return len(self.groups)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, RoutingTable) and np.array_equal(self.groups, other.groups) and dict(self.keys) == dict(other.keys)
+        if not isinstance(other, RoutingTable):
+            return False
+        return np.array_equal(self.groups, other.groups) and self.keys == other.keys and self.splits == other.splits
 
     def __hash__(self) -> int:
-        return hash((self.groups.tobytes(), tuple(sorted(self.keys.items()))))
+        return hash((self.groups.tobytes(), tuple(sorted(self.keys.items())), tuple(sorted(self.splits))))
 
     def __reduce__(self) -> Any:
-        return _unpickled, (self.groups.tobytes(), dict(self.keys))  # an array would lie beside the pickle: see actors/sent.py
+        return _unpickled, (self.groups.tobytes(), dict(self.keys), dict(self.splits))  # an array would lie beside: see actors/sent.py
 
     def owners(self, hashes: Hashes) -> npt.NDArray[np.uint16]:
-        """The worker of each key, shape (keys,)."""
+        """The worker of each key, of a split key its home, shape (keys,)."""
         owners = self.groups[group_of(hashes, len(self.groups))]
         for key, worker in self.keys.items():
             owners[hashes == np.uint64(key)] = worker
@@ -88,16 +117,25 @@ class RoutingTable:
 
     def after(self, moves: Iterable[Move]) -> RoutingTable:
         """The table once the moves are made. A key that comes back to its group's worker loses its own route."""
-        groups, keys = self.groups.copy(), dict(self.keys)
+        groups, keys, splits = self.groups.copy(), dict(self.keys), dict(self.splits)
         for move in moves:
             groups[list(move.groups)] = move.target
             for key in move.staying:
                 keys.setdefault(key, move.source)
             keys.update(dict.fromkeys(move.keys, move.target))
-        return RoutingTable(groups, keys)
+            for key, dealt in move.copies:
+                splits[key] = splits.get(key, SplitRoute(move.source, (), dealt)).with_worker(move.target)
+            for key, _ in move.returns:
+                splits[key] = splits[key].without(move.source)
+                if not splits[key].others:
+                    keys[key] = splits.pop(key).home
+        return RoutingTable(groups, keys, splits)
 
     def moves_to(self, target: RoutingTable) -> list[Move]:
-        """Exactly the difference: one move per pair of workers, in order of the pairs."""
+        """Exactly the difference: one move per pair of workers, in order of the pairs.
+
+        Raises ValueError if a key is split, or split no longer, and also gets another home or dealt side: that takes two steps.
+        """
         if len(target) != len(self):
             raise ValueError(f"a table of {len(self)} key groups can't become one of {len(target)}")
         groups: dict[tuple[int, int], list[int]] = {}
@@ -105,7 +143,7 @@ class RoutingTable:
             groups.setdefault((int(self.groups[group]), int(target.groups[group])), []).append(group)
         keys: dict[tuple[int, int], list[int]] = {}
         staying: dict[tuple[int, int], list[int]] = {}
-        special = np.array(sorted({*self.keys, *target.keys}), np.uint64)
+        special = np.array(sorted({*self.keys, *target.keys, *self.splits, *target.splits}), np.uint64)
         homes = group_of(special, len(self)) if len(special) else np.zeros(0, np.uint16)
         paths = zip(self.owners(special).tolist(), target.owners(special).tolist(), strict=True)
         group_paths = zip(self.groups[homes].tolist(), target.groups[homes].tolist(), strict=True)
@@ -116,14 +154,46 @@ class RoutingTable:
                 staying.setdefault(group_path, []).append(key)
             if path[0] != path[1]:
                 keys.setdefault(path, []).append(key)
+        copies, returns = self._splits_to(target)
         return [
-            Move(*pair, tuple(groups.get(pair, ())), tuple(keys.get(pair, ())), tuple(staying.get(pair, ())))
-            for pair in sorted({*groups, *keys})
+            Move(
+                *pair,
+                groups=tuple(groups.get(pair, ())),
+                keys=tuple(keys.get(pair, ())),
+                staying=tuple(staying.get(pair, ())),
+                copies=tuple(copies.get(pair, ())),
+                returns=tuple(returns.get(pair, ())),
+            )
+            for pair in sorted({*groups, *keys, *copies, *returns})
         ]
 
+    def _splits_to(self, target: RoutingTable) -> tuple[_Parts, _Parts]:
+        """By pair of workers: the keys that the second begins to share, those that the first shares no longer."""
+        copies, returns = _Parts(), _Parts()
+        for key in sorted({*self.splits, *target.splits}):
+            before, after = self.splits.get(key), target.splits.get(key)
+            if before == after:
+                continue
+            known = before if before is not None else target.splits[key]
+            if any(split is not None and split.dealt != known.dealt for split in (before, after)) or not self._is_home(target, key, known):
+                raise ValueError(f"key {key} can't be split and get another home or dealt side in one step")
+            here, there = (frozenset(split.others) if split is not None else frozenset() for split in (before, after))
+            for worker in sorted(there - here):
+                copies.setdefault((known.home, worker), []).append((key, known.dealt))
+            for worker in sorted(here - there):
+                returns.setdefault((worker, known.home), []).append((key, known.dealt))
+        return copies, returns
 
-def _unpickled(groups: bytes, keys: dict[int, int]) -> RoutingTable:
-    return RoutingTable(np.frombuffer(groups, np.uint16), keys)
+    def _is_home(self, target: RoutingTable, key: int, split: SplitRoute) -> bool:
+        hashes = np.array([key], np.uint64)
+        return bool(self.owners(hashes)[0] == target.owners(hashes)[0] == split.home)
+
+
+_Parts = dict[tuple[int, int], list[Part]]
+
+
+def _unpickled(groups: bytes, keys: dict[int, int], splits: dict[int, SplitRoute]) -> RoutingTable:
+    return RoutingTable(np.frombuffer(groups, np.uint16), keys, splits)
 
 
 def even_table(key_groups: int, workers: int) -> RoutingTable:

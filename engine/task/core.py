@@ -254,7 +254,7 @@ class TaskCore:
             self._alignment.hold(channel, element)
         elif isinstance(element, Batch):
             self.rows_in += element.num_rows
-            batch = element if self.handovers is None else self.handovers.split(element)
+            batch = element if self.handovers is None else self.handovers.split(channel, element)
             if batch is not None:
                 self.chain.process(0, batch)
             self._out.append(Consumed(channel, element))
@@ -300,7 +300,10 @@ class TaskCore:
         self._go_on()
 
     def _pass_handover(self, handovers: Handovers) -> None:
-        for source, element in handovers.pass_barrier(self._time.channels):
+        early = handovers.pass_barrier(self._time.channels)
+        for batch in handovers.released():
+            self.chain.process(0, batch)
+        for source, element in early:
             self._install(*handovers.state_element(source, element))
 
     def _go_on(self) -> None:

@@ -48,13 +48,14 @@ def poll_slowly(world: World) -> Iterable[Choice]:
 
 
 def random_target(random: Random, table: RoutingTable, workers: int) -> RoutingTable:
-    """A table near or far from `table`, with routes of their own for a few keys."""
+    """A table near or far from `table`, with routes of their own for a few keys; some that were split are so no longer."""
     groups = table.groups.copy()
     for group in random.sample(range(len(groups)), random.choice((3, len(groups) // 2, len(groups)))):
         groups[group] = random.randrange(workers)
     keys = {key: worker for key, worker in table.keys.items() if random.random() < 0.5}
     keys |= {random.choice(COMMON_KEYS): random.randrange(workers) for _ in range(random.choice((0, 0, 3)))}
-    return RoutingTable(groups, keys)
+    splits = {key: split for key, split in table.splits.items() if random.random() < 0.5}
+    return RoutingTable(groups, keys, splits)
 
 
 def migrate(world: World, stages: Sequence[Stage], strategies: Sequence[str]) -> None:

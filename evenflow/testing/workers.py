@@ -227,8 +227,9 @@ class Worker:
         if not isinstance(operator, KeyedInstance):
             return False
         groups = tuple(np.flatnonzero(table.groups != index).tolist())
-        here = tuple(key for key, worker in table.keys.items() if worker == index)
-        away = tuple(key for key, worker in table.keys.items() if worker != index)
+        shared = tuple(key for key, split in table.splits.items() if index in split.workers)
+        here = (*(key for key, worker in table.keys.items() if worker == index), *shared)
+        away = tuple(key for key, worker in table.keys.items() if worker != index and key not in shared)
         transfer = operator.state.depart(Move(index, index, groups, away, here))
         return any(chunk.num_rows for chunk in iter(lambda: transfer.next_chunk(1), None))
 
