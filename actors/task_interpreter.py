@@ -21,6 +21,7 @@ from ..engine.protocol.elements import Element
 from ..engine.protocol.exchange import Sent
 from ..engine.protocol.handover import Arrived
 from ..engine.protocol.ids import ChannelId, WorkerId
+from ..engine.protocol.restored_keys import RestoredKeys
 from ..engine.snapshots.chain import resolved
 from ..engine.task.core import TaskCore
 from ..scheduler.messages import (
@@ -72,21 +73,20 @@ class TaskInterpreter:
             self.fail(error)
 
     def _restore(self, restored: RestoredTask) -> None:
-        self.task.restore(restored.watermark)
-        if restored.table is not None and self._saved is not None:
+        self.task.restore(restored.watermark, restored.keys)
+        if restored.keys is not None and self._saved is not None:
             try:
-                self._restore_state(restored, self._saved)
+                self._restore_state(restored, restored.keys, self._saved)
             except CorruptStateError as error:
                 raise CorruptCheckpointError(self.spec.name, restored.checkpoint, str(error)) from error
         self.source.seek(restored.position)
 
-    def _restore_state(self, restored: RestoredTask, saved: SavedState) -> None:
-        assert restored.table is not None
+    def _restore_state(self, restored: RestoredTask, keys: RestoredKeys, saved: SavedState) -> None:
         for chain in restored.chains:
-            for chunk in resolved(saved.chunks(restored.checkpoint, file) for file in reversed(chain)):
-                self.task.install(Batch(chunk), restored.table)
-        if restored.goes_on and restored.checkpoint:
-            self.task.go_on_from(restored.checkpoint, restored.chains[0])
+            for chunk in resolved(saved.chunks(restored.checkpoint, file) for file in reversed(chain.files)):
+                self.task.install(Batch(chunk), keys, chain.worker)
+        if keys.same and restored.checkpoint:
+            self.task.go_on_from(restored.checkpoint, restored.chains[0].files)
 
     @property
     def is_source(self) -> bool:

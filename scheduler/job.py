@@ -39,7 +39,7 @@ from .reconfiguration import Reconfiguration
 from .requests import AnyRequest, Change
 from .rescaling import Rescaling
 from .restarts import Restarts
-from .restore import fitting_tables, plan_at
+from .restore import fitting_tables, plan_at, unsplit
 from .restore_point import RestorePoint
 from .storage_answers import Committed, Delivery, OlderFound, Saved, SavepointCopied, SinksRestored, StorageAnswer, StorageFailed
 from .window import WorkerWindow
@@ -306,7 +306,7 @@ class JobCore:
         newest, plan = job.checkpoints.newest, job.plan
         changed = self.reconfiguration.reset()
         self.checkpointing.reset()
-        tables = {**job.migrations.tables, **fitting_tables(newest, plan)} if newest is not None else plan.tables
+        tables = {**job.migrations.tables, **fitting_tables(newest, plan)} if newest is not None else unsplit(plan.tables)
         job.plan = plan.with_tables({**tables, **changed})
         job.migrations.tables = job.plan.tables
         job.metrics.follow({task.name: task.stage for task in job.plan.tasks})

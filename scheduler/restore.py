@@ -6,6 +6,7 @@ the table and the number of key groups may differ from those that the checkpoint
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,16 +18,25 @@ from ..engine.plan.physical import Plan, Stage
 from ..engine.plan.rescale import rescale
 from ..engine.protocol.elements import MIN_TIME
 from ..engine.protocol.ids import CheckpointNumber, WorkerId, worker_id
+from ..engine.protocol.restored_keys import RestoredKeys
 from ..engine.protocol.routing import RoutingTable
 from ..state.files import StateFile
 from .manifest import Manifest, TaskEntry
 
 
 @dataclass(frozen=True, slots=True)
-class RestoredTask:
-    """What one task goes on from: files of checkpoint `checkpoint` in the store at `url`; those keys count that `table` gives it.
+class RestoredChain:
+    """The files of one worker of then, the oldest first."""
 
-    `chains`: the files of one worker of then each, the oldest first. `goes_on`: its state is what its only chain adds up to.
+    worker: int
+    files: tuple[StateFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredTask:
+    """What one task goes on from: files of checkpoint `checkpoint` in the store at `url`; those rows count that `keys` gives it.
+
+    `chains`: those that may have such rows. `keys.same`: its state is what its only chain adds up to. `keys` None: it has no keyed state.
     `watermark` in microseconds; `position` None: the source begins anew.
     """
 
@@ -34,9 +44,8 @@ class RestoredTask:
     checkpoint: CheckpointNumber
     watermark: int = MIN_TIME
     position: Any = None
-    chains: tuple[tuple[StateFile, ...], ...] = ()
-    table: RoutingTable | None = None
-    goes_on: bool = False
+    chains: tuple[RestoredChain, ...] = ()
+    keys: RestoredKeys | None = None
 
 
 def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: CheckpointNumber) -> dict[WorkerId, RestoredTask]:
@@ -51,9 +60,10 @@ def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: Checkpo
         watermark = min((entry.watermark for entry in entries if not entry.finished), default=MIN_TIME)
         for index in range(stage.parallelism):
             table, before = tables.get(stage.name), manifest.tables.get(stage.name)
-            chains = _chains(index, entries, before, table)
-            same = table is not None and before == table and len(entries) == stage.parallelism
-            tasks[worker_id(stage.name, index)] = RestoredTask(url, checkpoint, watermark, positions[index], chains, table, same)
+            same = before == table and len(entries) == stage.parallelism
+            keys = RestoredKeys(table, before, same) if table is not None else None
+            chains = _chains(index, entries, keys) if keys is not None else ()
+            tasks[worker_id(stage.name, index)] = RestoredTask(url, checkpoint, watermark, positions[index], chains, keys)
     return tasks
 
 
@@ -65,6 +75,11 @@ def fitting_tables(manifest: Manifest, plan: Plan) -> dict[str, RoutingTable]:
         for name, table in manifest.tables.items()
         if len(manifest.tasks[name]) == stages.get(name) and len(table) == plan.key_groups
     }
+
+
+def unsplit(tables: Mapping[str, RoutingTable]) -> dict[str, RoutingTable]:
+    """The tables without split keys, for a job that begins anew: no state tells its workers which keys they share."""
+    return {name: RoutingTable(table.groups, table.keys) for name, table in tables.items()}
 
 
 def plan_at(manifest: Manifest, plan: Plan) -> Plan:
@@ -99,23 +114,22 @@ def _positions(stage: Stage, entries: tuple[TaskEntry, ...]) -> list[Any]:
     return head.source.share_out(positions, stage.parallelism)
 
 
-def _chains(
-    index: int, entries: tuple[TaskEntry, ...], before: RoutingTable | None, now: RoutingTable | None
-) -> tuple[tuple[StateFile, ...], ...]:
+def _chains(index: int, entries: tuple[TaskEntry, ...], keys: RestoredKeys) -> tuple[RestoredChain, ...]:
     """The chains that may hold keys of worker `index`: those of workers that had a key group of it, or keys with routes of their own; and
     its own, which also says what columns there are.
     """
-    if now is None:
-        return ()
-    if before is None or len(before) != len(now):
-        return tuple(entry.files for entry in entries)
-    owners = {index, *np.unique(before.groups[now.groups == index]).tolist()}
-    if before != now:
-        owners |= {*before.keys.values(), *_homes(before, now)}
-    return tuple(entries[worker].files for worker in sorted(owners) if worker < len(entries))
+    before, now = keys.before, keys.now
+    if keys.same:
+        workers = {index}
+    elif before is None or len(before) != len(now):
+        workers = set(range(len(entries)))
+    else:
+        shared = {worker for split in before.splits.values() for worker in split.workers}
+        workers = {index, *np.unique(before.groups[now.groups == index]).tolist(), *before.keys.values(), *_homes(before, now), *shared}
+    return tuple(RestoredChain(worker, entries[worker].files) for worker in sorted(workers) if worker < len(entries))
 
 
 def _homes(before: RoutingTable, now: RoutingTable) -> set[int]:
-    """Who had the keys that have a route of their own now."""
-    hashes = np.array(list(now.keys), np.uint64)
+    """Who had the keys that have a route of their own now, or are split."""
+    hashes = np.array([*now.keys, *now.splits], np.uint64)
     return {int(worker) for worker in before.owners(hashes)} if len(hashes) else set()

@@ -49,6 +49,9 @@ class KeyedState(ABC):
     def depart(self, move: Move) -> StateTransfer:
         """Called at the implicit barrier, after the last record of the keys that `move` selects: give up their state."""
 
+    def expect(self, move: Move) -> None:
+        """Called at the first marker of a move to this worker, before its state comes."""
+
     @abstractmethod
     def snapshot(self) -> Iterator[Batch]:
         """Called at a barrier: all state as it is now, in chunks. Later changes don't show in it.

@@ -20,7 +20,7 @@ from ..joins.segment import sorted_rows
 from ..joins.sides import LEFT, RIGHT, Side, key_names, other, side_of
 from ..keys.encoding import comparable, key_column, key_hashes
 from ..operators.base import Context
-from ..protocol.routing import Move, among
+from ..protocol.routing import Move, Part, among
 from ..snapshots.chain import replacing
 from ..snapshots.changes import Changes
 from .base import KeyedState, StateTransfer
@@ -43,6 +43,8 @@ class JoinRows(KeyedState):
         self._came: list[Came] = []
         self._left: list[KeysLeft] = []
         self._noting = False
+        self._guests: frozenset[Part] = frozenset()
+        """Split keys that have their home at another worker."""
 
     def learn(self, side: Side, schema: pa.Schema) -> None:
         """Note the columns of a side's rows; a column of nulls may get its type later."""
@@ -67,8 +69,16 @@ class JoinRows(KeyedState):
         times, due = (chunk.rows.column(name).to_numpy() for name in (TIME, DUE))
         self.append(side, sorted_rows(Block(rows, hashes, times, due)))
 
+    def expect(self, move: Move) -> None:
+        self._guests |= {*move.copies}
+
+    def reported(self, side: Side, block: Block) -> Block:
+        """Those of rows that are not taken, for example late ones, that are to be reported here: of copied rows the key's home reports."""
+        return block.filter(~among(self._guests, block.hashes, other(side).dealt)) if self._guests else block
+
     def depart(self, move: Move) -> StateTransfer:
         """The rows are cut out at once. Of keys that are shared no longer the dealt rows alone are given: the home has the others."""
+        self._guests -= {*move.returns}
         key_groups, left = self._context.key_groups, list[Came]()
         for side, log in self.logs.items():
             left += [(side, block) for block in log.cut_out(lambda block: move.selects(block.hashes, key_groups))]

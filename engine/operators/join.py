@@ -159,9 +159,10 @@ class JoinInstance(KeyedInstance):
         late = block.times < self.watermark
         if not late.any():
             return block
-        gone = block.filter(late)
-        self.late_records += len(gone)
-        emit(Batch(gone.rows, gone.times), LATE[side])
+        gone = self.state.reported(side, block.filter(late))
+        if len(gone):
+            self.late_records += len(gone)
+            emit(Batch(gone.rows, gone.times), LATE[side])
         return block.filter(~late)
 
     def _emit_pairs(self, side: Side, block: Block, emit: Emit) -> None:

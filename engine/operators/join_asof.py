@@ -83,9 +83,10 @@ class JoinAsofInstance(KeyedInstance):
         block = sorted_rows(Block(rows, hashes, batch.times, batch.times if side is LEFT else self._due(batch.times)))
         late = block.times < self.watermark
         if late.any():
-            gone = block.filter(late)
-            self.late_records += len(gone)
-            emit(Batch(gone.rows, gone.times), LATE[side])
+            gone = self.state.reported(side, block.filter(late))
+            if len(gone):
+                self.late_records += len(gone)
+                emit(Batch(gone.rows, gone.times), LATE[side])
             block = block.filter(~late)
         self.state.append(side, block)
 

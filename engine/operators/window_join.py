@@ -80,9 +80,10 @@ class WindowJoinInstance(KeyedInstance):
         block = sorted_rows(Block(rows, key_hashes(self.key_columns(batch.rows), self.context.name), times, times))
         late = self._last_ends(block.times) <= self.watermark
         if late.any():
-            gone = block.filter(late)
-            self.late_records += len(gone)
-            emit(Batch(gone.rows, gone.times), LATE[side])
+            gone = self.state.reported(side, block.filter(late))
+            if len(gone):
+                self.late_records += len(gone)
+                emit(Batch(gone.rows, gone.times), LATE[side])
             block = block.filter(~late)
         self.state.append(side, block)
 

@@ -260,6 +260,7 @@ class Handovers:
                 self._outgoing.append(_Outgoing(version, move, step.lazy))
             if move.target == self._index:
                 self._incoming[move.source] = _Incoming(version, move, step.lazy)
+                self._operator.state.expect(move)
 
     def _give(self, outgoing: _Outgoing, *, everything: bool) -> bool:
         """Send a chunk, or all of them. Returns whether nothing is left."""

@@ -13,6 +13,7 @@ from typing import NoReturn
 from ...state.files import StateFile
 from ..batch import Batch
 from ..errors import ProtocolError
+from ..joins.sides import is_side, side_of
 from ..keys.encoding import key_hashes
 from ..keys.load import KeyLoad
 from ..operators.base import OperatorInstance
@@ -22,7 +23,8 @@ from ..protocol.elements import MAX_TIME, Barrier, Element, End, LatencyMark, Ma
 from ..protocol.handover import Arrived, Handovers, Peer
 from ..protocol.handover_step import HandoverStep
 from ..protocol.ids import NO_CHECKPOINT, ChannelId, CheckpointNumber, StepVersion
-from ..protocol.routing import RoutingTable
+from ..protocol.restored_keys import RestoredKeys
+from ..protocol.routing import Move
 from .alignment import Alignment
 from .event_time import EventTime
 from .operator_chain import OperatorChain
@@ -169,16 +171,26 @@ class TaskCore:
             self._out.append(effect)
         return self._take()
 
-    def restore(self, watermark: int) -> None:
-        """Go on from a checkpoint at this event time, whatever the inputs say; `install` brings the state. After `open`."""
-        self._advance(watermark)
+    def restore(self, watermark: int, keys: RestoredKeys | None = None) -> None:
+        """Go on from a checkpoint at this event time, whatever the inputs say; `install` brings the state. After `open`.
 
-    def install(self, chunk: Batch, table: RoutingTable) -> None:
-        """Take those keys of a chunk of a checkpoint's state that belong here by the operator's routing table."""
+        `keys`: what belongs here, None without keyed state.
+        """
+        self._advance(watermark)
+        keyed, index = self.chain.keyed, self.spec.index
+        if keyed is not None and keys is not None:
+            for key, split in keys.now.splits.items():
+                if index in split.others:
+                    keyed.state.expect(Move(split.home, index, copies=((key, split.dealt),)))
+
+    def install(self, chunk: Batch, keys: RestoredKeys, saved_by: int) -> None:
+        """Take those rows of a chunk of the state that worker `saved_by` had that belong here."""
         keyed = self.chain.keyed
         if keyed is None:
             raise ProtocolError(f"task {self.spec.name}: it has no keyed state to restore")
-        mine = table.owners(key_hashes(keyed.key_columns(chunk.rows), keyed.context.name)) == self.spec.index
+        hashes = key_hashes(keyed.key_columns(chunk.rows), keyed.context.name)
+        side = side_of(chunk.rows.schema).dealt if is_side(chunk.rows.schema) else None
+        mine = keys.of(self.spec.index, saved_by, hashes, side)
         if mine.any() or not chunk.num_rows:
             keyed.state.restore(chunk if mine.all() else chunk.filter(mine), keyed.context.name)
 

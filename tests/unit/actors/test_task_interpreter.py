@@ -15,6 +15,7 @@ from evenflow.engine.keys.encoding import key_hashes
 from evenflow.engine.protocol.effects import Finished, Prepared
 from evenflow.engine.protocol.elements import Barrier, End, FetchRequest, LatencyMark, Watermark
 from evenflow.engine.protocol.handover_step import HandoverStep
+from evenflow.engine.protocol.restored_keys import RestoredKeys
 from evenflow.engine.protocol.routing import Move
 from evenflow.scheduler.messages import (
     Announce,
@@ -32,7 +33,7 @@ from evenflow.scheduler.messages import (
     Switch,
     TakeSource,
 )
-from evenflow.scheduler.restore import RestoredTask
+from evenflow.scheduler.restore import RestoredChain, RestoredTask
 from evenflow.state.errors import CorruptCheckpointError, CorruptStateError, StateBackendError
 from evenflow.state.files import StateFile
 from evenflow.testing.settings import changed
@@ -240,7 +241,7 @@ def test_shutdown_ends_it_without_a_report():
 def test_task_goes_on_from_what_its_checkpoint_holds():
     flow = counting()
     table = flow.plan(config=ef.JobConfig(combine=False, key_groups=4)).tables["count"]
-    restored = RestoredTask("", 3, watermark=50, chains=((StateFile("gone", 0, "", 0),),), table=table)
+    restored = RestoredTask("", 3, watermark=50, chains=(RestoredChain(0, (StateFile("gone", 0, "", 0),)),), keys=RestoredKeys(table))
     task, ports = task_of("count-0", flow, restored=restored)
     (failed,) = ports.reports
     assert isinstance(failed.error, CorruptCheckpointError)

@@ -162,14 +162,14 @@ def checkpoint_is_prepared_before_the_last_chunk(patch: Patch) -> None:
 
 
 def keys_of_other_workers_are_restored_too(patch: Patch) -> None:
-    def install(self: Any, chunk: Batch, table: Any) -> None:
+    def install(self: Any, chunk: Batch, keys: Any, saved_by: int) -> None:
         self.chain.keyed.state.restore(chunk, self.spec.name)
 
     patch.setattr(TaskCore, "install", install)
 
 
 def event_time_is_not_restored(patch: Patch) -> None:
-    patch.setattr(TaskCore, "restore", lambda self, watermark: None)
+    patch.setattr(TaskCore, "restore", lambda self, watermark, keys=None: None)
 
 
 def timer_fires_twice(patch: Patch) -> None:

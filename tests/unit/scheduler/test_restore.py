@@ -36,7 +36,7 @@ def manifest(*, groups=None, keys=None, counts=(0, 1), **fields):
 
 
 def files(tasks):
-    return {name: [file.path for chain in task.chains for file in chain] for name, task in tasks.items() if any(task.chains)}
+    return {name: [file.path for chain in task.chains for file in chain.files] for name, task in tasks.items() if any(task.chains)}
 
 
 def test_same_plan_gives_every_worker_its_own():

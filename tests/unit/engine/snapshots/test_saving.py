@@ -15,6 +15,7 @@ from evenflow.engine.keyed_state import memory_arrays, memory_panes, memory_tabl
 from evenflow.engine.protocol.effects import Finished, Prepared, Saved
 from evenflow.engine.protocol.elements import MAX_TIME, MIN_TIME
 from evenflow.engine.protocol.exchange import Sent
+from evenflow.engine.protocol.restored_keys import RestoredKeys
 from evenflow.engine.task.core import TaskCore
 from evenflow.state.backends import memory
 
@@ -113,7 +114,7 @@ class Job:
         self.source.restore(saved.reached)
         self.keyed.restore(saved.prepared.watermark)
         for chunk in saved.chunks:
-            self.keyed.install(chunk, self.table)
+            self.keyed.install(chunk, RestoredKeys(self.table), 0)
         return self
 
     def end(self) -> list[str]:
