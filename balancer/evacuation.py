@@ -38,15 +38,11 @@ def evacuated(table: RoutingTable, workers: int, loads: npt.NDArray[np.float64])
         groups[group] = worker
         heapq.heappush(coldest, (load + float(weights[group]), worker))
     splits = {
-        key: replace(split, others=tuple(w for w in split.others if w < workers))
+        key: replace(split, others=tuple(worker for worker in split.others if worker < workers))
         for key, split in table.splits.items()
         if split.home < workers
     }
-    return RoutingTable(
-        groups,
-        {key: worker for key, worker in table.keys.items() if worker < workers},
-        {key: split for key, split in splits.items() if split.others},
-    )
+    return RoutingTable(groups, {key: worker for key, worker in table.keys.items() if worker < workers}, splits)
 
 
 def spread(table: RoutingTable, workers: int) -> RoutingTable:

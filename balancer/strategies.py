@@ -116,6 +116,10 @@ def plan_steps(name: str, current: RoutingTable, target: RoutingTable, groups_pe
     """
     if name not in STRATEGIES:
         raise RequestError(f"{name!r} is not a migration strategy: use one of {', '.join(STRATEGIES)}")
+    return _steps(name, current, target, groups_per_move)
+
+
+def _steps(name: str, current: RoutingTable, target: RoutingTable, groups_per_move: int) -> Iterator[Step]:
     kept = {key: split for key, split in target.splits.items() if _continues(current.splits.get(key), split)}
     before, after = RoutingTable(current.groups, current.keys, kept), RoutingTable(target.groups, target.keys, kept)
     kind = Step((), pause=name == "pause", restart=name == "restart")

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from .balancer.snapshot import LoadSnapshot
 from .drawing.changes import decisions_table, migrations_table, node_scalings_table, scalings_table
@@ -49,9 +49,11 @@ from .scheduler.requests import (
     ShowSavepoint,
     ShowScalings,
     ShowSnapshot,
+    Split,
     Stop,
     TakeCheckpoint,
     TakeSavepoint,
+    Unsplit,
 )
 from .scheduler.savepoints import SavepointReport
 from .scheduler.scaling.controller import DecisionRecord, Mode
@@ -164,6 +166,22 @@ class Job:
         `rebalance`.
         """
         return self._followed(self._runtime.ask(Move(operator, tuple(groups), tuple(keys), to, strategy)), timeout)
+
+    def split(
+        self, operator: str, key: Hashable, *, to: Sequence[int], dealt: Literal["left", "right"] = "left", timeout: Duration | None = "60s"
+    ) -> MigrationReport:
+        """Split a hot key of a join: its worker shares it with the workers `to`, as a move while the stream runs.
+
+        The key's rows of the side `dealt` are dealt over these workers, those of the other side go to each of them. Deal the bigger side. A
+        key that is split already is shared with `to` instead. Inner joins can deal either side, left, semi, anti and as-of joins `left`,
+        right joins `right`. The wait and `timeout` are as in `rebalance`. Raises RequestError for an operator that is no such join, and for
+        workers that it doesn't have, JobNotRunningError, JobBusyError and JobTimeoutError.
+        """
+        return self._followed(self._runtime.ask(Split(operator, key, tuple(to), dealt)), timeout)
+
+    def unsplit(self, operator: str, key: Hashable, *, timeout: Duration | None = "60s") -> MigrationReport:
+        """Give all of a split key to its first worker again, as a move. Raises RequestError if the key is not split; else as `split`."""
+        return self._followed(self._runtime.ask(Unsplit(operator, key)), timeout)
 
     def migrations(self) -> list[MigrationReport]:
         """The newest 100 migrations of the job, oldest first."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from typing import Any, assert_never
 
 from ..engine.errors import JobBusyError, RequestError
+from ..engine.plan.physical import Stage
 from ..engine.protocol.routing import RoutingTable
 from .automatic_balancing import AutomaticBalancing
 from .autoscaling import Autoscaling
@@ -16,6 +18,7 @@ from .cluster_view import ClusterView
 from .job_effects import JobState
 from .job_record import JobRecord
 from .job_status import JobStatus, Progress
+from .key_splits import refuse_split_keys, with_split, without_split
 from .lifecycle import Lifecycle
 from .load_snapshot import hash_of
 from .migration import Migration, MigrationReport
@@ -46,9 +49,11 @@ from .requests import (
     ShowScalings,
     ShowSnapshot,
     ShowStatus,
+    Split,
     Stop,
     TakeCheckpoint,
     TakeSavepoint,
+    Unsplit,
 )
 
 
@@ -89,6 +94,11 @@ class Answering:
                 return self._mover.rebalance(operator, policy, strategy).number
             case Move(operator, groups, keys, to, strategy):
                 return self._move(operator, groups, keys, to, strategy).number
+            case Split(operator, key, to, dealt):
+                change = partial(with_split, key=key, to=to, dealt=dealt)
+                return self._share(operator, change, f"key {key!r} is split, {dealt} is dealt").number
+            case Unsplit(operator, key):
+                return self._share(operator, partial(without_split, key=key), f"key {key!r} is split no longer").number
             case Balance(operator, policy):
                 self._balancing.choose(operator, policy)
             case Scale(operator, parallelism, strategy):
@@ -160,10 +170,15 @@ class Answering:
         wrong = [group for group in groups if not isinstance(group, Integral) or not 0 <= int(group) < len(table)]
         if wrong:
             raise RequestError(f"operator `{operator}` has no key group {wrong[0]!r}: its groups are 0 to {len(table) - 1}")
+        refuse_split_keys(operator, table, keys)
         target = table.groups.copy()
         target[list(groups)] = to
         routes = {**table.keys, **{hash_of(key): to for key in keys}}
         return self._mover.move(stage, strategy, RoutingTable(target, routes, table.splits), "by hand")
+
+    def _share(self, operator: str, change: Callable[[Stage, RoutingTable], RoutingTable], what: str) -> Migration:
+        stage = self._job.keyed_stage(operator)
+        return self._mover.move(stage, None, change(stage, self._job.migrations.tables[stage.name]), f"by hand: {what}")
 
     def _with_latency(self, migration: Migration) -> MigrationReport:
         report = migration.report()

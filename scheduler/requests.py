@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ..balancer.snapshot import LoadSnapshot
+from ..engine.protocol.split_route import Dealt
 from ..state.errors import EvenflowError
 from .checkpoints import CheckpointReport
 from .job_status import JobStatus, Progress
@@ -64,6 +65,24 @@ class Move(Request[int]):
     keys: tuple[Hashable, ...]
     to: int
     strategy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Split(Request[int]):
+    """Share a hot key of a join with its workers `to`: rows of the side `dealt` are dealt, the others go to all. The migration's number."""
+
+    operator: str
+    key: Hashable
+    to: tuple[int, ...]
+    dealt: Dealt
+
+
+@dataclass(frozen=True, slots=True)
+class Unsplit(Request[int]):
+    """Give all of a split key to its home again. The migration's number."""
+
+    operator: str
+    key: Hashable
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +198,10 @@ class ShowDecisions(Request[list[DecisionRecord]]):
     """What the scaling policies decided, oldest first."""
 
 
-Change = Stop | Cancel | Fail | Rebalance | Move | Balance | Scale | ScaleOut | ScaleIn | Autoscale | TakeCheckpoint | TakeSavepoint
+Change = (
+    Stop | Cancel | Fail | Rebalance | Move | Split | Unsplit | Balance
+    | Scale | ScaleOut | ScaleIn | Autoscale | TakeCheckpoint | TakeSavepoint
+)  # fmt: skip
 Question = (
     ShowSavepoint | ShowStatus | ShowProgress | ShowFigures | ShowLoad | ShowSnapshot
     | ShowCheckpoints | ShowMigrations | ShowScalings | ShowNodeScalings | ShowDecisions

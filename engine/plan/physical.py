@@ -18,6 +18,7 @@ from ..operators.write import Write
 from ..protocol.handover import Peer
 from ..protocol.ids import ChannelId, WorkerId, worker_id
 from ..protocol.routing import RoutingTable, even_table
+from ..protocol.split_route import Dealt
 from ..sink import Sink
 from ..source import Source
 from .graph import Graph, Node
@@ -56,6 +57,18 @@ class Stage:
     def is_keyed(self) -> bool:
         """Whether its head has keyed state, which can move."""
         return isinstance(self.chain[0].operator, KeyedOperator)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key columns of its head, none without keyed state."""
+        head = self.chain[0].operator
+        return head.keys if isinstance(head, KeyedOperator) else ()
+
+    @property
+    def dealable(self) -> tuple[Dealt, ...]:
+        """The sides of a join of which the rows of a split key may be dealt, none for any other operator."""
+        head = self.chain[0].operator
+        return head.dealable if isinstance(head, KeyedOperator) else ()
 
     @property
     def fixed_parallelism(self) -> int | None:

@@ -79,7 +79,7 @@ class RoutingTable:
     `splits`: hash64 -> the workers of a split key, whose home is its owner.
 
     Invariant: a route in `keys` leads away from the worker of the key's group; one that doesn't is left out. A split key has the route to
-    its home, whatever `keys` says.
+    its home, whatever `keys` says. A split over the home alone is left out.
     """
 
     groups: npt.NDArray[np.uint16]
@@ -92,7 +92,7 @@ class RoutingTable:
         homes = self.groups[group_of(hashes, len(self.groups))].tolist() if routes else ()
         away = {key: worker for (key, worker), home in zip(routes.items(), homes, strict=True) if worker != home}
         object.__setattr__(self, "keys", MappingProxyType(away))
-        object.__setattr__(self, "splits", MappingProxyType(dict(self.splits)))
+        object.__setattr__(self, "splits", MappingProxyType({key: split for key, split in self.splits.items() if split.others}))
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -127,8 +127,6 @@ class RoutingTable:
                 splits[key] = splits.get(key, SplitRoute(move.source, (), dealt)).with_worker(move.target)
             for key, _ in move.returns:
                 splits[key] = splits[key].without(move.source)
-                if not splits[key].others:
-                    keys[key] = splits.pop(key).home
         return RoutingTable(groups, keys, splits)
 
     def moves_to(self, target: RoutingTable) -> list[Move]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from evenflow.balancer.strategies import STRATEGIES, Step, batched, fluid, plan_steps
 from evenflow.engine.errors import RequestError
 from evenflow.engine.protocol.routing import Move, RoutingTable, even_table
+from evenflow.engine.protocol.split_route import SplitRoute
 
 KEY_GROUPS = 8
 WORKERS = 6
@@ -23,6 +24,12 @@ tables = st.builds(
     st.lists(workers, min_size=KEY_GROUPS, max_size=KEY_GROUPS),
     st.dictionaries(st.sampled_from(HASHES.tolist()), workers, max_size=8),
 )
+splits = st.dictionaries(
+    st.sampled_from(HASHES.tolist()),
+    st.builds(SplitRoute, workers, st.lists(workers, max_size=4), st.sampled_from(["left", "right"])),
+    max_size=4,
+)
+tables_with_splits = st.builds(lambda table, splits: RoutingTable(table.groups, table.keys, splits), tables, splits)
 every_strategy = pytest.mark.parametrize("name", STRATEGIES)
 
 
@@ -38,6 +45,19 @@ def pieces(step: Step) -> list[tuple[str, int]]:
 @given(current=tables, target=tables)
 def test_the_steps_lead_to_the_target(name, current, target):
     for step in plan_steps(name, current, target):
+        current = current.after(step.moves)
+    assert current == target
+
+
+@every_strategy
+@given(current=tables_with_splits, target=tables_with_splits)
+def test_the_steps_lead_to_the_target_and_its_split_keys(name, current, target):
+    for step in plan_steps(name, current, target):
+        for move in step.moves:
+            moving = HASHES[move.selects(HASHES, KEY_GROUPS)].tolist()
+            returning = {key for key, _ in move.returns}
+            assert not {*current.splits} & {*moving} - returning, "a key that moves is not split"
+            assert not (move.copies or move.returns) or not (move.groups or move.keys or step.lazy)
         current = current.after(step.moves)
     assert current == target
 

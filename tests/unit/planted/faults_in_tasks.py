@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from evenflow.engine.batch import Batch
+from evenflow.engine.keyed_state.join_rows import JoinRows
 from evenflow.engine.operators.aggregate_windows import AggregateWindowsInstance
 from evenflow.engine.operators.process import ProcessInstance
 from evenflow.engine.protocol import handover
 from evenflow.engine.protocol.elements import Marker, Watermark
 from evenflow.engine.protocol.exchange import Exchange, HashExchange
 from evenflow.engine.protocol.handover import Handovers
+from evenflow.engine.protocol.restored_keys import RestoredKeys
+from evenflow.engine.protocol.routing import Move
 from evenflow.engine.snapshots.saving import Saving
 from evenflow.engine.task.alignment import Alignment
 from evenflow.engine.task.core import TaskCore
@@ -41,6 +45,48 @@ def marker_overtakes_the_rows_before_it(patch: Patch) -> None:
         out += sorted(own, key=lambda sent: not isinstance(sent.element, Marker))
 
     patch.setattr(HashExchange, "switch", markers_first)
+
+
+def copy_has_rows_from_behind_the_markers(patch: Patch) -> None:
+    split = Handovers._split
+
+    def without_waiting(self: Any, batch: Batch, *, behind: bool) -> Batch | None:
+        outgoing, self._outgoing = self._outgoing, []
+        try:
+            return split(self, batch, behind=behind)
+        finally:
+            self._outgoing = outgoing
+
+    patch.setattr(Handovers, "_split", without_waiting)
+
+
+def dealt_rows_come_home_after_rows_from_behind_the_markers(patch: Patch) -> None:
+    split = Handovers._split
+
+    def without_waiting(self: Any, batch: Batch, *, behind: bool) -> Batch | None:
+        returns = any(incoming.move.returns for incoming in self._incoming.values())
+        return split(self, batch, behind=behind and not returns)
+
+    patch.setattr(Handovers, "_split", without_waiting)
+
+
+def rows_from_before_the_markers_wait_for_dealt_rows(patch: Patch) -> None:
+    split = Handovers._split
+    patch.setattr(Handovers, "_split", lambda self, batch, *, behind: split(self, batch, behind=True))
+
+
+def copied_rows_are_given_back_too(patch: Patch) -> None:
+    depart = JoinRows.depart
+
+    def with_copies(self: Any, move: Move) -> Any:
+        return depart(self, replace(move, keys=(*move.keys, *(key for key, _ in move.returns)), returns=()))
+
+    patch.setattr(JoinRows, "depart", with_copies)
+
+
+def copied_rows_of_all_workers_are_restored(patch: Patch) -> None:
+    of = RestoredKeys.of
+    patch.setattr(RestoredKeys, "of", lambda self, *rows: of(replace(self, before=None), *rows))
 
 
 def record_set_aside_is_lost(patch: Patch) -> None:

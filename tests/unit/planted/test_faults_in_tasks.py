@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faults_in_tasks as faults
 import flows
+import flows_joins
 import pytest
 from judging import every_row_is_counted_once_or_late_once, windows_with_late_rows
 from planting import Runs, assert_found
@@ -13,11 +14,14 @@ from evenflow.testing.actions import flush
 from evenflow.testing.crashing import with_crashes
 from evenflow.testing.moving import with_moves
 from evenflow.testing.scaling import with_scaling
+from evenflow.testing.splitting import with_splits
 
 MOVES, SCALING, CRASHES = with_moves(), with_scaling(), with_crashes(ACTIONS)
 SCALING_WITH_FULL_BUFFERS = tuple(action for action in with_scaling(12) if action is not flush)
 """Rows wait until a signal takes them along."""
 MOVES_AND_CRASHES = with_crashes(with_moves(5, ("sudden", "lazy", "restart")))
+
+SPLITS, SPLITS_AND_CRASHES = with_splits(with_moves(0)), with_crashes(with_splits(with_moves(3, ("restart",)), 6, ("sudden", "restart")))
 
 # How soon a fault shows differs with every change of what a seed decides: each number is several times what it took.
 PLANTED = [
@@ -39,6 +43,11 @@ PLANTED = [
     (faults.event_time_is_not_restored, Runs(flows.sliding_windows, 500, CRASHES, save_state=True)),
     (faults.delta_forgets_a_key, Runs(flows.stateful_map_in_order, 100, MOVES_AND_CRASHES, save_state=True)),
     (faults.keys_of_other_workers_are_restored_too, Runs(flows.stateful_map_in_order, 100, MOVES_AND_CRASHES, save_state=True)),
+    (faults.copy_has_rows_from_behind_the_markers, Runs(flows_joins.join_inner, 100, SPLITS)),
+    (faults.dealt_rows_come_home_after_rows_from_behind_the_markers, Runs(flows_joins.join_inner, 100, SPLITS)),
+    (faults.rows_from_before_the_markers_wait_for_dealt_rows, Runs(flows_joins.join_inner, 100, SPLITS)),
+    (faults.copied_rows_are_given_back_too, Runs(flows_joins.join_inner, 100, SPLITS)),
+    (faults.copied_rows_of_all_workers_are_restored, Runs(flows_joins.join_inner, 100, SPLITS_AND_CRASHES, save_state=True)),
     (faults.timer_fires_twice, Runs(flows.timers_of_a_key, 100)),
     (faults.late_row_is_counted_twice, Runs(windows_with_late_rows, 100, judge=every_row_is_counted_once_or_late_once)),
 ]

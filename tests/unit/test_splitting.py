@@ -1,0 +1,60 @@
+"""Hot keys of joins are split over several workers and gathered again in mid-stream, in simulated jobs, whatever happens to them.
+
+Each pair must come once, whichever worker its rows are at. `EVENFLOW_SEEDS=20000 pytest tests/unit/test_splitting.py` simulates about that
+many jobs.
+"""
+
+from __future__ import annotations
+
+import flows_joins
+import pytest
+from seeds import blocks, proportion
+
+from evenflow.testing import check
+from evenflow.testing.crashing import with_crashes, with_damage
+from evenflow.testing.moving import with_moves
+from evenflow.testing.scaling import with_scaling
+from evenflow.testing.splitting import REASON, with_splits
+
+pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
+
+SEEDS = 4
+"""For each flow and kind of accident, and per test."""
+STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
+
+DEALABLE = (
+    flows_joins.join_inner, flows_joins.join_left, flows_joins.join_right, flows_joins.join_semi, flows_joins.join_anti,
+    flows_joins.join_always, flows_joins.join_in_windows, flows_joins.join_asof, flows_joins.join_with_itself,
+)  # fmt: skip
+"""The flows with a join of which a side may be dealt."""
+
+ACCIDENTS = {
+    "moves": with_splits(with_moves(3)),
+    "crashes": with_damage(with_crashes(with_splits(with_moves(3, STRATEGIES), 6, STRATEGIES))),
+    "scaling": with_splits(with_scaling()),
+    "crashes while it scales": with_crashes(with_splits(with_scaling())),
+}
+
+
+class Watcher:
+    """An action that does nothing: it remembers how many keys' rows were copied or returned in each run."""
+
+    def __init__(self):
+        self.histories = {}
+
+    def __call__(self, world):
+        self.histories[id(world)] = world, world.coordinator.core.migrations.history
+        return iter(())
+
+    @property
+    def rows(self):
+        return sum(m.keys_moved for _, history in self.histories.values() for m in history if m.reason == REASON)
+
+
+@pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(ACCIDENTS) * len(DEALABLE))))
+@pytest.mark.parametrize("accidents", ACCIDENTS)
+@pytest.mark.parametrize("make_flow", DEALABLE, ids=lambda make_flow: make_flow.__name__)
+def test_split_keys_are_joined_as_if_they_were_at_one_worker(make_flow, accidents, seeds):
+    watcher = Watcher()
+    check(make_flow, seeds, parallelism=(2, 3, 4), save_state="crashes" in accidents, actions=(*ACCIDENTS[accidents], watcher))
+    assert watcher.rows, "rows were copied or returned"
