@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from .engine.joins.within import always, between
     from .engine.sink import Sink, SinkWriter
     from .engine.source import Source, SourceReader
+    from .engine.time.row_windows import rows
     from .engine.time.sessions import session
     from .engine.time.windows import sliding, tumbling
     from .job import Job, connect
@@ -176,6 +177,7 @@ _HOMES = {
     "read_parquet": "connectors.parquet",
     "read_savepoint": "savepoint",
     "read_text": "connectors.text",
+    "rows": "engine.time.row_windows",
     "session": "engine.time.sessions",
     "always": "engine.joins.within",
     "between": "engine.joins.within",
@@ -276,6 +278,7 @@ __all__ = [
     "read_parquet",
     "read_savepoint",
     "read_text",
+    "rows",
     "session",
     "sliding",
     "stddev",

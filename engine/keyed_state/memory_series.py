@@ -27,6 +27,7 @@ from ..protocol.routing import Move
 from ..snapshots.chain import removed, replacing
 from ..snapshots.changes import Changes, SlotChanges
 from .base import StateTransfer
+from .ragged_slots import clear, grown
 from .series import Codes, Positions, Rows, Series
 
 CHUNK = 16_384
@@ -184,6 +185,7 @@ class MemorySeries(Series):
         """Remove rows; the links to them stay."""
         self._before(where)
         self._live[where] = False
+        clear(self._parts, where)
         self._free[self._frees : self._frees + len(where)] = where
         self._frees += len(where)
 
@@ -211,7 +213,7 @@ class MemorySeries(Series):
         accumulators = self.aggregator.accumulators
         before = self._parts or tuple(a.empty(0) for a in accumulators)
         self._parts = tuple(
-            tuple(np.concatenate([old, new]) for old, new in zip(olds, a.empty(more), strict=True))
+            tuple(grown(old, new) for old, new in zip(olds, a.empty(more), strict=True))
             for olds, a in zip(before, accumulators, strict=True)
         )
 
@@ -242,7 +244,8 @@ class MemorySeries(Series):
         where = np.flatnonzero(self._live)
         self._before(where)
         kept = carry(self._partial(where))
-        self._parts = tuple(accumulator.empty(len(self._live)) for accumulator in self.aggregator.accumulators)
+        empty = (accumulator.empty(len(self._live)) for accumulator in self.aggregator.accumulators)
+        self._parts = tuple(tuple(grown(None, part) for part in parts) for parts in empty)
         for columns, values in zip(self._parts, kept.parts, strict=True):
             for column, value in zip(columns, values, strict=True):
                 column[where] = value

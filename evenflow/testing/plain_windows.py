@@ -8,6 +8,7 @@ from typing import Any
 
 from ..engine.errors import FlowError
 from ..engine.keys.unkeyed import shown
+from ..engine.operators.aggregate_rows import END_ROW, AggregateRows
 from ..engine.operators.aggregate_sessions import AggregateSessions
 from .oracle import EPOCH, Record, Records, evaluate, key_of
 from .plain_aggregates import aggregated
@@ -22,6 +23,19 @@ def _(operator: AggregateSessions, inputs: Sequence[Records]) -> Records:
         keys = {name: session[0].row[name] for name in shown(operator.keys)}
         items.append(Record({**keys, **bounds, **results(operator, session)}, end))
     return Records(sorted(items, key=lambda record: record.time or 0))
+
+
+@evaluate.register
+def _(operator: AggregateRows, inputs: Sequence[Records]) -> Records:
+    items, seen = [], dict[tuple[Any, ...], list[Record]]()
+    for record in inputs[0].items:
+        of_key = seen.setdefault(key_of(record.row, shown(operator.keys)), [])
+        of_key.append(record)
+        if len(of_key) % operator.windows.every == 0:
+            keys = {name: record.row[name] for name in shown(operator.keys)}
+            window = results(operator, of_key[-operator.windows.size :])
+            items.append(Record({**keys, END_ROW: len(of_key), **window}, record.time))
+    return Records(items)
 
 
 def sessions(records: Sequence[Record], keys: Sequence[str], gap: int) -> list[list[Record]]:
@@ -43,7 +57,7 @@ def sessions(records: Sequence[Record], keys: Sequence[str], gap: int) -> list[l
     return found
 
 
-def results(operator: AggregateSessions, records: Sequence[Record]) -> dict[str, Any]:
+def results(operator: AggregateSessions | AggregateRows, records: Sequence[Record]) -> dict[str, Any]:
     """The aggregates over these records."""
     pairs = [(record.row, record.time) for record in records]
-    return {name: aggregated(function, pairs) for name, function in operator.functions.items()}
+    return {name: aggregated(function.beside(operator.keys), pairs) for name, function in operator.functions.items()}
