@@ -12,6 +12,7 @@ import numpy as np
 
 from .building.columns import check_columns, keys_after
 from .building.deduplication import make_deduplicate
+from .building.emission import checked_emission
 from .building.explode import explode_operator
 from .building.joins import join, join_asof
 from .building.row_operators import make_drop, make_rename, make_select
@@ -329,18 +330,38 @@ class WindowedStream:
     def __init__(self, stream: Stream, keys: tuple[str, ...], windows: AnyWindows) -> None:
         self._stream, self.keys, self._windows = stream, keys, windows
 
-    def aggregate(self, **aggregates: AggregateFunction) -> WindowResults:
-        """One row per key and window: the key columns, `window_start`, `window_end` and the aggregates.
+    def aggregate(
+        self,
+        *,
+        emit: Literal["final", "update"] = "final",
+        every: Duration | None = None,
+        lateness: Duration = 0,
+        **aggregates: AggregateFunction,
+    ) -> WindowResults:
+        """A row per key and window, when the window has ended: the key columns, `window_start`, `window_end` and the aggregates.
 
-        The event time of a row is the last of its window, `window_end` less a microsecond. That of a session is its `window_end`, which is
-        `gap` after its last row.
+        With `emit="update"` the rows that have changed are also emitted before: whenever event time passes a multiple of `every`, or with
+        each advance of it. With `lateness` records that come after their windows have ended are not late yet: they change the results,
+        which are emitted again, until event time has passed the end and `lateness`. Of the rows of a key and window the newest one counts;
+        it may repeat the one before it, when the key has moved to another worker or the job has recovered.
 
-        With `ef.rows` there is no window of time. In place of its bounds, `window_end_row` is the number of the window's last row among its
-        key's rows, and the result has that row's event time.
+        A row's time is its window's last microsecond, that of a session its `window_end`. So a correction is late for windows behind this
+        one, unless they allow for it as well. With `ef.rows` there is no window of time: in place of its bounds, `window_end_row` is the
+        number of the window's last row among its key's rows, and the result has that row's event time.
+
+        >>> import evenflow as ef
+        >>> flow, out = ef.Dataflow("early"), []
+        >>> rows = ef.from_items([{"k": "a", "t": second} for second in (1, 3, 4, 12, 8, 70)], event_time="t", unit="s")
+        >>> windows = flow.read(rows).key_by("k").window(ef.tumbling("10s"))
+        >>> _ = windows.aggregate(emit="update", every="2s", lateness="1m", n=ef.count()).write(ef.to_list(out))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> {f"{row['window_end']:%M:%S}": row["n"] for row in out}  # of several rows of a window the last
+        {'00:10': 4, '00:20': 1, '01:20': 1}
         """
         bounds = (END_ROW,) if isinstance(self._windows, RowWindows) else (START, END)
         reserved = (*shown(self.keys), *bounds)
-        operator = window_aggregate(self.keys, check_aggregates(aggregates, reserved), self._windows)
+        emission = checked_emission(emit, every, lateness)
+        operator = window_aggregate(self.keys, check_aggregates(aggregates, reserved), self._windows, emission)
         stream = keyed_node(self._stream, "aggregate", operator, self.keys)
         return WindowResults(stream.flow, stream.node)
 
@@ -375,7 +396,7 @@ class WindowResults(Stream):
 
     @property
     def late(self) -> Stream:
-        """The original records that came after all of their windows had been emitted."""
+        """The original records that came after all of their windows, and the lateness that is allowed, had passed."""
         if isinstance(self.node.operator, AggregateRows):
             raise FlowError(f"operator `{self.node.name}` has no late records: its windows count rows, whatever their times")
         return Stream(self.flow, self.node, "late")

@@ -27,7 +27,7 @@ from ..protocol.routing import Move
 from ..snapshots.chain import removed, replacing
 from ..snapshots.changes import Changes, SlotChanges
 from .base import StateTransfer
-from .ragged_slots import RaggedSlots, grown
+from .ragged_slots import clear, grown
 from .series import Codes, Positions, Rows, Series
 
 CHUNK = 16_384
@@ -185,8 +185,7 @@ class MemorySeries(Series):
         """Remove rows; the links to them stay."""
         self._before(where)
         self._live[where] = False
-        for column in (column for parts in self._parts for column in parts if isinstance(column, RaggedSlots)):
-            column.clear(where)
+        clear(self._parts, where)
         self._free[self._frees : self._frees + len(where)] = where
         self._frees += len(where)
 
@@ -245,7 +244,8 @@ class MemorySeries(Series):
         where = np.flatnonzero(self._live)
         self._before(where)
         kept = carry(self._partial(where))
-        self._parts = tuple(tuple(map(grown, a.empty(0), a.empty(len(self._live)))) for a in self.aggregator.accumulators)
+        empty = (accumulator.empty(len(self._live)) for accumulator in self.aggregator.accumulators)
+        self._parts = tuple(tuple(grown(None, part) for part in parts) for parts in empty)
         for columns, values in zip(self._parts, kept.parts, strict=True):
             for column, value in zip(columns, values, strict=True):
                 column[where] = value

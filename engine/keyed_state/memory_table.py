@@ -21,7 +21,7 @@ from ..protocol.routing import Move
 from ..snapshots.chain import removed, replacing
 from ..snapshots.changes import Changes, SlotChanges
 from .base import StateTransfer
-from .ragged_slots import RaggedSlots, grown
+from .ragged_slots import clear, grown
 from .table import Table
 
 CHUNK = 16_384
@@ -118,8 +118,7 @@ class MemoryTable(Table):
         self._before(where)
         partial = self._at(where)
         self._slots.remove(where)
-        for column in (column for parts in self._parts for column in parts if isinstance(column, RaggedSlots)):
-            column.clear(where)
+        clear(self._parts, where)
         return partial
 
     def _forget(self) -> None:

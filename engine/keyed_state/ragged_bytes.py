@@ -1,7 +1,7 @@
 r"""Lists of values as columns of bytes, one row per group, for state backends: no Python runs per value.
 
-Every column of the values becomes up to three: which values there are (no bytes if the whole column has all), the length of each value (strings and bytes), and
-the values themselves.
+Every column of the values becomes up to three: which values there are (no bytes if the whole column has all), the length of each value
+(strings and bytes), and the values themselves.
 
 >>> lists = pa.array([["a", None], [], ["bcd"]], pa.large_list(pa.string()))
 >>> columns = stored(lists)

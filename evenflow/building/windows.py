@@ -13,6 +13,7 @@ from ..engine.functions.user_function import check_function
 from ..engine.operators.aggregate_rows import AggregateRows
 from ..engine.operators.aggregate_sessions import AggregateSessions
 from ..engine.operators.aggregate_windows import AggregateWindows
+from ..engine.operators.emission import ONCE, Emission
 from ..engine.operators.keyed import KeyedOperator
 from ..engine.operators.process_windows import ROWS, ProcessWindows
 from ..engine.time.row_windows import RowWindows
@@ -31,13 +32,20 @@ def check_windows(value: Any) -> AnyWindows:
     return value
 
 
-def window_aggregate(keys: tuple[str, ...], functions: Mapping[str, AggregateFunction], windows: AnyWindows) -> KeyedOperator:
-    """The operator that computes `functions` per key and window."""
+def window_aggregate(
+    keys: tuple[str, ...], functions: Mapping[str, AggregateFunction], windows: AnyWindows, emission: Emission
+) -> KeyedOperator:
+    """The operator that computes `functions` per key and window. Raises FlowError for an emission that these windows can't have."""
+    if isinstance(windows, Windows):
+        return AggregateWindows(keys, functions, windows, emission=emission)
+    if emission != ONCE:
+        raise FlowError(
+            f"aggregate({emission.describe()}): {windows.describe()} windows can't be emitted more than once, because later rows change "
+            "which windows there are; ef.tumbling and ef.sliding windows can"
+        )
     if isinstance(windows, SessionWindows):
         return AggregateSessions(keys, functions, windows)
-    if isinstance(windows, RowWindows):
-        return AggregateRows(keys, functions, windows)
-    return AggregateWindows(keys, functions, windows)
+    return AggregateRows(keys, functions, windows)
 
 
 def make_process(keys: tuple[str, ...], windows: AnyWindows, function: Any, schema: SchemaLike, on_error: str) -> ProcessWindows:

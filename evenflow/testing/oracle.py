@@ -384,8 +384,9 @@ def table_of(stream: Records) -> pa.Table:
 def _refuse_updates(flow: Dataflow, node: Node) -> None:
     for edge in node.inputs:
         above = flow.graph.nodes[edge.node]
-        if isinstance(above.operator, AggregateRunning) and above.operator.updates:
+        running = isinstance(above.operator, AggregateRunning) and above.operator.updates
+        if running or (edge.port == "out" and isinstance(above.operator, AggregateWindows) and not above.operator.emission.once):
             raise FlowError(
                 f"operator `{node.name}` reads the updates of `{above.name}`, and how many there are depends on how the stream is cut into "
-                'batches: the oracle can follow emit="final", or updates that go straight into a sink'
+                'batches: the oracle can follow emit="final" without lateness, or updates that go straight into a sink'
             )

@@ -95,4 +95,4 @@ def sessions(records: Sequence[Record], keys: Sequence[str], gap: int) -> list[l
 def results(operator: AggregateSessions | AggregateRows, records: Sequence[Record]) -> dict[str, Any]:
     """The aggregates over these records."""
     pairs = [(record.row, record.time) for record in records]
-    return {name: aggregated(function, pairs) for name, function in operator.functions.items()}
+    return {name: aggregated(function.beside(operator.keys), pairs) for name, function in operator.functions.items()}

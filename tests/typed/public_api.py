@@ -109,6 +109,7 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
     joined.late_left.union(joined.late_right).write(sink)
     keyed.join(others, ef.always("1d")).write(sink)
     keyed.join_asof(others, max_age="1h").write(sink)
+    keyed.window(ef.rows(10_000, every=1_000)).aggregate(middle=ef.median("n")).write(sink)
     keyed.window(ef.session("10m")).aggregate(
         distinct=ef.count_distinct("n", where="kept"),
         middle=ef.median("n"),
