@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     )
     from .engine.functions.declared_states import list_state, map_state, value_state
     from .engine.functions.keyed_function import KeyContext, KeyedFunction
+    from .engine.functions.window import Window
     from .engine.joins.within import always, between
     from .engine.sink import Sink, SinkWriter
     from .engine.source import Source, SourceReader
@@ -148,6 +149,7 @@ _HOMES = {
     "StateConfig": "scheduler.configs.state",
     "StateError": "state.errors",
     "Stream": "stream",
+    "Window": "engine.functions.window",
     "WindowedStream": "stream",
     "WorkerConfig": "scheduler.configs.worker",
     "WorkerFigures": "scheduler.metrics",
@@ -247,6 +249,7 @@ __all__ = [
     "StateConfig",
     "StateError",
     "Stream",
+    "Window",
     "WindowedStream",
     "WorkerConfig",
     "WorkerFigures",

@@ -16,7 +16,7 @@ from .building.emission import checked_emission
 from .building.explode import explode_operator
 from .building.joins import join, join_asof
 from .building.row_operators import make_drop, make_rename, make_select
-from .building.windows import AnyWindows, check_windows, window_aggregate
+from .building.windows import AnyWindows, check_windows, make_process, window_aggregate
 from .engine.aggregates.base import AggregateFunction
 from .engine.aggregates.custom import Aggregate
 from .engine.errors import FlowError
@@ -36,6 +36,7 @@ from .engine.operators.join_side import JoinSide
 from .engine.operators.key_by import KeyBy
 from .engine.operators.keyed import KeyedOperator
 from .engine.operators.process import Process
+from .engine.operators.process_windows import WindowFunction
 from .engine.operators.project import Project
 from .engine.operators.stateful_map import StatefulFunction, StatefulMap
 from .engine.operators.stateful_map_columns import ColumnsFunction, StatefulMapColumns
@@ -362,6 +363,31 @@ class WindowedStream:
         emission = checked_emission(emit, every, lateness)
         operator = window_aggregate(self.keys, check_aggregates(aggregates, reserved), self._windows, emission)
         stream = keyed_node(self._stream, "aggregate", operator, self.keys)
+        return WindowResults(stream.flow, stream.node)
+
+    def process(self, function: WindowFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> WindowResults:
+        """The rows that `function(key, window, rows)` yields, called once per key and complete window of event time.
+
+        `rows` are all rows of the window as dicts, in the order of event time, and of equal times in the order of their values, column by
+        column. So the order doesn't depend on arrival. `window` has `start` and `end` (datetimes in UTC). The key is None without `key_by`,
+        and a tuple if it has several columns. The results have the event time of the window's results in `aggregate`.
+
+        `function` may be a class, as for `map`. `on_error` as for `map`: a window that the function refuses is left out as a whole. The
+        record of its dead letter has the window's bounds and rows.
+
+        >>> import evenflow as ef
+        >>> def spread(key, window, rows):
+        ...     yield {"key": key, "from": window.start.minute, "spread": rows[-1]["price"] - rows[0]["price"]}
+        >>> flow, out = ef.Dataflow("spread"), []
+        >>> trades = [{"key": "a", "price": price, "ts": ts} for price, ts in ((3, 0), (7, 50), (1, 70))]
+        >>> prices = flow.read(ef.from_items(trades, event_time="ts", unit="s")).key_by("key")
+        >>> _ = prices.window(ef.tumbling("1m")).process(spread).write(ef.to_list(out))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> out
+        [{'key': 'a', 'from': 0, 'spread': 4}, {'key': 'a', 'from': 1, 'spread': 0}]
+        """
+        operator = make_process(self.keys, self._windows, function, schema, on_error)
+        stream = keyed_node(self._stream, "process", operator, self.keys)
         return WindowResults(stream.flow, stream.node)
 
 

@@ -65,4 +65,28 @@ def windows_of_rows() -> ef.Dataflow:
     return flow
 
 
-FLOWS = (sessions_that_merge, sessions_of_sessions, windows_without_keys, windows_of_rows)
+def summary(key: Any, window: ef.Window, rows: list[dict[str, Any]]) -> Any:
+    """Tells the order of the rows."""
+    if len(rows) % 4 == 3:
+        raise ValueError(f"{len(rows)} rows from {window.start:%S.%f}")
+    yield {"key": str(key), "start": window.start, "end": window.end, "seqs": " ".join(str(row["seq"]) for row in rows)}
+    if len(rows) > 1:
+        yield {"key": "again", "start": window.start, "end": window.end, "seqs": str(rows[-1]["value"])}
+
+
+def functions_of_windows() -> ef.Dataflow:
+    flow = ef.Dataflow("windows")
+    rows = flow.read(tied())
+    keyed = rows.key_by("key")
+    for name, windows in (
+        ("tumbling", keyed.window(ef.tumbling("1s"))),
+        ("sliding", rows.key_by("half", "key").window(ef.sliding("2s", every="1s"))),
+        ("sessions", keyed.window(ef.session("600ms"))),
+        ("all", rows.window(ef.tumbling("500ms"))),
+    ):
+        results = windows.process(summary, on_error="dead_letter").named(name).write(ef.to_list([], name=f"{name}_rows"))
+        results.dead_letters.write(ef.to_list([], name=f"{name}_letters"))
+    return flow
+
+
+FLOWS = (functions_of_windows, sessions_that_merge, sessions_of_sessions, windows_without_keys, windows_of_rows)
