@@ -69,7 +69,7 @@ if TYPE_CHECKING:
         SnapshotError,
     )
     from .engine.functions.declared_states import list_state, map_state, value_state
-    from .engine.functions.keyed_function import KeyContext, KeyedFunction
+    from .engine.functions.keyed_function import CoKeyedFunction, KeyContext, KeyedFunction
     from .engine.joins.within import always, between
     from .engine.sink import Sink, SinkWriter
     from .engine.source import Source, SourceReader
@@ -105,6 +105,7 @@ _HOMES = {
     "CheckpointReport": "scheduler.checkpoints",
     "CheckpointState": "scheduler.checkpoints",
     "ClusterError": "engine.errors",
+    "CoKeyedFunction": "engine.functions.keyed_function",
     "ConnectorError": "engine.errors",
     "CorruptStateError": "state.errors",
     "Dataflow": "dataflow",
@@ -202,6 +203,7 @@ __all__ = [
     "CheckpointReport",
     "CheckpointState",
     "ClusterError",
+    "CoKeyedFunction",
     "ConnectorError",
     "CorruptStateError",
     "Dataflow",

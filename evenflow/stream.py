@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .building.explode import explode_operator
-from .building.joins import join, join_asof
+from .building.joins import co_process, join, join_asof
 from .engine.aggregates.base import AggregateFunction
 from .engine.aggregates.custom import Aggregate
 from .engine.errors import FlowError
 from .engine.functions.error_policy import DEAD_LETTERS, OnError, check_on_error
-from .engine.functions.keyed_function import KeyedFunction
+from .engine.functions.keyed_function import CoKeyedFunction, KeyedFunction
 from .engine.functions.rows_encoder import SchemaLike, arrow_schema
 from .engine.functions.user_function import check_function
 from .engine.joins.join_columns import How
@@ -329,7 +329,19 @@ class KeyedStream:
         """
         return self._joined("join_asof", right, lambda keys: join_asof(self.keys, keys, how, max_age, suffix))
 
+    def co_process(self, right: KeyedStream, function: CoKeyedFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
+        """The rows that your `CoKeyedFunction` yields for this stream's rows (`on_left`) and those of `right` (`on_right`) of a key.
+
+        The key columns of both may have different names. States, timers and `on_error` as for `process`.
+        """
+        return self._with("co_process", right, lambda keys: co_process(self.keys, keys, function, schema, on_error))
+
     def _joined(self, name: str, right: Any, make: Callable[[tuple[str, ...]], KeyedOperator]) -> JoinResults:
+        stream = self._with(name, right, make)
+        return JoinResults(stream.flow, stream.node)
+
+    def _with(self, name: str, right: Any, make: Callable[[tuple[str, ...]], KeyedOperator]) -> Stream:
+        """The output of an operator of this stream and `right`, both in their common form; `make` gets right's key columns."""
         if not isinstance(right, KeyedStream):
             raise FlowError(
                 f'{name}({right!r:.200}): expected a keyed stream, for example left.key_by("id").{name}(right.key_by("id"), ...)'
@@ -340,7 +352,7 @@ class KeyedStream:
         operator = make(right.keys)
         sides = (("left", self, JoinSide(LEFT, self.keys)), ("right", right, JoinSide(RIGHT, right.keys)))
         nodes = [flow.graph.add(f"{name}.{what}", side, (keyed.input,)) for what, keyed, side in sides]
-        return JoinResults(flow, flow.graph.add(name, operator, tuple(Input(node.id) for node in nodes), operator.keys))
+        return Stream(flow, flow.graph.add(name, operator, tuple(Input(node.id) for node in nodes), operator.keys))
 
     @property
     def input(self) -> Input:
