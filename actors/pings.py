@@ -12,6 +12,8 @@ from typing import Any
 
 import ray
 
+from ..engine.protocol.ids import WorkerId
+
 EVERY = 1.0
 """Seconds between two questions to one worker."""
 
@@ -21,15 +23,15 @@ class Pings:
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
-        self._asked: dict[str, tuple[Any, float]] = {}
-        self._heard: dict[str, float] = {}
+        self._asked: dict[WorkerId, tuple[Any, float]] = {}
+        self._heard: dict[WorkerId, float] = {}
 
-    def forget(self, worker: str) -> None:
+    def forget(self, worker: WorkerId) -> None:
         """It is gone."""
         self._asked.pop(worker, None)
         self._heard.pop(worker, None)
 
-    def silent(self, workers: Mapping[str, Any]) -> dict[str, str]:
+    def silent(self, workers: Mapping[WorkerId, Any]) -> dict[WorkerId, str]:
         """Ask those whose turn it is; the workers that have not answered for too long, and what to say of them."""
         now = time.monotonic()
         answered, _ = (

@@ -13,6 +13,7 @@ from typing import Any
 import zmq
 
 from ..engine.errors import ClusterError
+from ..engine.protocol.ids import Attempt
 from .address import Address
 from .frames import MAX_FRAME_BYTES
 from .gatekeeper import DOMAIN, USER, Gatekeeper
@@ -32,7 +33,7 @@ HANDSHAKE_SECONDS = 10.0
 class Sockets:
     """A bound ROUTER, a DEALER per downstream worker, and the poller over them."""
 
-    def __init__(self, name: str, attempt: int, security: Security, host: str, *, prefer_tcp: bool) -> None:
+    def __init__(self, name: str, attempt: Attempt, security: Security, host: str, *, prefer_tcp: bool) -> None:
         self._name, self._routing_id, self._security, self._prefer_tcp = name, routing_id(name, attempt), security, prefer_tcp
         self._context = zmq.Context()
         self._folder = SocketFolder(security.job)
@@ -169,7 +170,7 @@ class Sockets:
         self._folder.close()
 
 
-def routing_id(name: str, attempt: int) -> bytes:
+def routing_id(name: str, attempt: Attempt) -> bytes:
     """How the transport `name` of `attempt` makes itself known to a ROUTER. Raises ValueError if that takes more than 255 bytes."""
     identity = f"{name}#{attempt}".encode()
     if len(identity) > 255 or identity[0] == 0:

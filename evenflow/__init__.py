@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from .engine.joins.within import always, between
     from .engine.sink import Sink, SinkWriter
     from .engine.source import Source, SourceReader
+    from .engine.time.sessions import session
     from .engine.time.windows import sliding, tumbling
     from .job import Job, connect
     from .savepoint import SavedJob, read_savepoint
@@ -176,6 +177,7 @@ _HOMES = {
     "read_parquet": "connectors.parquet",
     "read_savepoint": "savepoint",
     "read_text": "connectors.text",
+    "session": "engine.time.sessions",
     "always": "engine.joins.within",
     "between": "engine.joins.within",
     "sliding": "engine.time.windows",
@@ -276,6 +278,7 @@ __all__ = [
     "read_parquet",
     "read_savepoint",
     "read_text",
+    "session",
     "sliding",
     "stddev",
     "sum",

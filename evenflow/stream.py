@@ -6,36 +6,34 @@ Every method adds an operator and returns the stream of its output. Nothing runs
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
+from .building.columns import check_columns, keys_after
+from .building.deduplication import make_deduplicate
+from .building.emission import checked_emission
 from .building.explode import explode_operator
 from .building.joins import co_process, join, join_asof
+from .building.row_operators import make_drop, make_rename, make_select
+from .building.windows import window_aggregate
 from .engine.aggregates.base import AggregateFunction
 from .engine.aggregates.custom import Aggregate
 from .engine.errors import FlowError
-from .engine.functions.error_policy import DEAD_LETTERS, OnError, check_on_error
+from .engine.functions.error_policy import OnError, check_on_error
 from .engine.functions.keyed_function import CoKeyedFunction, KeyedFunction
 from .engine.functions.rows_encoder import SchemaLike, arrow_schema
 from .engine.functions.user_function import check_function
 from .engine.joins.join_columns import How
 from .engine.joins.sides import LEFT, RIGHT
 from .engine.joins.within import Always, Between
+from .engine.keys.unkeyed import UNKEYED, shown
 from .engine.operators.aggregate_running import AggregateRunning
-from .engine.operators.aggregate_windows import AggregateWindows
 from .engine.operators.base import Operator
-from .engine.operators.filter import Filter, Predicate
-from .engine.operators.flat_map import FlatMap
-from .engine.operators.function import FunctionOperator
 from .engine.operators.join import LATE
 from .engine.operators.join_side import JoinSide
 from .engine.operators.key_by import KeyBy
 from .engine.operators.keyed import KeyedOperator
-from .engine.operators.map import Map
-from .engine.operators.map_batches import MapBatches
 from .engine.operators.process import Process
 from .engine.operators.project import Project
 from .engine.operators.stateful_map import StatefulFunction, StatefulMap
@@ -43,12 +41,9 @@ from .engine.operators.stateful_map_columns import ColumnsFunction, StatefulMapC
 from .engine.operators.union import Union
 from .engine.plan.graph import Input, Node
 from .engine.plan.worker_bounds import WorkerBounds
-from .engine.sink import Sink
 from .engine.time.duration import Duration
-from .engine.time.windows import Windows, check_windows
-
-if TYPE_CHECKING:
-    from .dataflow import Dataflow
+from .engine.time.windows import AnyWindows, Windows, check_windows
+from .transformations import Transformations
 
 _NO_KEYS = "key_by needs at least one column, or a function"
 
@@ -56,87 +51,14 @@ _AGGREGATE_METHODS = {"create": (), "add": ("accumulator", "row"), "merge": ("a"
 """The methods of a user-defined aggregate, with their arguments."""
 
 
-class Stream:
-    """A stream of rows; a row is a dict from column name to value.
+class Stream(Transformations["Stream"]):
+    """A stream of rows; a row is a dict from column name to value."""
 
-    `flow`, `node`, `port`: the dataflow, the operator that made the stream, and which of its outputs this is.
-    """
+    def _on(self, node: Node, port: str = "out") -> Stream:
+        return Stream(self.flow, node, port)
 
-    def __init__(self, flow: Dataflow, node: Node, port: str = "out") -> None:
-        self.flow, self.node, self.port = flow, node, port
-
-    def named(self, name: str) -> Self:
-        """Name the operator that made this stream. Plans, actors, metrics and the job's handle use the name."""
-        self.flow.graph.rename(self.node, name)
-        return self
-
-    def parallelism(self, workers: int | None = None, *, between: tuple[int, int] | None = None, fixed: bool = False) -> Self:
-        """Run the operator that made this stream in `workers` workers; None for the job's default.
-
-        Automatic scaling keeps the number within `between` (fewest, most), in place of the job's `min_parallelism` and `max_parallelism`,
-        and doesn't change it if `fixed`. Chained operators share their workers, and keep to the bounds of each. `job.scale` ignores the
-        bounds.
-        """
-        name = self.node.name
-        if workers is not None and (not isinstance(workers, int) or isinstance(workers, bool) or workers < 1):
-            raise FlowError(f"operator `{name}`: parallelism {workers!r} must be a whole number of at least 1")
-        if between is not None and (not isinstance(between, tuple) or len(between) != 2):
-            raise FlowError(f"operator `{name}`: between={between!r} must be the fewest and the most workers, for example between=(1, 4)")
-        try:
-            least, most = between if between is not None else (None, None)
-            self.node.bounds = WorkerBounds(least, most, fixed)
-        except FlowError as error:
-            raise FlowError(f"operator `{name}`: parallelism(between={between!r}): {error}") from error
-        if workers is not None:
-            self.node.parallelism = workers
-        return self
-
-    def map(self, function: Callable[[dict[str, Any]], Any], *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
-        """`function(row) -> row`: a dict, or a plain value, which becomes the column `item`. `schema` fixes the column types.
-
-        `on_error` is the error policy, for a row for which your function raises or returns a value that doesn't fit its columns: "stop"
-        ends the job with an error that shows the row, "skip" counts the row (`job.metrics()`), "dead_letter" sends it to `dead_letters`.
-        """
-        operator = Map(check_function(function, "map", "row"), arrow_schema(schema, "map"), check_on_error(on_error, "map"))
-        return self._then("map", operator)
-
-    def flat_map(
-        self, function: Callable[[dict[str, Any]], Iterable[Any]], *, schema: SchemaLike = None, on_error: OnError = "stop"
-    ) -> Stream:
-        """`function(row) -> rows`: any number of them. `on_error` as for `map`."""
-        expand = check_function(function, "flat_map", "row", yields=True)
-        return self._then("flat_map", FlatMap(expand, arrow_schema(schema, "flat_map"), check_on_error(on_error, "flat_map")))
-
-    def filter(self, predicate: Predicate, *, on_error: OnError = "stop") -> Stream:
-        """Rows for which `predicate(row)`, True or False, is True; or an Arrow expression such as `pc.field("delay") > 0`, much faster.
-
-        `on_error` as for `map`.
-        """
-        if not isinstance(predicate, pc.Expression):
-            check_function(predicate, "filter", "row")
-        return self._then("filter", Filter(predicate, check_on_error(on_error, "filter")))
-
-    def map_batches(self, function: Callable[[pa.RecordBatch], Any], *, on_error: OnError = "stop") -> Stream:
-        """`function(record batch) -> record batch, table or dict of columns`, for vectorised work.
-
-        `on_error` as for `map`: a batch for which the function raises is tried again in halves, down to the row that is refused.
-        """
-        check_function(function, "map_batches", "batch")
-        return self._then("map_batches", MapBatches(function, check_on_error(on_error, "map_batches")))
-
-    def select(self, *columns: str) -> Stream:
-        """Keep only these columns, in this order."""
-        return self._then("select", Project(select=_names(columns, "select")))
-
-    def drop(self, *columns: str) -> Stream:
-        """Remove these columns."""
-        return self._then("drop", Project(drop=frozenset(_names(columns, "drop"))))
-
-    def rename(self, columns: Mapping[str, str] | None = None, **names: str) -> Stream:
-        """Rename columns: `rename(old="new")` or `rename({"old": "new"})`."""
-        renamed = {**(columns or {}), **names}
-        _names((*renamed, *renamed.values()), "rename")
-        return self._then("rename", Project(rename=renamed))
+    def _side(self, port: str) -> Stream:
+        return Stream(self.flow, self.node, port)
 
     def explode(self, column: str, *, position: str | None = None) -> Stream:
         """A row for each element of the lists in `column`; the fields of structs become columns, other elements keep the column's name.
@@ -171,59 +93,95 @@ class Stream:
             raise FlowError(f"key_by{keys!r}: give column names, each once, or one function")
         return KeyedStream(self, names)
 
-    @property
-    def dead_letters(self) -> Stream:
-        """The records that this stream's operator refused; the operator needs `on_error="dead_letter"`.
+    def window(self, windows: AnyWindows) -> WindowedStream:
+        """Cut the whole stream into windows, without keys: one result for each, over all rows.
 
-        All columns are strings: `operator`, `key` (JSON, null if the operator has no keys), `record` (JSON), `error` (its type), `message`.
+        Every worker of this stream combines its own rows first. The results are computed by one worker, unless you say
+        `.parallelism(n)`, and more would have nothing to do.
 
         >>> import evenflow as ef
-        >>> flow, numbers, bad = ef.Dataflow("parse"), [], []
-        >>> lines = flow.read(ef.from_items(["1", "two", "3"]))
-        >>> parsed = lines.map(lambda row: int(row["item"]), on_error="dead_letter").write(ef.to_list(numbers))
-        >>> _ = parsed.dead_letters.write(ef.to_list(bad, name="bad"))
+        >>> flow, out = ef.Dataflow("all"), []
+        >>> rows = flow.read(ef.from_items([{"ts": 0}, {"ts": 70}, {"ts": 130}], event_time="ts", unit="s"))
+        >>> _ = rows.window(ef.tumbling("2m")).aggregate(n=ef.count()).write(ef.to_list(out))
         >>> _ = flow.run(runtime="local").wait()
-        >>> numbers, bad[0]["operator"], bad[0]["record"], bad[0]["error"]
-        ([{'item': 1}, {'item': 3}], 'map', '{"item": "two"}', 'ValueError')
+        >>> [(row["window_start"].minute, row["n"]) for row in out]
+        [(0, 2), (2, 1)]
         """
-        operator = self.node.operator
-        if not isinstance(operator, FunctionOperator) or operator.on_error != "dead_letter":
-            raise FlowError(f'operator `{self.node.name}` has no dead letters: give it on_error="dead_letter"')
-        return Stream(self.flow, self.node, DEAD_LETTERS)
+        return WindowedStream(self, UNKEYED, check_windows(windows))
 
-    def write(self, sink: Sink) -> Stream:
-        """End the stream in a sink; returns this stream, so that it can also go elsewhere."""
-        if not isinstance(sink, Sink):
-            raise FlowError(f'.write({sink!r}): expected a sink, for example ef.write_parquet("out/")')
-        taken = next((node.name for node in self.flow.graph if node.operator is sink), None)
-        if taken is not None:
-            raise FlowError(f"sink `{taken}` is written twice: make another for this stream, or write the union of both streams")
-        self.flow.graph.add(sink.name, sink, (Input(self.node.id, self.port),))
-        return self
+    def deduplicate(self, *columns: str, ttl: Duration | None = None) -> Stream:
+        """The first row for each combination of values in these columns, by arrival; a null is a value like any other.
 
-    def _then(self, name: str, operator: Operator) -> Stream:
-        return Stream(self.flow, self.flow.graph.add(name, operator, (Input(self.node.id, self.port),)))
+        With `ttl` a row passes again if its event time is at least `ttl` later than that of the last one that passed, and the state is
+        forgotten after that time; a late row may then pass a second time. Without, a combination is kept for ever. The state is a keyed
+        state like any other.
 
-
-def _names(columns: tuple[Any, ...], method: str) -> tuple[str, ...]:
-    """The columns, checked. Raises FlowError if there is none, or one is not a name."""
-    if not columns or not all(isinstance(name, str) for name in columns):
-        raise FlowError(f"{method}{columns!r:.200}: give the names of columns, at least one")
-    return columns
+        >>> import evenflow as ef
+        >>> flow, rows = ef.Dataflow("once"), []
+        >>> clicks = flow.read(ef.from_items([{"user": 1, "t": 0}, {"user": 1, "t": 5}, {"user": 1, "t": 12}], event_time="t"))
+        >>> _ = clicks.deduplicate("user", ttl="10ms").write(ef.to_list(rows))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> [row["t"] for row in rows]
+        [0, 12]
+        """
+        operator = make_deduplicate((), columns, ttl)
+        return keyed_node(self, "deduplicate", operator, operator.keys)
 
 
-class KeyedStream:
+class KeyedStream(Transformations["KeyedStream"]):
     """A stream partitioned by key: every record of a key reaches the same worker, in order per channel.
 
-    `stream`: the rows; `keys`: their key columns.
+    `keys`: the key columns. It has the methods of `Stream` that work row by row. Their result is keyed by the same columns of the new rows,
+    so a function must leave them where they are; `rename` renames them.
+
+    >>> import evenflow as ef
+    >>> flow, rows = ef.Dataflow("keyed"), []
+    >>> words = flow.read(ef.from_items(["a", "b", "a"])).key_by("item")
+    >>> counts = words.filter(lambda row: row["item"] != "b").rename(item="word").aggregate(n=ef.count(), emit="final")
+    >>> _ = counts.write(ef.to_list(rows))
+    >>> _ = flow.run(runtime="local").wait()
+    >>> rows
+    [{'word': 'a', 'n': 2}]
     """
 
     def __init__(self, stream: Stream, keys: tuple[str, ...]) -> None:
-        self.stream, self.keys = stream, keys
+        super().__init__(stream.flow, stream.node, stream.port)
+        self._stream, self.keys = stream, keys
 
-    def window(self, windows: Windows) -> WindowedStream:
-        """Cut the stream into event-time windows: `ef.tumbling("1h")`, `ef.sliding("1h", every="5m")`."""
-        return WindowedStream(self.stream, self.keys, check_windows(windows))
+    def _on(self, node: Node, port: str = "out") -> KeyedStream:
+        return KeyedStream(Stream(self.flow, node, port), self.keys)
+
+    def _side(self, port: str) -> Stream:
+        return Stream(self.flow, self.node, port)
+
+    def _projected(self, name: str, project: Project) -> KeyedStream:
+        keys = keys_after(self.keys, project, name)
+        return KeyedStream(Stream(self.flow, self._add(name, project)), keys)
+
+    def select(self, *columns: str) -> KeyedStream:
+        """Keep only these columns, in this order; the key columns must be among them."""
+        return self._projected("select", make_select(columns))
+
+    def drop(self, *columns: str) -> KeyedStream:
+        """Remove these columns, which must not be key columns."""
+        return self._projected("drop", make_drop(columns))
+
+    def rename(self, columns: Mapping[str, str] | None = None, **names: str) -> KeyedStream:
+        """Rename columns, as `Stream.rename` does; keys follow their columns."""
+        return self._projected("rename", make_rename({**(columns or {}), **names}))
+
+    def key_by(self, *keys: str | Callable[[dict[str, Any]], Any], column: str = "key") -> KeyedStream:
+        """Partition by other keys, as `Stream.key_by` does."""
+        return self._stream.key_by(*keys, column=column)
+
+    def deduplicate(self, *columns: str, ttl: Duration | None = None) -> KeyedStream:
+        """The first row of each key, or of each key and combination of values in `columns`; as `Stream.deduplicate`."""
+        operator = make_deduplicate(self.keys, columns, ttl)
+        return self._on(keyed_node(self._stream, "deduplicate", operator, operator.keys).node)
+
+    def window(self, windows: AnyWindows) -> WindowedStream:
+        """Cut the stream into event-time windows: `ef.tumbling("1h")`, `ef.sliding("1h", every="5m")`, `ef.session("10m")`."""
+        return WindowedStream(self._stream, self.keys, check_windows(windows))
 
     def aggregate(self, *, emit: Literal["update", "final"] = "update", **aggregates: AggregateFunction) -> Stream:
         """Aggregate without windows: emits a row per changed key and batch, or with `emit="final"` one per key at the end."""
@@ -264,7 +222,7 @@ class KeyedStream:
         """
         if isinstance(columns, str):
             raise FlowError(f"stateful_map_columns(columns={columns!r}): expected a list of column names")
-        wanted = None if columns is None else _names(tuple(columns), "stateful_map_columns(columns=...)")
+        wanted = None if columns is None else check_columns(tuple(columns), "stateful_map_columns(columns=...)")
         dtypes, on_error = state_dtypes(state), check_on_error(on_error, "stateful_map_columns")
         check_function(function, "stateful_map_columns", "state", "rows")
         operator = StatefulMapColumns(self.keys, function, dtypes, wanted, on_error)
@@ -346,21 +304,16 @@ class KeyedStream:
             raise FlowError(
                 f'{name}({right!r:.200}): expected a keyed stream, for example left.key_by("id").{name}(right.key_by("id"), ...)'
             )
-        flow = self.stream.flow
-        if right.stream.flow is not flow:
-            raise FlowError(f"{name} of streams of two flows, `{flow.name}` and `{right.stream.flow.name}`: read both in one flow")
+        flow = self.flow
+        if right.flow is not flow:
+            raise FlowError(f"{name} of streams of two flows, `{flow.name}` and `{right.flow.name}`: read both in one flow")
         operator = make(right.keys)
         sides = (("left", self, JoinSide(LEFT, self.keys)), ("right", right, JoinSide(RIGHT, right.keys)))
-        nodes = [flow.graph.add(f"{name}.{what}", side, (keyed.input,)) for what, keyed, side in sides]
+        nodes = [flow.graph.add(f"{name}.{what}", side, (Input(keyed.node.id, keyed.port),)) for what, keyed, side in sides]
         return Stream(flow, flow.graph.add(name, operator, tuple(Input(node.id) for node in nodes), operator.keys))
 
-    @property
-    def input(self) -> Input:
-        """What an operator that reads this stream has as input."""
-        return Input(self.stream.node.id, self.stream.port)
-
     def _keyed(self, name: str, operator: Operator) -> Stream:
-        return keyed_node(self.stream, name, operator, self.keys)
+        return keyed_node(self._stream, name, operator, self.keys)
 
 
 class JoinResults(Stream):
@@ -378,16 +331,42 @@ class JoinResults(Stream):
 
 
 class WindowedStream:
-    """A keyed stream cut into event-time windows."""
+    """A stream cut into windows."""
 
-    def __init__(self, stream: Stream, keys: tuple[str, ...], windows: Windows) -> None:
-        self.stream, self.keys, self._windows = stream, keys, windows
+    def __init__(self, stream: Stream, keys: tuple[str, ...], windows: AnyWindows) -> None:
+        self._stream, self.keys, self._windows = stream, keys, windows
 
-    def aggregate(self, **aggregates: AggregateFunction) -> WindowResults:
-        """One row per key and window: the key columns, `window_start`, `window_end` and the aggregates."""
-        reserved = (*self.keys, "window_start", "window_end")
-        operator = AggregateWindows(self.keys, check_aggregates(aggregates, reserved), self._windows)
-        stream = keyed_node(self.stream, "aggregate", operator, self.keys)
+    def aggregate(
+        self,
+        *,
+        emit: Literal["final", "update"] = "final",
+        every: Duration | None = None,
+        lateness: Duration = 0,
+        **aggregates: AggregateFunction,
+    ) -> WindowResults:
+        """A row per key and window, when the window has ended: the key columns, `window_start`, `window_end` and the aggregates.
+
+        With `emit="update"` the rows that have changed are also emitted before: whenever event time passes a multiple of `every`, or with
+        each advance of it. With `lateness` records that come after their windows have ended are not late yet: they change the results,
+        which are emitted again, until event time has passed the end and `lateness`. Of the rows of a key and window the newest one counts;
+        it may repeat the one before it, when the key has moved to another worker or the job has recovered.
+
+        A row's time is its window's last microsecond, that of a session its `window_end`. So a correction is late for windows behind this
+        one, unless they allow for it as well.
+
+        >>> import evenflow as ef
+        >>> flow, out = ef.Dataflow("early"), []
+        >>> rows = ef.from_items([{"k": "a", "t": second} for second in (1, 3, 4, 12, 8, 70)], event_time="t", unit="s")
+        >>> windows = flow.read(rows).key_by("k").window(ef.tumbling("10s"))
+        >>> _ = windows.aggregate(emit="update", every="2s", lateness="1m", n=ef.count()).write(ef.to_list(out))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> {f"{row['window_end']:%M:%S}": row["n"] for row in out}  # of several rows of a window the last
+        {'00:10': 4, '00:20': 1, '01:20': 1}
+        """
+        reserved = (*shown(self.keys), "window_start", "window_end")
+        emission = checked_emission(emit, every, lateness)
+        operator = window_aggregate(self.keys, check_aggregates(aggregates, reserved), self._windows, emission)
+        stream = keyed_node(self._stream, "aggregate", operator, self.keys)
         return WindowResults(stream.flow, stream.node)
 
 
@@ -396,13 +375,15 @@ class WindowResults(Stream):
 
     @property
     def late(self) -> Stream:
-        """The original records that came after all of their windows had been emitted."""
+        """The original records that came after all of their windows, and the lateness that is allowed, had passed."""
         return Stream(self.flow, self.node, "late")
 
 
 def keyed_node(stream: Stream, name: str, operator: Operator, keys: tuple[str, ...]) -> Stream:
     """The output of a keyed operator that reads `stream`."""
     node = stream.flow.graph.add(name, operator, (Input(stream.node.id, stream.port),), keys)
+    if keys == UNKEYED:
+        node.parallelism, node.bounds = 1, WorkerBounds(fixed=True)
     return Stream(stream.flow, node)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..engine.protocol.ids import WorkerId
 from .placement import Node, Place
 
 
@@ -13,5 +14,5 @@ class ClusterView:
     """`nodes`: those that are alive, with the job's processes on them. `places` of the workers. `reserved`: all spares have started."""
 
     nodes: tuple[Node, ...] = ()
-    places: Mapping[str, Place] = field(default_factory=dict)
+    places: Mapping[WorkerId, Place] = field(default_factory=dict)
     reserved: bool = True

@@ -16,6 +16,7 @@ from ..engine.operators.read import Read
 from ..engine.plan.physical import Plan, Stage
 from ..engine.plan.rescale import rescale
 from ..engine.protocol.elements import MIN_TIME
+from ..engine.protocol.ids import CheckpointNumber, WorkerId, worker_id
 from ..engine.protocol.routing import RoutingTable
 from ..state.files import StateFile
 from .manifest import Manifest, TaskEntry
@@ -30,7 +31,7 @@ class RestoredTask:
     """
 
     url: str
-    checkpoint: int
+    checkpoint: CheckpointNumber
     watermark: int = MIN_TIME
     position: Any = None
     chains: tuple[tuple[StateFile, ...], ...] = ()
@@ -38,10 +39,10 @@ class RestoredTask:
     goes_on: bool = False
 
 
-def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: int) -> dict[str, RestoredTask]:
+def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: CheckpointNumber) -> dict[WorkerId, RestoredTask]:
     """By worker. Raises FlowError for a source that can't run with another number of workers than it had."""
     tables = plan.tables
-    tasks: dict[str, RestoredTask] = {}
+    tasks: dict[WorkerId, RestoredTask] = {}
     for stage in plan.stages:
         entries = manifest.tasks.get(stage.name)
         if entries is None:
@@ -52,7 +53,7 @@ def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: int) ->
             table, before = tables.get(stage.name), manifest.tables.get(stage.name)
             chains = _chains(index, entries, before, table)
             same = table is not None and before == table and len(entries) == stage.parallelism
-            tasks[f"{stage.name}-{index}"] = RestoredTask(url, checkpoint, watermark, positions[index], chains, table, same)
+            tasks[worker_id(stage.name, index)] = RestoredTask(url, checkpoint, watermark, positions[index], chains, table, same)
     return tasks
 
 

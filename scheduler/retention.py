@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..engine.protocol.ids import CheckpointNumber
 from ..state.store import seen_from_beside
 from .manifest import Manifest
 
@@ -36,7 +37,7 @@ class Needs:
         return cls(frozenset(path for chain in chains for path in chain), frozenset(chain[0] for chain in chains if chain))
 
 
-def retained(needs: Mapping[int, Needs], kept: int) -> set[int]:
+def retained(needs: Mapping[CheckpointNumber, Needs], kept: int) -> set[CheckpointNumber]:
     """The `kept` newest of these checkpoints, by number, and the newest without each whole file that the newest one needs."""
     numbers = sorted(needs, reverse=True)
     stay = set(numbers[:kept])

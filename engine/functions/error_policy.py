@@ -7,6 +7,7 @@ not been there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -126,6 +127,8 @@ def refuse(operator: str, function: Callable[..., Any] | None, error: BaseExcept
 
 def function_name(function: Any) -> str:
     """The name of a user's function in messages."""
+    while isinstance(function, partial):
+        function = function.func
     return str(getattr(function, "__qualname__", type(function).__name__))
 
 

@@ -16,31 +16,43 @@ from ..batch import Batch
 from ..errors import FlowError
 from ..operators.base import Emit
 from .error_policy import ErrorPolicy, Refused, function_name
+from .function_class import class_of
 
 
-def check_function(function: Any, called: str, *arguments: str, yields: bool = False) -> Any:
-    """The function, checked. `called` is the API method, for messages, and `arguments` are those of its calls; `yields`: it may be a
-    generator.
+def check_function(function: Any, called: str, *arguments: str, yields: bool = False, classes: bool = False, awaited: bool = False) -> Any:
+    """The function, checked. `called` is the API method, for messages, and `arguments` are those of its calls.
 
-    Raises FlowError for anything that is not a function, a class, an async function, a generator where a value is expected, or, as far as
-    Python knows its signature, a wrong number of arguments.
+    `yields`: it may be a generator; `classes`: it may be a class, of which each worker makes an object to call; `awaited`: it must be an
+    async function. Raises FlowError for what can't be called so, or, as far as Python knows its signature, not with these arguments.
     """
-    call = f"({', '.join(arguments)})"
+    call, name = f"({', '.join(arguments)})", function_name(function)
     if not callable(function):
-        raise FlowError(f"{called}({function!r}): expected a function of {call}")
-    name = function_name(function)
-    if inspect.isclass(function) and function.__module__ != "builtins":
-        raise FlowError(f"{called}({name}): a class, so each call would make an object: give a function of {call}, or an instance")
-    plain = _called(function)
-    if inspect.iscoroutinefunction(plain) or inspect.isasyncgenfunction(plain):
-        raise FlowError(
-            f"{called}({name}): an async function, which is not awaited: give a plain one; to wait for many things at once, "
-            "call asyncio.run in map_batches"
-        )
-    if inspect.isgeneratorfunction(plain) and not yields:
-        raise FlowError(f"{called}({name}): a generator function: return a value; flat_map takes what a function yields")
-    _check_arguments(function, f"{called}({name})", arguments)
+        raise FlowError(f"{called}({function!r}): expected {'an async' if awaited else 'a'} function of {call}")
+    place = f"{called}({name})"
+    made = class_of(function)
+    if made is None and inspect.isclass(function) and function.__module__ != "builtins":
+        advice = f"give it a method __call__(self, {call[1:]}, or" if classes else "so each call would make an object:"
+        raise FlowError(f"{place}: a class whose objects can't be called: {advice} give a function of {call}, or an instance")
+    if made is not None and not classes:
+        raise FlowError(f"{place}: a class, so each call would make an object: give a function of {call}, or an instance")
+    plain = _called(function) if made is None else made.__call__
+    _check_kind(plain, place, yields=yields, awaited=awaited)
+    if made is None:
+        _check_arguments(function, place, arguments)
+    else:
+        _check_arguments(function, place, (), f"give its arguments with functools.partial({name}, ...)")
+        _check_arguments(plain, f"{place}: __call__", ("self", *arguments))
     return function
+
+
+def _check_kind(plain: Any, place: str, *, yields: bool, awaited: bool) -> None:
+    """Raises FlowError unless `plain` is awaited if it must be, and else gives its result when it is called."""
+    if inspect.isasyncgenfunction(plain) or inspect.iscoroutinefunction(plain) != awaited:
+        if awaited:
+            raise FlowError(f"{place}: expected an async function, `async def`; map takes a plain one")
+        raise FlowError(f"{place}: an async function, which is not awaited: give a plain one, or use map_async, which awaits many at once")
+    if inspect.isgeneratorfunction(plain) and not yields:
+        raise FlowError(f"{place}: a generator function: return a value; flat_map takes what a function yields")
 
 
 def _called(function: Any) -> Any:
@@ -52,7 +64,7 @@ def _called(function: Any) -> Any:
     return getattr(type(function), "__call__", function)  # noqa: B004 -- the method of an instance that can be called is looked at
 
 
-def _check_arguments(function: Any, place: str, arguments: tuple[str, ...]) -> None:
+def _check_arguments(function: Any, place: str, arguments: tuple[str, ...], advice: str = "") -> None:
     try:
         signature = inspect.signature(function, follow_wrapped=False)
     except (ValueError, TypeError):  # Python doesn't know those of all built-in functions
@@ -60,7 +72,8 @@ def _check_arguments(function: Any, place: str, arguments: tuple[str, ...]) -> N
     try:
         signature.bind(*arguments)
     except TypeError as error:
-        raise FlowError(f"{place}: it takes {signature}, but is called with ({', '.join(arguments)}): {error}") from error
+        behind = f"; {advice}" if advice else ""
+        raise FlowError(f"{place}: it takes {signature}, but is called with ({', '.join(arguments)}): {error}{behind}") from error
 
 
 def call_rows(function: Callable[[dict[str, Any]], Any], batch: Batch, errors: ErrorPolicy, emit: Emit) -> tuple[list[Any], Batch]:

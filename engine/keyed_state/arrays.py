@@ -1,10 +1,12 @@
-"""The interface of `stateful_map_columns`' state: an array for each column of the state, in memory or in a backend."""
+"""The interface of state in arrays, an entry per key and an array for each column of the state, in memory or in a backend."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch
@@ -28,6 +30,13 @@ class StateArrays(KeyedState):
     @abstractmethod
     def undo(self) -> None:
         """Give up the batch: the states are as they were before `read`."""
+
+    @abstractmethod
+    def sweep(self, part: int, parts: int, expired: Callable[[Mapping[str, Array]], npt.NDArray[np.bool_]]) -> None:
+        """Look at one of `parts` parts of the keys, and forget those whose states `expired` selects. Called between two batches.
+
+        All parts, one after the other, are all keys that were there meanwhile.
+        """
 
 
 def batch_of(keys: Sequence[str], columns: Sequence[pa.Array], arrays: Mapping[str, Array]) -> Batch:

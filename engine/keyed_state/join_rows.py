@@ -16,6 +16,7 @@ from ..batch import Batch
 from ..joins.block import Block
 from ..joins.key_types import KeyKinds
 from ..joins.row_log import RowLog
+from ..joins.segment import sorted_rows
 from ..joins.sides import LEFT, RIGHT, Side, key_names, side_of
 from ..keys.encoding import key_column, key_hashes
 from ..operators.base import Context
@@ -52,7 +53,7 @@ class JoinRows(KeyedState):
             self._kinds.learn(side, [schema.field(name).type for name in self.keys[side]])
 
     def append(self, side: Side, block: Block) -> None:
-        """Keep these rows until they are forgotten."""
+        """Keep these rows, sorted as a segment's, until they are forgotten."""
         if len(block):
             self.logs[side].append(block)
             if self._noting:
@@ -64,7 +65,7 @@ class JoinRows(KeyedState):
         self.learn(side, rows.schema)
         hashes = key_hashes([key_column(rows, key, self._context.name) for key in self.keys[side]], self._context.name)
         times, due = (chunk.rows.column(name).to_numpy() for name in (TIME, DUE))
-        self.append(side, Block(rows, hashes, times, due))
+        self.append(side, sorted_rows(Block(rows, hashes, times, due)))
 
     def depart(self, move: Move) -> StateTransfer:
         """The rows are cut out at once."""

@@ -1,8 +1,8 @@
-"""The state of `stateful_map_columns` in memory: arrays in which every key has a slot."""
+"""State in arrays in memory: arrays in which every key has a slot."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -49,6 +49,13 @@ class MemoryArrays(StateArrays):
 
     def undo(self) -> None:
         self._slots.remove(self._fresh)
+
+    def sweep(self, part: int, parts: int, expired: Callable[[Mapping[str, Array]], npt.NDArray[np.bool_]]) -> None:
+        first, end = self._slots.capacity * part // parts, self._slots.capacity * (part + 1) // parts
+        where = first + np.flatnonzero(self._slots.live[first:end])
+        gone = where[expired({name: array[where] for name, array in self._arrays.items()})]
+        self._copy_frozen(gone)
+        self._slots.remove(gone)
 
     def install(self, chunk: Batch) -> None:
         where = self._find([chunk.rows.column(key) for key in self._keys])

@@ -14,7 +14,6 @@ from ...state.key_index import Where
 from ...state.slots import Mask
 from ..aggregates.base import Parts
 from ..aggregates.partial_aggregates import Carry, PartialAggregates, PartialAggregator
-from ..aggregates.ragged import Ragged
 from ..batch import Batch
 from ..keys.encoding import key_values
 from ..keys.slots import KeySlots
@@ -22,7 +21,7 @@ from ..protocol.routing import Move
 from ..snapshots.chain import removed, replacing
 from ..snapshots.changes import Changes, SlotChanges
 from .base import StateTransfer
-from .ragged_slots import RaggedSlots
+from .ragged_slots import clear, grown
 from .table import Table
 
 CHUNK = 16_384
@@ -119,8 +118,7 @@ class MemoryTable(Table):
         self._before(where)
         partial = self._at(where)
         self._slots.remove(where)
-        for column in (column for parts in self._parts for column in parts if isinstance(column, RaggedSlots)):
-            column.clear(where)
+        clear(self._parts, where)
         return partial
 
     def _forget(self) -> None:
@@ -141,7 +139,7 @@ class MemoryTable(Table):
         accumulators = self._aggregator.accumulators
         before = self._parts or tuple(a.empty(0) for a in accumulators)
         self._parts = tuple(
-            tuple(_grown(old, new) for old, new in zip(olds, a.empty(more), strict=True))
+            tuple(grown(old, new) for old, new in zip(olds, a.empty(more), strict=True))
             for olds, a in zip(before, accumulators, strict=True)
         )
 
@@ -167,12 +165,3 @@ class _RowTransfer(StateTransfer):
     def _take(self, keys: list[Any]) -> Batch | None:
         partial = self._table.take(keys)
         return None if partial is None else self._aggregator.to_batch(partial, None, None)
-
-
-def _grown(column: Any, more: Any) -> Any:
-    """A part that can be written into, `more` empty rows longer."""
-    if not isinstance(more, Ragged):
-        return np.concatenate([column, more])
-    slots = column if isinstance(column, RaggedSlots) else RaggedSlots(more.values.type, 0)
-    slots.grow(len(more))
-    return slots

@@ -1,12 +1,12 @@
 r"""Lists of values as columns of bytes, one row per group, for state backends: no Python runs per value.
 
-Every column of the values becomes up to three: which values there are (no bytes if all), the length of each value (strings and bytes), and
-the values themselves.
+Every column of the values becomes up to three: which values there are (no bytes if the whole column has all), the length of each value
+(strings and bytes), and the values themselves.
 
 >>> lists = pa.array([["a", None], [], ["bcd"]], pa.large_list(pa.string()))
 >>> columns = stored(lists)
 >>> [column.to_pylist()[2] for column in columns]
-[b'', b'\x03\x00\x00\x00\x00\x00\x00\x00', b'bcd']
+[b'\x01', b'\x03\x00\x00\x00\x00\x00\x00\x00', b'bcd']
 >>> from_stored(columns, lists.type).to_pylist()
 [['a', None], [], ['bcd']]
 """

@@ -11,10 +11,14 @@ is one of similar length, as in a log-structured merge-tree, and rewritten when 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..aggregates.base import Parts
 from ..aggregates.ragged import Ragged, stretches
 
 Ints = npt.NDArray[np.int64]
@@ -103,3 +107,18 @@ class RaggedSlots:
         for generation in generations:
             del self._generations[generation], self._live[generation]
         self._write(slots, lists)
+
+
+def grown(column: Any, more: Any) -> Any:
+    """A part of a state in slots that can be written into, longer by the empty rows `more`; `column` may be None."""
+    if not isinstance(more, Ragged):
+        return more if column is None else np.concatenate([column, more])
+    slots = column if isinstance(column, RaggedSlots) else RaggedSlots(more.values.type, 0)
+    slots.grow(len(more))
+    return slots
+
+
+def clear(parts: Iterable[Parts], slots: Ints) -> None:
+    """Give up the lists in these slots."""
+    for column in (column for part in parts for column in part if isinstance(column, RaggedSlots)):
+        column.clear(slots)

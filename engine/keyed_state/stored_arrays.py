@@ -1,11 +1,12 @@
-"""The state of `stateful_map_columns` in a backend: a row of bytes per key, read and written by the batch."""
+"""State in arrays in a backend: a row of bytes per key, read and written by the batch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch
@@ -37,6 +38,13 @@ class StoredArrays(StateArrays):
 
     def undo(self) -> None:
         """Nothing to do: the backend has not changed."""
+
+    def sweep(self, part: int, parts: int, expired: Callable[[Mapping[str, Array]], npt.NDArray[np.bool_]]) -> None:
+        for group in self._rows.part(part, parts):
+            keys, rows = self._rows.backend.items_of([group])
+            gone = np.flatnonzero(expired(self._arrays(rows))).tolist() if keys else []
+            if gone:
+                self._rows.backend.delete_many([group] * len(gone), [keys[i] for i in gone])
 
     def install(self, chunk: Batch) -> None:
         if self._rows.take_over(chunk) is None:

@@ -73,6 +73,10 @@ class StoredRows:
                 raise RecordError(self.context.name, problem)
         return self._groups(columns), self._codec.pack(columns)
 
+    def columns(self, keys: Sequence[bytes]) -> list[pa.Array]:
+        """The key columns of keys of the backend."""
+        return self._codec.columns(keys)
+
     def get(self, places: Places) -> list[bytes | None]:
         """The rows, None for a place without one."""
         return self.backend.get_many(*places)
@@ -91,6 +95,10 @@ class StoredRows:
             at_once = at_once * 2 if len(keys) < SNAPSHOT_CHUNK else max(1, at_once // 2)
             if keys:
                 yield self._codec.columns(keys), rows
+
+    def part(self, part: int, parts: int) -> range:
+        """The key groups of one of `parts` parts."""
+        return range(self.context.key_groups * part // parts, self.context.key_groups * (part + 1) // parts)
 
     def drop(self, panes: Collection[int]) -> None:
         """Forget the rows of these panes."""

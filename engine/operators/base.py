@@ -13,6 +13,7 @@ from typing import ClassVar, Protocol
 from ...state.backends.settings import StateSettings
 from ..batch import Batch
 from ..keys.load import KeyLoad
+from ..source import Source
 
 
 class Emit(Protocol):
@@ -36,7 +37,13 @@ class Context:
 
 
 class Operator(ABC):
-    """One step of a dataflow, as the plan has it."""
+    """One step of a dataflow, as the plan has it.
+
+    `ports`: those of its outputs that somebody must read. `sources`: those that each of its instances reads whole when it opens.
+    """
+
+    ports: tuple[str, ...] = ("out",)
+    sources: tuple[Source, ...] = ()
 
     @abstractmethod
     def open(self, context: Context) -> OperatorInstance:

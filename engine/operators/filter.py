@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,6 +23,9 @@ from .function import FunctionInstance, FunctionOperator
 Predicate: TypeAlias = Callable[[dict[str, Any]], Any] | pc.Expression
 """`function(row) -> bool`, or an Arrow expression such as `pc.field("delay") > 0`, which is vectorised."""
 
+Mask: TypeAlias = npt.NDArray[np.bool_]
+"""Whether the predicate is true, by row."""
+
 
 @dataclass(frozen=True, eq=False)
 class Filter(FunctionOperator):
@@ -34,7 +38,7 @@ class Filter(FunctionOperator):
         return FilterInstance(self, context)
 
     def describe(self) -> str:
-        return str(self.predicate) if isinstance(self.predicate, pc.Expression) else getattr(self.predicate, "__qualname__", "function")
+        return str(self.predicate) if isinstance(self.predicate, pc.Expression) else function_name(self.predicate)
 
 
 class FilterInstance(FunctionInstance):
@@ -42,22 +46,26 @@ class FilterInstance(FunctionInstance):
 
     def __init__(self, operator: Filter, context: Context) -> None:
         super().__init__(context)
-        self.predicate = operator.predicate
+        self.predicate = self.made(operator.predicate)
         self.errors = ErrorPolicy(context.name, operator.on_error)
 
     def process(self, batch: Batch, emit: Emit) -> None:
         if isinstance(self.predicate, pc.Expression):
-            passed: list[Batch] = []
-            self.errors.halved(batch, partial(self._attempt, self.predicate, passed), emit)
+            judged: list[tuple[Batch, Mask]] = []
+            self.errors.halved(batch, partial(self._attempt, self.predicate, judged), emit)
         else:
             function = self.predicate if self.errors.stops else _checked(self.predicate, self.context.name)
             kept, batch = call_rows(function, batch, self.errors, emit)
-            passed = [_passing(batch, self._mask(kept, batch))]
-        for rows in passed:
-            if rows.num_rows:
-                emit(rows)
+            judged = [(batch, self._mask(kept, batch))]
+        for rows, mask in judged:
+            self.pass_on(rows, mask, emit)
 
-    def _mask(self, kept: list[Any], batch: Batch) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def pass_on(self, batch: Batch, mask: Mask, emit: Emit) -> None:
+        """Emit the rows of `batch` by what the predicate says of each."""
+        if mask.any():
+            emit(batch if mask.all() else batch.filter(mask))
+
+    def _mask(self, kept: list[Any], batch: Batch) -> Mask:
         """The predicate's results. Raises RecordError for the first row whose result is not true or false."""
         try:
             mask = pa.array(kept, pa.bool_())
@@ -67,19 +75,15 @@ class FilterInstance(FunctionInstance):
             place = next(place for place, value in enumerate(kept) if not isinstance(value, (bool, np.bool_)))
             problem = _no_truth(self.predicate, kept[place])
             raise RecordError(self.context.name, problem, record=batch.slice(place, 1).to_rows()[0])
-        truth: np.ndarray[Any, np.dtype[np.bool_]] = mask.to_numpy(zero_copy_only=False)
+        truth: Mask = mask.to_numpy(zero_copy_only=False)
         return truth
 
-    def _attempt(self, expression: pc.Expression, passed: list[Batch], batch: Batch) -> None:
+    def _attempt(self, expression: pc.Expression, judged: list[tuple[Batch, Mask]], batch: Batch) -> None:
         try:
             mask = true_where(expression, batch, self.context.name)
         except RecordError as error:
             raise Refused(0, error) from error
-        passed.append(_passing(batch, mask))
-
-
-def _passing(batch: Batch, mask: np.ndarray[Any, np.dtype[np.bool_]]) -> Batch:
-    return batch if mask.all() else batch.filter(mask)
+        judged.append((batch, mask))
 
 
 def _checked(predicate: Callable[[dict[str, Any]], Any], operator: str) -> Callable[[dict[str, Any]], bool]:

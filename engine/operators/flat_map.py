@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..batch import Batch
 from ..errors import RecordError
-from ..functions.error_policy import ErrorPolicy, OnError
+from ..functions.error_policy import ErrorPolicy, OnError, function_name
 from ..functions.rows_encoder import RowsEncoder
 from ..functions.user_function import call_rows
 from .base import Context, Emit
@@ -30,7 +30,7 @@ class FlatMap(FunctionOperator):
         return FlatMapInstance(self, context)
 
     def describe(self) -> str:
-        return getattr(self.function, "__qualname__", "function")
+        return function_name(self.function)
 
 
 class FlatMapInstance(FunctionInstance):
@@ -38,7 +38,7 @@ class FlatMapInstance(FunctionInstance):
 
     def __init__(self, operator: FlatMap, context: Context) -> None:
         super().__init__(context)
-        self.function = operator.function
+        self.function = self.made(operator.function)
         self.errors = ErrorPolicy(context.name, operator.on_error)
         self.encoder = RowsEncoder(context.name, operator.schema)
 
@@ -54,7 +54,7 @@ class FlatMapInstance(FunctionInstance):
                 raise RecordError(name, problem, record=row)
             return list(results)
 
-        expand.__qualname__ = getattr(self.function, "__qualname__", type(self.function).__name__)
+        expand.__qualname__ = function_name(self.function)
         expanded, batch = call_rows(expand, batch, self.errors, emit)
         counts = np.fromiter(map(len, expanded), np.int64, len(expanded))
         offsets = np.concatenate([[0], np.cumsum(counts)])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..functions.error_policy import ErrorPolicy, OnError
+from ..functions.function_class import let_go, made
 from .base import Operator, OperatorInstance
 
 
@@ -16,6 +19,17 @@ class FunctionInstance(OperatorInstance):
     """An instance of such an operator."""
 
     errors: ErrorPolicy
+    _given: Any = None
+    _made: Any = None
+
+    def made(self, function: Any) -> Any:
+        """What is called for each record: `function`, or an object of it if it is a class, which is closed with this instance."""
+        self._given, self._made = function, made(function, self.context.name)
+        return self._made
+
+    def close(self) -> None:
+        let_go(self._given, self._made, self.context.name)
+        super().close()
 
     @property
     def skipped_records(self) -> int:

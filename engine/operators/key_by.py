@@ -8,7 +8,7 @@ from typing import Any
 
 from ..batch import Batch
 from ..errors import RecordError
-from ..functions.error_policy import ErrorPolicy
+from ..functions.error_policy import ErrorPolicy, function_name
 from ..functions.rows_encoder import RowsEncoder
 from ..functions.user_function import call_rows
 from .base import Context, Emit
@@ -28,7 +28,7 @@ class KeyBy(FunctionOperator):
         return KeyByInstance(self, context)
 
     def describe(self) -> str:
-        return getattr(self.function, "__qualname__", "function")
+        return function_name(self.function)
 
 
 class KeyByInstance(FunctionInstance):

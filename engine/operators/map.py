@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..batch import Batch
-from ..functions.error_policy import ErrorPolicy, OnError
+from ..functions.error_policy import ErrorPolicy, OnError, function_name
 from ..functions.rows_encoder import RowsEncoder
 from ..functions.user_function import call_rows
 from .base import Context, Emit
@@ -29,7 +29,7 @@ class Map(FunctionOperator):
         return MapInstance(self, context)
 
     def describe(self) -> str:
-        return getattr(self.function, "__qualname__", "function")
+        return function_name(self.function)
 
 
 class MapInstance(FunctionInstance):
@@ -37,7 +37,7 @@ class MapInstance(FunctionInstance):
 
     def __init__(self, operator: Map, context: Context) -> None:
         super().__init__(context)
-        self.function = operator.function
+        self.function = self.made(operator.function)
         self.errors = ErrorPolicy(context.name, operator.on_error)
         self.encoder = RowsEncoder(context.name, operator.schema)
 

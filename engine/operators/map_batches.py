@@ -30,7 +30,7 @@ class MapBatches(FunctionOperator):
         return MapBatchesInstance(self, context)
 
     def describe(self) -> str:
-        return getattr(self.function, "__qualname__", "function")
+        return function_name(self.function)
 
 
 class MapBatchesInstance(FunctionInstance):
@@ -38,7 +38,7 @@ class MapBatchesInstance(FunctionInstance):
 
     def __init__(self, operator: MapBatches, context: Context) -> None:
         super().__init__(context)
-        self.function = operator.function
+        self.function = self.made(operator.function)
         self.errors = ErrorPolicy(context.name, operator.on_error)
 
     def process(self, batch: Batch, emit: Emit) -> None:

@@ -116,6 +116,9 @@ class Graph:
                 raise FlowError(f"operator `{node.name}` has {len(node.inputs)} inputs: only sources have none")
             if not isinstance(node.operator, Sink) and not self.consumers(node):
                 raise FlowError(f"the output of operator `{node.name}` goes nowhere: end the stream with .write(...)")
+            lost = self._lost_port(node)
+            if lost is not None:
+                raise FlowError(f"the rows of operator `{node.name}` on its port `{lost}` go nowhere: write both streams, or use filter")
             if self._loses_dead_letters(node):
                 raise FlowError(
                     f"the dead letters of operator `{node.name}` go nowhere: write its stream's .dead_letters to a sink, "
@@ -123,6 +126,13 @@ class Graph:
                 )
             if node.parallelism is not None and node.parallelism < 1:
                 raise FlowError(f"operator `{node.name}`: parallelism {node.parallelism} is less than 1")
+
+    def _lost_port(self, node: Node) -> str | None:
+        """A port of an operator with several that nobody reads."""
+        if not isinstance(node.operator, Operator) or len(node.operator.ports) == 1:
+            return None
+        read = {port for _, port in self.consumers(node)}
+        return next((port for port in node.operator.ports if port not in read), None)
 
     def _loses_dead_letters(self, node: Node) -> bool:
         operator = node.operator

@@ -20,6 +20,7 @@ from ..batch import Times
 from ..errors import FlowError
 from .duration import Duration, microseconds
 from .event_time import EARLIEST, LATEST
+from .sessions import SessionWindows
 
 MOST_PANES = 100_000
 """The most panes of a window: one record is in that many sliding windows, each with a row of results."""
@@ -96,8 +97,13 @@ def sliding(size: Duration, every: Duration, *, offset: Duration = 0) -> Windows
     return windows
 
 
-def check_windows(value: Any) -> Windows:
+AnyWindows = Windows | SessionWindows
+"""What `.window(...)` takes."""
+
+
+def check_windows(value: Any) -> AnyWindows:
     """Raises FlowError unless `value` is windows."""
-    if not isinstance(value, Windows):
-        raise FlowError(f'.window({value!r}): expected windows, for example ef.tumbling("1h") or ef.sliding("1h", every="5m")')
+    if not isinstance(value, AnyWindows):
+        choice = 'ef.tumbling("1h"), ef.sliding("1h", every="5m") or ef.session("10m")'
+        raise FlowError(f".window({value!r}): expected windows, for example {choice}")
     return value

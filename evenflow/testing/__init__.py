@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from . import plain_explode, plain_list_aggregates  # noqa: F401 -- they teach the oracle
+from . import plain_branch, plain_deduplicate, plain_explode, plain_list_aggregates, plain_lookup, plain_windows  # noqa: F401 -- they teach the oracle
 from .actions import ACTIONS, Action, Choice, World
 from .comparison import check
 from .network import SimulationError

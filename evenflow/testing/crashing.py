@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..engine.protocol.ids import WorkerId
 from ..scheduler.job_effects import JobState
 from ..scheduler.manifest import Manifest
 from .actions import COORDINATOR, Action, Choice, World, once
@@ -68,7 +69,7 @@ def notice(world: World) -> Iterator[Choice]:
                 yield Choice(COORDINATOR, "notice", _notice, (world, name))
 
 
-def _crash(world: World, name: str) -> None:
+def _crash(world: World, name: WorkerId) -> None:
     world.accidents += 1
     world.workers[name].die()
 
@@ -95,5 +96,5 @@ def _delete(world: World) -> None:
         _lose_coordinator(world)
 
 
-def _notice(world: World, name: str) -> None:
+def _notice(world: World, name: WorkerId) -> None:
     world.coordinator.interpreter.lost(name, "it was killed")

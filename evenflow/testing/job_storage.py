@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, assert_never
 
 from ..engine.errors import JobFailedError
+from ..engine.protocol.ids import NO_CHECKPOINT
 from ..engine.sink import Sink
 from ..scheduler.job_effects import Commit, CopySavepoint, Discard, FindOlder, RememberStart, RestoreSinks, Save, StorageEffect
 from ..scheduler.manifest import Manifest
@@ -131,7 +132,7 @@ class SimulatedStorage:
         )
 
     def _restore_sinks(self, wanted: RestoreSinks) -> Steps:
-        at = wanted.manifest.checkpoint if wanted.manifest is not None else 0
+        at = wanted.manifest.checkpoint if wanted.manifest is not None else NO_CHECKPOINT
         deliveries: list[Delivery] = []
         if not self._in_charge():
             return

@@ -12,7 +12,7 @@ is late here, and a function that depends on the order of a key's rows agrees wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -27,8 +27,10 @@ from ..dataflow import Dataflow
 from ..engine.batch import ITEM
 from ..engine.errors import FlowError
 from ..engine.functions.error_policy import DEAD_LETTERS
+from ..engine.functions.function_class import made
 from ..engine.functions.json_text import json_text
 from ..engine.functions.key_rows import KeyRows
+from ..engine.keys.unkeyed import shown
 from ..engine.operators.aggregate_running import AggregateRunning
 from ..engine.operators.aggregate_windows import AggregateWindows
 from ..engine.operators.co_process import CoProcess
@@ -77,12 +79,14 @@ class Record:
 class Records:
     """A whole stream; `schema` where the source's column types are still those of the rows.
 
-    `refused`: what the operator that gave it left out, its dead letters but for the operator's name.
+    `refused`: what the operator that gave it left out, its dead letters but for the operator's name. `ports`: what it gives on others than
+    "out".
     """
 
     items: list[Record]
     schema: pa.Schema | None = None
     refused: list[Record] = field(default_factory=list)
+    ports: Mapping[str, Records] = field(default_factory=dict)
 
 
 def oracle(flow: Dataflow) -> dict[str, list[Row]]:
@@ -103,6 +107,7 @@ def oracle(flow: Dataflow) -> dict[str, list[Row]]:
         records = read(node.operator) if isinstance(node.operator, Source) else evaluate(node.operator, inputs)
         streams[node.id, "out"] = records
         streams |= {(node.id, port): Records([]) for port in ("late", *LATE.values())}
+        streams.update({(node.id, port): stream for port, stream in records.ports.items()})
         letters = [Record({"operator": node.name, **letter.row}, letter.time) for letter in records.refused]
         streams[node.id, DEAD_LETTERS] = Records(letters)
     return sinks
@@ -158,20 +163,22 @@ def letter_of(operator: FunctionOperator, key: Any, row: Row, time: int | None, 
 
 @evaluate.register
 def _(operator: Map, inputs: Sequence[Records]) -> Records:
-    return by_row(operator, inputs[0].items, lambda row: [operator.function(row)], operator.schema)
+    function = made(operator.function, "map")
+    return by_row(operator, inputs[0].items, lambda row: [function(row)], operator.schema)
 
 
 @evaluate.register
 def _(operator: FlatMap, inputs: Sequence[Records]) -> Records:
-    return by_row(operator, inputs[0].items, lambda row: list(operator.function(row)), operator.schema)
+    function = made(operator.function, "flat_map")
+    return by_row(operator, inputs[0].items, lambda row: list(function(row)), operator.schema)
 
 
 @evaluate.register
 def _(operator: Filter, inputs: Sequence[Records]) -> Records:
-    stream, predicate = inputs[0], operator.predicate
+    stream, predicate = inputs[0], made(operator.predicate, "filter")
     if not isinstance(predicate, pc.Expression):
         return by_row(operator, stream.items, lambda row: [dict(row)] if predicate(row) else [], stream.schema)
-    table = _table(stream).append_column("__place", pa.array(np.arange(len(stream.items))))
+    table = table_of(stream).append_column("__place", pa.array(np.arange(len(stream.items))))
     kept = table.filter(predicate).column("__place").to_pylist()
     return Records([stream.items[place] for place in kept], stream.schema)
 
@@ -179,18 +186,18 @@ def _(operator: Filter, inputs: Sequence[Records]) -> Records:
 @evaluate.register
 def _(operator: MapBatches, inputs: Sequence[Records]) -> Records:
     """All rows at once, or where some may be refused a row at a time: that the function gives the same is a part of what is compared."""
-    stream = inputs[0]
+    stream, function = inputs[0], made(operator.function, "map_batches")
     if not stream.items:
         return Records([])
     if operator.on_error != "stop":
-        return by_row(operator, stream.items, lambda row: _columns(operator, Records([Record(row, None)], stream.schema)).to_pylist(), None)
-    table = _columns(operator, stream)
+        return by_row(operator, stream.items, lambda row: _columns(function, Records([Record(row, None)], stream.schema)).to_pylist(), None)
+    table = _columns(function, stream)
     times = [r.time for r in stream.items] if table.num_rows == len(stream.items) else [None] * table.num_rows
     return Records([Record(row, time) for row, time in zip(table.to_pylist(), times, strict=True)], table.schema)
 
 
-def _columns(operator: MapBatches, stream: Records) -> pa.Table:
-    result = operator.function(_table(stream).combine_chunks().to_batches()[0])
+def _columns(function: Callable[[pa.RecordBatch], Any], stream: Records) -> pa.Table:
+    result = function(table_of(stream).combine_chunks().to_batches()[0])
     return (
         pa.table(result) if isinstance(result, dict) else pa.Table.from_batches([result]) if isinstance(result, pa.RecordBatch) else result
     )
@@ -268,7 +275,7 @@ def _(operator: StatefulMapColumns, inputs: Sequence[Records]) -> Records:
     for record in stream.items:
         key = key_of(record.row, operator.keys)
         state = states.get(key) or {name: np.zeros(1, dtype) for name, dtype in operator.state.items()}
-        table = _table(Records([record], stream.schema))
+        table = table_of(Records([record], stream.schema))
         names = operator.columns if operator.columns is not None else table.schema.names
         rows = KeyRows({name: table.column(name).to_numpy() for name in names}, np.ones(1, np.int64))
         try:
@@ -289,12 +296,12 @@ def _(operator: AggregateWindows, inputs: Sequence[Records]) -> Records:
         if record.time is None:
             raise FlowError("windows need event time: give the source event_time=")
         for start in window_starts(record.time, operator.windows):
-            groups.setdefault((start, key_of(record.row, operator.keys)), []).append(record)
+            groups.setdefault((start, key_of(record.row, shown(operator.keys))), []).append(record)
     items = []
     for (start, _), records in groups.items():
         end = start + operator.windows.size
         bounds = {"window_start": EPOCH + timedelta(microseconds=start), "window_end": EPOCH + timedelta(microseconds=end)}
-        items.append(Record({**_keys(records, operator.keys), **bounds, **_results(operator, records)}, end - 1))
+        items.append(Record({**_keys(records, shown(operator.keys)), **bounds, **_results(operator, records)}, end - 1))
     return Records(sorted(items, key=lambda record: record.time or 0))
 
 
@@ -384,15 +391,17 @@ def _fitting(row: Row, schema: pa.Schema | None) -> Row:
     return row
 
 
-def _table(stream: Records) -> pa.Table:
+def table_of(stream: Records) -> pa.Table:
+    """The stream as a table."""
     return pa.Table.from_pylist([record.row for record in stream.items], schema=stream.schema)
 
 
 def _refuse_updates(flow: Dataflow, node: Node) -> None:
     for edge in node.inputs:
         above = flow.graph.nodes[edge.node]
-        if isinstance(above.operator, AggregateRunning) and above.operator.updates:
+        running = isinstance(above.operator, AggregateRunning) and above.operator.updates
+        if running or (edge.port == "out" and isinstance(above.operator, AggregateWindows) and not above.operator.emission.once):
             raise FlowError(
                 f"operator `{node.name}` reads the updates of `{above.name}`, and how many there are depends on how the stream is cut into "
-                'batches: the oracle can follow emit="final", or updates that go straight into a sink'
+                'batches: the oracle can follow emit="final" without lateness, or updates that go straight into a sink'
             )

@@ -115,6 +115,23 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
     windows = keyed.window(ef.tumbling("1h"))
     assert_type(windows, ef.WindowedStream)
     keyed.window(ef.sliding("1h", every="5m")).aggregate(n=ef.count()).write(sink)
+    others = flow.read(source).key_by("word")
+    joined = keyed.join(others, ef.between("-5m", "5m"), how="left")
+    assert_type(joined, ef.JoinResults)
+    joined.late_left.union(joined.late_right).write(sink)
+    keyed.join(others, ef.always("1d")).write(sink)
+    keyed.join_asof(others, max_age="1h").write(sink)
+    keyed.window(ef.session("10m")).aggregate(
+        distinct=ef.count_distinct("n", where="kept"),
+        middle=ef.median("n"),
+        tenth=ef.quantile("n", 0.1),
+        best=ef.top(3, by="n"),
+        dearest=ef.max_by("word", "n"),
+        cheapest=ef.min_by("word", "n"),
+        spread=ef.variance("n"),
+        deviation=ef.stddev("n"),
+        words=ef.collect("word"),
+    ).explode("best", position="rank").write(sink)
     windows.aggregate(
         total=ef.sum("n"),
         least=ef.min("n"),

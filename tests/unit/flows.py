@@ -2,35 +2,15 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import Any
 
+import flows_rows
 import pyarrow as pa
 import pyarrow.compute as pc
+from disordered import source
 
 import evenflow as ef
 from evenflow.testing import in_order
-
-
-def disordered(rows: int = 48, *, seed: int = 5, keys: tuple[Any, ...] = ("a", "b", "c", "d", "e", None)) -> list[dict[str, Any]]:
-    """Rows that are up to half a second out of order; `lane` is a key that one source worker of 1, 2, 3 or 4 has for itself."""
-    random = Random(seed)
-    return [
-        {
-            "key": random.choice(keys),
-            "half": random.choice((True, False, None)),
-            "lane": i % 12,
-            "ts": 10_000 + i * 100 - random.randrange(500),
-            "value": random.choice((None, random.randrange(-1000, 1000))),
-            "price": random.randrange(8000) / 8,
-            "seq": i,
-        }
-        for i in range(rows)
-    ]
-
-
-def source(**options: Any) -> Any:
-    return ef.from_items(disordered(**options), event_time="ts", max_delay="500ms")
 
 
 def tumbling_windows() -> ef.Dataflow:
@@ -345,5 +325,5 @@ def no_rows() -> ef.Dataflow:
 FLOWS = (
     tumbling_windows, sliding_windows, windows_of_windows, running_updates, running_finals, stateful_map_in_order, rows_in_order,
     stateful_map_columns, timers_of_a_key, states_that_expire, union_and_branches, many_widths, own_aggregates_and_sketches,
-    null_keys_made_by_a_map, types_that_come_late, poison_without_state, poison_with_states, no_rows,
+    null_keys_made_by_a_map, types_that_come_late, poison_without_state, poison_with_states, no_rows, *flows_rows.FLOWS,
 )  # fmt: skip

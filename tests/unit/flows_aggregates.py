@@ -6,13 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from flows import disordered
+from disordered import disordered, source
 
 import evenflow as ef
-
-
-def source(**options: Any) -> Any:
-    return ef.from_items(disordered(**options), event_time="ts", max_delay="500ms")
 
 
 def kept_values() -> dict[str, Any]:
@@ -96,4 +92,43 @@ def kept_types_that_come_late() -> ef.Dataflow:
     return flow
 
 
-FLOWS = (windows_of_kept_values, sliding_windows_of_kept_values, kept_values_so_far, ranked_rows, kept_types_that_come_late)
+def early_source() -> Any:
+    """Watermarks that many rows are late for."""
+    return ef.from_items(disordered(), event_time="ts", max_delay="100ms")
+
+
+FOLLOWED: dict[str, Any] = {"n": ef.count(), "known": ef.count("value"), "total": ef.sum("value"), "median": ef.median("price")}
+
+
+def early_results() -> ef.Dataflow:
+    flow = ef.Dataflow("early")
+    keyed = flow.read(source()).key_by("key")
+    keyed.window(ef.tumbling("1s")).aggregate(emit="update", **FOLLOWED).write(ef.to_list([], name="each"))
+    sliding = keyed.window(ef.sliding("2s", every="500ms"))
+    sliding.aggregate(emit="update", every="300ms", **FOLLOWED).write(ef.to_list([], name="sliding"))
+    return flow
+
+
+def corrected_results() -> ef.Dataflow:
+    flow = ef.Dataflow("corrected")
+    keyed = flow.read(early_source()).key_by("key")
+    keyed.window(ef.tumbling("200ms")).aggregate(lateness="2s", **FOLLOWED).write(ef.to_list([], name="tumbling"))
+    sliding = keyed.window(ef.sliding("1s", every="250ms")).aggregate(lateness="600ms", **FOLLOWED)
+    sliding.write(ef.to_list([], name="sliding")).late.write(ef.to_list([], name="late"))
+    return flow
+
+
+def early_and_corrected_results() -> ef.Dataflow:
+    flow = ef.Dataflow("both")
+    keyed = flow.read(early_source()).key_by("half", "key")
+    often = keyed.window(ef.tumbling("500ms")).aggregate(emit="update", lateness="1s", **FOLLOWED)
+    often.write(ef.to_list([], name="often"))
+    seldom = keyed.window(ef.sliding("1s", every="500ms")).aggregate(emit="update", every="700ms", lateness="500ms", **FOLLOWED)
+    seldom.write(ef.to_list([], name="seldom"))
+    return flow
+
+
+FLOWS = (
+    windows_of_kept_values, sliding_windows_of_kept_values, kept_values_so_far, ranked_rows, kept_types_that_come_late,
+    early_results, corrected_results, early_and_corrected_results,
+)  # fmt: skip

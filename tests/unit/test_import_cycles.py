@@ -57,5 +57,5 @@ def test_a_cycle_is_found_whatever_leads_into_it_and_out_of_it():
 def test_imports_of_names_in_functions_and_for_type_checkers_all_count():
     assert "evenflow.engine.errors" in GRAPH["evenflow.engine.task.core"], "from ..errors import ProtocolError"
     assert "evenflow.stream" in GRAPH["evenflow.dataflow"]
-    assert "evenflow.dataflow" in GRAPH["evenflow.stream"], "if TYPE_CHECKING"
+    assert "evenflow.dataflow" in GRAPH["evenflow.transformations"], "if TYPE_CHECKING"
     assert len(GRAPH) > 200

@@ -10,6 +10,7 @@ from collections import Counter
 from typing import Any
 
 import flows
+import flows_rows
 import pytest
 from seeds import blocks, proportion
 
@@ -46,6 +47,7 @@ SEEDS = {
     flows.poison_with_states: 50,
     flows.many_widths: 50,
     flows.union_and_branches: 50,
+    flows_rows.first_rows: 50,
 }
 """Most for the flows that are quick to run. As many runs again, in which workers also join and leave, are in test_scaling.py."""
 

@@ -22,6 +22,7 @@ from flows import (
     tumbling_windows,
     types_that_come_late,
 )
+from flows_rows import first_rows
 from seeds import blocks, proportion
 
 import evenflow as ef
@@ -38,6 +39,7 @@ SEEDS, PLACES = 5, ("lmdb", "server")
 FLOWS = (
     stateful_map_in_order, rows_in_order, timers_of_a_key, states_that_expire, stateful_map_columns, tumbling_windows, sliding_windows,
     running_updates, running_finals, own_aggregates_and_sketches, null_keys_made_by_a_map, types_that_come_late,
+    first_rows,
 )  # fmt: skip
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
 

@@ -39,6 +39,24 @@ class Waiting:
         return row
 
 
+class Model:
+    def __init__(self, path):
+        raise FileNotFoundError(path)
+
+    def __call__(self, row):
+        return row
+
+
+class Pair:
+    def __call__(self, a, b):
+        return a, b
+
+
+class Yielding:
+    def __call__(self, batch):
+        yield batch
+
+
 class Sums(ef.Aggregate):
     def create(self):
         return 0
@@ -225,10 +243,25 @@ WRONG = {
     "an aggregate adds and returns nothing": (aggregate(Forgetful()), "`aggregate`", "Forgetful.add returned None: return the accumulator"),
     "an aggregate is kept in a set": (aggregate(Sets()), "`aggregate`", "Sets: an accumulator must be made of None, bool"),
     # What can't be called as it will be is refused when it is given.
-    "an async function": (lambda s: s.map(awaited), "map(awaited)", "async function, which is not awaited", "map_batches"),
+    "an async function": (lambda s: s.map(awaited), "map(awaited)", "async function, which is not awaited", "map_async"),
     "an async partial": (lambda s: s.map(functools.partial(awaited)), "map(", "async function"),
     "an object with an async call": (lambda s: s.map(Waiting()), "map(Waiting)", "async function"),
-    "a class": (lambda s: s.map(Enriched), "map(Enriched)", "a class", "give a function of (row), or an instance"),
+    "a class whose objects can't be called": (
+        lambda s: s.map(Enriched), "map(Enriched)", "objects can't be called: give it a method __call__(self, row), or give a function",
+    ),
+    "a class whose constructor wants more": (
+        lambda s: s.map(Model), "map(Model)", "it takes (path), but is called with ()", "give its arguments with functools.partial(Model,",
+    ),
+    "a class whose call wants more": (lambda s: s.filter(Pair), "filter(Pair): __call__", "but is called with (self, row)"),
+    "a class whose objects are awaited": (lambda s: s.flat_map(Waiting), "flat_map(Waiting)", "async function", "map_async"),
+    "a class whose objects yield": (lambda s: s.map_batches(Yielding), "map_batches(Yielding)", "a generator function: return a value"),
+    "a class whose constructor raises": (
+        lambda s: s.map(functools.partial(Model, "here")), "operator `map`: the constructor of Model raised FileNotFoundError: here",
+    ),
+    "a class for stateful_map": (
+        lambda s: s.key_by("k").stateful_map(Pair), "stateful_map(Pair)", "a class, so each call would make an object", "or an instance",
+    ),
+    "a class that can't be called for key_by": (lambda s: s.key_by(Enriched), "key_by(Enriched)", "objects can't be called"),
     "a generator function": (lambda s: s.map(yielding), "map(yielding)", "a generator function", "flat_map takes"),
     "a generator function in filter": (lambda s: s.filter(yielding), "filter(yielding)", "a generator function: return a value"),
     "a function of too many": (lambda s: s.map(lambda state, row: row), "map(", "it takes (state, row), but is called with (row)", "'row'"),

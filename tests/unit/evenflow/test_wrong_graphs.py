@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pyarrow as pa
 import pytest
 
 import evenflow as ef
 
+TABLE = pa.table({"k": ["a", "a"], "n": [1, 2], "l": [[1], [2]]})
 HOURS = ef.tumbling("1h")
 
 
@@ -50,7 +52,28 @@ WRONG = {
     "dead letters of an operator that has none": (lambda: rows().map(dict).dead_letters, 'give it on_error="dead_letter"'),
     "another on_error": (lambda: rows().map(dict, on_error="ignore"), "map(on_error='ignore'): expected \"stop\", \"skip\""),
     "on_error of an aggregate": (lambda: rows().key_by("k").aggregate(on_error="skip"), "aggregate has no on_error"),
+    # Lookups
+    "lookup in no table": (lambda: rows().lookup([1], on="k"), "lookup(list): expected a pyarrow Table, a pandas or Spark DataFrame, or a"),
+    "lookup by a column that the table hasn't": (lambda: rows().lookup(TABLE, on="v"), "the table has no column `v`; there are: k, n, l"),
+    "lookup of a column that the table hasn't": (lambda: rows().lookup(TABLE, on="k", columns=["m"]), "the table has no column `m`"),
+    "lookup by lists": (lambda: rows().lookup(TABLE, on="l"), "the table's column `l` is list<item: int64>, which can't be a key"),
+    "lookup by no column": (lambda: rows().lookup(TABLE, on=[]), "lookup(on=...)(): give the names of columns"),
+    "lookup by a number": (lambda: rows().lookup(TABLE, on=3), "lookup(on=3): expected a column, a list of columns, or a dict"),
+    "lookup from all sides": (lambda: rows().lookup(TABLE, on="k", how="outer"), "lookup(how='outer'): expected \"left\" or \"inner\""),
+    "lookup of text": (lambda: rows().lookup(TABLE, on="k", columns="n"), "lookup(columns='n'): expected a list of column names"),
+    "lookup without a suffix": (lambda: rows().lookup(TABLE, on="k", suffix=""), "lookup(suffix=''): expected text"),
+    "lookup in a table with repeated keys": (
+        lambda: rows().lookup(TABLE, on="k", unique=True), "lookup: unique=True, and the table has several rows with {'k': 'a'}",
+    ),
+    "lookup in a table with a name twice": (
+        lambda: rows().lookup(pa.table([[1], [2]], names=["k", "k"]), on="k"), "lookup: two columns of the table have one name: k, k",
+    ),
     # Columns and keys
+    "deduplicate by nothing": (lambda: rows().deduplicate(), "deduplicate(): give the names of columns, at least one"),
+    "deduplicate by a list": (lambda: rows().key_by("k").deduplicate(["v"]), "deduplicate(['v'],): give the names of columns"),
+    "deduplicate by a column twice": (lambda: rows().deduplicate("k", "k"), "deduplicate('k', 'k'): give each column once"),
+    "deduplicate for no time": (lambda: rows().deduplicate("k", ttl=0), "deduplicate(ttl=0): must be longer than zero"),
+    "deduplicate for no duration": (lambda: rows().deduplicate("k", ttl="soon"), "deduplicate(ttl=...) 'soon' is not a duration"),
     "no columns": (lambda: rows().select(), "select(): give the names of columns"),
     "a list of columns": (lambda: rows().select(["k"]), "select(['k'],): give the names of columns"),
     "a number for a column": (lambda: rows().rename(v=3), "rename('v', 3): give the names of columns"),

@@ -16,6 +16,7 @@ from evenflow.engine.keys.load import KeyLoad
 from evenflow.engine.operators.aggregate_running import AggregateRunning
 from evenflow.engine.operators.aggregate_windows import AggregateWindows
 from evenflow.engine.operators.base import Context
+from evenflow.engine.operators.deduplicate import Deduplicate
 from evenflow.engine.operators.stateful_map_columns import StatefulMapColumns
 from evenflow.engine.protocol.routing import Move
 from evenflow.engine.snapshots.chain import resolved
@@ -44,6 +45,8 @@ OPERATORS = {
     "updates": lambda: AggregateRunning(KEYS, AGGREGATES, updates=True),
     "tumbling": lambda: AggregateWindows(KEYS, AGGREGATES, Windows(100, 100)),
     "sliding": lambda: AggregateWindows(KEYS, AGGREGATES, Windows(100, 25)),
+    "first": lambda: Deduplicate(KEYS),
+    "first again": lambda: Deduplicate(KEYS, 30),
     "columns": lambda: StatefulMapColumns(
         KEYS, running_total, {"n": np.dtype("int64"), "total": np.dtype("float64")}, ("day", "name", "v")
     ),
@@ -152,7 +155,7 @@ def test_key_with_a_route_of_its_own_goes_or_stays_alone(worker, expected, opera
     assert [row for row in here.end() if FIRST not in row] == [row for row in whole if FIRST not in row]
 
 
-@pytest.mark.parametrize("operator", ["final", "updates", "columns"])
+@pytest.mark.parametrize("operator", ["final", "updates", "columns", "first again"])
 @pytest.mark.parametrize("place", PLACES)
 def test_keys_that_are_asked_for_come_before_the_others(worker, expected, operator, place):
     old, new = worker(operator, place).process(rows_of(0, times=3)), worker(operator, place, index=1)

@@ -1,0 +1,108 @@
+"""An index of a table in memory: finds the rows with given keys, those of a whole batch at once.
+
+The rows' 64-bit hashes are sorted, so a key's rows are a stretch, found by bisection. Rows whose hashes are equal are then compared. A key
+with a null in one of its columns equals no other, as in SQL's joins.
+
+>>> index = TableIndex([pa.array([7, 8, 7, None])], "lookup")
+>>> keys, rows = index.find([pa.array([8, 7, 9, None])])
+>>> keys.tolist(), rows.tolist()
+([0, 1, 1], [1, 0, 2])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .encoding import key_hashes
+
+Places = npt.NDArray[np.intp]
+
+
+class TableIndex:
+    """`columns`: the key columns of the table, plain arrays. Raises RecordError, naming `operator`, for values that can't be keys."""
+
+    def __init__(self, columns: Sequence[pa.Array], operator: str) -> None:
+        self._columns, self._operator = list(columns), operator
+        rows = np.flatnonzero(_complete(columns))
+        hashes = key_hashes([column.take(pa.array(rows)) for column in columns], operator)
+        order = np.argsort(hashes, kind="stable")
+        self._hashes, self._rows = hashes[order], rows[order]
+
+    def find(self, columns: Sequence[pa.Array]) -> tuple[Places, Places]:
+        """(place of the key, place of the row) for each row with one of these keys, in the order of the keys, then of the table.
+
+        The key columns have types of the same kinds as the table's.
+        """
+        hashes = key_hashes(columns, self._operator)
+        first = np.searchsorted(self._hashes, hashes, side="left")
+        counts = np.searchsorted(self._hashes, hashes, side="right") - first
+        counts[~_complete(columns)] = 0
+        keys = np.repeat(np.arange(len(counts)), counts)
+        ends = np.cumsum(counts)
+        rows = self._rows[np.arange(len(keys)) + np.repeat(first - ends + counts, counts)]
+        equal = self._equal(columns, keys, rows)
+        return (keys, rows) if equal.all() else (keys[equal], rows[equal])
+
+    def repeated(self) -> int | None:
+        """The place of a row whose key an earlier row has; None if all keys differ."""
+        for first, second in _neighbours(self._hashes):
+            stretch = np.sort(self._rows[first:second])
+            keys, rows = self.find([column.take(pa.array(stretch)) for column in self._columns])
+            later = rows[rows > stretch[keys]]
+            if len(later):
+                return int(later[0])
+        return None
+
+    def _equal(self, columns: Sequence[pa.Array], keys: Places, rows: Places) -> npt.NDArray[np.bool_]:
+        """Whether these keys are those of these rows."""
+        same = np.ones(len(keys), np.bool_)
+        for column, own in zip(columns, self._columns, strict=True):
+            same &= _equal(column.take(pa.array(keys)), own.take(pa.array(rows)))
+        return same
+
+
+def _equal(left: pa.Array, right: pa.Array) -> npt.NDArray[np.bool_]:
+    """Whether values of two types of one kind are equal."""
+    left, right = _comparable(left), _comparable(right)
+    try:
+        equal: npt.NDArray[np.bool_] = pc.equal(left, right).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:  # a value of one type is out of the range of the other
+        pairs = zip(_counts(left), _counts(right), strict=True)
+        equal = np.array([mine == theirs for mine, theirs in pairs], np.bool_)
+    return equal
+
+
+def _comparable(column: pa.Array) -> pa.Array:
+    """The values in a type that Arrow compares with others of its kind: it refuses timestamps of two zones."""
+    kind = column.type
+    return column.cast(pa.timestamp(kind.unit)) if pa.types.is_timestamp(kind) and kind.tz is not None else column
+
+
+def _counts(column: pa.Array) -> list[int]:
+    """Integers, or temporal values as counts of nanoseconds."""
+    if pa.types.is_integer(column.type):
+        return list(column.to_pylist())
+    factor = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}[column.type.unit]
+    return [value * factor for value in column.view(pa.int64()).to_pylist()]
+
+
+def _complete(columns: Sequence[pa.Array]) -> npt.NDArray[np.bool_]:
+    """Whether a key has no null, by row."""
+    complete = np.ones(len(columns[0]), np.bool_)
+    for column in columns:
+        if column.null_count:
+            complete &= column.is_valid().to_numpy(zero_copy_only=False)
+    return complete
+
+
+def _neighbours(hashes: npt.NDArray[np.uint64]) -> list[tuple[int, int]]:
+    """The stretches of equal hashes that are longer than one."""
+    begins = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]])) if len(hashes) else np.zeros(0, np.intp)
+    ends = np.append(begins[1:], len(hashes))
+    long = ends - begins > 1
+    return list(zip(begins[long].tolist(), ends[long].tolist(), strict=True))

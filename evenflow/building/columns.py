@@ -1,0 +1,35 @@
+"""Checks of column names, and of what becomes of a stream's key columns.
+
+>>> keys_after(("id", "day"), Project(rename={"id": "customer"}), "rename")
+('customer', 'day')
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..engine.errors import FlowError
+from ..engine.operators.project import Project
+
+
+def check_columns(columns: tuple[Any, ...], method: str) -> tuple[str, ...]:
+    """The columns, checked. Raises FlowError if there is none, or one is not a name."""
+    if not columns or not all(isinstance(name, str) for name in columns):
+        raise FlowError(f"{method}{columns!r:.200}: give the names of columns, at least one")
+    return columns
+
+
+def keys_after(keys: tuple[str, ...], project: Project, method: str) -> tuple[str, ...]:
+    """The names of the key columns behind `project`. Raises FlowError if it leaves one out, or gives another column its name."""
+    kept = [key for key in keys if key not in project.drop and (project.select is None or key in project.select)]
+    if len(kept) < len(keys):
+        gone = ", ".join(key for key in keys if key not in kept)
+        raise FlowError(
+            f"{method}: the stream is keyed by {', '.join(keys)}, and {gone} would be gone: keep it, or call key_by behind {method}"
+        )
+    renamed = project.rename or {}
+    names = tuple(renamed.get(key, key) for key in keys)
+    for old, new in renamed.items():
+        if old not in keys and new in names:
+            raise FlowError(f"{method}: `{old}` would get the name `{new}` of a key column: rename that too, or choose another name")
+    return names

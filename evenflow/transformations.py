@@ -1,0 +1,213 @@
+"""What every stream of rows can do: the methods that `Stream` and `KeyedStream` have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+import pyarrow as pa
+
+from .building.lookup_table import make_lookup
+from .building.row_operators import make_branch, make_drop, make_filter, make_flat_map, make_map, make_map_batches, make_rename, make_select
+from .engine.errors import FlowError
+from .engine.functions.error_policy import DEAD_LETTERS, OnError
+from .engine.functions.rows_encoder import SchemaLike
+from .engine.operators.base import Operator
+from .engine.operators.branch import OTHERWISE
+from .engine.operators.filter import Predicate
+from .engine.operators.function import FunctionOperator
+from .engine.operators.lookup import How
+from .engine.plan.graph import Input, Node
+from .engine.plan.worker_bounds import WorkerBounds
+from .engine.sink import Sink
+
+if TYPE_CHECKING:
+    from .dataflow import Dataflow
+    from .stream import Stream
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Transformations(ABC, Generic[T_co]):
+    """The methods give a stream of the same kind, `T_co`.
+
+    `flow`, `node`, `port`: the dataflow, the operator that made the stream, and which of its outputs this is.
+    """
+
+    def __init__(self, flow: Dataflow, node: Node, port: str = "out") -> None:
+        self.flow, self.node, self.port = flow, node, port
+
+    @abstractmethod
+    def _on(self, node: Node, port: str = "out") -> T_co:
+        """The stream of this kind that `node` gives on `port`."""
+
+    @abstractmethod
+    def _side(self, port: str) -> Stream:
+        """What the operator that made this stream gives on another port."""
+
+    def named(self, name: str) -> Self:
+        """Name the operator that made this stream. Plans, actors, metrics and the job's handle use the name."""
+        self.flow.graph.rename(self.node, name)
+        return self
+
+    def parallelism(self, workers: int | None = None, *, between: tuple[int, int] | None = None, fixed: bool = False) -> Self:
+        """Run the operator that made this stream in `workers` workers; None for the job's default.
+
+        Automatic scaling keeps the number within `between` (fewest, most), in place of the job's `min_parallelism` and `max_parallelism`,
+        and doesn't change it if `fixed`. Chained operators share their workers, and keep to the bounds of each. `job.scale` ignores the
+        bounds.
+        """
+        name = self.node.name
+        if workers is not None and (not isinstance(workers, int) or isinstance(workers, bool) or workers < 1):
+            raise FlowError(f"operator `{name}`: parallelism {workers!r} must be a whole number of at least 1")
+        if between is not None and (not isinstance(between, tuple) or len(between) != 2):
+            raise FlowError(f"operator `{name}`: between={between!r} must be the fewest and the most workers, for example between=(1, 4)")
+        try:
+            least, most = between if between is not None else (None, None)
+            self.node.bounds = WorkerBounds(least, most, fixed)
+        except FlowError as error:
+            raise FlowError(f"operator `{name}`: parallelism(between={between!r}): {error}") from error
+        if workers is not None:
+            self.node.parallelism = workers
+        return self
+
+    def map(self, function: Callable[[dict[str, Any]], Any], *, schema: SchemaLike = None, on_error: OnError = "stop") -> T_co:
+        """`function(row) -> row`: a dict, or a plain value, which becomes the column `item`. `schema` fixes the column types.
+
+        `on_error` is the error policy, for a row for which your function raises or returns a value that doesn't fit its columns: "stop"
+        ends the job with an error that shows the row, "skip" counts the row (`job.metrics()`), "dead_letter" sends it to `dead_letters`.
+
+        A function that needs something made beforehand, such as a model or a connection, is a class with a method `__call__(self, row)`.
+        Each worker makes one object of it, and calls its method `close()`, if there is one, at the end. `functools.partial(Model, ...)`
+        gives arguments to its constructor.
+
+        >>> import evenflow as ef
+        >>> class Prices:
+        ...     def __init__(self):
+        ...         self.by_word = {"tea": 3, "milk": 2}
+        ...     def __call__(self, row):
+        ...         return row | {"price": self.by_word[row["item"]]}
+        >>> flow, rows = ef.Dataflow("prices"), []
+        >>> _ = flow.read(ef.from_items(["milk", "tea"])).map(Prices).write(ef.to_list(rows))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> rows
+        [{'item': 'milk', 'price': 2}, {'item': 'tea', 'price': 3}]
+        """
+        return self._then("map", make_map(function, schema, on_error))
+
+    def flat_map(
+        self, function: Callable[[dict[str, Any]], Iterable[Any]], *, schema: SchemaLike = None, on_error: OnError = "stop"
+    ) -> T_co:
+        """`function(row) -> rows`: any number of them. `on_error`, and a class in place of a function, as for `map`."""
+        return self._then("flat_map", make_flat_map(function, schema, on_error))
+
+    def filter(self, predicate: Predicate, *, on_error: OnError = "stop") -> T_co:
+        """Rows for which `predicate(row)`, True or False, is True; or an Arrow expression such as `pc.field("delay") > 0`, much faster.
+
+        `on_error`, and a class in place of a function, as for `map`.
+        """
+        return self._then("filter", make_filter(predicate, on_error))
+
+    def branch(self, predicate: Predicate, *, on_error: OnError = "stop") -> tuple[T_co, T_co]:
+        """Two streams: the rows for which `predicate` is true, as for `filter`, and all others. It is evaluated once per row.
+
+        The second stream also has the rows for which an expression is null. `on_error` as for `map`.
+
+        >>> import evenflow as ef
+        >>> flow, small, large = ef.Dataflow("sizes"), [], []
+        >>> below, above = flow.read(ef.from_items([1, 20, 3])).branch(lambda row: row["item"] < 10)
+        >>> _ = below.write(ef.to_list(small, name="small")), above.write(ef.to_list(large, name="large"))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> small, large
+        ([{'item': 1}, {'item': 3}], [{'item': 20}])
+        """
+        node = self._add("branch", make_branch(predicate, on_error))
+        return self._on(node), self._on(node, OTHERWISE)
+
+    def map_batches(self, function: Callable[[pa.RecordBatch], Any], *, on_error: OnError = "stop") -> T_co:
+        """`function(record batch) -> record batch, table or dict of columns`, for vectorised work.
+
+        `on_error`, and a class in place of a function, as for `map`. A batch for which the function raises is tried again in halves, down
+        to the row that is refused.
+        """
+        return self._then("map_batches", make_map_batches(function, on_error))
+
+    def lookup(
+        self,
+        table: Any,
+        on: str | Iterable[str] | Mapping[str, str],
+        *,
+        how: How = "left",
+        columns: Iterable[str] | None = None,
+        unique: bool = False,
+        suffix: str = "_right",
+    ) -> T_co:
+        """Add columns of a table by keys that both have: `on` names them, or maps the stream's names to the table's.
+
+        `table` is a pyarrow Table, a pandas DataFrame, a Spark DataFrame, which is collected at once, or a source with an end, such as
+        `ef.read_parquet("airports/")`, which each worker reads whole whenever it starts. Every worker has the whole table in memory.
+
+        A row without a match stays, with nulls (`how="left"`), or is left out ("inner"). A key with a null matches nothing. A row with
+        several matches gives one row for each, with its event time; with `unique=True` a table in which a key comes twice is an error.
+        `columns` are those to add, by default all but the table's key columns; one whose name the stream has already gets `suffix`.
+
+        >>> import evenflow as ef
+        >>> import pyarrow as pa
+        >>> airports = pa.table({"code": ["JFK", "LHR"], "city": ["New York", "London"]})
+        >>> flow, rows = ef.Dataflow("cities"), []
+        >>> flights = flow.read(ef.from_items([{"dest": "LHR"}, {"dest": "XXX"}]))
+        >>> _ = flights.lookup(airports, on={"dest": "code"}).write(ef.to_list(rows))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> rows
+        [{'dest': 'LHR', 'city': 'London'}, {'dest': 'XXX', 'city': None}]
+        """
+        return self._then("lookup", make_lookup(table, on, how, columns, unique=unique, suffix=suffix))
+
+    def select(self, *columns: str) -> T_co:
+        """Keep only these columns, in this order."""
+        return self._then("select", make_select(columns))
+
+    def drop(self, *columns: str) -> T_co:
+        """Remove these columns."""
+        return self._then("drop", make_drop(columns))
+
+    def rename(self, columns: Mapping[str, str] | None = None, **names: str) -> T_co:
+        """Rename columns: `rename(old="new")` or `rename({"old": "new"})`."""
+        return self._then("rename", make_rename({**(columns or {}), **names}))
+
+    @property
+    def dead_letters(self) -> Stream:
+        """The records that this stream's operator refused; the operator needs `on_error="dead_letter"`.
+
+        All columns are strings: `operator`, `key` (JSON, null if the operator has no keys), `record` (JSON), `error` (its type), `message`.
+
+        >>> import evenflow as ef
+        >>> flow, numbers, bad = ef.Dataflow("parse"), [], []
+        >>> lines = flow.read(ef.from_items(["1", "two", "3"]))
+        >>> parsed = lines.map(lambda row: int(row["item"]), on_error="dead_letter").write(ef.to_list(numbers))
+        >>> _ = parsed.dead_letters.write(ef.to_list(bad, name="bad"))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> numbers, bad[0]["operator"], bad[0]["record"], bad[0]["error"]
+        ([{'item': 1}, {'item': 3}], 'map', '{"item": "two"}', 'ValueError')
+        """
+        operator = self.node.operator
+        if not isinstance(operator, FunctionOperator) or operator.on_error != "dead_letter":
+            raise FlowError(f'operator `{self.node.name}` has no dead letters: give it on_error="dead_letter"')
+        return self._side(DEAD_LETTERS)
+
+    def write(self, sink: Sink) -> Self:
+        """End the stream in a sink; returns this stream, so that it can also go elsewhere."""
+        if not isinstance(sink, Sink):
+            raise FlowError(f'.write({sink!r}): expected a sink, for example ef.write_parquet("out/")')
+        taken = next((node.name for node in self.flow.graph if node.operator is sink), None)
+        if taken is not None:
+            raise FlowError(f"sink `{taken}` is written twice: make another for this stream, or write the union of both streams")
+        self.flow.graph.add(sink.name, sink, (Input(self.node.id, self.port),))
+        return self
+
+    def _add(self, name: str, operator: Operator) -> Node:
+        return self.flow.graph.add(name, operator, (Input(self.node.id, self.port),))
+
+    def _then(self, name: str, operator: Operator) -> T_co:
+        return self._on(self._add(name, operator))

@@ -1,0 +1,88 @@
+"""Flows that simulated runs share: operators without state of their own, on keyed streams and beside them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from disordered import source
+
+import evenflow as ef
+
+
+class Multiplied:
+    """Made in each worker."""
+
+    def __init__(self, factor: int) -> None:
+        self.factor = factor
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+        return row | {"twice": row["place"] * self.factor}
+
+
+def rows_of_keyed_streams() -> ef.Dataflow:
+    flow = ef.Dataflow("keyed_rows")
+    keyed = flow.read(source()).key_by("key").filter(lambda row: row["seq"] % 5 != 2).rename(key="name", seq="place")
+    keyed = keyed.map(partial(Multiplied, 2)).drop("price").select("name", "half", "twice", "value", "ts")
+    low, high = keyed.branch(pc.field("value") < 0)
+    low.window(ef.tumbling("1s")).aggregate(n=ef.count(), least=ef.min("value")).write(ef.to_list([], name="low"))
+    types = {"name": "string", "half": "bool", "twice": "int64", "value": "int64", "ts": "int64"}
+    parts = high.flat_map(lambda row: [row] * (row["twice"] % 3), schema=types)
+    parts.aggregate(n=ef.count(), most=ef.max("twice"), emit="final").write(ef.to_list([], name="high"))
+    again = high.key_by("half").map_batches(lambda batch: batch.select(["half", "twice"]))
+    again.aggregate(total=ef.sum("twice"), emit="final").write(ef.to_list([], name="halves"))
+    return flow
+
+
+def branches_of_branches() -> ef.Dataflow:
+    def late_enough(row: dict[str, Any]) -> bool:
+        if row["seq"] % 9 == 4:
+            raise ValueError(f"{row['seq']} is poison")
+        return bool(row["seq"] > 20)
+
+    flow = ef.Dataflow("branches_of_branches")
+    known, unknown = flow.read(source()).branch(pc.field("value") >= 0)
+    early, late = unknown.branch(late_enough, on_error="dead_letter")
+    late.dead_letters.write(ef.to_list([], name="letters"))
+    early.union(known).key_by("key").aggregate(n=ef.count(), emit="final").write(ef.to_list([], name="counts"))
+    known.select("seq", "value").write(ef.to_list([], name="known"))
+    late.parallelism(2).write(ef.to_list([], name="late"))
+    return flow
+
+
+def first_rows() -> ef.Dataflow:
+    """A lane's rows come in one order; where the whole row is the key, any order will do."""
+    flow = ef.Dataflow("first_rows")
+    rows = flow.read(source(rows=72))
+    lanes = rows.key_by("lane")
+    lanes.deduplicate("half").select("lane", "seq").write(ef.to_list([], name="halves"))
+    lanes.deduplicate().aggregate(n=ef.count(), first=ef.min("seq"), emit="final").write(ef.to_list([], name="lanes"))
+    rows.deduplicate("lane", ttl="1900ms").write(ef.to_list([], name="again"))
+    lanes.deduplicate("half", ttl="3s").window(ef.tumbling("2s")).aggregate(n=ef.count()).write(ef.to_list([], name="windows"))
+    rows.select("key", "half").deduplicate("half", "key").write(ef.to_list([], name="pairs"))
+    return flow
+
+
+NAMES = pa.table({
+    "key": ["a", "b", "b", None, "z"], "half": [True, True, False, True, None], "value": [1.5, 2.5, 3.5, 4.5, 5.5],
+    "name": pa.array(["ann", "bob", "bea", "nil", "zoe"]).dictionary_encode(),
+})  # fmt: skip
+
+
+def rows_with_names() -> ef.Dataflow:
+    """Keys that are repeated, null, missing, of several columns and of several widths."""
+    flow = ef.Dataflow("names")
+    rows = flow.read(source()).select("key", "half", "seq", "value", "lane")
+    named = rows.lookup(NAMES, on="key", columns=["name", "value"]).write(ef.to_list([], name="named"))
+    named.key_by("name").aggregate(n=ef.count(), total=ef.sum("value_right"), emit="final").write(ef.to_list([], name="totals"))
+    rows.lookup(NAMES, on=["key", "half"], how="inner", unique=True).write(ef.to_list([], name="pairs"))
+    lanes = ef.from_items([{"number": i, "side": "left" if i % 2 else "right"} for i in range(0, 12, 3)])
+    rows.key_by("lane").lookup(lanes, on={"lane": "number"}).window(ef.tumbling("1s")).aggregate(
+        n=ef.count(), sides=ef.count("side")
+    ).write(ef.to_list([], name="lanes"))
+    return flow
+
+
+FLOWS = (rows_with_names, first_rows, rows_of_keyed_streams, branches_of_branches)
