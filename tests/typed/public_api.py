@@ -38,6 +38,18 @@ class Sessions(ef.KeyedFunction):
         context.timer(60_000_000)
 
 
+class Answered(ef.CoKeyedFunction):
+    """Pairs calls with their answers."""
+
+    asked = ef.value_state()
+
+    def on_left(self, key: Any, row: dict[str, Any], context: ef.KeyContext) -> None:
+        self.asked = row
+
+    def on_right(self, key: Any, row: dict[str, Any], context: ef.KeyContext) -> list[Any]:
+        return [row, self.asked]
+
+
 class Numbers(ef.Source):
     """A source of the user's own."""
 
@@ -133,6 +145,7 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
         longest=Longest(),
     ).late.write(sink)
     keyed.process(Sessions()).write(sink)
+    keyed.co_process(stream.key_by("other"), Answered(), on_error="skip").write(sink)
     return flow
 
 
