@@ -105,6 +105,11 @@ def sinks(spark: Any, rows: list[dict[str, Any]]) -> Sequence[ef.Sink]:
     ]
 
 
+def spread(key: object, window: ef.Window, rows: list[dict[str, int]]) -> list[dict[str, object]]:
+    """A function of whole windows."""
+    return [{"key": key, "start": window.start, "spread": rows[-1]["n"] - rows[0]["n"]}]
+
+
 def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
     """Every kind of stream."""
     flow = ef.Dataflow("everything")
@@ -121,6 +126,7 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
     joined.late_left.union(joined.late_right).write(sink)
     keyed.join(others, ef.always("1d")).write(sink)
     keyed.join_asof(others, max_age="1h").write(sink)
+    windows.process(spread).write(sink)
     keyed.window(ef.rows(10_000, every=1_000)).aggregate(middle=ef.median("n")).write(sink)
     keyed.window(ef.session("10m")).aggregate(
         distinct=ef.count_distinct("n", where="kept"),
