@@ -11,7 +11,7 @@ INSTALLED := $(VENV)/installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 UV := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt
 
-.PHONY: help install test lint format api types doctest unit cluster spark demo chaos simulate bench java clean
+.PHONY: help install test lint format api types doctest unit coverage cluster spark demo chaos simulate bench java clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -59,6 +59,19 @@ doctest: $(INSTALLED) ## the examples in docstrings
 unit: $(INSTALLED) ## tests without Ray and Spark, in seconds
 	$(BIN)/python -m pytest tests/unit
 
+COVERAGE = $(BIN)/python -m coverage
+COVERED := engine scheduler balancer
+
+coverage: $(INSTALLED) ## whether tests without Ray reach 95 % of the lines of engine/, scheduler/ and balancer/; minutes
+	rm -rf build/coverage
+	$(COVERAGE) run -m pytest -p no:cacheprovider -q $(COVERED:%=tests/unit/%)
+	EVENFLOW_SEEDS=60 $(COVERAGE) run -m pytest -p no:cacheprovider -q --timeout 600 tests/unit/test_simulation.py tests/unit/test_steering.py
+	$(COVERAGE) combine --quiet
+	$(COVERAGE) report --show-missing --fail-under 0 --skip-covered
+	@failed=0; for each in $(COVERED); do \
+	  total="$$($(COVERAGE) report --include "$$each/*" --format total | head -n 1)" || failed=1; echo "$$each: $$total % of the lines"; \
+	done; exit $$failed
+
 cluster: $(INSTALLED) ## tests on a local Ray cluster
 	$(BIN)/python -m pytest tests/cluster
 
@@ -69,7 +82,7 @@ demo: $(INSTALLED) java ## flight delays, from Spark through evenflow and back
 	$(BIN)/python examples/delays.py
 
 SEEDS ?= 20000
-SIMULATIONS := $(addprefix tests/unit/test_,simulation.py moving.py scaling.py steering.py state_in_backends.py) $(CRASHES)
+SIMULATIONS := $(addprefix tests/unit/test_,simulation.py moving.py scaling.py steering.py state_in_backends.py joins.py kept_values.py) $(CRASHES)
 
 simulate: $(INSTALLED) ## more simulated jobs: moves, scaling, policies, backends, crashes; SEEDS=20000 of each kind
 	EVENFLOW_SEEDS=$(SEEDS) $(PYTEST) $(SIMULATIONS)

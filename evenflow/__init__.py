@@ -69,10 +69,12 @@ if TYPE_CHECKING:
         SnapshotError,
     )
     from .engine.functions.declared_states import list_state, map_state, value_state
-    from .engine.functions.keyed_function import KeyContext, KeyedFunction
+    from .engine.functions.keyed_function import CoKeyedFunction, KeyContext, KeyedFunction
+    from .engine.functions.window import Window
     from .engine.joins.within import always, between
     from .engine.sink import Sink, SinkWriter
     from .engine.source import Source, SourceReader
+    from .engine.time.row_windows import rows
     from .engine.time.sessions import session
     from .engine.time.windows import sliding, tumbling
     from .job import Job, connect
@@ -106,6 +108,7 @@ _HOMES = {
     "CheckpointReport": "scheduler.checkpoints",
     "CheckpointState": "scheduler.checkpoints",
     "ClusterError": "engine.errors",
+    "CoKeyedFunction": "engine.functions.keyed_function",
     "ConnectorError": "engine.errors",
     "CorruptStateError": "state.errors",
     "Dataflow": "dataflow",
@@ -147,6 +150,7 @@ _HOMES = {
     "StateConfig": "scheduler.configs.state",
     "StateError": "state.errors",
     "Stream": "stream",
+    "Window": "engine.functions.window",
     "WindowedStream": "stream",
     "WorkerConfig": "scheduler.configs.worker",
     "WorkerFigures": "scheduler.metrics",
@@ -176,6 +180,7 @@ _HOMES = {
     "read_parquet": "connectors.parquet",
     "read_savepoint": "savepoint",
     "read_text": "connectors.text",
+    "rows": "engine.time.row_windows",
     "session": "engine.time.sessions",
     "always": "engine.joins.within",
     "between": "engine.joins.within",
@@ -204,6 +209,7 @@ __all__ = [
     "CheckpointReport",
     "CheckpointState",
     "ClusterError",
+    "CoKeyedFunction",
     "ConnectorError",
     "CorruptStateError",
     "Dataflow",
@@ -245,6 +251,7 @@ __all__ = [
     "StateConfig",
     "StateError",
     "Stream",
+    "Window",
     "WindowedStream",
     "WorkerConfig",
     "WorkerFigures",
@@ -276,6 +283,7 @@ __all__ = [
     "read_parquet",
     "read_savepoint",
     "read_text",
+    "rows",
     "session",
     "sliding",
     "stddev",

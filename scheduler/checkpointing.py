@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from ..engine.errors import JobFailedError, JobNotRunningError, RequestError
 from ..engine.protocol.effects import Finished, Prepared
+from ..engine.protocol.ids import NO_CHECKPOINT, CheckpointNumber, WorkerId
 from ..state.errors import EvenflowError
 from .checkpoints import CheckpointReport, CheckpointState
 from .deliveries import Deliveries
@@ -36,7 +37,7 @@ class Checkpointing:
         """Why a checkpoint was asked for that has not begun."""
         self._whole = 0
         self._manifest: Manifest | None = None
-        self._committing: int | None = None
+        self._committing: CheckpointNumber | None = None
         self._last = 0
         """The checkpoint behind the last element of every worker, once it is being committed."""
 
@@ -78,7 +79,7 @@ class Checkpointing:
         if pending is not None and self._job.settings.save_state:
             self._discard(pending.number, "the job went back to its last checkpoint")
 
-    def ask(self, reason: str, *, whole: bool = False) -> int:
+    def ask(self, reason: str, *, whole: bool = False) -> CheckpointNumber:
         """Have a checkpoint begin as soon as none is under way; its number. `whole`: with the whole state in files of its own.
 
         Raises JobNotRunningError if the job is not running, RequestError for the whole state of a job that doesn't save its state.
@@ -89,7 +90,7 @@ class Checkpointing:
         if whole and not job.settings.save_state:
             raise RequestError("a savepoint needs CheckpointConfig(dir=...), through which it is taken")
         self._asked = reason
-        number = job.checkpoints.last + 1
+        number = CheckpointNumber(job.checkpoints.last + 1)
         self._whole = number if whole else self._whole
         return number
 
@@ -102,11 +103,11 @@ class Checkpointing:
         number = job.checkpoints.begin(job.now, self._asked or "the interval is over")
         self._asked = None
         newest = job.checkpoints.newest
-        base = newest.checkpoint if newest is not None and number != self._whole else 0
+        base = newest.checkpoint if newest is not None and number != self._whole else NO_CHECKPOINT
         job.emit(*(Tell(worker, BeginCheckpoint(number, base)) for worker in sources))
         return True
 
-    def note(self, worker: str, report: Prepared | CheckpointFailed | Finished) -> None:
+    def note(self, worker: WorkerId, report: Prepared | CheckpointFailed | Finished) -> None:
         """A worker has prepared a checkpoint, could not save its state, or has sent its last element."""
         checkpoints = self._job.checkpoints
         if isinstance(report, Prepared):
@@ -138,7 +139,7 @@ class Checkpointing:
             job.checkpoints.begin_last(job.now)
             self._save()
         else:
-            job.checkpoints.last += 1
+            job.checkpoints.last = CheckpointNumber(job.checkpoints.last + 1)
             self._commit(Commit(job.checkpoints.last, job.checkpoints.take_all(), job.checkpoints.completed, last=True))
 
     @property
@@ -229,7 +230,7 @@ class Checkpointing:
             )
             self._lifecycle.abort(error)
 
-    def _discard(self, number: int, problem: str) -> None:
+    def _discard(self, number: CheckpointNumber, problem: str) -> None:
         self.savepoints.ended(number, problem)
         self._job.emit(Discard(number))
 

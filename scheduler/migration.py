@@ -13,6 +13,7 @@ from ..balancer.plan import BalancePlan
 from ..engine.protocol.effects import Switched
 from ..engine.protocol.handover import Arrived
 from ..engine.protocol.handover_step import HandoverStep
+from ..engine.protocol.ids import StepVersion, WorkerId
 from ..engine.protocol.routing import RoutingTable
 from .messages import Announce, Announced, Resume, Switch, Told
 from .newest import Newest
@@ -64,8 +65,8 @@ class Migration:
     strategy: str
     reason: str
     steps: tuple[HandoverStep, ...]
-    feeders: frozenset[str]
-    members: frozenset[str]
+    feeders: frozenset[WorkerId]
+    members: frozenset[WorkerId]
     plan: BalancePlan | None
     state: MigrationState = MigrationState.WAITING
     done: int = 0
@@ -73,8 +74,8 @@ class Migration:
     state_bytes: int = 0
     begun: float | None = None
     ended: float | None = None
-    announced: set[str] = field(default_factory=set)
-    switched: set[str] = field(default_factory=set)
+    announced: set[WorkerId] = field(default_factory=set)
+    switched: set[WorkerId] = field(default_factory=set)
     arrived: set[tuple[int, int]] = field(default_factory=set)
     in_step: bool = False
     asked: float = 0.0
@@ -95,7 +96,7 @@ class Migration:
         self.keys_moved += arrived.keys
         self.state_bytes += arrived.state_bytes
 
-    def may_step(self, finished: frozenset[str]) -> bool:
+    def may_step(self, finished: frozenset[WorkerId]) -> bool:
         """Whether everybody knows the steps, and one that is not under way is left."""
         told = (self.announced | finished).issuperset(self.feeders | self.members)
         return self.state is MigrationState.RUNNING and not self.in_step and self.done < len(self.steps) and told
@@ -146,8 +147,8 @@ class Migrations:
         strategy: str,
         reason: str,
         steps: Sequence[HandoverStep],
-        feeders: frozenset[str],
-        members: frozenset[str],
+        feeders: frozenset[WorkerId],
+        members: frozenset[WorkerId],
         plan: BalancePlan | None,
         asked: float = 0.0,
     ) -> Migration:
@@ -155,12 +156,12 @@ class Migrations:
         numbered = []
         for step in steps:
             self._versions += 1
-            numbered.append(HandoverStep(self._versions, step.moves, step.lazy, step.pause))
+            numbered.append(HandoverStep(StepVersion(self._versions), step.moves, step.lazy, step.pause))
         migration = Migration(len(self.history), stage, strategy, reason, tuple(numbered), feeders, members, plan, asked=asked)
         self.history.append(migration)
         return migration
 
-    def note(self, worker: str, report: Announced | Switched | Arrived) -> None:
+    def note(self, worker: WorkerId, report: Announced | Switched | Arrived) -> None:
         """A worker has got on with the migration under way; what it says of another is too late."""
         current = self.current
         if current is None:
@@ -174,7 +175,7 @@ class Migrations:
             else:
                 current.note(int(worker.rpartition("-")[2]), report)
 
-    def advance(self, *, finished: frozenset[str], running: bool, free: bool, now: float) -> list[Told] | None:
+    def advance(self, *, finished: frozenset[WorkerId], running: bool, free: bool, now: float) -> list[Told] | None:
         """What is to be told next for the migration under way, None while answers are missing.
 
         `running`: the job runs and is not asked to stop; `free`: no checkpoint is under way.
@@ -201,7 +202,9 @@ class Migrations:
             return [(worker, Switch(current.step.version)) for worker in sorted(feeding)]
         return []
 
-    def _advance_step(self, current: Migration, feeding: frozenset[str], finished: frozenset[str], now: float) -> list[Told] | None:
+    def _advance_step(
+        self, current: Migration, feeding: frozenset[WorkerId], finished: frozenset[WorkerId], now: float
+    ) -> list[Told] | None:
         if not feeding and not current.switched:
             current.end(MigrationState.ENDED_EARLY, now)
             return []

@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from ..engine.errors import ClusterError, JobBusyError, JobNotRunningError, RequestError
 from ..engine.plan.rescale import check_parallelism
+from ..engine.protocol.ids import CheckpointNumber, WorkerId
 from ..engine.time.duration import seconds
 from ..state.errors import EvenflowError
 from .checkpointing import Checkpointing
@@ -54,7 +55,7 @@ class NodeScalingReport(Report):
     added: tuple[str, ...]
     removed: str | None
     parallelism: Mapping[str, tuple[int, int]]
-    replaced: tuple[str, ...]
+    replaced: tuple[WorkerId, ...]
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -75,7 +76,7 @@ class _Order:
     report: NodeScalingReport
     steps: deque[tuple[str, int]]
     scaling: int | None = None
-    checkpoint: int | None = None
+    checkpoint: CheckpointNumber | None = None
     deadline: float = 0.0
 
 
@@ -101,7 +102,7 @@ class NodeScaling:
         """One of the newest."""
         return self._orders[number].report
 
-    def of_workers(self, cluster: ClusterView | None) -> dict[str, str]:
+    def of_workers(self, cluster: ClusterView | None) -> dict[WorkerId, str]:
         """The node of each worker; nothing where there are no nodes, or not every worker has a process yet."""
         places = {} if cluster is None else {worker: place.node for worker, place in cluster.places.items()}
         return places if places.keys() >= set(self._job.workers) else {}
@@ -110,7 +111,7 @@ class NodeScaling:
         """Begin to use `count` more nodes; the order's number.
 
         As many workers are added as the nodes have slots, fewer if the operators need no more. Raises RequestError if the job can't be
-        scaled now, has no nodes, the cluster has not so many with room, or no operator is congested.
+        scaled now, has no nodes, the cluster has too few nodes with room, or no operator is congested.
         """
         job, cluster = self._job, self._available(count, cluster)
         cpus, free = job.config.worker.cpus, self._unused(cluster)
@@ -147,7 +148,7 @@ class NodeScaling:
         self._use(avoid=self._avoided - names, prefer=names)
 
     def scale_in(self, cluster: ClusterView | None, node: str | None = None) -> int:
-        """Begin to give a node back, that with the lowest sum of effective throughput percentages if none is named; the order's number.
+        """Begin to give back a node, by default the one with the lowest sum of effective throughput percentages; the order's number.
 
         Raises RequestError if the job can't be scaled now, has no workers on the node or none on others, or one there that can't leave.
         """
@@ -242,7 +243,7 @@ class NodeScaling:
         left = self._left(order, cluster)
         self._end(order, f"{', '.join(left)} stayed on node {short(order.report.removed or '')}" if left else None)
 
-    def _left(self, order: _Order, cluster: ClusterView) -> list[str]:
+    def _left(self, order: _Order, cluster: ClusterView) -> list[WorkerId]:
         """Workers on the node that is given back."""
         return [worker for worker, place in cluster.places.items() if place.node == order.report.removed]
 
@@ -277,7 +278,7 @@ class NodeScaling:
             raise JobBusyError(f"job `{job.name}` {doing}: nodes can come and go while it runs and nothing moves")
         return cluster
 
-    def _snapshot(self, slots: int | None = None, nodes: Mapping[str, str] | None = None) -> DataflowSnapshot:
+    def _snapshot(self, slots: int | None = None, nodes: Mapping[WorkerId, str] | None = None) -> DataflowSnapshot:
         job = self._job
         windows = {worker: job.metrics.history(worker)[-job.config.balance.windows :] for worker in job.workers}
         settings: PolicySettings = replace(job.config.autoscale.policy_settings(), slots=slots)
@@ -289,7 +290,7 @@ class NodeScaling:
         *,
         added: tuple[str, ...] = (),
         removed: str | None = None,
-        replaced: tuple[str, ...] = (),
+        replaced: tuple[WorkerId, ...] = (),
         reason: str,
     ) -> NodeScalingReport:
         plan = self._job.plan

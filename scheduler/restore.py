@@ -16,6 +16,7 @@ from ..engine.operators.read import Read
 from ..engine.plan.physical import Plan, Stage
 from ..engine.plan.rescale import rescale
 from ..engine.protocol.elements import MIN_TIME
+from ..engine.protocol.ids import CheckpointNumber, WorkerId, worker_id
 from ..engine.protocol.routing import RoutingTable
 from ..state.files import StateFile
 from .manifest import Manifest, TaskEntry
@@ -26,11 +27,11 @@ class RestoredTask:
     """What one task goes on from: files of checkpoint `checkpoint` in the store at `url`; those keys count that `table` gives it.
 
     `chains`: the files of one worker of then each, the oldest first. `goes_on`: its state is what its only chain adds up to.
-    `watermark` in microseconds; `position` None: the source begins anew.
+    `watermark` in microseconds; `position` None: the source starts from the beginning.
     """
 
     url: str
-    checkpoint: int
+    checkpoint: CheckpointNumber
     watermark: int = MIN_TIME
     position: Any = None
     chains: tuple[tuple[StateFile, ...], ...] = ()
@@ -38,10 +39,10 @@ class RestoredTask:
     goes_on: bool = False
 
 
-def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: int) -> dict[str, RestoredTask]:
+def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: CheckpointNumber) -> dict[WorkerId, RestoredTask]:
     """By worker. Raises FlowError for a source that can't run with another number of workers than it had."""
     tables = plan.tables
-    tasks: dict[str, RestoredTask] = {}
+    tasks: dict[WorkerId, RestoredTask] = {}
     for stage in plan.stages:
         entries = manifest.tasks.get(stage.name)
         if entries is None:
@@ -52,7 +53,7 @@ def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: int) ->
             table, before = tables.get(stage.name), manifest.tables.get(stage.name)
             chains = _chains(index, entries, before, table)
             same = table is not None and before == table and len(entries) == stage.parallelism
-            tasks[f"{stage.name}-{index}"] = RestoredTask(url, checkpoint, watermark, positions[index], chains, table, same)
+            tasks[worker_id(stage.name, index)] = RestoredTask(url, checkpoint, watermark, positions[index], chains, table, same)
     return tasks
 
 
@@ -86,7 +87,7 @@ def unmatched(manifest: Manifest, plan: Plan) -> list[str]:
 
 
 def _positions(stage: Stage, entries: tuple[TaskEntry, ...]) -> list[Any]:
-    """Workers that had joined a source and found nothing to read get a part of it now: to begin anew would be to read all of it again."""
+    """Assign splits to workers that joined a source and found nothing to read: without a position they would read it from the start."""
     head = stage.chain[0].operator
     if not isinstance(head, Read):
         return [None] * stage.parallelism

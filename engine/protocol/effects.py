@@ -9,13 +9,14 @@ from ...state.files import StateFile
 from ..batch import Batch
 from .exchange import Sent
 from .handover import Arrived
+from .ids import NO_CHECKPOINT, ChannelId, CheckpointNumber, StepVersion
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
     """A chunk of the task's keyed state as it was at the barrier of `checkpoint`."""
 
-    checkpoint: int
+    checkpoint: CheckpointNumber
     chunk: Batch
 
 
@@ -27,12 +28,12 @@ class Prepared:
     driver adds the source's `position` and the `files` with the saved state.
     """
 
-    checkpoint: int
+    checkpoint: CheckpointNumber
     committables: dict[str, list[Any]]
     watermark: int = 0
     position: Any = None
     files: tuple[StateFile, ...] = ()
-    base: int = 0
+    base: CheckpointNumber = NO_CHECKPOINT
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Latency:
 class Consumed:
     """The task has processed a batch from `channel`: its credit may go back to the sender."""
 
-    channel: int
+    channel: ChannelId
     batch: Batch
 
 
@@ -65,7 +66,7 @@ class Consumed:
 class Switched:
     """The task routes by the table of step `version`, and has sent its markers."""
 
-    version: int
+    version: StepVersion
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from ..operators.base import Context, OperatorInstance
 from ..operators.keyed import KeyedInstance
 from ..operators.write import WriteInstance
 from ..plan.task_spec import TaskSpec
+from ..protocol.ids import CheckpointNumber
 from .outputs import Outputs
 
 
@@ -68,7 +69,7 @@ class OperatorChain:
         for position, operator in enumerate(self.operators):
             operator.finish(self._emitters[position])
 
-    def prepare(self, checkpoint: int) -> dict[str, list[Any]]:
+    def prepare(self, checkpoint: CheckpointNumber) -> dict[str, list[Any]]:
         """What each sink has written since the last checkpoint, to be committed with `checkpoint`."""
         return {o.context.name: o.prepare(checkpoint) for o in self.operators if isinstance(o, WriteInstance)}
 

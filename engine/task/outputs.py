@@ -14,6 +14,7 @@ from ..protocol.effects import Effect
 from ..protocol.elements import Element, End, LatencyMark
 from ..protocol.exchange import Exchange, HashExchange, RebalanceExchange, Sent
 from ..protocol.handover_step import HandoverStep
+from ..protocol.ids import ChannelId, StepVersion
 
 
 class Outputs:
@@ -26,7 +27,7 @@ class Outputs:
         self.now = 0.0
         self.rows = 0
         """Rows that have left."""
-        self._steps: dict[int, tuple[HandoverStep, list[HashExchange]]] = {}
+        self._steps: dict[StepVersion, tuple[HandoverStep, list[HashExchange]]] = {}
 
     def entrance(self, position: int) -> Callable[[Batch], None]:
         """What takes batches for the exchange at `position`."""
@@ -66,7 +67,7 @@ class Outputs:
         for exchange in self.exchanges:
             exchange.flush(self.sent)
 
-    def attach(self, channels: Sequence[tuple[int, int]], *, finished: bool) -> None:
+    def attach(self, channels: Sequence[tuple[int, ChannelId]], *, finished: bool) -> None:
         """(exchange, channel) pairs to workers that join; a task that has `finished` ends them at once."""
         for position, channel in channels:
             if finished:
@@ -74,7 +75,7 @@ class Outputs:
             else:
                 self.exchanges[position].attach(channel, self.sent)
 
-    def detach(self, channels: Collection[int]) -> None:
+    def detach(self, channels: Collection[ChannelId]) -> None:
         """Workers leave: end the channels to them."""
         for exchange in self.exchanges:
             exchange.detach(channels, self.sent)
@@ -86,7 +87,7 @@ class Outputs:
         if to_stage:
             self._steps.update((step.version, (step, to_stage)) for step in steps)
 
-    def switch(self, version: int) -> None:
+    def switch(self, version: StepVersion) -> None:
         """Route by the table after step `version` from here on. Raises ProtocolError for an unannounced step."""
         if version not in self._steps:
             raise ProtocolError(f"task {self._spec.name}: step {version} was not announced")

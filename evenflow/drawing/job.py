@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from ..engine.protocol.ids import WorkerId
 from ..scheduler.checkpoints import CheckpointReport
 from ..scheduler.job_status import JobStatus
 from ..scheduler.placement import short
@@ -53,7 +54,7 @@ def checkpoints_table(reports: Sequence[CheckpointReport]) -> RenderableType:
     return Group(table, lines(str(report) for report in reports if report.problem is not None or report.waits_for))
 
 
-def _place(worker: str, status: JobStatus) -> str:
+def _place(worker: WorkerId, status: JobStatus) -> str:
     """The worker's node, and its process's name if that differs from the worker's."""
     place = status.places.get(worker)
     if place is None:

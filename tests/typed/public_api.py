@@ -38,6 +38,18 @@ class Sessions(ef.KeyedFunction):
         context.timer(60_000_000)
 
 
+class Answered(ef.CoKeyedFunction):
+    """Pairs calls with their answers."""
+
+    asked = ef.value_state()
+
+    def on_left(self, key: Any, row: dict[str, Any], context: ef.KeyContext) -> None:
+        self.asked = row
+
+    def on_right(self, key: Any, row: dict[str, Any], context: ef.KeyContext) -> list[Any]:
+        return [row, self.asked]
+
+
 class Numbers(ef.Source):
     """A source of the user's own."""
 
@@ -93,6 +105,11 @@ def sinks(spark: Any, rows: list[dict[str, Any]]) -> Sequence[ef.Sink]:
     ]
 
 
+def spread(key: object, window: ef.Window, rows: list[dict[str, int]]) -> list[dict[str, object]]:
+    """A function of whole windows."""
+    return [{"key": key, "start": window.start, "spread": rows[-1]["n"] - rows[0]["n"]}]
+
+
 def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
     """Every kind of stream."""
     flow = ef.Dataflow("everything")
@@ -109,6 +126,8 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
     joined.late_left.union(joined.late_right).write(sink)
     keyed.join(others, ef.always("1d")).write(sink)
     keyed.join_asof(others, max_age="1h").write(sink)
+    windows.process(spread).write(sink)
+    keyed.window(ef.rows(10_000, every=1_000)).aggregate(middle=ef.median("n")).write(sink)
     keyed.window(ef.session("10m")).aggregate(
         distinct=ef.count_distinct("n", where="kept"),
         middle=ef.median("n"),
@@ -132,6 +151,7 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
         longest=Longest(),
     ).late.write(sink)
     keyed.process(Sessions()).write(sink)
+    keyed.co_process(stream.key_by("other"), Answered(), on_error="skip").write(sink)
     return flow
 
 

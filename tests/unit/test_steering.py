@@ -55,7 +55,7 @@ def test_whatever_policies_decide_the_rows_are_those_of_the_oracle(make_flow, se
     watcher = Watcher()
     actions = with_policies(ACTIONS, sources=make_flow not in IN_ORDER)
     check(make_flow, seeds, parallelism=(1, 2, 3), actions=(*actions, watcher))
-    if make_flow not in IN_ORDER | {flows.no_rows}:
+    if seeds.start == 0 and make_flow not in IN_ORDER | {flows.no_rows}:  # a later block of a few seeds may happen to have none
         scalings = [report for core in watcher.cores for report in core.operator_scaling.reports()]
         assert any(report.state is ScalingState.DONE for report in scalings)
         assert any(core.autoscaling.decisions() for core in watcher.cores)
