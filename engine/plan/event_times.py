@@ -5,9 +5,6 @@ Only what is certain counts: operators that may give rows a time of their own ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
 from ..errors import FlowError
 from ..joins.within import Between
 from ..operators.aggregate_sessions import AggregateSessions
@@ -27,9 +24,7 @@ from ..operators.project import Project
 from ..operators.union import Union
 from ..operators.window_join import WindowJoin
 from ..source import Source
-
-if TYPE_CHECKING:
-    from .graph import Node
+from .graph import Graph
 
 _NO_TIME_OF_THEIR_OWN = (Branch, Explode, Filter, FlatMap, JoinSide, KeyBy, Map, MapBatches, Project, Union)
 """The rows that they emit have the times of their input's rows, or none."""
@@ -37,10 +32,10 @@ _NO_TIME_OF_THEIR_OWN = (Branch, Explode, Filter, FlatMap, JoinSide, KeyBy, Map,
 _IN_WINDOWS = (AggregateSessions, AggregateWindows, ProcessWindows, WindowJoin)
 
 
-def check_event_times(ordered: Iterable[Node]) -> None:
-    """Raises FlowError for an operator that needs event times and reads a source without; nodes come after their inputs."""
+def check_event_times(graph: Graph) -> None:
+    """Raises FlowError for an operator that needs event times and reads a source without."""
     untimed: dict[int, str] = {}
-    for node in ordered:
+    for node in graph.ordered():
         operator = node.operator
         above = next((untimed[edge.node] for edge in node.inputs if edge.node in untimed), None)
         if isinstance(operator, Source) and operator.timed is False:

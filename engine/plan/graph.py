@@ -15,7 +15,6 @@ from ..operators.base import Operator
 from ..operators.function import FunctionOperator
 from ..sink import Sink
 from ..source import Source
-from .event_times import check_event_times
 from .worker_bounds import UNBOUND, WorkerBounds
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
@@ -127,7 +126,6 @@ class Graph:
                 )
             if node.parallelism is not None and node.parallelism < 1:
                 raise FlowError(f"operator `{node.name}`: parallelism {node.parallelism} is less than 1")
-        check_event_times(ordered)
 
     def _lost_port(self, node: Node) -> str | None:
         """A port of an operator with several that nobody reads."""
