@@ -10,6 +10,7 @@ import os
 
 import flows
 import flows_rows
+import flows_times
 import pytest
 
 from evenflow.scheduler.rescaling import RescaleState
@@ -48,6 +49,8 @@ SEEDS = {
     flows.poison_with_states: 50,
     flows.no_rows: 50,
     flows_rows.first_rows: 50,
+    flows_times.times_from_a_column: 50,
+    flows_times.times_from_a_function: 50,
     flows_rows.branches_of_branches: 50,
 }
 """Most for the flows that are quick to run."""
