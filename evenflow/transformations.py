@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import pyarrow as pa
 
 from .building.event_times import make_with_time
 from .building.lookup_table import make_lookup
-from .building.row_operators import make_branch, make_drop, make_filter, make_flat_map, make_map, make_map_batches, make_rename, make_select
+from .building.row_operators import (
+    make_branch,
+    make_drop,
+    make_filter,
+    make_flat_map,
+    make_map,
+    make_map_async,
+    make_map_batches,
+    make_rename,
+    make_select,
+)
 from .engine.errors import FlowError
 from .engine.functions.error_policy import DEAD_LETTERS, OnError
 from .engine.functions.rows_encoder import SchemaLike
@@ -135,6 +145,36 @@ class Transformations(ABC, Generic[T_co]):
         to the row that is refused.
         """
         return self._then("map_batches", make_map_batches(function, on_error))
+
+    def map_async(
+        self,
+        function: Callable[[dict[str, Any]], Awaitable[Any]],
+        *,
+        concurrency: int = 100,
+        ordered: bool = True,
+        timeout: Duration | None = "30s",
+        schema: SchemaLike = None,
+        on_error: OnError = "stop",
+    ) -> T_co:
+        """`await function(row) -> row`, as `map`, for functions that wait: up to `concurrency` rows of each worker wait at the same time.
+
+        Rows leave in their order, or as they are ready with `ordered=False`. A coroutine that takes longer than `timeout` is cancelled, and
+        its row is refused: `on_error` as for `map`. A batch is done when all of its coroutines have ended, so a checkpoint has no row half
+        done: each row counts exactly once in the state and the sinks of the job, but after a recovery your function may be called for it
+        again. A class in place of a function, as for `map`, is made and closed inside the event loop; its `close` may be async.
+
+        >>> import asyncio
+        >>> import evenflow as ef
+        >>> async def fetched(row):
+        ...     await asyncio.sleep(0)
+        ...     return row | {"found": row["item"].upper()}
+        >>> flow, rows = ef.Dataflow("fetch"), []
+        >>> _ = flow.read(ef.from_items(["a", "b"])).map_async(fetched, concurrency=10).write(ef.to_list(rows))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> rows
+        [{'item': 'a', 'found': 'A'}, {'item': 'b', 'found': 'B'}]
+        """
+        return self._then("map_async", make_map_async(function, concurrency, ordered, timeout, schema, on_error))
 
     def lookup(
         self,
