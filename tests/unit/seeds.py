@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 
-
 QUICKLY = 0.3
 """The part of its full number that a module runs unless it is told: all tests together take ten minutes at most."""
 
