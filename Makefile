@@ -68,7 +68,9 @@ coverage: $(INSTALLED) ## whether tests without Ray reach 95 % of the lines of e
 	EVENFLOW_SEEDS=60 $(COVERAGE) run -m pytest -p no:cacheprovider -q --timeout 600 tests/unit/test_simulation.py tests/unit/test_steering.py
 	$(COVERAGE) combine --quiet
 	$(COVERAGE) report --show-missing --fail-under 0 --skip-covered
-	for each in $(COVERED); do echo "$$each: $$($(COVERAGE) report --include "$$each/*" --format total) %"; done
+	@failed=0; for each in $(COVERED); do \
+	  total="$$($(COVERAGE) report --include "$$each/*" --format total | head -n 1)" || failed=1; echo "$$each: $$total % of the lines"; \
+	done; exit $$failed
 
 cluster: $(INSTALLED) ## tests on a local Ray cluster
 	$(BIN)/python -m pytest tests/cluster

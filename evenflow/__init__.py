@@ -69,7 +69,7 @@ if TYPE_CHECKING:
         SnapshotError,
     )
     from .engine.functions.declared_states import list_state, map_state, value_state
-    from .engine.functions.keyed_function import KeyContext, KeyedFunction
+    from .engine.functions.keyed_function import CoKeyedFunction, KeyContext, KeyedFunction
     from .engine.functions.window import Window
     from .engine.joins.within import always, between
     from .engine.sink import Sink, SinkWriter
@@ -108,6 +108,7 @@ _HOMES = {
     "CheckpointReport": "scheduler.checkpoints",
     "CheckpointState": "scheduler.checkpoints",
     "ClusterError": "engine.errors",
+    "CoKeyedFunction": "engine.functions.keyed_function",
     "ConnectorError": "engine.errors",
     "CorruptStateError": "state.errors",
     "Dataflow": "dataflow",
@@ -208,6 +209,7 @@ __all__ = [
     "CheckpointReport",
     "CheckpointState",
     "ClusterError",
+    "CoKeyedFunction",
     "ConnectorError",
     "CorruptStateError",
     "Dataflow",

@@ -14,14 +14,14 @@ from .building.columns import check_columns, keys_after
 from .building.deduplication import make_deduplicate
 from .building.emission import checked_emission
 from .building.explode import explode_operator
-from .building.joins import join, join_asof
+from .building.joins import co_process, join, join_asof
 from .building.row_operators import make_drop, make_rename, make_select
 from .building.windows import AnyWindows, check_windows, make_process, window_aggregate
 from .engine.aggregates.base import AggregateFunction
 from .engine.aggregates.custom import Aggregate
 from .engine.errors import FlowError
 from .engine.functions.error_policy import OnError, check_on_error
-from .engine.functions.keyed_function import KeyedFunction
+from .engine.functions.keyed_function import CoKeyedFunction, KeyedFunction
 from .engine.functions.rows_encoder import SchemaLike, arrow_schema
 from .engine.functions.user_function import check_function
 from .engine.joins.join_columns import How
@@ -293,7 +293,19 @@ class KeyedStream(Transformations["KeyedStream"]):
         """
         return self._joined("join_asof", right, lambda keys: join_asof(self.keys, keys, how, max_age, suffix))
 
+    def co_process(self, right: KeyedStream, function: CoKeyedFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
+        """The rows that your `CoKeyedFunction` yields for this stream's rows (`on_left`) and those of `right` (`on_right`) of a key.
+
+        The key columns of both may have different names. States, timers and `on_error` as for `process`.
+        """
+        return self._with("co_process", right, lambda keys: co_process(self.keys, keys, function, schema, on_error))
+
     def _joined(self, name: str, right: Any, make: Callable[[tuple[str, ...]], KeyedOperator]) -> JoinResults:
+        stream = self._with(name, right, make)
+        return JoinResults(stream.flow, stream.node)
+
+    def _with(self, name: str, right: Any, make: Callable[[tuple[str, ...]], KeyedOperator]) -> Stream:
+        """The output of an operator of this stream and `right`, both in their common form; `make` gets right's key columns."""
         if not isinstance(right, KeyedStream):
             raise FlowError(
                 f'{name}({right!r:.200}): expected a keyed stream, for example left.key_by("id").{name}(right.key_by("id"), ...)'
@@ -304,7 +316,7 @@ class KeyedStream(Transformations["KeyedStream"]):
         operator = make(right.keys)
         sides = (("left", self, JoinSide(LEFT, self.keys)), ("right", right, JoinSide(RIGHT, right.keys)))
         nodes = [flow.graph.add(f"{name}.{what}", side, (Input(keyed.node.id, keyed.port),)) for what, keyed, side in sides]
-        return JoinResults(flow, flow.graph.add(name, operator, tuple(Input(node.id) for node in nodes), operator.keys))
+        return Stream(flow, flow.graph.add(name, operator, tuple(Input(node.id) for node in nodes), operator.keys))
 
     def _keyed(self, name: str, operator: Operator) -> Stream:
         return keyed_node(self._stream, name, operator, self.keys)

@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from ..batch import Batch
-from ..errors import RecordError
 from ..joins.block import Block
+from ..joins.key_types import KeyKinds
 from ..joins.row_log import RowLog
 from ..joins.segment import sorted_rows
 from ..joins.sides import LEFT, RIGHT, Side, key_names, side_of
-from ..keys.encoding import comparable, key_column, key_hashes
+from ..keys.encoding import key_column, key_hashes
 from ..operators.base import Context
 from ..protocol.routing import Move
 from ..snapshots.chain import replacing
@@ -40,6 +40,7 @@ class JoinRows(KeyedState):
         self.keys = {LEFT: left_keys, RIGHT: right_keys}
         self.logs = {LEFT: RowLog(), RIGHT: RowLog()}
         self.columns: dict[Side, pa.Schema] = {}
+        self._kinds = KeyKinds(context.name, left_keys, right_keys)
         self._came: list[Came] = []
         self._left: list[KeysLeft] = []
         self._noting = False
@@ -49,8 +50,7 @@ class JoinRows(KeyedState):
         known = self.columns.get(side)
         if known is None or not known.equals(schema):
             self.columns[side] = schema
-            if len(self.columns) == len(self.keys):
-                self._check_keys()
+            self._kinds.learn(side, [schema.field(name).type for name in self.keys[side]])
 
     def append(self, side: Side, block: Block) -> None:
         """Keep these rows, sorted as a segment's, until they are forgotten."""
@@ -123,14 +123,6 @@ class JoinRows(KeyedState):
         for side, block in blocks:
             for first in range(0, len(block), CHUNK):
                 yield self.chunk(side, block.slice(first, min(CHUNK, len(block) - first)))
-
-    def _check_keys(self) -> None:
-        """Raises RecordError if the key columns of both sides can't be equal."""
-        for left, right in zip(self.keys[LEFT], self.keys[RIGHT], strict=True):
-            kinds = [self.columns[side].field(name).type for side, name in ((LEFT, left), (RIGHT, right))]
-            if not comparable(*kinds):
-                problem = f"left's key column `{left}` is {kinds[0]} and right's `{right}` is {kinds[1]}, which are never equal"
-                raise RecordError(self._context.name, f"{problem}: convert one of them, for example with map_batches or schema=")
 
     def _distinct_keys(self, side: Side, block: Block) -> list[pa.Array]:
         _, first = np.unique(block.hashes, return_index=True)
