@@ -3,7 +3,7 @@
 Ray, the local runtime and the simulation run their tasks through it; they differ only in the ports that they supply.
 
 Invariant: an error in the task or its source is reported once, as `Failed`. After that the interpreter is `over` and does nothing more.
-A task that has finished is `over` too, but still answers whoever rescales the job or asks it for state.
+A task that has finished is `over` too, but still answers rescales and requests for state.
 """
 
 from __future__ import annotations

@@ -70,9 +70,11 @@ if TYPE_CHECKING:
     )
     from .engine.functions.declared_states import list_state, map_state, value_state
     from .engine.functions.keyed_function import CoKeyedFunction, KeyContext, KeyedFunction
+    from .engine.functions.window import Window
     from .engine.joins.within import always, between
     from .engine.sink import Sink, SinkWriter
     from .engine.source import Source, SourceReader
+    from .engine.time.row_windows import rows
     from .engine.time.sessions import session
     from .engine.time.windows import sliding, tumbling
     from .job import Job, connect
@@ -148,6 +150,7 @@ _HOMES = {
     "StateConfig": "scheduler.configs.state",
     "StateError": "state.errors",
     "Stream": "stream",
+    "Window": "engine.functions.window",
     "WindowedStream": "stream",
     "WorkerConfig": "scheduler.configs.worker",
     "WorkerFigures": "scheduler.metrics",
@@ -177,6 +180,7 @@ _HOMES = {
     "read_parquet": "connectors.parquet",
     "read_savepoint": "savepoint",
     "read_text": "connectors.text",
+    "rows": "engine.time.row_windows",
     "session": "engine.time.sessions",
     "always": "engine.joins.within",
     "between": "engine.joins.within",
@@ -247,6 +251,7 @@ __all__ = [
     "StateConfig",
     "StateError",
     "Stream",
+    "Window",
     "WindowedStream",
     "WorkerConfig",
     "WorkerFigures",
@@ -278,6 +283,7 @@ __all__ = [
     "read_parquet",
     "read_savepoint",
     "read_text",
+    "rows",
     "session",
     "sliding",
     "stddev",

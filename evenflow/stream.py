@@ -16,7 +16,7 @@ from .building.emission import checked_emission
 from .building.explode import explode_operator
 from .building.joins import co_process, join, join_asof
 from .building.row_operators import make_drop, make_rename, make_select
-from .building.windows import window_aggregate
+from .building.windows import AnyWindows, check_windows, make_process, window_aggregate
 from .engine.aggregates.base import AggregateFunction
 from .engine.aggregates.custom import Aggregate
 from .engine.errors import FlowError
@@ -28,6 +28,7 @@ from .engine.joins.join_columns import How
 from .engine.joins.sides import LEFT, RIGHT
 from .engine.joins.within import Always, Between
 from .engine.keys.unkeyed import UNKEYED, shown
+from .engine.operators.aggregate_rows import END_ROW, AggregateRows
 from .engine.operators.aggregate_running import AggregateRunning
 from .engine.operators.base import Operator
 from .engine.operators.join import LATE
@@ -35,14 +36,17 @@ from .engine.operators.join_side import JoinSide
 from .engine.operators.key_by import KeyBy
 from .engine.operators.keyed import KeyedOperator
 from .engine.operators.process import Process
+from .engine.operators.process_windows import WindowFunction
 from .engine.operators.project import Project
 from .engine.operators.stateful_map import StatefulFunction, StatefulMap
 from .engine.operators.stateful_map_columns import ColumnsFunction, StatefulMapColumns
 from .engine.operators.union import Union
+from .engine.operators.window_bounds import END, START
 from .engine.plan.graph import Input, Node
 from .engine.plan.worker_bounds import WorkerBounds
 from .engine.time.duration import Duration
-from .engine.time.windows import AnyWindows, Windows, check_windows
+from .engine.time.row_windows import RowWindows
+from .engine.time.windows import Windows
 from .transformations import Transformations
 
 _NO_KEYS = "key_by needs at least one column, or a function"
@@ -180,7 +184,9 @@ class KeyedStream(Transformations["KeyedStream"]):
         return self._on(keyed_node(self._stream, "deduplicate", operator, operator.keys).node)
 
     def window(self, windows: AnyWindows) -> WindowedStream:
-        """Cut the stream into event-time windows: `ef.tumbling("1h")`, `ef.sliding("1h", every="5m")`, `ef.session("10m")`."""
+        """Cut each key's rows into windows: of event time by `ef.tumbling("1h")`, `ef.sliding("1h", every="5m")` or `ef.session("10m")`,
+        or of a number of rows by `ef.rows(1_000)`.
+        """
         return WindowedStream(self._stream, self.keys, check_windows(windows))
 
     def aggregate(self, *, emit: Literal["update", "final"] = "update", **aggregates: AggregateFunction) -> Stream:
@@ -352,7 +358,8 @@ class WindowedStream:
         it may repeat the one before it, when the key has moved to another worker or the job has recovered.
 
         A row's time is its window's last microsecond, that of a session its `window_end`. So a correction is late for windows behind this
-        one, unless they allow for it as well.
+        one, unless they allow for it as well. With `ef.rows` there is no window of time: in place of its bounds, `window_end_row` is the
+        number of the window's last row among its key's rows, and the result has that row's event time.
 
         >>> import evenflow as ef
         >>> flow, out = ef.Dataflow("early"), []
@@ -363,10 +370,36 @@ class WindowedStream:
         >>> {f"{row['window_end']:%M:%S}": row["n"] for row in out}  # of several rows of a window the last
         {'00:10': 4, '00:20': 1, '01:20': 1}
         """
-        reserved = (*shown(self.keys), "window_start", "window_end")
+        bounds = (END_ROW,) if isinstance(self._windows, RowWindows) else (START, END)
+        reserved = (*shown(self.keys), *bounds)
         emission = checked_emission(emit, every, lateness)
         operator = window_aggregate(self.keys, check_aggregates(aggregates, reserved), self._windows, emission)
         stream = keyed_node(self._stream, "aggregate", operator, self.keys)
+        return WindowResults(stream.flow, stream.node)
+
+    def process(self, function: WindowFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> WindowResults:
+        """The rows that `function(key, window, rows)` yields, called once per key and complete window of event time.
+
+        `rows` are all rows of the window as dicts, in the order of event time, and of equal times in the order of their values, column by
+        column. So the order doesn't depend on arrival. `window` has `start` and `end` (datetimes in UTC). The key is None without `key_by`,
+        and a tuple if it has several columns. The results have the event time of the window's results in `aggregate`.
+
+        `function` may be a class, as for `map`. `on_error` as for `map`: a window that the function refuses is left out as a whole. The
+        record of its dead letter has the window's bounds and rows.
+
+        >>> import evenflow as ef
+        >>> def spread(key, window, rows):
+        ...     yield {"key": key, "from": window.start.minute, "spread": rows[-1]["price"] - rows[0]["price"]}
+        >>> flow, out = ef.Dataflow("spread"), []
+        >>> trades = [{"key": "a", "price": price, "ts": ts} for price, ts in ((3, 0), (7, 50), (1, 70))]
+        >>> prices = flow.read(ef.from_items(trades, event_time="ts", unit="s")).key_by("key")
+        >>> _ = prices.window(ef.tumbling("1m")).process(spread).write(ef.to_list(out))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> out
+        [{'key': 'a', 'from': 0, 'spread': 4}, {'key': 'a', 'from': 1, 'spread': 0}]
+        """
+        operator = make_process(self.keys, self._windows, function, schema, on_error)
+        stream = keyed_node(self._stream, "process", operator, self.keys)
         return WindowResults(stream.flow, stream.node)
 
 
@@ -376,6 +409,8 @@ class WindowResults(Stream):
     @property
     def late(self) -> Stream:
         """The original records that came after all of their windows, and the lateness that is allowed, had passed."""
+        if isinstance(self.node.operator, AggregateRows):
+            raise FlowError(f"operator `{self.node.name}` has no late records: its windows count rows, whatever their times")
         return Stream(self.flow, self.node, "late")
 
 

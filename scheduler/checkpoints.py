@@ -45,7 +45,7 @@ class CheckpointReport(Report):
     """What `job.checkpoints()` shows: `seconds` from its begin to its manifest, once the sinks have committed.
 
     `waits_for`: the workers that one which is pending has not passed. `state_bytes`: of all files that make the state; `saved_bytes`:
-    of those that were written for it, the others being those of earlier checkpoints; `keys` in these, which are all keys or those that had
+    of the files that were written for it, the rest belong to earlier checkpoints; `keys` in these, which are all keys or those that had
     changed.
     """
 

@@ -98,7 +98,7 @@ class PauseSource:
 
 @dataclass(frozen=True, slots=True)
 class ExpectRewind:
-    """To a worker after a source: these inputs will say their event time anew. Answered with `Attached`, then `Rewound` once they have."""
+    """To a worker after a source: these inputs will state their event time again. Answered with `Attached`, then with `Rewound`."""
 
     token: int
     channels: tuple[ChannelId, ...]

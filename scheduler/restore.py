@@ -27,7 +27,7 @@ class RestoredTask:
     """What one task goes on from: files of checkpoint `checkpoint` in the store at `url`; those keys count that `table` gives it.
 
     `chains`: the files of one worker of then each, the oldest first. `goes_on`: its state is what its only chain adds up to.
-    `watermark` in microseconds; `position` None: the source begins anew.
+    `watermark` in microseconds; `position` None: the source starts from the beginning.
     """
 
     url: str
@@ -87,7 +87,7 @@ def unmatched(manifest: Manifest, plan: Plan) -> list[str]:
 
 
 def _positions(stage: Stage, entries: tuple[TaskEntry, ...]) -> list[Any]:
-    """Workers that had joined a source and found nothing to read get a part of it now: to begin anew would be to read all of it again."""
+    """Assign splits to workers that joined a source and found nothing to read: without a position they would read it from the start."""
     head = stage.chain[0].operator
     if not isinstance(head, Read):
         return [None] * stage.parallelism

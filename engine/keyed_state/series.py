@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..aggregates import ragged
 from ..aggregates.partial_aggregates import PANE, PartialAggregates, PartialAggregator
 from ..batch import Batch
 from ..keys.encoding import encode_keys
@@ -76,6 +77,6 @@ def joined(first: Rows | None, second: Rows) -> Rows:
     if first is None:
         return second
     a, b = first.partial, second.partial
-    parts = tuple(tuple(np.concatenate(pair) for pair in zip(x, y, strict=True)) for x, y in zip(a.parts, b.parts, strict=True))
+    parts = tuple(tuple(map(ragged.joined, zip(x, y, strict=True))) for x, y in zip(a.parts, b.parts, strict=True))
     partial = PartialAggregates((), np.concatenate([a.rows, b.rows]), parts)
     return Rows(np.concatenate([first.codes, second.codes]), np.concatenate([first.positions, second.positions]), partial)

@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from ..batch import Batch
 from ..errors import ConnectorError, RecordError
-from ..keys.encoding import encode_keys, key_column
-from ..keys.kinds import key_kind
+from ..keys.encoding import comparable, encode_keys, key_column
 from ..keys.table_index import TableIndex
 from ..source import Source
 from .base import Context, Emit, Operator, OperatorInstance
@@ -122,8 +121,7 @@ class LookupInstance(OperatorInstance):
     def _check_types(self, rows: pa.RecordBatch) -> None:
         for (mine, theirs), own in zip(self._on.items(), self._keys, strict=True):
             kind = key_column(rows, mine, self.context.name).type
-            kinds = {key_kind(kind), key_kind(own.type)}
-            if len(kinds - {"nulls"}) > 1:
+            if not comparable(kind, own.type):
                 problem = f"the stream's column `{mine}` is {kind} and the table's `{theirs}` is {own.type}, which are never equal"
                 raise RecordError(self.context.name, f"{problem}: cast one of them")
 
@@ -136,10 +134,6 @@ def table_problem(table: pa.Table, operator: Lookup) -> str | None:
     for name in (*operator.on.values(), *(operator.columns or ())):
         if name not in names:
             return f"the table has no column `{name}`; there are: {', '.join(names)}"
-    for name in operator.on.values():
-        kind = table.schema.field(name).type
-        if key_kind(kind) is None:
-            return f"the table's column `{name}` is {kind}, which can't be a key: use numbers, text, bytes, dates or timestamps"
     return None
 
 

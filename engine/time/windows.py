@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import gcd
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,6 @@ from ..batch import Times
 from ..errors import FlowError
 from .duration import Duration, microseconds
 from .event_time import EARLIEST, LATEST
-from .sessions import SessionWindows
 
 MOST_PANES = 100_000
 """The most panes of a window: one record is in that many sliding windows, each with a row of results."""
@@ -95,15 +93,3 @@ def sliding(size: Duration, every: Duration, *, offset: Duration = 0) -> Windows
             "let them begin less often, or after a whole part of their size"
         )
     return windows
-
-
-AnyWindows = Windows | SessionWindows
-"""What `.window(...)` takes."""
-
-
-def check_windows(value: Any) -> AnyWindows:
-    """Raises FlowError unless `value` is windows."""
-    if not isinstance(value, AnyWindows):
-        choice = 'ef.tumbling("1h"), ef.sliding("1h", every="5m") or ef.session("10m")'
-        raise FlowError(f".window({value!r}): expected windows, for example {choice}")
-    return value

@@ -33,8 +33,9 @@ def _check(table: pa.Table, operator: Lookup) -> None:
     problem = table_problem(table, operator)
     if problem is not None:
         raise FlowError(f"lookup: {problem}")
+    rows = table if operator.unique else table.slice(0, 0)
     try:
-        place = TableIndex([plain(table[name]) for name in operator.on.values()], "lookup").repeated() if operator.unique else None
+        place = TableIndex([plain(rows[name]) for name in operator.on.values()], "lookup").repeated()
     except RecordError as error:
         raise FlowError(f"lookup: {error.problem}") from error
     if place is not None:

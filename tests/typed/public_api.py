@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, assert_type
 
 import pyarrow as pa
@@ -105,6 +105,11 @@ def sinks(spark: Any, rows: list[dict[str, Any]]) -> Sequence[ef.Sink]:
     ]
 
 
+def longest_visit(key: Any, window: ef.Window, rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """A function of whole windows."""
+    yield {"word": key, "seconds": (window.end - window.start).total_seconds(), "rows": len(rows)}
+
+
 def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
     """Every kind of stream."""
     flow = ef.Dataflow("everything")
@@ -121,6 +126,9 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
     joined.late_left.union(joined.late_right).write(sink)
     keyed.join(others, ef.always("1d")).write(sink)
     keyed.join_asof(others, max_age="1h").write(sink)
+    stream.window(ef.tumbling("1h")).aggregate(n=ef.count()).write(sink)
+    keyed.window(ef.session("10m")).process(longest_visit, on_error="skip").write(sink)
+    keyed.window(ef.rows(10_000, every=1_000)).aggregate(middle=ef.median("n")).write(sink)
     keyed.window(ef.session("10m")).aggregate(
         distinct=ef.count_distinct("n", where="kept"),
         middle=ef.median("n"),

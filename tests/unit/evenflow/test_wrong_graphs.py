@@ -56,7 +56,7 @@ WRONG = {
     "lookup in no table": (lambda: rows().lookup([1], on="k"), "lookup(list): expected a pyarrow Table, a pandas or Spark DataFrame, or a"),
     "lookup by a column that the table hasn't": (lambda: rows().lookup(TABLE, on="v"), "the table has no column `v`; there are: k, n, l"),
     "lookup of a column that the table hasn't": (lambda: rows().lookup(TABLE, on="k", columns=["m"]), "the table has no column `m`"),
-    "lookup by lists": (lambda: rows().lookup(TABLE, on="l"), "the table's column `l` is list<item: int64>, which can't be a key"),
+    "lookup by lists": (lambda: rows().lookup(TABLE, on="l"), "lookup: this key can't be hashed: a value of type list<item: int64>"),
     "lookup by no column": (lambda: rows().lookup(TABLE, on=[]), "lookup(on=...)(): give the names of columns"),
     "lookup by a number": (lambda: rows().lookup(TABLE, on=3), "lookup(on=3): expected a column, a list of columns, or a dict"),
     "lookup from all sides": (lambda: rows().lookup(TABLE, on="k", how="outer"), "lookup(how='outer'): expected \"left\" or \"inner\""),
