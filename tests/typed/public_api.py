@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, assert_type
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import evenflow as ef
 
