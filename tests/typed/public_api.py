@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, assert_type
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import evenflow as ef
 
