@@ -38,7 +38,7 @@ def newest(
     for segment in log.segments:
         for found in matcher.found(wanted, segment, (exact, exact)):
             if len(found.probed):
-                candidates.append(segment.block.rows.take(pa.array(found.stored)))
+                candidates.append(segment.block.held.reached(found.stored).rows())
                 owners.append(found.probed)
     return here, _greatest(Batch.concat([Batch(rows) for rows in candidates]).rows, np.concatenate(owners), len(wanted))
 
