@@ -11,7 +11,7 @@ INSTALLED := $(VENV)/installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 UV := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt
 
-.PHONY: help install test lint format api types doctest unit cluster spark demo chaos simulate bench java clean
+.PHONY: help install test lint format api types doctest unit coverage cluster spark demo chaos simulate bench java clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -20,17 +20,22 @@ install: $(INSTALLED) ## the environment in .venv; PYTHON=... chooses the interp
 
 # Tests on Ray and Spark wait often: the others take what these leave of the processors, the simulations with crashes beside all the rest.
 CRASHES := tests/unit/test_crashing.py
-PYTEST = $(BIN)/python -m pytest -p no:cacheprovider
+PYTEST = COLUMNS=200 $(BIN)/python -m pytest -p no:cacheprovider --tb=short
 
 test: $(INSTALLED) java ## everything: style, types, docstrings, unit tests, tests on Ray and on Spark
 	@mkdir -p build
-	@nice -n 10 $(MAKE) --no-print-directory lint types > build/style.log 2>&1 & style=$$!; \
-	nice -n 10 $(PYTEST) $(CRASHES) > build/crashes.log 2>&1 & crashes=$$!; \
-	nice -n 10 $(PYTEST) tests/docstrings tests/unit --ignore $(CRASHES) > build/unit-tests.log 2>&1 & unit=$$!; \
+	@nice -n 10 $(MAKE) --no-print-directory --keep-going lint types > build/style.log 2>&1 & style=$$!; \
+	nice -n 10 env $(PYTEST) $(CRASHES) > build/crashes.log 2>&1 & crashes=$$!; \
+	nice -n 10 env $(PYTEST) tests/docstrings tests/unit --ignore $(CRASHES) > build/unit-tests.log 2>&1 & unit=$$!; \
 	trap 'kill $$style $$crashes $$unit 2>/dev/null || true' EXIT; \
-	failed=0; $(PYTEST) tests/cluster tests/spark || failed=$$?; \
-	for each in $$style $$crashes $$unit; do wait $$each || failed=$$?; done; \
-	cat build/style.log build/crashes.log build/unit-tests.log; exit $$failed
+	parts=""; failed=0; \
+	ended() { parts+=" $$1=$$2:$$3"; [ "$$2" = 0 ] || failed=1; }; \
+	code=0; $(PYTEST) tests/cluster tests/spark 2>&1 | tee build/cluster.log || code=$$?; ended cluster+spark $$code build/cluster.log; \
+	code=0; wait $$style || code=$$?; ended style $$code build/style.log; \
+	code=0; wait $$crashes || code=$$?; ended crashes $$code build/crashes.log; \
+	code=0; wait $$unit || code=$$?; ended unit $$code build/unit-tests.log; \
+	cat build/style.log build/crashes.log build/unit-tests.log; \
+	$(BIN)/python .ci/summary.py $$parts; exit $$failed
 
 lint: $(INSTALLED) ## style, and whether the public API breaks who uses it
 	$(BIN)/ruff check .
@@ -54,6 +59,19 @@ doctest: $(INSTALLED) ## the examples in docstrings
 unit: $(INSTALLED) ## tests without Ray and Spark, in seconds
 	$(BIN)/python -m pytest tests/unit
 
+COVERAGE = $(BIN)/python -m coverage
+COVERED := engine scheduler balancer
+
+coverage: $(INSTALLED) ## whether tests without Ray reach 95 % of the lines of engine/, scheduler/ and balancer/; minutes
+	rm -rf build/coverage
+	$(COVERAGE) run -m pytest -p no:cacheprovider -q $(COVERED:%=tests/unit/%)
+	EVENFLOW_SEEDS=60 $(COVERAGE) run -m pytest -p no:cacheprovider -q --timeout 600 tests/unit/test_simulation.py tests/unit/test_steering.py
+	$(COVERAGE) combine --quiet
+	$(COVERAGE) report --show-missing --fail-under 0 --skip-covered
+	@failed=0; for each in $(COVERED); do \
+	  total="$$($(COVERAGE) report --include "$$each/*" --format total | head -n 1)" || failed=1; echo "$$each: $$total % of the lines"; \
+	done; exit $$failed
+
 cluster: $(INSTALLED) ## tests on a local Ray cluster
 	$(BIN)/python -m pytest tests/cluster
 
@@ -64,9 +82,10 @@ demo: $(INSTALLED) java ## flight delays, from Spark through evenflow and back
 	$(BIN)/python examples/delays.py
 
 SEEDS ?= 20000
+SIMULATIONS := $(addprefix tests/unit/test_,simulation.py moving.py scaling.py steering.py state_in_backends.py joins.py kept_values.py) $(CRASHES)
 
-simulate: $(INSTALLED) ## more simulated jobs with crashes, full disks, deleted files and zombies; SEEDS=20000
-	EVENFLOW_SEEDS=$(SEEDS) $(PYTEST) tests/unit/test_crashing.py
+simulate: $(INSTALLED) ## more simulated jobs: moves, scaling, policies, backends, crashes; SEEDS=20000 of each kind
+	EVENFLOW_SEEDS=$(SEEDS) $(PYTEST) $(SIMULATIONS)
 
 MINUTES ?= 10
 SEED ?=

@@ -1,6 +1,6 @@
 """Bringing workers up: each gets a process, its task, the channels to its peers, and begins.
 
-Invariant: no step begins before all have done the one before, so that nobody sends to a worker that isn't there.
+Invariant: no step begins before all workers have finished the previous one, so that no worker sends to one that isn't there.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ray.exceptions import RayActorError, RayError
 
 from ..engine.errors import ClusterError, JobFailedError, JobLostError
 from ..engine.plan.physical import Plan
+from ..engine.protocol.ids import Attempt, WorkerId
 from ..engine.time.duration import seconds
 from ..scheduler.config import JobConfig
 from ..scheduler.placement import NoRoomError
@@ -29,11 +30,11 @@ Check = Callable[[], None]
 
 
 class Deployment:
-    """`addresses`: where the workers of this attempt are reached. Each step takes a `check` that raises if nobody needs them any more."""
+    """`addresses`: where the workers of this attempt are reached. Each step takes a `check` that raises if they are no longer needed."""
 
     def __init__(self, job: str, config: JobConfig, pool: WorkerPool) -> None:
         self._job, self._config, self._pool = job, config, pool
-        self.addresses: dict[str, Address] = {}
+        self.addresses: dict[WorkerId, Address] = {}
         self._operators: dict[str, str] = {}
         self._across_nodes = False
 
@@ -50,7 +51,7 @@ class Deployment:
         self.addresses = {}
 
     def reach_others(self, deadline: float, check: Check) -> None:
-        """Where the cluster has more than one node meanwhile, let the workers that run listen to those that come there."""
+        """If the cluster has more than one node by now, let the running workers listen to workers on other nodes."""
         if self._across_nodes or len(_nodes()) < 2:
             return
         names = list(self.addresses.keys() & self._pool.processes.keys())
@@ -59,7 +60,7 @@ class Deployment:
         self._across_nodes = True
         self._pool.confine(None)
 
-    def acquire(self, names: Sequence[str], deadline: float, check: Check) -> None:
+    def acquire(self, names: Sequence[WorkerId], deadline: float, check: Check) -> None:
         """A process for each that has none, as soon as there is room. Raises ClusterError if there is none by the deadline."""
         try:
             self._pool.acquire(names, deadline, deadline, check)
@@ -71,7 +72,13 @@ class Deployment:
             ) from error
 
     def bring_up(
-        self, attempt: int, plan: Plan, names: Sequence[str], restored: Mapping[str, RestoredTask], deadline: float, check: Check
+        self,
+        attempt: Attempt,
+        plan: Plan,
+        names: Sequence[WorkerId],
+        restored: Mapping[WorkerId, RestoredTask],
+        deadline: float,
+        check: Check,
     ) -> None:
         """A task and channels for each of these, which have processes. Raises ClusterError for those that don't start in time."""
         tasks = {task.name: task for task in plan.tasks}
@@ -88,18 +95,18 @@ class Deployment:
             connected.append(workers[name].connect.remote(attempt, {c.receiver: self.addresses[c.receiver] for c in channels}, channels))
         self._await(connected, names, deadline, "connect to its peers", check)
 
-    def start(self, attempt: int, names: Sequence[str], deadline: float, check: Check) -> None:
+    def start(self, attempt: Attempt, names: Sequence[WorkerId], deadline: float, check: Check) -> None:
         """Let them begin to work."""
         self._await([worker.start.remote(attempt) for worker in self._handles(names).values()], names, deadline, "begin", check)
 
-    def _handles(self, names: Sequence[str]) -> dict[str, Any]:
+    def _handles(self, names: Sequence[WorkerId]) -> dict[WorkerId, Any]:
         there = self._pool.processes
         gone = [name for name in names if name not in there]
         if gone:
             raise JobLostError(f"job `{self._job}`: the process of {', '.join(gone)} was ended before it began")
         return {name: there[name].handle for name in names}
 
-    def _await(self, refs: Sequence[Any], names: Sequence[str], deadline: float, what: str, check: Check) -> list[Any]:
+    def _await(self, refs: Sequence[Any], names: Sequence[WorkerId], deadline: float, what: str, check: Check) -> list[Any]:
         """What the workers answer. Raises ClusterError for those that don't by the deadline, and as soon as the job has ended."""
         waiting: list[Any] = list(refs)
         try:
@@ -137,5 +144,5 @@ def _lost(ref: Any) -> bool:
 
 
 def _nodes() -> list[str]:
-    """Those that are alive."""
+    """The nodes that are alive."""
     return [node["NodeID"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]

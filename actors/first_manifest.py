@@ -9,6 +9,7 @@ import logging
 from dataclasses import dataclass
 
 from ..engine.plan.physical import Plan
+from ..engine.protocol.ids import CheckpointNumber
 from ..scheduler.manifest import Manifest
 from ..state.errors import CorruptStateError
 from .saved_state import SAVEPOINT, SavedState
@@ -36,7 +37,7 @@ class FirstManifest:
             return None
         return self._saved.open_savepoint(self._savepoint.path, plan, allow_lost=self._savepoint.allow_lost_state)
 
-    def instead_of(self, checkpoint: int, problem: str, plan: Plan) -> Manifest | None:
+    def instead_of(self, checkpoint: CheckpointNumber, problem: str, plan: Plan) -> Manifest | None:
         """The one before `checkpoint`, which is damaged, or else what the job began from, perhaps nothing.
 
         Raises CorruptStateError if that is what is damaged.

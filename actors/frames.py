@@ -27,6 +27,7 @@ import pyarrow as pa
 from ..engine.batch import Batch, Times
 from ..engine.errors import ProtocolError, RecordError
 from ..engine.protocol.elements import Element, End
+from ..engine.protocol.ids import Attempt, ChannelId
 from .headers import number, pack
 from .schemas import loose_columns, plain_schema, read_schema, write_schema
 from .signals import BATCH, BY_CODE, BY_TYPE
@@ -47,7 +48,7 @@ _HAS_TIMES, _HAS_SCHEMA = 1, 2
 class ChannelEncoder:
     """Turns the elements of one outgoing channel into messages, in order. `sender` names the operator in errors."""
 
-    def __init__(self, channel: int, attempt: int, sender: str) -> None:
+    def __init__(self, channel: ChannelId, attempt: Attempt, sender: str) -> None:
         self._channel, self._attempt, self._sender = channel, attempt, sender
         self._sequence = 0
         self._schemas: list[tuple[pa.Schema, pa.Schema | None]] = []
@@ -122,7 +123,7 @@ class _KnownSchema:
 class ChannelDecoder:
     """Turns the messages of one incoming channel back into elements, in order."""
 
-    def __init__(self, channel: int, attempt: int) -> None:
+    def __init__(self, channel: ChannelId, attempt: Attempt) -> None:
         self._channel, self._attempt = channel, attempt
         self._sequence = 0
         self._ended = False

@@ -13,6 +13,7 @@ from threading import RLock
 from typing import Any, TypeVar, assert_never, cast
 
 from ..engine.errors import ClusterError
+from ..engine.protocol.ids import Attempt, WorkerId
 from ..scheduler.job import JobCore
 from ..scheduler.job_effects import (
     AskForRoom,
@@ -56,25 +57,25 @@ class JobInterpreter:
         """Start the job."""
         self._event(self.core.begin)
 
-    def ready(self, worker: str, attempt: int) -> None:
+    def ready(self, worker: WorkerId, attempt: Attempt) -> None:
         """A worker has started in this attempt."""
         self._event(self.core.ready, worker, attempt)
 
-    def report(self, worker: str, attempt: int, report: Report) -> None:
+    def report(self, worker: WorkerId, attempt: Attempt, report: Report) -> None:
         """A worker's report, in the order in which it sent them. Those of an attempt that is over are dropped."""
         with self.lock:
             if attempt == self.core.attempt:
                 self._event(self.core.report, worker, report)
 
-    def lost(self, worker: str, why: str) -> None:
+    def lost(self, worker: WorkerId, why: str) -> None:
         """A worker's process is gone."""
         self._event(self.core.lost, worker, why)
 
-    def not_deployed(self, attempt: int, error: EvenflowError) -> None:
+    def not_deployed(self, attempt: Attempt, error: EvenflowError) -> None:
         """An attempt could not be brought up."""
         self._event(self.core.not_deployed, attempt, error)
 
-    def not_spawned(self, workers: tuple[str, ...], attempt: int, problem: str) -> None:
+    def not_spawned(self, workers: tuple[WorkerId, ...], attempt: Attempt, problem: str) -> None:
         """Workers that were to join could not be brought up."""
         self._event(self.core.not_spawned, workers, attempt, problem)
 
@@ -105,7 +106,7 @@ class JobInterpreter:
     def carry_out(self) -> None:
         """Carry out what is decided and not done yet."""
         if self._busy:
-            return  # whoever carries something out goes on with what it has brought about
+            return  # an outer call is already carrying out effects, and will also carry out the new ones
         self._busy = True
         try:
             while effects := self.core.effects():
@@ -138,6 +139,6 @@ class JobInterpreter:
             case Warn():
                 _LOG.warning("%s", effect.text)
             case Ended():
-                pass  # whoever runs the interpreter sees the state
+                pass  # the runtime sees the state
             case _:
                 assert_never(effect)

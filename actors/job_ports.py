@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from ..engine.protocol.ids import WorkerId
 from ..scheduler.cluster_view import ClusterView
 from ..scheduler.job_effects import Deploy, Spawn, StorageEffect
 from ..scheduler.messages import Command
@@ -12,16 +13,16 @@ from ..scheduler.messages import Command
 class Workers(Protocol):
     """Called under the interpreter's lock: nothing here may wait."""
 
-    def tell(self, worker: str, command: Command) -> None:
+    def tell(self, worker: WorkerId, command: Command) -> None:
         """Send a command; commands to one worker arrive in order."""
 
     def deploy(self, wanted: Deploy) -> None:
         """Bring up an attempt; then call the interpreter's `ready` for each worker, or `not_deployed`."""
 
     def spawn(self, wanted: Spawn) -> None:
-        """Start workers beside those that run; then call `ready` for each, or `not_spawned`."""
+        """Start workers in addition to the running ones; then call `ready` for each, or `not_spawned`."""
 
-    def retire(self, workers: tuple[str, ...]) -> None:
+    def retire(self, workers: tuple[WorkerId, ...]) -> None:
         """End the processes of workers that have left."""
 
     def use_nodes(self, avoid: frozenset[str], prefer: frozenset[str]) -> None:

@@ -17,6 +17,7 @@ from ..engine.errors import JobFailedError, shown
 from ..engine.operators.read import Read
 from ..engine.operators.write import Write
 from ..engine.plan.physical import Plan
+from ..engine.protocol.ids import NO_CHECKPOINT, CheckpointNumber, WorkerId
 from ..engine.sink import Sink
 from ..engine.source import Source
 from ..scheduler.config import JobConfig
@@ -72,13 +73,13 @@ class JobStorage:
             from_savepoint=newest is None,
             last=self._saved.last,
             takes_over=True,
-            committed=known.committed,
+            committed=CheckpointNumber(known.committed),
             attempt=first_attempt(self._saved.term),
             completed=known.completed,
             running_since=known.running_since,
         )
 
-    def restored(self, manifest: Manifest | None, plan: Plan) -> dict[str, RestoredTask]:
+    def restored(self, manifest: Manifest | None, plan: Plan) -> dict[WorkerId, RestoredTask]:
         """What each worker of `plan` restores of `manifest`. May be called by any thread."""
         return self._saved.restored(manifest, plan)
 
@@ -119,7 +120,7 @@ class JobStorage:
             self._sweep()
         return Committed(commit.checkpoint, tuple(deliveries))
 
-    def _commit_sinks(self, checkpoint: int, committables: Any, completed: int | None = None) -> list[Delivery]:
+    def _commit_sinks(self, checkpoint: CheckpointNumber, committables: Any, completed: int | None = None) -> list[Delivery]:
         """Raises EvenflowError naming the sink that can't commit."""
         who, deliveries = f"job `{self._plan.name}`", list[Delivery]()
         try:
@@ -138,7 +139,7 @@ class JobStorage:
 
     def _restore_sinks(self, wanted: RestoreSinks) -> SinksRestored:
         deliveries: list[Delivery] = []
-        at = wanted.manifest.checkpoint if wanted.manifest is not None else 0
+        at = wanted.manifest.checkpoint if wanted.manifest is not None else NO_CHECKPOINT
         try:
             self._saved.stay_in_charge()
             if wanted.retracts is not None:

@@ -17,6 +17,7 @@ from ..engine.errors import JobFailedError, shown
 from ..engine.plan.physical import Plan
 from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.elements import Element
+from ..engine.protocol.ids import Attempt, ChannelId, WorkerId
 from ..engine.time.duration import seconds
 from ..scheduler.config import JobConfig
 from ..scheduler.job import JobCore
@@ -49,12 +50,12 @@ STORAGE_PATIENCE = 30.0
 class _Queues:
     """The channels of the tasks in this thread: the queue of the receiving task, by channel."""
 
-    receivers: Mapping[int, deque[tuple[int, Element]]]
+    receivers: Mapping[int, deque[tuple[ChannelId, Element]]]
 
-    def send(self, channel: int, element: Element) -> None:
+    def send(self, channel: ChannelId, element: Element) -> None:
         self.receivers[channel].append((channel, element))
 
-    def consumed(self, channel: int, batch: Batch) -> None:
+    def consumed(self, channel: ChannelId, batch: Batch) -> None:
         """No credit goes back: the length of the queues holds the senders back."""
 
 
@@ -65,12 +66,12 @@ class LocalJob:
 
     def __init__(self, plan: Plan, config: JobConfig, savepoint: Savepoint | None = None) -> None:
         self._config = config
-        self._commands: dict[str, deque[Command]] = {}
-        self._queues: dict[str, deque[tuple[int, Element]]] = {}
-        self._runners: dict[str, MeteredTask] = {}
-        self._receivers: dict[int, deque[tuple[int, Element]]] = {}
-        self._targets: dict[str, list[deque[tuple[int, Element]]]] = {}
-        self._changes: deque[Deploy | Spawn | tuple[str, ...]] = deque()
+        self._commands: dict[WorkerId, deque[Command]] = {}
+        self._queues: dict[WorkerId, deque[tuple[ChannelId, Element]]] = {}
+        self._runners: dict[WorkerId, MeteredTask] = {}
+        self._receivers: dict[int, deque[tuple[ChannelId, Element]]] = {}
+        self._targets: dict[WorkerId, list[deque[tuple[ChannelId, Element]]]] = {}
+        self._changes: deque[Deploy | Spawn | tuple[WorkerId, ...]] = deque()
         self._answers: deque[StorageAnswer] = deque()
         self._woken, self._begun = threading.Event(), threading.Event()
         self._saved = JobStorage(plan, config, savepoint=savepoint)
@@ -99,7 +100,7 @@ class LocalJob:
         """Wait for the thread; the job has ended or was cancelled."""
         self._thread.join(timeout=30)
 
-    def tell(self, worker: str, command: Command) -> None:
+    def tell(self, worker: WorkerId, command: Command) -> None:
         """Commands are carried out at the worker's next turn, so that what they bring about can't get between two effects."""
         if isinstance(command, Attach):
             self._receivers.update((c.id, self._queues[c.receiver]) for c in (*command.accept, *command.connect))
@@ -112,7 +113,7 @@ class LocalJob:
     def spawn(self, wanted: Spawn) -> None:
         self._changes.append(wanted)
 
-    def retire(self, workers: tuple[str, ...]) -> None:
+    def retire(self, workers: tuple[WorkerId, ...]) -> None:
         self._changes.append(workers)
 
     def use_nodes(self, avoid: frozenset[str], prefer: frozenset[str]) -> None:
@@ -186,7 +187,7 @@ class LocalJob:
             self._interpreter.ready(name, wanted.attempt)
 
     def _runner(
-        self, task: TaskSpec, attempt: int, queues: Mapping[int, deque[tuple[int, Element]]], restored: RestoredTask | None
+        self, task: TaskSpec, attempt: Attempt, queues: Mapping[int, deque[tuple[ChannelId, Element]]], restored: RestoredTask | None
     ) -> MeteredTask:
         config = self._config
 
@@ -206,7 +207,7 @@ class LocalJob:
     def _run(self) -> None:
         try:
             self._work()
-        except BaseException as error:  # noqa: BLE001 -- nobody but this thread could end the job, and it would be waited for without end
+        except BaseException as error:  # noqa: BLE001 -- only this thread can end the job, and `wait` would never return
             with self._interpreter.lock:
                 problem = JobFailedError(f"job `{self._interpreter.core.name}` failed: {shown(error)}\n{''.join(format_exception(error))}")
                 self._interpreter.ask(Fail(error if isinstance(error, EvenflowError) else problem))
@@ -238,7 +239,7 @@ class LocalJob:
                 self._measure(runner.spec.name, runner)
                 runner.close()
 
-    def _step(self, name: str, runner: MeteredTask) -> bool:
+    def _step(self, name: WorkerId, runner: MeteredTask) -> bool:
         """One turn of a task; whether it did anything."""
         queue, commands, busy = self._queues[name], self._commands[name], False
         while commands:
@@ -261,11 +262,11 @@ class LocalJob:
             self._measure(name, runner)
         return busy or any(self._targets[name])
 
-    def _measure(self, name: str, runner: MeteredTask) -> None:
+    def _measure(self, name: WorkerId, runner: MeteredTask) -> None:
         batches = [element.num_rows for _, element in self._queues[name] if type(element) is Batch]
         runner.measure(len(batches), sum(batches), 0)
 
-    def _full(self, name: str) -> bool:
+    def _full(self, name: WorkerId) -> bool:
         return any(len(target) >= QUEUE_LIMIT for target in self._targets[name])
 
     def _pause(self) -> float:

@@ -12,6 +12,8 @@ from typing import Any
 
 import ray
 
+from ..engine.protocol.ids import WorkerId
+
 EVERY = 1.0
 """Seconds between two questions to one worker."""
 
@@ -21,16 +23,16 @@ class Pings:
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
-        self._asked: dict[str, tuple[Any, float]] = {}
-        self._heard: dict[str, float] = {}
+        self._asked: dict[WorkerId, tuple[Any, float]] = {}
+        self._heard: dict[WorkerId, float] = {}
 
-    def forget(self, worker: str) -> None:
+    def forget(self, worker: WorkerId) -> None:
         """It is gone."""
         self._asked.pop(worker, None)
         self._heard.pop(worker, None)
 
-    def silent(self, workers: Mapping[str, Any]) -> dict[str, str]:
-        """Ask those whose turn it is; the workers that have not answered for too long, and what to say of them."""
+    def silent(self, workers: Mapping[WorkerId, Any]) -> dict[WorkerId, str]:
+        """Ping the workers that are due. Returns the workers that have not answered for too long, each with the problem."""
         now = time.monotonic()
         answered, _ = (
             ray.wait([ref for ref, _ in self._asked.values()], num_returns=len(self._asked), timeout=0) if self._asked else ([], [])

@@ -18,6 +18,7 @@ from ray.exceptions import RayActorError
 
 from ..engine.errors import JobFailedError
 from ..engine.plan.physical import Plan
+from ..engine.protocol.ids import Attempt, WorkerId
 from ..engine.time.duration import seconds
 from ..scheduler.cluster_view import ClusterView
 from ..scheduler.config import JobConfig
@@ -49,10 +50,10 @@ class RayWorkers:
 
     def __init__(self, plan: Plan, config: JobConfig, security: Security, storage: JobStorage) -> None:
         self._plan, self._config, self._storage = plan, config, storage
-        self._joins: dict[Any, str] = {}
+        self._joins: dict[Any, WorkerId] = {}
         self._pings = Pings(seconds(config.worker.heartbeat_timeout))
-        self._numbers: dict[str, int] = {}
-        self._inboxes: dict[str, InOrder[Report]] = {}
+        self._numbers: dict[WorkerId, int] = {}
+        self._inboxes: dict[WorkerId, InOrder[Report]] = {}
         self._tasks: Any = None
         self._nodes: tuple[Node, ...] = ()
         self._seen_at = -VIEW_SECONDS
@@ -69,7 +70,7 @@ class RayWorkers:
         self._deployment = Deployment(self._plan.name, self._config, self.pool)
         threading.Thread(target=self._deploy_wanted, name=f"{self._plan.name}/deploy", daemon=True).start()
 
-    def tell(self, worker: str, command: Command) -> None:
+    def tell(self, worker: WorkerId, command: Command) -> None:
         number = self._numbers.get(worker, 0)
         self._numbers[worker] = number + 1
         handle = self.pool.handle(worker)
@@ -88,7 +89,7 @@ class RayWorkers:
             self._inboxes.pop(name, None)
         threading.Thread(target=self._spawn, args=(wanted,), name=f"{self._plan.name}/spawn", daemon=True).start()
 
-    def retire(self, workers: tuple[str, ...]) -> None:
+    def retire(self, workers: tuple[WorkerId, ...]) -> None:
         joins = [ref for ref, name in self._joins.items() if name in workers]
         self._forget(workers)
         processes = self.pool.let_go(workers)
@@ -111,7 +112,7 @@ class RayWorkers:
             self._seen_at, self._nodes = now, tuple(self.pool.nodes())
         return ClusterView(self._nodes if nodes else (), self.pool.places(), self.pool.reserved())
 
-    def received(self, worker: str, attempt: int, number: int, report: Report) -> None:
+    def received(self, worker: WorkerId, attempt: Attempt, number: int, report: Report) -> None:
         """A worker's numbered report; these may arrive in any order. Those of an attempt that is over are dropped."""
         with self._interpreter.lock:
             if attempt == self._interpreter.core.attempt:
@@ -142,9 +143,9 @@ class RayWorkers:
             ray.wait(list(self._joins), num_returns=len(self._joins), timeout=LEAVE_TIMEOUT)
         self.pool.close()
 
-    def _lost(self) -> dict[str, str]:
+    def _lost(self) -> dict[WorkerId, str]:
         done, _ = ray.wait(list(self._joins), num_returns=len(self._joins), timeout=0) if self._joins else ([], [])
-        lost = {}
+        lost: dict[WorkerId, str] = {}
         for ref in done:
             name = self._joins.pop(ref)
             try:
@@ -216,7 +217,7 @@ class RayWorkers:
         else:
             self._begun(names, wanted.attempt)
 
-    def _begun(self, names: Sequence[str], attempt: int) -> None:
+    def _begun(self, names: Sequence[WorkerId], attempt: Attempt) -> None:
         """These work now; from now on the end of one is a loss."""
         with self._interpreter.lock:
             if attempt != self._interpreter.core.attempt:
@@ -226,7 +227,7 @@ class RayWorkers:
             for name in names:
                 self._interpreter.ready(name, attempt)
 
-    def _forget(self, names: Sequence[str]) -> None:
+    def _forget(self, names: Sequence[WorkerId]) -> None:
         """The end of these processes is no loss any more."""
         self._joins = {ref: name for ref, name in self._joins.items() if name not in names}
         for name in names:

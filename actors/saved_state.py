@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from ..engine.errors import FlowError, JobFailedError
 from ..engine.plan.physical import Plan
+from ..engine.protocol.ids import NO_CHECKPOINT, CheckpointNumber, WorkerId
 from ..scheduler.manifest import Manifest
 from ..scheduler.restore import RestoredTask, restored_tasks, unmatched
 from ..scheduler.retention import Needs, retained
@@ -45,17 +46,19 @@ class SavedState:
         self._store = CheckpointStore(url) if url is not None else None
         self._kept, self._run = kept, run
         self._from: tuple[Manifest, str] | None = None
-        self._copying: list[int] = []
+        self._copying: list[CheckpointNumber] = []
         """Checkpoints of which savepoints are being made."""
         self._vain: set[int] = set()
         """Checkpoints that came to nothing since the last that is complete; a worker that is lost may write a file of one late."""
-        self._needed: dict[int, Needs | None] = {}
-        """The files that each checkpoint needs that is kept, perhaps another run's; None if nobody can go on from it."""
+        self._needed: dict[CheckpointNumber, Needs | None] = {}
+        """The files that each retained checkpoint needs, perhaps another run's; None if it can't be restored."""
 
     @property
-    def last(self) -> int:
+    def last(self) -> CheckpointNumber:
         """The number of the newest checkpoint in the folder, perhaps of an earlier run; 0 if there is none."""
-        return max([*self._store.completed(), *self._store.void()], default=0) if self._store is not None else 0
+        return (
+            CheckpointNumber(max([*self._store.completed(), *self._store.void()], default=0)) if self._store is not None else NO_CHECKPOINT
+        )
 
     @property
     def term(self) -> int:
@@ -89,7 +92,7 @@ class SavedState:
             self._leave(SupersededError(why))
 
     def declare_void(self, after: int) -> None:
-        """Nobody is to go on from a checkpoint behind `after` any more. Raises OSError."""
+        """Declare the checkpoints after `after` void: no job restores them again. Raises OSError."""
         if self._store is not None:
             self._store.declare_void(after)
 
@@ -108,12 +111,12 @@ class SavedState:
         self._from = manifest, path
         return manifest
 
-    def restored(self, manifest: Manifest | None, plan: Plan) -> dict[str, RestoredTask]:
+    def restored(self, manifest: Manifest | None, plan: Plan) -> dict[WorkerId, RestoredTask]:
         """What each worker of `plan` restores of `manifest`, which lies here or in the savepoint that the job began from."""
         if manifest is None:
             return {}
         if self._from is not None and self._from[0] is manifest:
-            return restored_tasks(manifest, plan, self._from[1], SAVEPOINT)
+            return restored_tasks(manifest, plan, self._from[1], NO_CHECKPOINT)
         return restored_tasks(manifest, plan, self._store.url if self._store is not None else "", manifest.checkpoint)
 
     def complete(self, manifest: Manifest) -> str | None:
@@ -127,7 +130,7 @@ class SavedState:
         try:
             self.stay_in_charge()
             self._store.complete(manifest.checkpoint, manifest.to_bytes())
-            self.stay_in_charge()  # else whoever has begun meanwhile may not have seen this one, and nothing of it may be committed
+            self.stay_in_charge()  # a coordinator that began meanwhile may not have seen this checkpoint: then it must not be committed
         except SupersededError:
             raise
         except FileExistsError as error:  # a coordinator's that was taken for lost: it stays, since it is not known who needs it
@@ -139,11 +142,11 @@ class SavedState:
         self._vain.clear()
         return None
 
-    def newest(self, below: int | None = None) -> Manifest | None:
+    def newest(self, below: CheckpointNumber | None = None) -> Manifest | None:
         """This run's newest complete checkpoint (numbered below `below`) whose manifest can be read."""
         if self._store is None:
             return None
-        for number in reversed(self._store.completed()):
+        for number in map(CheckpointNumber, reversed(self._store.completed())):
             if below is None or number < below:
                 manifest = self._manifest(number)
                 if manifest is not None and manifest.run != self._run:
@@ -195,7 +198,7 @@ class SavedState:
         copying = set(self._copying)
         self._needed[newest.checkpoint] = Needs.of(newest)
         try:
-            complete = store.completed()
+            complete = [*map(CheckpointNumber, store.completed())]
             needed = {number: self._needed[number] if number in self._needed else self._needs(number) for number in complete}
             readable = {number: needs for number, needs in needed.items() if needs is not None}
             kept = {*complete[-self._kept :], *retained(readable, self._kept), *copying}
@@ -204,15 +207,15 @@ class SavedState:
         except OSError as error:
             _LOG.warning("job `%s`: checkpoints that are no longer kept could not be removed: %s", newest.job, error)
 
-    def _needs(self, number: int) -> Needs | None:
+    def _needs(self, number: CheckpointNumber) -> Needs | None:
         manifest = self._manifest(number)
         return Needs.of(manifest) if manifest is not None and self._terms.counts(number, manifest.attempt) else None
 
-    def hold(self, number: int) -> None:
+    def hold(self, number: CheckpointNumber) -> None:
         """Checkpoint `number` is being copied: its files stay until `let_go`."""
         self._copying.append(number)
 
-    def let_go(self, number: int) -> None:
+    def let_go(self, number: CheckpointNumber) -> None:
         """Checkpoint `number` is copied."""
         self._copying.remove(number)
 

@@ -28,6 +28,7 @@ from ..engine.protocol.elements import (
     TransferStart,
     Watermark,
 )
+from ..engine.protocol.ids import CheckpointNumber, StepVersion
 from .headers import number
 
 
@@ -48,20 +49,28 @@ def _numbered(signal: Any) -> tuple[Any, ...]:
     return signal.version, signal.number
 
 
+def _barrier(checkpoint: Any, base: Any) -> Barrier:
+    return Barrier(CheckpointNumber(number(checkpoint, "checkpoint")), CheckpointNumber(number(base, "base")))
+
+
+def _version(value: Any) -> StepVersion:
+    return StepVersion(number(value, "version"))
+
+
 BATCH = 0
 """The code of a batch, which has frames of its own and so no line in the table."""
 
 KINDS = (
     SignalKind(1, Watermark, lambda s: (s.time,), lambda time: Watermark(number(time, "watermark", MIN_TIME, MAX_TIME))),
     SignalKind(2, LatencyMark, lambda s: (s.created,), lambda created: LatencyMark(number(created, "latency mark"))),
-    SignalKind(3, Barrier, lambda s: (s.checkpoint, s.base), lambda c, b: Barrier(number(c, "checkpoint"), number(b, "base"))),
+    SignalKind(3, Barrier, lambda s: (s.checkpoint, s.base), _barrier),
     SignalKind(4, End, lambda _: (), lambda: End()),
-    SignalKind(5, Marker, lambda s: (s.version,), lambda version: Marker(number(version, "version"))),
-    SignalKind(9, TransferStart, lambda s: (s.version,), lambda version: TransferStart(number(version, "version"))),
-    SignalKind(6, FetchRequest, _numbered, lambda v, n: FetchRequest(number(v, "version"), number(n, "request"))),
-    SignalKind(7, FetchReply, _numbered, lambda v, n: FetchReply(number(v, "version"), number(n, "request"))),
+    SignalKind(5, Marker, lambda s: (s.version,), lambda version: Marker(_version(version))),
+    SignalKind(9, TransferStart, lambda s: (s.version,), lambda version: TransferStart(_version(version))),
+    SignalKind(6, FetchRequest, _numbered, lambda v, n: FetchRequest(_version(v), number(n, "request"))),
+    SignalKind(7, FetchReply, _numbered, lambda v, n: FetchReply(_version(v), number(n, "request"))),
     SignalKind(10, Rewind, lambda s: (s.time,), lambda time: Rewind(number(time, "event time", MIN_TIME, MAX_TIME))),
-    SignalKind(8, TransferEnd, lambda s: (s.version,), lambda version: TransferEnd(number(version, "version"))),
+    SignalKind(8, TransferEnd, lambda s: (s.version,), lambda version: TransferEnd(_version(version))),
 )
 
 BY_TYPE: dict[type[Element], SignalKind] = {kind.signal: kind for kind in KINDS}

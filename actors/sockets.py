@@ -1,4 +1,4 @@
-"""The sockets of a transport: where it listens, whom it reaches, who may connect.
+"""The sockets of a transport: where it listens, which peers it reaches, which may connect.
 
 Every socket lives in a ZeroMQ context of its own, so that closing leaves nothing behind: no thread, no file, no folder.
 """
@@ -13,6 +13,7 @@ from typing import Any
 import zmq
 
 from ..engine.errors import ClusterError
+from ..engine.protocol.ids import Attempt
 from .address import Address
 from .frames import MAX_FRAME_BYTES
 from .gatekeeper import DOMAIN, USER, Gatekeeper
@@ -20,7 +21,7 @@ from .security import Security
 from .socket_folder import SocketFolder
 
 RELEASE_LINGER = 1.0
-"""Seconds; whoever is sent to is there, so that it takes no time."""
+"""Seconds; the receiver is already listening, so this takes no time."""
 
 _BIND_ATTEMPTS = 5
 _GATEKEEPER_END = 5.0
@@ -32,7 +33,7 @@ HANDSHAKE_SECONDS = 10.0
 class Sockets:
     """A bound ROUTER, a DEALER per downstream worker, and the poller over them."""
 
-    def __init__(self, name: str, attempt: int, security: Security, host: str, *, prefer_tcp: bool) -> None:
+    def __init__(self, name: str, attempt: Attempt, security: Security, host: str, *, prefer_tcp: bool) -> None:
         self._name, self._routing_id, self._security, self._prefer_tcp = name, routing_id(name, attempt), security, prefer_tcp
         self._context = zmq.Context()
         self._folder = SocketFolder(security.job)
@@ -84,7 +85,7 @@ class Sockets:
 
     @property
     def turned_away(self) -> int:
-        """Connections refused so far, of those who don't belong to the job."""
+        """Connections refused so far, because the peer doesn't belong to the job."""
         return self._gatekeeper.turned_away
 
     @property
@@ -169,7 +170,7 @@ class Sockets:
         self._folder.close()
 
 
-def routing_id(name: str, attempt: int) -> bytes:
+def routing_id(name: str, attempt: Attempt) -> bytes:
     """How the transport `name` of `attempt` makes itself known to a ROUTER. Raises ValueError if that takes more than 255 bytes."""
     identity = f"{name}#{attempt}".encode()
     if len(identity) > 255 or identity[0] == 0:

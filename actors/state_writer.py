@@ -15,6 +15,7 @@ import pyarrow as pa
 from ..engine.batch import Batch
 from ..engine.errors import JobTimeoutError
 from ..engine.protocol.effects import Prepared
+from ..engine.protocol.ids import CheckpointNumber
 from ..scheduler.messages import CheckpointFailed
 from ..state.files import encoded
 from ..state.store import CheckpointStore
@@ -29,7 +30,7 @@ FLUSH_TIMEOUT = 300.0
 class _Piece:
     """A chunk for the file of `checkpoint`, of `keys` keys."""
 
-    checkpoint: int
+    checkpoint: CheckpointNumber
     data: pa.Buffer
     keys: int
 
@@ -52,7 +53,7 @@ class StateWriter:
         """Whether enough waits to be written."""
         return self._given - self._taken >= MOST_WAITING
 
-    def write(self, checkpoint: int, chunk: Batch) -> None:
+    def write(self, checkpoint: CheckpointNumber, chunk: Batch) -> None:
         """Append a chunk to the file of `checkpoint`."""
         data = encoded(chunk.rows)
         self._given += data.size

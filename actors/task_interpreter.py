@@ -3,7 +3,7 @@
 Ray, the local runtime and the simulation run their tasks through it; they differ only in the ports that they supply.
 
 Invariant: an error in the task or its source is reported once, as `Failed`. After that the interpreter is `over` and does nothing more.
-A task that has finished is `over` too, but still answers whoever rescales the job or asks it for state.
+A task that has finished is `over` too, but still answers rescales and requests for state.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ..engine.protocol.effects import Consumed, Effect, Finished, Latency, Prepa
 from ..engine.protocol.elements import Element
 from ..engine.protocol.exchange import Sent
 from ..engine.protocol.handover import Arrived
+from ..engine.protocol.ids import ChannelId, WorkerId
 from ..engine.snapshots.chain import resolved
 from ..engine.task.core import TaskCore
 from ..scheduler.messages import (
@@ -92,7 +93,7 @@ class TaskInterpreter:
         """Whether it has a source to poll now."""
         return self.source.reader is not None and not self.over and not self.source.paused
 
-    def receive(self, channel: int, element: Element) -> None:
+    def receive(self, channel: ChannelId, element: Element) -> None:
         """Take an element that has come in."""
         if self.task.finished:
             self._answer(lambda now: self.task.receive(channel, element, now))
@@ -279,7 +280,7 @@ class TaskInterpreter:
             self._reports(report)
 
 
-def own_error(error: BaseException, worker: str) -> EvenflowError:
+def own_error(error: BaseException, worker: WorkerId) -> EvenflowError:
     """The error as one of evenflow's own, which any process can read. What is not expected of a worker is the cause of a JobFailedError."""
     if isinstance(error, EvenflowError) and is_own(error):
         return error

@@ -15,6 +15,7 @@ import pyarrow as pa
 from ..engine.batch import Batch
 from ..engine.protocol.effects import Prepared
 from ..engine.protocol.elements import Element
+from ..engine.protocol.ids import ChannelId, CheckpointNumber
 from ..scheduler.messages import CheckpointFailed, Report
 from ..state.files import StateFile
 
@@ -22,15 +23,15 @@ from ..state.files import StateFile
 class Channels(Protocol):
     """The channels that begin or end at this task."""
 
-    def send(self, channel: int, element: Element, /) -> None:
+    def send(self, channel: ChannelId, element: Element, /) -> None:
         """Called for each element that leaves, in order. What can't leave yet is kept here."""
 
-    def consumed(self, channel: int, batch: Batch, /) -> None:
+    def consumed(self, channel: ChannelId, batch: Batch, /) -> None:
         """Called once the task has processed a batch that it received: its credit may go back to the sender."""
 
 
 class TaskClock(Protocol):
-    """The time, for whoever has to tell it to the task."""
+    """The time, for the callers of the task."""
 
     def now(self) -> float:
         """Seconds; never goes back."""
@@ -53,7 +54,7 @@ class CheckpointWriter(Protocol):
     def busy(self) -> bool:
         """Whether so much waits to be written that the task makes no more chunks for now."""
 
-    def write(self, checkpoint: int, chunk: Batch) -> None:
+    def write(self, checkpoint: CheckpointNumber, chunk: Batch) -> None:
         """Called with each chunk of the state that `checkpoint` holds."""
 
     def finish(self, prepared: Prepared) -> None:
@@ -72,7 +73,7 @@ class CheckpointWriter(Protocol):
 class SavedState(Protocol):
     """Reads what the task's checkpoint holds."""
 
-    def chunks(self, checkpoint: int, entry: StateFile) -> Iterable[pa.RecordBatch]:
+    def chunks(self, checkpoint: CheckpointNumber, entry: StateFile) -> Iterable[pa.RecordBatch]:
         """The chunks of a file. Raises CorruptStateError if it is gone or is not what was written."""
 
 

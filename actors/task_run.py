@@ -20,6 +20,7 @@ from ..engine.errors import JobTimeoutError
 from ..engine.plan.physical import ChannelSpec
 from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.elements import Element
+from ..engine.protocol.ids import Attempt, ChannelId, WorkerId
 from ..engine.time.duration import seconds
 from ..scheduler.config import JobConfig
 from ..scheduler.messages import Attach, Command, Detach, InOrder, Report, Shutdown
@@ -66,12 +67,12 @@ class TaskRun:
     def __init__(
         self,
         job: str,
-        attempt: int,
+        attempt: Attempt,
         spec: TaskSpec,
         config: JobConfig,
         restored: RestoredTask | None,
         security: Security,
-        report: Callable[[int, int, Report], None],
+        report: Callable[[Attempt, int, Report], None],
         host: str,
     ) -> None:
         load_arrow()
@@ -82,7 +83,7 @@ class TaskRun:
         self._order = InOrder[Command]()
         self._lock = threading.Lock()
         self._ended = False
-        self._pending: deque[tuple[int, Element]] = deque()
+        self._pending: deque[tuple[ChannelId, Element]] = deque()
         self._reported = 0
         self._rest = 0.0
         self._poll_size = PollSize(config.network.source_rows)
@@ -104,7 +105,7 @@ class TaskRun:
         """Where its peers connect to."""
         return self._transport.address
 
-    def connect(self, addresses: Mapping[str, Address], channels: tuple[ChannelSpec, ...]) -> None:
+    def connect(self, addresses: Mapping[WorkerId, Address], channels: tuple[ChannelSpec, ...]) -> None:
         """Open the channels: `channels` are those that begin or end here."""
         for channel in channels:
             if channel.receiver == self.spec.name:
@@ -223,7 +224,7 @@ class TaskRun:
             self._transport.connect(channel.id, attach.addresses[channel.receiver], paced=not channel.state)
 
     def _forget_peers(self, detach: Detach) -> None:
-        """A request for state may have been under way to a worker that has left; nobody will give its credit back."""
+        """A request for state may have been in flight to a worker that has left; its credit will never be returned."""
         for index in detach.peers:
             if index in self._to_peers:
                 self._transport.abandon(self._to_peers.pop(index))
@@ -276,7 +277,7 @@ class TaskRun:
         else:
             self._sort(transport.poll(0.0))
 
-    def _sort(self, received: list[tuple[int, Element]]) -> None:
+    def _sort(self, received: list[tuple[ChannelId, Element]]) -> None:
         """Records wait for their turn. State does not: two workers that wait for each other's credit must still take each other's state."""
         for channel, element in received:
             if channel in self._state_channels:

@@ -28,6 +28,7 @@ import zmq
 from ..engine.batch import Batch
 from ..engine.errors import JobTimeoutError, ProtocolError
 from ..engine.protocol.elements import Element
+from ..engine.protocol.ids import Attempt, ChannelId
 from .address import Address
 from .credit import ChannelLimits
 from .frames import MAX_FRAMES, ChannelDecoder, ChannelEncoder
@@ -58,7 +59,7 @@ class Transport:
     """
 
     def __init__(
-        self, name: str, attempt: int, security: Security, limits: ChannelLimits, *, host: str = "127.0.0.1", prefer_tcp: bool = False
+        self, name: str, attempt: Attempt, security: Security, limits: ChannelLimits, *, host: str = "127.0.0.1", prefer_tcp: bool = False
     ) -> None:
         self.name, self.attempt = name, attempt
         self._refused = 0
@@ -69,13 +70,13 @@ class Transport:
         self._router = self._sockets.router
         self._waker = Waker()
         self._sockets.poller.register(self._waker.fileno(), zmq.POLLIN)
-        self._outboxes: dict[int, Outbox] = {}
-        self._inboxes: dict[int, Inbox] = {}
-        self._retiring: set[int] = set()
-        self._retired: set[int] = set()
-        self._blocked: set[int] = set()
+        self._outboxes: dict[ChannelId, Outbox] = {}
+        self._inboxes: dict[ChannelId, Inbox] = {}
+        self._retiring: set[ChannelId] = set()
+        self._retired: set[ChannelId] = set()
+        self._blocked: set[ChannelId] = set()
         self._blocked_time = Stopwatch()
-        self._owed: set[int] = set()
+        self._owed: set[ChannelId] = set()
         self._next_grant = 0.0
         self._logged: set[bytes] = set()
 
@@ -109,7 +110,7 @@ class Transport:
         """Bytes of batches that wait for credit."""
         return sum(self._outboxes[channel].queued_bytes for channel in self._blocked)
 
-    def connect(self, channel: int, address: Address, *, paced: bool = False) -> None:
+    def connect(self, channel: ChannelId, address: Address, *, paced: bool = False) -> None:
         """Open the outgoing `channel` to the transport at `address`, which must have accepted it before the first element arrives.
 
         `paced`: its batches may be cut, and are held back, so that the receiver soon has processed what is in flight (`in_flight.py`).
@@ -117,18 +118,18 @@ class Transport:
         """
         if channel in self._outboxes:
             raise ValueError(f"transport `{self.name}`: channel {channel} is connected already")
-        encoder = ChannelEncoder(number(channel, "channel"), self.attempt, self.name)
+        encoder = ChannelEncoder(ChannelId(number(channel, "channel")), self.attempt, self.name)
         limit = InFlightLimit() if paced else None
         self._outboxes[channel] = Outbox(self._sockets.dealer(address), encoder, self._limits, limit)
 
-    def accept(self, channel: int, peer: str) -> None:
+    def accept(self, channel: ChannelId, peer: str) -> None:
         """Take elements of `channel` from now on, from the transport named `peer` only. Raises ValueError if it is accepted already."""
         if channel in self._inboxes:
             raise ValueError(f"transport `{self.name}`: channel {channel} is accepted already")
-        decoder = ChannelDecoder(number(channel, "channel"), self.attempt)
+        decoder = ChannelDecoder(ChannelId(number(channel, "channel")), self.attempt)
         self._inboxes[channel] = Inbox(routing_id(peer, self.attempt), decoder, self._limits)
 
-    def send(self, channel: int, element: Element) -> None:
+    def send(self, channel: ChannelId, element: Element) -> None:
         """Put `element` behind what was sent on `channel` before. Never waits: a batch without credit is kept, and makes `blocked` true.
 
         Raises RecordError for a batch that can't be sent, KeyError for a channel that is not connected.
@@ -146,25 +147,25 @@ class Transport:
         self._sockets.listen(host)
         return self.address
 
-    def retire(self, channel: int) -> None:
+    def retire(self, channel: ChannelId) -> None:
         """Nothing more is sent on `channel`: once all has left, its socket is closed, unless other channels use it."""
         if channel in self._outboxes:
             self._retiring.add(channel)
             self._close_retired()
 
-    def abandon(self, channel: int) -> None:
+    def abandon(self, channel: ChannelId) -> None:
         """The receiver of `channel` has left: what waits for its credit is void, and blocks nothing any more."""
         self._outboxes[channel].abandon()
         self._unblock(channel)
         self.retire(channel)
 
-    def poll(self, timeout: float) -> list[tuple[int, Element]]:
+    def poll(self, timeout: float) -> list[tuple[ChannelId, Element]]:
         """What has come in, in order of arrival, with its channel; waits at most `timeout` seconds for the first element.
 
         Returns early, perhaps with nothing, on `wake` and when the last blocked channel has got credit. Raises ProtocolError when
         an accepted peer broke the protocol (see the module's text); this transport can then only be closed.
         """
-        received: list[tuple[int, Element]] = []
+        received: list[tuple[ChannelId, Element]] = []
         deadline = time.monotonic() + timeout
         while True:
             wait = max(0.0, deadline - time.monotonic())
@@ -181,7 +182,7 @@ class Transport:
             self._close_retired()
         return received
 
-    def consumed(self, channel: int, element: Element) -> None:
+    def consumed(self, channel: ChannelId, element: Element) -> None:
         """`element`, the oldest one that `poll` gave for `channel` and that was not told yet, has been processed: its credit goes back.
 
         Raises ValueError if no batch of `channel` is under way.
@@ -223,7 +224,7 @@ class Transport:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close(0 if kind else 5.0)
 
-    def _serve(self, ready: list[tuple[Any, int]], received: list[tuple[int, Element]]) -> bool:
+    def _serve(self, ready: list[tuple[Any, int]], received: list[tuple[ChannelId, Element]]) -> bool:
         """Handle the ready sockets; whether `poll` should return even if nothing was received."""
         blocked, woken = bool(self._blocked), False
         for source, _ in ready:
@@ -236,7 +237,7 @@ class Transport:
                 self._take_credit(source)
         return woken or (blocked and not self._blocked)
 
-    def _receive(self, received: list[tuple[int, Element]]) -> None:
+    def _receive(self, received: list[tuple[ChannelId, Element]]) -> None:
         receive = self._router.recv
         for _ in range(MAX_RECEIVED):
             try:
@@ -250,7 +251,7 @@ class Transport:
                     frames.append(frame)
             self._take(frames, received)
 
-    def _take(self, frames: list[Any], received: list[tuple[int, Element]]) -> None:
+    def _take(self, frames: list[Any], received: list[tuple[ChannelId, Element]]) -> None:
         """Handle a message: the sender's routing id, the header, the other frames."""
         peer = frames[0].bytes
         try:
@@ -286,7 +287,8 @@ class Transport:
         fields = unpack(frames[0])
         if len(frames) != 1 or len(fields) != 4:
             raise ProtocolError(f"a credit message has one frame with 4 fields, got {len(frames)} with {len(fields)}")
-        channel, attempt, batches, size = (number(field, "credit") for field in fields)
+        named, attempt, batches, size = (number(field, "credit") for field in fields)
+        channel = ChannelId(named)
         if attempt < self.attempt:
             self.stale += 1
             return
@@ -307,7 +309,7 @@ class Transport:
             if all(other.socket is not socket for other in self._outboxes.values()):
                 self._sockets.release(socket)
 
-    def _unblock(self, channel: int) -> None:
+    def _unblock(self, channel: ChannelId) -> None:
         if not self._outboxes[channel].blocked and channel in self._blocked:
             self._blocked.remove(channel)
             if not self._blocked:
@@ -319,7 +321,7 @@ class Transport:
         self._owed.clear()
         self._next_grant = time.monotonic() + GRANT_INTERVAL
 
-    def _grant(self, channel: int) -> None:
+    def _grant(self, channel: ChannelId) -> None:
         inbox = self._inboxes[channel]
         self._router.send(inbox.peer, zmq.SNDMORE)
         self._router.send(pack((channel, self.attempt, *inbox.credit.grant())))

@@ -16,6 +16,7 @@ import ray
 from ..engine.errors import JobFailedError, JobTimeoutError
 from ..engine.plan.physical import ChannelSpec
 from ..engine.plan.task_spec import TaskSpec
+from ..engine.protocol.ids import Attempt, WorkerId
 from ..scheduler.config import JobConfig
 from ..scheduler.messages import Command, Report
 from ..scheduler.restore import RestoredTask
@@ -57,7 +58,7 @@ class Worker:
         """Called for a spare: that the tasks came means that what they need is loaded now."""
         load_arrow()
 
-    def deploy(self, attempt: int, spec: TaskSpec, config: JobConfig, restored: RestoredTask | None, *, across_nodes: bool) -> Address:
+    def deploy(self, attempt: Attempt, spec: TaskSpec, config: JobConfig, restored: RestoredTask | None, *, across_nodes: bool) -> Address:
         """End the run of the attempt before, if there is one, and make the next; returns where this worker can be reached.
 
         It binds to more than loopback only if the job has workers on other nodes. Raises JobTimeoutError if the run before doesn't end,
@@ -71,7 +72,7 @@ class Worker:
             entitle(self, self._job, spec.name)
             host = ray.util.get_node_ip_address() if across_nodes else "127.0.0.1"  # type: ignore[no-untyped-call]
 
-            def report(attempt: int, number: int, report: Report) -> None:
+            def report(attempt: Attempt, number: int, report: Report) -> None:
                 self._coordinator.report.options(num_returns=0).remote(sent(spec.name, attempt, number, report))
 
             self._current = TaskRun(self._job, attempt, spec, config, restored, self._security, report, host)
@@ -81,15 +82,15 @@ class Worker:
         """Let workers on other nodes connect from now on; where. Raises JobError if the worker is too busy to, or can't."""
         return self._run().listen(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]
 
-    def connect(self, attempt: int, addresses: Mapping[str, Address], channels: tuple[ChannelSpec, ...]) -> None:
+    def connect(self, attempt: Attempt, addresses: Mapping[WorkerId, Address], channels: tuple[ChannelSpec, ...]) -> None:
         """Open the channels: `channels` are those that begin or end here. Raises JobFailedError if the attempt is over."""
         self._run(attempt).connect(addresses, channels)
 
-    def start(self, attempt: int) -> None:
+    def start(self, attempt: Attempt) -> None:
         """Begin to work. Raises JobFailedError if the attempt is over."""
         self._run(attempt).start(self._over.set)
 
-    def command(self, attempt: int, number: int, command: Command) -> None:
+    def command(self, attempt: Attempt, number: int, command: Command) -> None:
         """Command `number` of `attempt` from the coordinator; they may arrive in any order. Those of another attempt are dropped."""
         current = self._current
         if current is not None and current.attempt == attempt:
@@ -117,7 +118,7 @@ class Worker:
         gc.unfreeze()
         gc.collect()
 
-    def _run(self, attempt: int | None = None) -> TaskRun:
+    def _run(self, attempt: Attempt | None = None) -> TaskRun:
         current = self._current
         if current is None:
             raise JobFailedError(f"job `{self._job}`: a worker was started before it was deployed")

@@ -15,6 +15,7 @@ import ray
 from ray.exceptions import RayError
 
 from ..engine.errors import ClusterError
+from ..engine.protocol.ids import WorkerId
 from ..scheduler.config import JobConfig
 from ..scheduler.placement import Node, NoRoomError, Place, place
 from .placement import RoomRequest, cluster_nodes
@@ -35,7 +36,7 @@ class WorkerPool:
     def __init__(self, job: str, config: JobConfig, security: Security, lock: RLock, warm: Callable[[WorkerProcess], None]) -> None:
         self._job, self._config, self._security, self._lock, self._warm = job, config, security, lock, warm
         self.coordinator: Any = None
-        self._processes: dict[str, WorkerProcess] = {}
+        self._processes: dict[WorkerId, WorkerProcess] = {}
         self._avoided: frozenset[str] = frozenset()
         self._preferred: frozenset[str] = frozenset()
         self._within: frozenset[str] | None = None
@@ -43,21 +44,21 @@ class WorkerPool:
         self.spares = Spares[WorkerProcess](config.worker.warm_spares, self._start_spare)
 
     @property
-    def processes(self) -> Mapping[str, WorkerProcess]:
+    def processes(self) -> Mapping[WorkerId, WorkerProcess]:
         """Those with a task, by the worker's name."""
         with self._lock:
             return dict(self._processes)
 
-    def handle(self, worker: str) -> Any:
+    def handle(self, worker: WorkerId) -> Any:
         """The worker's actor; None if it has no process."""
         process = self._processes.get(worker)
         return None if process is None else process.handle
 
-    def acquire(self, workers: Sequence[str], deadline: float, patience: float, check: Callable[[], None]) -> None:
+    def acquire(self, workers: Sequence[WorkerId], deadline: float, patience: float, check: Callable[[], None]) -> None:
         """A process for each of the workers that has none: a spare, or a new one on the node that the job's strategy says.
 
         Raises NoRoomError if the cluster has had no room until `patience`, ClusterError if Ray has not freed a name until `deadline`, and
-        what `check` raises if nobody needs them any more.
+        what `check` raises if the workers are no longer needed.
         """
         missing = [worker for worker in workers if worker not in self._processes]
         while missing:
@@ -75,12 +76,12 @@ class WorkerPool:
             if missing:
                 time.sleep(_AGAIN)
 
-    def let_go(self, workers: Iterable[str]) -> list[WorkerProcess]:
-        """These workers have no process any more: the caller ends those that they had."""
+    def let_go(self, workers: Iterable[WorkerId]) -> list[WorkerProcess]:
+        """Detach these workers from their processes, and return the processes; the caller ends them."""
         with self._lock:
             return [self._processes.pop(worker) for worker in workers if worker in self._processes]
 
-    def end_unusable(self, wanted: Collection[str]) -> list[str]:
+    def end_unusable(self, wanted: Collection[WorkerId]) -> list[WorkerId]:
         """End the processes that don't answer, are where the job is not to be, or whose worker is not wanted; whose they were."""
         there = self.processes
         pings = {name: process.handle.ping.remote() for name, process in there.items() if name in wanted and self.allowed(process.node)}
@@ -109,17 +110,17 @@ class WorkerPool:
         self._preferred = frozenset(nodes)
 
     def nodes(self) -> list[Node]:
-        """Those that are alive, with the job's processes on them."""
+        """The nodes that are alive, with the job's processes on them."""
         with self._lock:
             return cluster_nodes(self._all(), self._config.worker.cpus)
 
     def ask(self, workers: int) -> None:
-        """Ask Ray's autoscaler, where there is one, for room for so many workers more."""
+        """Ask Ray's autoscaler, where there is one, for room for `workers` more workers."""
         with self._lock:
             self._room.ask(len(self._all()) + workers, self._config.worker.cpus)
 
     def reserve(self, count: int) -> None:
-        """Start so many spares beyond those that are kept, or end them again. Raises NoRoomError if there is no room for them."""
+        """Start `count` spares beyond the configured ones, or end them again. Raises NoRoomError if there is no room for them."""
         with self._lock:
             self._plan(count)
             self.spares.want(count)
@@ -129,7 +130,7 @@ class WorkerPool:
         with self._lock:
             return self.spares.complete
 
-    def places(self) -> dict[str, Place]:
+    def places(self) -> dict[WorkerId, Place]:
         """Where each worker is, or is to be if its process is still starting."""
         with self._lock:
             for process in self._processes.values():
@@ -149,8 +150,8 @@ class WorkerPool:
         for process in self.let_go(list(self._processes)):
             process.end()
 
-    def _acquire(self, missing: list[str]) -> None:
-        """Takes those who have a process now out of `missing`. Raises NoRoomError, ValueError if a name is taken."""
+    def _acquire(self, missing: list[WorkerId]) -> None:
+        """Removes the workers that have a process now from `missing`. Raises NoRoomError, ValueError if a name is taken."""
         while missing and (spare := self.spares.take(self._chosen)) is not None:
             self._processes[missing.pop(0)] = spare
         for node in self._plan(len(missing)):

@@ -20,6 +20,7 @@ from ..balancer.snapshot import GroupLoad, KeyLoad, LoadSnapshot
 from ..balancer.two_choices import TwoChoices
 from ..connectors.generate import zipf_cdf
 from ..engine.keys.encoding import key_hashes
+from ..engine.protocol.ids import WorkerId, worker_id
 from ..engine.protocol.routing import RoutingTable, even_table
 from ..scheduler.balancing import Balancing
 from ..scheduler.config import JobConfig
@@ -86,7 +87,7 @@ def run_loop(policy: str, zipf: float, workers: int, seed: int = 0) -> Loop:
     shifts, random = np.random.default_rng(seed).spawn(2)
     key_groups = key_groups_for(workers)
     hashes = key_hashes([pa.array(np.arange(KEYS))], "skew")
-    names = tuple(f"operator-{i}" for i in range(workers))
+    names = tuple(worker_id("operator", i) for i in range(workers))
     balancing = (
         None if policy == "off" else Balancing(policy, names, JobConfig(key_groups=key_groups, balance=BalanceConfig(threshold=GOOD)))
     )
@@ -121,7 +122,7 @@ def shares_by_window(zipf: float, random: np.random.Generator) -> Iterator[Float
 
 
 def windows_of(
-    names: tuple[str, ...], table: RoutingTable, hashes: npt.NDArray[np.uint64], owners: npt.NDArray[np.uint16],
+    names: tuple[WorkerId, ...], table: RoutingTable, hashes: npt.NDArray[np.uint64], owners: npt.NDArray[np.uint16],
     records: npt.NDArray[np.int64], window: int,
 ) -> Iterator[WorkerWindow]:  # fmt: skip
     """The reports that the workers would send for these records."""

@@ -32,7 +32,26 @@ if TYPE_CHECKING:
     from .connectors.text import read_text
     from .dataflow import Dataflow
     from .engine.aggregates.custom import Aggregate
-    from .engine.aggregates.functions import approx_distinct, approx_quantile, count, first, last, max, mean, min, sum  # noqa: A004 -- as in SQL
+    from .engine.aggregates.functions import (
+        approx_distinct,
+        approx_quantile,
+        collect,
+        count,
+        count_distinct,
+        first,
+        last,
+        max,  # noqa: A004 -- named as in SQL
+        max_by,
+        mean,
+        median,
+        min,  # noqa: A004 -- named as in SQL
+        min_by,
+        quantile,
+        stddev,
+        sum,  # noqa: A004 -- named as in SQL
+        top,
+        variance,
+    )
     from .engine.batch import Batch
     from .engine.errors import (
         ClusterError,
@@ -50,10 +69,13 @@ if TYPE_CHECKING:
         SnapshotError,
     )
     from .engine.functions.declared_states import list_state, map_state, value_state
-    from .engine.functions.keyed_function import KeyContext, KeyedFunction
+    from .engine.functions.keyed_function import CoKeyedFunction, KeyContext, KeyedFunction
+    from .engine.functions.window import Window
     from .engine.joins.within import always, between
     from .engine.sink import Sink, SinkWriter
     from .engine.source import Source, SourceReader
+    from .engine.time.row_windows import rows
+    from .engine.time.sessions import session
     from .engine.time.windows import sliding, tumbling
     from .job import Job, connect
     from .savepoint import SavedJob, read_savepoint
@@ -86,6 +108,7 @@ _HOMES = {
     "CheckpointReport": "scheduler.checkpoints",
     "CheckpointState": "scheduler.checkpoints",
     "ClusterError": "engine.errors",
+    "CoKeyedFunction": "engine.functions.keyed_function",
     "ConnectorError": "engine.errors",
     "CorruptStateError": "state.errors",
     "Dataflow": "dataflow",
@@ -127,13 +150,16 @@ _HOMES = {
     "StateConfig": "scheduler.configs.state",
     "StateError": "state.errors",
     "Stream": "stream",
+    "Window": "engine.functions.window",
     "WindowedStream": "stream",
     "WorkerConfig": "scheduler.configs.worker",
     "WorkerFigures": "scheduler.metrics",
     "approx_distinct": "engine.aggregates.functions",
     "approx_quantile": "engine.aggregates.functions",
+    "collect": "engine.aggregates.functions",
     "connect": "job",
     "count": "engine.aggregates.functions",
+    "count_distinct": "engine.aggregates.functions",
     "first": "engine.aggregates.functions",
     "from_items": "connectors.items",
     "from_spark": "connectors.spark.source",
@@ -142,23 +168,32 @@ _HOMES = {
     "list_state": "engine.functions.declared_states",
     "map_state": "engine.functions.declared_states",
     "max": "engine.aggregates.functions",
+    "max_by": "engine.aggregates.functions",
     "mean": "engine.aggregates.functions",
+    "median": "engine.aggregates.functions",
     "min": "engine.aggregates.functions",
+    "min_by": "engine.aggregates.functions",
     "print": "connectors.print_rows:print_rows",
+    "quantile": "engine.aggregates.functions",
     "read_csv": "connectors.csv",
     "read_json": "connectors.json",
     "read_parquet": "connectors.parquet",
     "read_savepoint": "savepoint",
     "read_text": "connectors.text",
+    "rows": "engine.time.row_windows",
+    "session": "engine.time.sessions",
     "always": "engine.joins.within",
     "between": "engine.joins.within",
     "sliding": "engine.time.windows",
+    "stddev": "engine.aggregates.functions",
     "sum": "engine.aggregates.functions",
     "to_callback": "connectors.callback_sink",
     "to_list": "connectors.list_sink",
     "to_spark": "connectors.spark.sink",
+    "top": "engine.aggregates.functions",
     "tumbling": "engine.time.windows",
     "value_state": "engine.functions.declared_states",
+    "variance": "engine.aggregates.functions",
     "write_csv": "connectors.csv_sink",
     "write_json": "connectors.json_sink",
     "write_parquet": "connectors.parquet_sink",
@@ -174,6 +209,7 @@ __all__ = [
     "CheckpointReport",
     "CheckpointState",
     "ClusterError",
+    "CoKeyedFunction",
     "ConnectorError",
     "CorruptStateError",
     "Dataflow",
@@ -215,6 +251,7 @@ __all__ = [
     "StateConfig",
     "StateError",
     "Stream",
+    "Window",
     "WindowedStream",
     "WorkerConfig",
     "WorkerFigures",
@@ -222,8 +259,10 @@ __all__ = [
     "approx_distinct",
     "approx_quantile",
     "between",
+    "collect",
     "connect",
     "count",
+    "count_distinct",
     "first",
     "from_items",
     "from_spark",
@@ -232,21 +271,30 @@ __all__ = [
     "list_state",
     "map_state",
     "max",
+    "max_by",
     "mean",
+    "median",
     "min",
+    "min_by",
     "print",
+    "quantile",
     "read_csv",
     "read_json",
     "read_parquet",
     "read_savepoint",
     "read_text",
+    "rows",
+    "session",
     "sliding",
+    "stddev",
     "sum",
     "to_callback",
     "to_list",
     "to_spark",
+    "top",
     "tumbling",
     "value_state",
+    "variance",
     "write_csv",
     "write_json",
     "write_parquet",

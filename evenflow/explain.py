@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .engine.keys.unkeyed import UNKEYED, shown
 from .engine.operators.function import FunctionOperator
 from .engine.operators.keyed import KeyedOperator
 from .engine.plan.graph import Graph, Node
@@ -26,7 +27,7 @@ def explain(graph: Graph, plan: Plan) -> str:
         chain = " -> ".join(chained.name for chained in stage.chain)
         lines.append(f"  {stage.name} x {stage.parallelism}: {chain}")
         for output in stage.outputs:
-            way = f"by hash of {', '.join(output.keys)}" if output.keys is not None else "forward"
+            way = "forward" if output.keys is None else "as one group" if output.keys == UNKEYED else f"by hash of {', '.join(output.keys)}"
             target = plan.stage_of(output.target)
             if output.keys is None and target.parallelism != stage.parallelism:
                 way = "round robin"
@@ -45,7 +46,10 @@ def to_mermaid(graph: Graph) -> str:
         lines.append(f"    n{node.id}{shape[0]}{node.name}{shape[1]}")
     for node in graph.ordered():
         for edge in node.inputs:
-            labels = [*([", ".join(node.keys)] if node.keys else []), *([edge.port] if edge.port != "out" else [])]
+            labels = [
+                *([", ".join(shown(node.keys))] if node.keys and shown(node.keys) else []),
+                *([edge.port] if edge.port != "out" else []),
+            ]
             arrow = f'-->|"{" ".join(labels)}"|' if labels else "-->"
             lines.append(f"    n{edge.node} {arrow} n{node.id}")
     return "\n".join(lines)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from .balancer.snapshot import LoadSnapshot
-from .drawing.changes import decisions_table, migrations_table, node_scalings_text, scalings_table
+from .drawing.changes import decisions_table, migrations_table, node_scalings_table, scalings_table
 from .drawing.job import checkpoints_table
 from .drawing.metrics import metrics_tables
 from .drawing.terminal import Listing
@@ -29,6 +29,7 @@ from .scheduler.metrics import HISTORY, OperatorLoad, WorkerFigures
 from .scheduler.migration import MigrationReport
 from .scheduler.node_scaling import NodeScalingReport
 from .scheduler.operator_scaling import ScalingReport
+from .scheduler.report import Report
 from .scheduler.requests import (
     Autoscale,
     Balance,
@@ -60,14 +61,7 @@ T = TypeVar("T")
 POLL = 0.05
 
 
-class Reported(Protocol):
-    """A report with a number."""
-
-    @property
-    def number(self) -> int: ...
-
-
-R = TypeVar("R", bound=Reported)
+R = TypeVar("R", bound=Report)
 
 
 class Runtime(Protocol):
@@ -183,7 +177,7 @@ class Job:
         deadline = None if timeout is None else time.monotonic() + seconds(timeout, "timeout")
         while True:
             report = _numbered(self.migrations(), number)
-            if deadline is None or report.seconds is not None:
+            if deadline is None or report.over:
                 return report
             if time.monotonic() > deadline:
                 done = f"{report.steps_done} of {report.steps} steps"
@@ -201,7 +195,7 @@ class Job:
 
         def ended() -> ScalingReport | None:
             report = _numbered(self.scalings(), number)
-            return report if timeout is None or report.seconds is not None else None
+            return report if timeout is None or report.over else None
 
         found = self._awaited(ended, timeout, f"scaling {number} of `{operator}`")
         if found.problem is not None:
@@ -228,12 +222,12 @@ class Job:
 
     def node_scalings(self) -> list[NodeScalingReport]:
         """The newest 100 calls of `scale_out` and `scale_in`, oldest first, with the nodes that came and went."""
-        return Listing[NodeScalingReport](self._runtime.ask(ShowNodeScalings()), node_scalings_text)
+        return Listing[NodeScalingReport](self._runtime.ask(ShowNodeScalings()), node_scalings_table)
 
     def _nodes_scaled(self, number: int, timeout: Duration | None) -> NodeScalingReport:
         def ended() -> NodeScalingReport | None:
             report = _numbered(self.node_scalings(), number)
-            return report if timeout is None or report.seconds is not None else None
+            return report if timeout is None or report.over else None
 
         found = self._awaited(ended, timeout, f"scaling {number} of the nodes")
         if found.problem is not None:
@@ -269,7 +263,7 @@ class Job:
         return found
 
     def checkpoints(self) -> list[CheckpointReport]:
-        """The job's checkpoints, oldest first: how long each took, how much state it has, and why it failed if it did."""
+        """The newest 100 checkpoints of the job, oldest first: why each began, how long it took, how much state it has, and its problem."""
         return Listing[CheckpointReport](self._runtime.ask(ShowCheckpoints()), checkpoints_table)
 
     def savepoint(self, path: str | Path, timeout: Duration = "10m") -> str:
@@ -291,9 +285,9 @@ class Job:
         return url
 
     def _checkpoint(self, number: int, *, whole: bool) -> CheckpointReport | None:
-        waiting = CheckpointReport(number, CheckpointState.PENDING, None, 0, 0)
+        waiting = CheckpointReport(number=number, state=CheckpointState.PENDING, reason="by hand")
         found = next((report for report in self.checkpoints() if report.number == number), waiting)
-        return found if whole or (found.seconds is not None and found.state is not CheckpointState.COMMITTING) else None
+        return found if whole or found.over else None
 
     def _awaited(self, ask: Callable[[], T | None], timeout: Duration | None, what: str) -> T:
         deadline = None if timeout is None else time.monotonic() + seconds(timeout, "timeout")

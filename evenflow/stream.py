@@ -12,33 +12,40 @@ import numpy as np
 
 from .building.columns import check_columns, keys_after
 from .building.deduplication import make_deduplicate
-from .building.joins import join, join_asof
+from .building.emission import checked_emission
+from .building.joins import co_process, join, join_asof
 from .building.row_operators import make_drop, make_rename, make_select
+from .building.windows import AnyWindows, check_windows, make_process, window_aggregate
 from .engine.aggregates.base import AggregateFunction
 from .engine.aggregates.custom import Aggregate
 from .engine.errors import FlowError
 from .engine.functions.error_policy import OnError, check_on_error
-from .engine.functions.keyed_function import KeyedFunction
+from .engine.functions.keyed_function import CoKeyedFunction, KeyedFunction
 from .engine.functions.rows_encoder import SchemaLike, arrow_schema
 from .engine.functions.user_function import check_function
 from .engine.joins.join_columns import How
 from .engine.joins.sides import LEFT, RIGHT
 from .engine.joins.within import Always, Between
+from .engine.keys.unkeyed import UNKEYED, shown
+from .engine.operators.aggregate_rows import END_ROW, AggregateRows
 from .engine.operators.aggregate_running import AggregateRunning
-from .engine.operators.aggregate_windows import AggregateWindows
 from .engine.operators.base import Operator
 from .engine.operators.join import LATE
 from .engine.operators.join_side import JoinSide
 from .engine.operators.key_by import KeyBy
 from .engine.operators.keyed import KeyedOperator
 from .engine.operators.process import Process
+from .engine.operators.process_windows import WindowFunction
 from .engine.operators.project import Project
 from .engine.operators.stateful_map import StatefulFunction, StatefulMap
 from .engine.operators.stateful_map_columns import ColumnsFunction, StatefulMapColumns
 from .engine.operators.union import Union
+from .engine.operators.window_bounds import END, START
 from .engine.plan.graph import Input, Node
+from .engine.plan.worker_bounds import WorkerBounds
 from .engine.time.duration import Duration
-from .engine.time.windows import Windows, check_windows
+from .engine.time.row_windows import RowWindows
+from .engine.time.windows import Windows
 from .transformations import Transformations
 
 _NO_KEYS = "key_by needs at least one column, or a function"
@@ -81,6 +88,22 @@ class Stream(Transformations["Stream"]):
             raise FlowError(f"key_by{keys!r}: give column names, each once, or one function")
         return KeyedStream(self, names)
 
+    def window(self, windows: AnyWindows) -> WindowedStream:
+        """Cut the whole stream into windows, without keys: one result for each, over all rows.
+
+        Every worker of this stream combines its own rows first. The results are computed by one worker, unless you say
+        `.parallelism(n)`, and more would have nothing to do.
+
+        >>> import evenflow as ef
+        >>> flow, out = ef.Dataflow("all"), []
+        >>> rows = flow.read(ef.from_items([{"ts": 0}, {"ts": 70}, {"ts": 130}], event_time="ts", unit="s"))
+        >>> _ = rows.window(ef.tumbling("2m")).aggregate(n=ef.count()).write(ef.to_list(out))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> [(row["window_start"].minute, row["n"]) for row in out]
+        [(0, 2), (2, 1)]
+        """
+        return WindowedStream(self, UNKEYED, check_windows(windows))
+
     def deduplicate(self, *columns: str, ttl: Duration | None = None) -> Stream:
         """The first row for each combination of values in these columns, by arrival; a null is a value like any other.
 
@@ -103,8 +126,8 @@ class Stream(Transformations["Stream"]):
 class KeyedStream(Transformations["KeyedStream"]):
     """A stream partitioned by key: every record of a key reaches the same worker, in order per channel.
 
-    It has the methods of `Stream` that work row by row. Their result is keyed by the same columns of the new rows, so a function must leave
-    them where they are; `rename` renames them. `stream`: the rows; `keys`: their key columns.
+    `keys`: the key columns. It has the methods of `Stream` that work row by row. Their result is keyed by the same columns of the new rows,
+    so a function must leave them where they are; `rename` renames them.
 
     >>> import evenflow as ef
     >>> flow, rows = ef.Dataflow("keyed"), []
@@ -118,7 +141,7 @@ class KeyedStream(Transformations["KeyedStream"]):
 
     def __init__(self, stream: Stream, keys: tuple[str, ...]) -> None:
         super().__init__(stream.flow, stream.node, stream.port)
-        self.stream, self.keys = stream, keys
+        self._stream, self.keys = stream, keys
 
     def _on(self, node: Node, port: str = "out") -> KeyedStream:
         return KeyedStream(Stream(self.flow, node, port), self.keys)
@@ -144,16 +167,18 @@ class KeyedStream(Transformations["KeyedStream"]):
 
     def key_by(self, *keys: str | Callable[[dict[str, Any]], Any], column: str = "key") -> KeyedStream:
         """Partition by other keys, as `Stream.key_by` does."""
-        return self.stream.key_by(*keys, column=column)
+        return self._stream.key_by(*keys, column=column)
 
     def deduplicate(self, *columns: str, ttl: Duration | None = None) -> KeyedStream:
         """The first row of each key, or of each key and combination of values in `columns`; as `Stream.deduplicate`."""
         operator = make_deduplicate(self.keys, columns, ttl)
-        return self._on(keyed_node(self.stream, "deduplicate", operator, operator.keys).node)
+        return self._on(keyed_node(self._stream, "deduplicate", operator, operator.keys).node)
 
-    def window(self, windows: Windows) -> WindowedStream:
-        """Cut the stream into event-time windows: `ef.tumbling("1h")`, `ef.sliding("1h", every="5m")`."""
-        return WindowedStream(self.stream, self.keys, check_windows(windows))
+    def window(self, windows: AnyWindows) -> WindowedStream:
+        """Cut each key's rows into windows: of event time by `ef.tumbling("1h")`, `ef.sliding("1h", every="5m")` or `ef.session("10m")`,
+        or of a number of rows by `ef.rows(1_000)`.
+        """
+        return WindowedStream(self._stream, self.keys, check_windows(windows))
 
     def aggregate(self, *, emit: Literal["update", "final"] = "update", **aggregates: AggregateFunction) -> Stream:
         """Aggregate without windows: emits a row per changed key and batch, or with `emit="final"` one per key at the end."""
@@ -259,26 +284,33 @@ class KeyedStream(Transformations["KeyedStream"]):
         """
         return self._joined("join_asof", right, lambda keys: join_asof(self.keys, keys, how, max_age, suffix))
 
+    def co_process(self, right: KeyedStream, function: CoKeyedFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
+        """The rows that your `CoKeyedFunction` yields for this stream's rows (`on_left`) and those of `right` (`on_right`) of a key.
+
+        The key columns of both may have different names. States, timers and `on_error` as for `process`.
+        """
+        return self._with("co_process", right, lambda keys: co_process(self.keys, keys, function, schema, on_error))
+
     def _joined(self, name: str, right: Any, make: Callable[[tuple[str, ...]], KeyedOperator]) -> JoinResults:
+        stream = self._with(name, right, make)
+        return JoinResults(stream.flow, stream.node)
+
+    def _with(self, name: str, right: Any, make: Callable[[tuple[str, ...]], KeyedOperator]) -> Stream:
+        """The output of an operator of this stream and `right`, both in their common form; `make` gets right's key columns."""
         if not isinstance(right, KeyedStream):
             raise FlowError(
                 f'{name}({right!r:.200}): expected a keyed stream, for example left.key_by("id").{name}(right.key_by("id"), ...)'
             )
-        flow = self.stream.flow
-        if right.stream.flow is not flow:
-            raise FlowError(f"{name} of streams of two flows, `{flow.name}` and `{right.stream.flow.name}`: read both in one flow")
+        flow = self.flow
+        if right.flow is not flow:
+            raise FlowError(f"{name} of streams of two flows, `{flow.name}` and `{right.flow.name}`: read both in one flow")
         operator = make(right.keys)
         sides = (("left", self, JoinSide(LEFT, self.keys)), ("right", right, JoinSide(RIGHT, right.keys)))
-        nodes = [flow.graph.add(f"{name}.{what}", side, (keyed.input,)) for what, keyed, side in sides]
-        return JoinResults(flow, flow.graph.add(name, operator, tuple(Input(node.id) for node in nodes), operator.keys))
-
-    @property
-    def input(self) -> Input:
-        """What an operator that reads this stream has as input."""
-        return Input(self.stream.node.id, self.stream.port)
+        nodes = [flow.graph.add(f"{name}.{what}", side, (Input(keyed.node.id, keyed.port),)) for what, keyed, side in sides]
+        return Stream(flow, flow.graph.add(name, operator, tuple(Input(node.id) for node in nodes), operator.keys))
 
     def _keyed(self, name: str, operator: Operator) -> Stream:
-        return keyed_node(self.stream, name, operator, self.keys)
+        return keyed_node(self._stream, name, operator, self.keys)
 
 
 class JoinResults(Stream):
@@ -296,16 +328,69 @@ class JoinResults(Stream):
 
 
 class WindowedStream:
-    """A keyed stream cut into event-time windows."""
+    """A stream cut into windows."""
 
-    def __init__(self, stream: Stream, keys: tuple[str, ...], windows: Windows) -> None:
-        self.stream, self.keys, self._windows = stream, keys, windows
+    def __init__(self, stream: Stream, keys: tuple[str, ...], windows: AnyWindows) -> None:
+        self._stream, self.keys, self._windows = stream, keys, windows
 
-    def aggregate(self, **aggregates: AggregateFunction) -> WindowResults:
-        """One row per key and window: the key columns, `window_start`, `window_end` and the aggregates."""
-        reserved = (*self.keys, "window_start", "window_end")
-        operator = AggregateWindows(self.keys, check_aggregates(aggregates, reserved), self._windows)
-        stream = keyed_node(self.stream, "aggregate", operator, self.keys)
+    def aggregate(
+        self,
+        *,
+        emit: Literal["final", "update"] = "final",
+        every: Duration | None = None,
+        lateness: Duration = 0,
+        **aggregates: AggregateFunction,
+    ) -> WindowResults:
+        """A row per key and window, when the window has ended: the key columns, `window_start`, `window_end` and the aggregates.
+
+        With `emit="update"` the rows that have changed are also emitted before: whenever event time passes a multiple of `every`, or with
+        each advance of it. With `lateness` records that come after their windows have ended are not late yet: they change the results,
+        which are emitted again, until event time has passed the end and `lateness`. Of the rows of a key and window the newest one counts;
+        it may repeat the one before it, when the key has moved to another worker or the job has recovered.
+
+        A row's time is its window's last microsecond, that of a session its `window_end`. So a correction is late for windows behind this
+        one, unless they allow for it as well. With `ef.rows` there is no window of time: in place of its bounds, `window_end_row` is the
+        number of the window's last row among its key's rows, and the result has that row's event time.
+
+        >>> import evenflow as ef
+        >>> flow, out = ef.Dataflow("early"), []
+        >>> rows = ef.from_items([{"k": "a", "t": second} for second in (1, 3, 4, 12, 8, 70)], event_time="t", unit="s")
+        >>> windows = flow.read(rows).key_by("k").window(ef.tumbling("10s"))
+        >>> _ = windows.aggregate(emit="update", every="2s", lateness="1m", n=ef.count()).write(ef.to_list(out))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> {f"{row['window_end']:%M:%S}": row["n"] for row in out}  # of several rows of a window the last
+        {'00:10': 4, '00:20': 1, '01:20': 1}
+        """
+        bounds = (END_ROW,) if isinstance(self._windows, RowWindows) else (START, END)
+        reserved = (*shown(self.keys), *bounds)
+        emission = checked_emission(emit, every, lateness)
+        operator = window_aggregate(self.keys, check_aggregates(aggregates, reserved), self._windows, emission)
+        stream = keyed_node(self._stream, "aggregate", operator, self.keys)
+        return WindowResults(stream.flow, stream.node)
+
+    def process(self, function: WindowFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> WindowResults:
+        """The rows that `function(key, window, rows)` yields, called once per key and complete window of event time.
+
+        `rows` are all rows of the window as dicts, in the order of event time, and of equal times in the order of their values, column by
+        column. So the order doesn't depend on arrival. `window` has `start` and `end` (datetimes in UTC). The key is None without `key_by`,
+        and a tuple if it has several columns. The results have the event time of the window's results in `aggregate`.
+
+        `function` may be a class, as for `map`. `on_error` as for `map`: a window that the function refuses is left out as a whole. The
+        record of its dead letter has the window's bounds and rows.
+
+        >>> import evenflow as ef
+        >>> def spread(key, window, rows):
+        ...     yield {"key": key, "from": window.start.minute, "spread": rows[-1]["price"] - rows[0]["price"]}
+        >>> flow, out = ef.Dataflow("spread"), []
+        >>> trades = [{"key": "a", "price": price, "ts": ts} for price, ts in ((3, 0), (7, 50), (1, 70))]
+        >>> prices = flow.read(ef.from_items(trades, event_time="ts", unit="s")).key_by("key")
+        >>> _ = prices.window(ef.tumbling("1m")).process(spread).write(ef.to_list(out))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> out
+        [{'key': 'a', 'from': 0, 'spread': 4}, {'key': 'a', 'from': 1, 'spread': 0}]
+        """
+        operator = make_process(self.keys, self._windows, function, schema, on_error)
+        stream = keyed_node(self._stream, "process", operator, self.keys)
         return WindowResults(stream.flow, stream.node)
 
 
@@ -314,13 +399,17 @@ class WindowResults(Stream):
 
     @property
     def late(self) -> Stream:
-        """The original records that came after all of their windows had been emitted."""
+        """The original records that came after all of their windows, and the lateness that is allowed, had passed."""
+        if isinstance(self.node.operator, AggregateRows):
+            raise FlowError(f"operator `{self.node.name}` has no late records: its windows count rows, whatever their times")
         return Stream(self.flow, self.node, "late")
 
 
 def keyed_node(stream: Stream, name: str, operator: Operator, keys: tuple[str, ...]) -> Stream:
     """The output of a keyed operator that reads `stream`."""
     node = stream.flow.graph.add(name, operator, (Input(stream.node.id, stream.port),), keys)
+    if keys == UNKEYED:
+        node.parallelism, node.bounds = 1, WorkerBounds(fixed=True)
     return Stream(stream.flow, node)
 
 

@@ -102,7 +102,7 @@ class Answering:
             case Autoscale(policy, mode):
                 self._autoscaling.choose(policy, mode, cluster)
             case TakeCheckpoint():
-                return self._checkpointing.ask()
+                return self._checkpointing.ask("by hand")
             case TakeSavepoint(path):
                 return self._take_savepoint(path)
             case _:
@@ -144,7 +144,7 @@ class Answering:
         return JobStatus(job.name, job.state, job.error, job.workers, completed, seconds, attempt=job.attempt)
 
     def _take_savepoint(self, path: str) -> int:
-        number = self._checkpointing.ask(whole=True)
+        number = self._checkpointing.ask("for a savepoint", whole=True)
         self._checkpointing.savepoints.ask(number, path)
         return number
 

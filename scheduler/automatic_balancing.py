@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..engine.protocol.ids import WorkerId, worker_id
 from .balancing import Balancing, check_balancer
 from .configs.balance import OFF
 from .job_effects import JobState
@@ -60,5 +61,5 @@ class AutomaticBalancing:
             balancing = self._balancings[name] = Balancing(balancing.policy, workers, self._job.config)
         return balancing
 
-    def _workers(self, stage: str) -> tuple[str, ...]:
-        return tuple(f"{stage}-{i}" for i in range(self._job.plan.stage_of(stage).parallelism))
+    def _workers(self, stage: str) -> tuple[WorkerId, ...]:
+        return tuple(worker_id(stage, i) for i in range(self._job.plan.stage_of(stage).parallelism))

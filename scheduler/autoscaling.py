@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..balancer.policies import POLICIES as BALANCERS
+from ..engine.protocol.ids import WorkerId
 from ..state.errors import EvenflowError
 from .cluster_view import ClusterView
 from .configs.balance import OFF
@@ -71,7 +72,7 @@ class Autoscaling:
         self._controller: Controller | None = None
         self._past: deque[DecisionRecord] = deque(maxlen=KEPT)
         self._quiet: float | None = None
-        self._warm: dict[str, WorkerWindow | None] | None = None
+        self._warm: dict[WorkerId, WorkerWindow | None] | None = None
         self._steps: deque[Step] = deque()
         self._begun: tuple[Step, int | Migration] | None = None
         self._seen_running = False
@@ -120,7 +121,7 @@ class Autoscaling:
         elif controller.due(now) and now - quiet >= self._settings.warm_up_s + self._settings.interval_s:
             self._look(controller, cluster)
 
-    def _fresh(self, worker: str) -> list[WorkerWindow]:
+    def _fresh(self, worker: WorkerId) -> list[WorkerWindow]:
         """The windows of the newest interval that began after the warm-up; a worker that is slow with a batch has long ones, and few.
 
         The one that follows what was the newest window then had begun before.

@@ -18,6 +18,7 @@ from ..balancer.policies import named
 from ..balancer.trigger import Trigger, TriggerSettings
 from ..balancer.window import OperatorWindows, WorkerLoad
 from ..engine.errors import RequestError
+from ..engine.protocol.ids import WorkerId
 from ..engine.protocol.routing import RoutingTable
 from ..engine.time.duration import Duration, seconds
 from .config import JobConfig
@@ -71,7 +72,7 @@ class Balancing:
     as it is. Raises RequestError for a balancer that can't be used.
     """
 
-    def __init__(self, policy: str, workers: tuple[str, ...], config: JobConfig) -> None:
+    def __init__(self, policy: str, workers: tuple[WorkerId, ...], config: JobConfig) -> None:
         self.policy, self.workers = policy, workers
         self._index = {worker: index for index, worker in enumerate(workers)}
         self._windows = OperatorWindows(seconds(config.metrics.window))

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from ..engine.errors import JobFailedError, JobNotRunningError, RequestError
 from ..engine.protocol.effects import Finished, Prepared
+from ..engine.protocol.ids import NO_CHECKPOINT, CheckpointNumber, WorkerId
 from ..state.errors import EvenflowError
 from .checkpoints import CheckpointReport, CheckpointState
 from .deliveries import Deliveries
@@ -32,9 +33,11 @@ class Checkpointing:
         self._job, self._lifecycle, self.deliveries = job, lifecycle, deliveries
         self.savepoints = Savepoints()
         self._next_at: float | None = None
+        self._asked: str | None = None
+        """Why a checkpoint was asked for that has not begun."""
         self._whole = 0
         self._manifest: Manifest | None = None
-        self._committing: int | None = None
+        self._committing: CheckpointNumber | None = None
         self._last = 0
         """The checkpoint behind the last element of every worker, once it is being committed."""
 
@@ -61,7 +64,8 @@ class Checkpointing:
     @property
     def due(self) -> bool:
         """Whether a checkpoint is to begin now."""
-        return self._job.state is JobState.RUNNING and self.free and self._next_at is not None and self._job.now >= self._next_at
+        by_time = self._next_at is not None and self._job.now >= self._next_at
+        return self._job.state is JobState.RUNNING and self.free and (by_time or self._asked is not None)
 
     def started(self) -> None:
         """All workers of an attempt have started."""
@@ -75,7 +79,7 @@ class Checkpointing:
         if pending is not None and self._job.settings.save_state:
             self._discard(pending.number, "the job went back to its last checkpoint")
 
-    def ask(self, *, whole: bool = False) -> int:
+    def ask(self, reason: str, *, whole: bool = False) -> CheckpointNumber:
         """Have a checkpoint begin as soon as none is under way; its number. `whole`: with the whole state in files of its own.
 
         Raises JobNotRunningError if the job is not running, RequestError for the whole state of a job that doesn't save its state.
@@ -85,8 +89,8 @@ class Checkpointing:
             raise JobNotRunningError(f"job `{job.name}` is {job.state}: a checkpoint can only be taken while it runs")
         if whole and not job.settings.save_state:
             raise RequestError("a savepoint needs CheckpointConfig(dir=...), through which it is taken")
-        self._next_at = job.now
-        number = job.checkpoints.last + 1
+        self._asked = reason
+        number = CheckpointNumber(job.checkpoints.last + 1)
         self._whole = number if whole else self._whole
         return number
 
@@ -96,13 +100,14 @@ class Checkpointing:
         sources = sorted(job.reading)
         if not self.due or job.in_step or not sources:
             return False
-        number = job.checkpoints.begin(job.now)
+        number = job.checkpoints.begin(job.now, self._asked or "the interval is over")
+        self._asked = None
         newest = job.checkpoints.newest
-        base = newest.checkpoint if newest is not None and number != self._whole else 0
+        base = newest.checkpoint if newest is not None and number != self._whole else NO_CHECKPOINT
         job.emit(*(Tell(worker, BeginCheckpoint(number, base)) for worker in sources))
         return True
 
-    def note(self, worker: str, report: Prepared | CheckpointFailed | Finished) -> None:
+    def note(self, worker: WorkerId, report: Prepared | CheckpointFailed | Finished) -> None:
         """A worker has prepared a checkpoint, could not save its state, or has sent its last element."""
         checkpoints = self._job.checkpoints
         if isinstance(report, Prepared):
@@ -134,7 +139,7 @@ class Checkpointing:
             job.checkpoints.begin_last(job.now)
             self._save()
         else:
-            job.checkpoints.last += 1
+            job.checkpoints.last = CheckpointNumber(job.checkpoints.last + 1)
             self._commit(Commit(job.checkpoints.last, job.checkpoints.take_all(), job.checkpoints.completed, last=True))
 
     @property
@@ -184,8 +189,8 @@ class Checkpointing:
 
     def reports(self) -> list[CheckpointReport]:
         """The newest checkpoints, oldest first."""
-        reports = self._job.checkpoints.reports(self._job.now, self._job.workers)
-        return [replace(one, state=CheckpointState.COMMITTING) if one.number == self._committing else one for one in reports]
+        reports = self._job.checkpoints.reports(self._job.workers)
+        return [replace(one, state=CheckpointState.COMMITTING, seconds=None) if one.number == self._committing else one for one in reports]
 
     def _save(self) -> None:
         job = self._job
@@ -225,7 +230,7 @@ class Checkpointing:
             )
             self._lifecycle.abort(error)
 
-    def _discard(self, number: int, problem: str) -> None:
+    def _discard(self, number: CheckpointNumber, problem: str) -> None:
         self.savepoints.ended(number, problem)
         self._job.emit(Discard(number))
 

@@ -13,10 +13,12 @@ from typing import Any
 
 from ..engine.plan.physical import Plan
 from ..engine.protocol.effects import Finished, Prepared
+from ..engine.protocol.ids import Attempt, CheckpointNumber, WorkerId, worker_id
 from ..engine.protocol.routing import RoutingTable
 from ..state.files import StateFile
 from ..state.store import seen_from_beside
 from .manifest import Manifest, TaskEntry
+from .report import Report
 from .restore_point import RestorePoint
 from .storage_answers import Delivery
 
@@ -38,31 +40,25 @@ class CheckpointState(StrEnum):
     UNREADABLE = "unreadable"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointReport:
-    """What `job.checkpoints()` shows: `seconds` from its begin to its manifest.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointReport(Report):
+    """What `job.checkpoints()` shows: `seconds` from its begin to its manifest, once the sinks have committed.
 
     `waits_for`: the workers that one which is pending has not passed. `state_bytes`: of all files that make the state; `saved_bytes`:
-    of those that were written for it, the others being those of earlier checkpoints; `keys` in these, which are all keys or those that had
+    of the files that were written for it, the rest belong to earlier checkpoints; `keys` in these, which are all keys or those that had
     changed.
     """
 
-    number: int
     state: CheckpointState
-    seconds: float | None
-    state_bytes: int
-    keys: int
-    problem: str | None = None
+    state_bytes: int = 0
+    keys: int = 0
     saved_bytes: int = 0
-    waits_for: tuple[str, ...] = ()
+    waits_for: tuple[WorkerId, ...] = ()
 
     def __str__(self) -> str:
-        taken = "" if self.seconds is None else f" in {self.seconds:.3f} s"
-        saved = f"{self.keys:,} keys, {self.saved_bytes:,} bytes saved of {self.state_bytes:,}"
-        what = saved if self.problem is None else self.problem
-        if self.waits_for:
-            what = f"{'' if self.problem is None else f'{self.problem}; '}waits for {', '.join(self.waits_for)}"
-        return f"checkpoint {self.number} {self.state.value}{taken}: {what}"
+        what = [f"{self.keys:,} keys, {self.saved_bytes:,} bytes saved of {self.state_bytes:,}"] * (self.problem is None and self.over)
+        what += [f"waits for {', '.join(self.waits_for)}"] * bool(self.waits_for)
+        return f"checkpoint {self.number} {self.state.value}{self._taken}: {'; '.join([*what, self.why])}"
 
 
 @dataclass(slots=True)
@@ -73,9 +69,10 @@ class PendingCheckpoint:
     since every worker has finished.
     """
 
-    number: int
+    number: CheckpointNumber
     begun: float
-    prepared: dict[str, TaskEntry] = field(default_factory=dict)
+    reason: str
+    prepared: dict[WorkerId, TaskEntry] = field(default_factory=dict)
     problem: str | None = None
     saving: bool = False
     last: bool = False
@@ -96,37 +93,37 @@ class Checkpoints:
         """Failed ones since the last that was complete."""
         self.newest = begin.manifest
         self.history: list[CheckpointReport] = []
-        self._finished: dict[str, TaskEntry] = {}
+        self._finished: dict[WorkerId, TaskEntry] = {}
         self._committables: dict[str, list[Any]] = {}
         self._later: dict[str, list[Any]] = {}
 
     @property
-    def finished(self) -> frozenset[str]:
+    def finished(self) -> frozenset[WorkerId]:
         """Workers that have sent their last element in this attempt."""
         return frozenset(self._finished)
 
-    def begin(self, now: float) -> int:
+    def begin(self, now: float, reason: str) -> CheckpointNumber:
         """A new one; its number."""
-        self.last += 1
-        self.pending = PendingCheckpoint(self.last, now)
+        self.last = CheckpointNumber(self.last + 1)
+        self.pending = PendingCheckpoint(self.last, now, reason)
         return self.last
 
     def begin_last(self, now: float) -> None:
         """The one behind the last element of every worker."""
-        self.begin(now)
+        self.begin(now, "the stream has ended")
         assert self.pending is not None
         self.pending.last = True
         _collect(self._committables, self._later)
         self._later = {}
 
-    def prepared(self, worker: str, report: Prepared) -> None:
+    def prepared(self, worker: WorkerId, report: Prepared) -> None:
         """A worker has prepared the pending checkpoint."""
         _collect(self._committables, report.committables)
         if self.pending is not None and report.checkpoint == self.pending.number:
             files = (*self._before(self.pending, worker, report.base), *report.files)
             self.pending.prepared[worker] = TaskEntry(report.position, report.watermark, files, own_times=report.own_times)
 
-    def _before(self, pending: PendingCheckpoint, worker: str, base: int) -> tuple[StateFile, ...]:
+    def _before(self, pending: PendingCheckpoint, worker: WorkerId, base: CheckpointNumber) -> tuple[StateFile, ...]:
         """The files of checkpoint `base` behind which a worker has saved what changed."""
         if not base:
             return ()
@@ -137,25 +134,25 @@ class Checkpoints:
         entry = self.newest.tasks[stage][int(index)]
         return tuple(replace(file, path=seen_from_beside(file.path, base)) for file in entry.files)
 
-    def failed(self, worker: str, checkpoint: int, problem: str, committables: Mapping[str, list[Any]]) -> None:
+    def failed(self, worker: WorkerId, checkpoint: CheckpointNumber, problem: str, committables: Mapping[str, list[Any]]) -> None:
         """A worker could not save its state; what its sinks prepared goes with the next checkpoint."""
         _collect(self._committables, committables)
         if self.pending is not None and checkpoint == self.pending.number:
             self.pending.prepared[worker] = TaskEntry()
             self.pending.problem = self.pending.problem or f"{worker}: {problem}"
 
-    def finish(self, worker: str, report: Finished) -> None:
+    def finish(self, worker: WorkerId, report: Finished) -> None:
         """A worker has sent its last element."""
         passed = self.pending is not None and worker in self.pending.prepared
         _collect(self._later if passed else self._committables, report.committables)
         self._finished[worker] = TaskEntry(report.position, finished=True)
 
-    def passed(self, workers: Iterable[str]) -> bool:
+    def passed(self, workers: Iterable[WorkerId]) -> bool:
         """Whether the pending one has passed all of them."""
         pending = self.pending
         return pending is not None and not pending.saving and all(w in pending.prepared or w in self._finished for w in workers)
 
-    def waits_for(self, workers: Iterable[str]) -> list[str]:
+    def waits_for(self, workers: Iterable[WorkerId]) -> list[WorkerId]:
         """Those of `workers` that the pending one has not passed."""
         prepared = self.pending.prepared if self.pending is not None else {}
         return [worker for worker in workers if worker not in prepared and worker not in self._finished]
@@ -168,7 +165,7 @@ class Checkpoints:
     def manifest(
         self,
         plan: Plan,
-        attempt: int,
+        attempt: Attempt,
         created: float,
         tables: Mapping[str, RoutingTable],
         undelivered: tuple[Delivery, ...] = (),
@@ -184,7 +181,7 @@ class Checkpoints:
             created,
             plan.key_groups,
             {stage.name: tuple(chained.name for chained in stage.chain) for stage in plan.stages},
-            {stage.name: tuple(entries[f"{stage.name}-{i}"] for i in range(stage.parallelism)) for stage in plan.stages},
+            {stage.name: tuple(entries[worker_id(stage.name, i)] for i in range(stage.parallelism)) for stage in plan.stages},
             dict(tables),
             {name: list(items) for name, items in self._committables.items()},
             undelivered,
@@ -206,7 +203,7 @@ class Checkpoints:
         _collect(self._committables, self._later)
         self._later = {}
 
-    def drop(self, now: float, problem: str) -> int | None:
+    def drop(self, now: float, problem: str) -> CheckpointNumber | None:
         """The pending one is not needed, since another follows at once; its number. What the sinks prepared goes with that."""
         pending = self._close(now, CheckpointState.FAILED, None, problem)
         return pending.number if pending is not None else None
@@ -223,7 +220,7 @@ class Checkpoints:
         self._later = {}
         return self.take()
 
-    def retire(self, workers: Iterable[str]) -> None:
+    def retire(self, workers: Iterable[WorkerId]) -> None:
         """Workers that have left the job; what their sinks prepared stays."""
         for worker in workers:
             self._finished.pop(worker, None)
@@ -248,19 +245,22 @@ class Checkpoints:
         if pending is not None:
             files, own = (manifest.files, manifest.own_files) if manifest is not None else ([], [])
             size, saved, keys = sum(file.size for file in files), sum(file.size for file in own), sum(file.keys for file in own)
-            self.history.append(CheckpointReport(pending.number, state, now - pending.begun, size, keys, problem, saved))
+            closed = replace(_report(pending, state, problem), seconds=now - pending.begun)
+            self.history.append(replace(closed, state_bytes=size, keys=keys, saved_bytes=saved))
             del self.history[:-HISTORY]
         return pending
 
-    def reports(self, now: float, workers: Iterable[str] = ()) -> list[CheckpointReport]:
+    def reports(self, workers: Iterable[WorkerId] = ()) -> list[CheckpointReport]:
         """Oldest first, the pending one last; `workers` are all that it must pass."""
         if self.pending is None:
             return list(self.history)
         state = CheckpointState.SAVING if self.pending.saving else CheckpointState.PENDING
-        pending = CheckpointReport(
-            self.pending.number, state, now - self.pending.begun, 0, 0, self.pending.problem or self.pending.kept_up_by
-        )
-        return [*self.history, replace(pending, seconds=None, waits_for=tuple(self.waits_for(workers)))]
+        pending = _report(self.pending, state, self.pending.problem or self.pending.kept_up_by)
+        return [*self.history, replace(pending, waits_for=tuple(self.waits_for(workers)))]
+
+
+def _report(pending: PendingCheckpoint, state: CheckpointState, problem: str | None) -> CheckpointReport:
+    return CheckpointReport(number=pending.number, state=state, reason=pending.reason, began_at=pending.begun, problem=problem)
 
 
 def _collect(into: dict[str, list[Any]], committables: Mapping[str, list[Any]]) -> None:

@@ -17,6 +17,7 @@ from typing import Any, assert_never
 from ..engine.errors import JobFailedError, JobLostError, ProtocolError
 from ..engine.plan.physical import Plan
 from ..engine.protocol.effects import Finished, Prepared
+from ..engine.protocol.ids import Attempt, CheckpointNumber, WorkerId
 from ..state.errors import CorruptCheckpointError, EvenflowError
 from .answering import Answering
 from .automatic_balancing import AutomaticBalancing
@@ -125,7 +126,7 @@ class JobCore:
         return self._job.rescaling
 
     @property
-    def workers(self) -> tuple[str, ...]:
+    def workers(self) -> tuple[WorkerId, ...]:
         return self._job.workers
 
     @property
@@ -161,7 +162,7 @@ class JobCore:
         else:
             self._restore_sinks()
 
-    def ready(self, worker: str, attempt: int, now: float) -> None:
+    def ready(self, worker: WorkerId, attempt: Attempt, now: float) -> None:
         """The worker has started its task in this attempt."""
         job = self._job
         if attempt != job.attempt or job.state.final:
@@ -172,7 +173,7 @@ class JobCore:
             self._started()
         self._advance()
 
-    def report(self, worker: str, report: Report, now: float) -> None:
+    def report(self, worker: WorkerId, report: Report, now: float) -> None:
         """What a worker reports, in the order in which it sent it."""
         job = self._job
         if isinstance(report, WorkerWindow):
@@ -190,7 +191,7 @@ class JobCore:
             self.reconfiguration.note(worker, report)
         self._advance()
 
-    def lost(self, worker: str, why: str, now: float) -> None:
+    def lost(self, worker: WorkerId, why: str, now: float) -> None:
         """The worker's process is gone. That is no accident while an attempt is yet to begin, or once the worker's last record is out."""
         self._job.happens(f"{worker} is lost: {why}", now)
         if self._job.state.final or self.checkpointing.ending:
@@ -199,7 +200,7 @@ class JobCore:
         self.fail(JobLostError(f"job `{self.name}`: worker {worker}{runs} is gone: {why}"))
         self._advance()
 
-    def not_deployed(self, attempt: int, error: EvenflowError, now: float) -> None:
+    def not_deployed(self, attempt: Attempt, error: EvenflowError, now: float) -> None:
         """The workers of an attempt could not be started; where the first can't be, another would not help."""
         job = self._job
         job.happens(f"attempt {attempt} is not deployed: {error}", now)
@@ -210,7 +211,7 @@ class JobCore:
         else:
             self.fail(error)
 
-    def not_spawned(self, workers: tuple[str, ...], attempt: int, problem: str, now: float) -> None:
+    def not_spawned(self, workers: tuple[WorkerId, ...], attempt: Attempt, problem: str, now: float) -> None:
         """The workers that were to join did not start."""
         self._job.happens(f"{', '.join(workers)} did not start: {problem}", now)
         current = self._job.rescaling
@@ -309,7 +310,7 @@ class JobCore:
         job.plan = plan.with_tables({**tables, **changed})
         job.migrations.tables = job.plan.tables
         job.metrics.follow({task.name: task.stage for task in job.plan.tasks})
-        job.attempt += 1
+        job.attempt = Attempt(job.attempt + 1)
         self._leave_running()
         job.ready = set()
         self._accident = None
@@ -383,7 +384,7 @@ class JobCore:
         if newest is not None and error.checkpoint in (0, newest.checkpoint):
             self._phase = _Phase.OLDER
             self._leave_running()
-            self._job.emit(FindOlder(error.checkpoint, error.problem))
+            self._job.emit(FindOlder(CheckpointNumber(error.checkpoint), error.problem))
 
     def _older_found(self, answer: OlderFound) -> None:
         if self._phase is not _Phase.OLDER or self.state.final:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from ..engine.plan.physical import Plan
+from ..engine.protocol.ids import Attempt, CheckpointNumber, WorkerId
 from .manifest import Manifest
 from .messages import Command
 
@@ -43,7 +44,7 @@ class Caused:
 class Tell(Caused):
     """Send `command` to `worker`; commands to one worker are in order."""
 
-    worker: str
+    worker: WorkerId
     command: Command
 
 
@@ -61,7 +62,7 @@ class Commit(Caused):
     `completed`: checkpoints so far. `last`: nothing follows, so what writers have prepared in vain can be removed behind it.
     """
 
-    checkpoint: int
+    checkpoint: CheckpointNumber
     committables: Mapping[str, list[Any]]
     completed: int = 0
     last: bool = False
@@ -75,7 +76,7 @@ class RestoreSinks(Caused):
     one: the sinks take back what came behind the manifest first.
     """
 
-    attempt: int
+    attempt: Attempt
     manifest: Manifest | None
     retracts: int | None = None
 
@@ -84,7 +85,7 @@ class RestoreSinks(Caused):
 class FindOlder(Caused):
     """Checkpoint `checkpoint` can't be read because of `problem`: find the one before it. Answered with `OlderFound`."""
 
-    checkpoint: int
+    checkpoint: CheckpointNumber
     problem: str
 
 
@@ -92,7 +93,7 @@ class FindOlder(Caused):
 class Discard(Caused):
     """Remove what checkpoint `checkpoint`, which failed, has written: the next may need the room."""
 
-    checkpoint: int
+    checkpoint: CheckpointNumber
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class CopySavepoint(Caused):
 
 @dataclass(frozen=True, slots=True)
 class RememberStart(Caused):
-    """All workers had started at `since` (seconds since the epoch): whoever takes over from a lost coordinator should know."""
+    """All workers had started at `since` (seconds since the epoch): a coordinator that takes over from a lost one needs to know."""
 
     since: float
 
@@ -117,25 +118,25 @@ class Deploy(Caused):
     Each worker's start is an event `ready`; what goes wrong is one `not_deployed`.
     """
 
-    attempt: int
+    attempt: Attempt
     plan: Plan
     manifest: Manifest | None
 
 
 @dataclass(frozen=True, slots=True)
 class Spawn(Caused):
-    """Start `workers`, whose tasks and channels are in `plan`, beside those that run. Each is `ready`, or all are `not_spawned`."""
+    """Start `workers`, whose tasks and channels are in `plan`, beside the running ones. Each is `ready`, or all are `not_spawned`."""
 
-    attempt: int
+    attempt: Attempt
     plan: Plan
-    workers: tuple[str, ...]
+    workers: tuple[WorkerId, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Retire(Caused):
     """These workers have left the job: end their processes."""
 
-    workers: tuple[str, ...]
+    workers: tuple[WorkerId, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,7 @@ class Ended(Caused):
 
 @dataclass(frozen=True, slots=True)
 class Warn(Caused):
-    """Tell whoever reads the job's log."""
+    """Write to the job's log."""
 
     text: str
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from ..balancer.snapshot import LoadSnapshot
 from ..engine.errors import RequestError
 from ..engine.plan.physical import Plan, Stage
+from ..engine.protocol.ids import WorkerId, worker_id
 from ..state.errors import EvenflowError
 from .checkpoints import Checkpoints
 from .config import JobConfig
@@ -35,7 +36,7 @@ class JobRecord:
         self.error: EvenflowError | None = None
         self.attempt = begin.attempt
         self.now = 0.0
-        self.ready: set[str] = set()
+        self.ready: set[WorkerId] = set()
         self.stop_wanted = False
         self.checkpoints = Checkpoints(begin)
         self.migrations = Migrations(plan.tables)
@@ -50,22 +51,22 @@ class JobRecord:
         return self.plan.name
 
     @property
-    def workers(self) -> tuple[str, ...]:
+    def workers(self) -> tuple[WorkerId, ...]:
         """The names of all workers."""
         return tuple(task.name for task in self.plan.tasks)
 
     @property
-    def sources(self) -> frozenset[str]:
+    def sources(self) -> frozenset[WorkerId]:
         """The workers that read sources."""
-        return frozenset(f"{s.name}-{i}" for s in self.plan.stages if s.is_source for i in range(s.parallelism))
+        return frozenset(worker_id(s.name, i) for s in self.plan.stages if s.is_source for i in range(s.parallelism))
 
     @property
-    def finished(self) -> frozenset[str]:
+    def finished(self) -> frozenset[WorkerId]:
         """The workers that have sent their last element."""
         return self.checkpoints.finished
 
     @property
-    def reading(self) -> frozenset[str]:
+    def reading(self) -> frozenset[WorkerId]:
         """The workers whose sources have not ended."""
         return self.sources - self.finished
 
@@ -114,7 +115,7 @@ class JobRecord:
     def snapshot(self, operator: str, windows: int) -> LoadSnapshot:
         """The load of an operator with keyed state over its newest `windows`."""
         stage = self.keyed_stage(operator)
-        newest = [self.metrics.history(f"{stage.name}-{i}")[-windows:] for i in range(stage.parallelism)]
+        newest = [self.metrics.history(worker_id(stage.name, i))[-windows:] for i in range(stage.parallelism)]
         return load_snapshot(newest, self.migrations.tables[stage.name])
 
     def keyed_stage(self, operator: str) -> Stage:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..engine.protocol.ids import FIRST_ATTEMPT, Attempt, WorkerId
 from ..state.errors import EvenflowError
 from .job_effects import JobState
 from .metrics import OperatorLoad, WorkerFigures
@@ -24,12 +25,12 @@ class JobStatus:
     name: str
     state: JobState
     error: EvenflowError | None
-    workers: tuple[str, ...]
+    workers: tuple[WorkerId, ...]
     completed_checkpoints: int
     running_seconds: float
     metrics_url: str | None = None
-    attempt: int = 0
-    places: Mapping[str, Place] = field(default_factory=dict)
+    attempt: Attempt = FIRST_ATTEMPT
+    places: Mapping[WorkerId, Place] = field(default_factory=dict)
     spares: int = 0
 
     def __str__(self) -> str:

@@ -15,6 +15,7 @@ import msgpack
 import numpy as np
 import xxhash
 
+from ..engine.protocol.ids import Attempt, CheckpointNumber
 from ..engine.protocol.routing import RoutingTable
 from ..state.errors import CorruptStateError
 from ..state.files import StateFile
@@ -49,8 +50,8 @@ class Manifest:
     """
 
     job: str
-    checkpoint: int
-    attempt: int
+    checkpoint: CheckpointNumber
+    attempt: Attempt
     created: float
     key_groups: int
     operators: Mapping[str, tuple[str, ...]]

@@ -17,6 +17,7 @@ from ..engine.plan.physical import ChannelSpec
 from ..engine.protocol.effects import Finished, Prepared, Rewound, Switched
 from ..engine.protocol.handover import Arrived, Peer
 from ..engine.protocol.handover_step import HandoverStep
+from ..engine.protocol.ids import NO_CHECKPOINT, ChannelId, CheckpointNumber, StepVersion, WorkerId
 from .window import WorkerWindow
 
 T = TypeVar("T")
@@ -26,8 +27,8 @@ T = TypeVar("T")
 class BeginCheckpoint:
     """To a source worker: send barrier `checkpoint` between two polls, which says that `base` is complete (0: that all must be saved)."""
 
-    checkpoint: int
-    base: int = 0
+    checkpoint: CheckpointNumber
+    base: CheckpointNumber = NO_CHECKPOINT
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Announce:
 class Switch:
     """To a worker that feeds a stage: make step `version` of the routing table. Answered with `Switched`."""
 
-    version: int
+    version: StepVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,8 @@ class Attach:
     token: int
     accept: tuple[ChannelSpec, ...] = ()
     connect: tuple[ChannelSpec, ...] = ()
-    inputs: tuple[int, ...] = ()
-    outputs: tuple[tuple[int, int], ...] = ()
+    inputs: tuple[ChannelId, ...] = ()
+    outputs: tuple[tuple[int, ChannelId], ...] = ()
     peers: tuple[Peer, ...] = ()
     addresses: Mapping[str, Any] = field(default_factory=dict)
 
@@ -84,7 +85,7 @@ class Detach:
     """To a worker: workers after it leave. The channels `outputs` end; `peers` (indexes) left its operator. Answered with `Attached`."""
 
     token: int
-    outputs: tuple[int, ...] = ()
+    outputs: tuple[ChannelId, ...] = ()
     peers: tuple[int, ...] = ()
 
 
@@ -97,10 +98,10 @@ class PauseSource:
 
 @dataclass(frozen=True, slots=True)
 class ExpectRewind:
-    """To a worker after a source: these inputs will say their event time anew. Answered with `Attached`, then `Rewound` once they have."""
+    """To a worker after a source: these inputs will state their event time again. Answered with `Attached`, then with `Rewound`."""
 
     token: int
-    channels: tuple[int, ...]
+    channels: tuple[ChannelId, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ Rescaling = Attach | Detach | PauseSource | ExpectRewind | TakeSource | ResumeSo
 
 Command = BeginCheckpoint | StopSource | Shutdown | Announce | Switch | Resume | Rescaling
 
-Told = tuple[str, Command]
+Told = tuple[WorkerId, Command]
 """A worker, and what it is told."""
 
 
@@ -168,7 +169,7 @@ class Failed:
 class CheckpointFailed:
     """From a worker: it could not save its state; `committables` are what its sinks prepared all the same."""
 
-    checkpoint: int
+    checkpoint: CheckpointNumber
     problem: str
     committables: dict[str, list[Any]]
 

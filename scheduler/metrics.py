@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..engine.protocol.ids import WorkerId
 from .window import WorkerWindow
 
 HISTORY = 120
@@ -28,7 +29,7 @@ MOST = 5
 class WorkerFigures:
     """A worker's totals, and what it did in its newest window (rates per second, shares of the window's time)."""
 
-    worker: str
+    worker: WorkerId
     operator: str
     rows_in: int
     rows_out: int
@@ -91,33 +92,33 @@ class OperatorLoad:
 class JobMetrics:
     """Keeps a history of windows per worker; `operators` names each worker's operator (its stage)."""
 
-    def __init__(self, operators: Mapping[str, str]) -> None:
+    def __init__(self, operators: Mapping[WorkerId, str]) -> None:
         self._operators = dict(operators)
-        self._history: dict[str, deque[WorkerWindow]] = {w: deque(maxlen=HISTORY) for w in operators}
-        self._rows: dict[str, list[int]] = {w: [0, 0] for w in operators}
-        self._latencies: dict[str, deque[float]] = {w: deque(maxlen=1000) for w in operators}
+        self._history: dict[WorkerId, deque[WorkerWindow]] = {w: deque(maxlen=HISTORY) for w in operators}
+        self._rows: dict[WorkerId, list[int]] = {w: [0, 0] for w in operators}
+        self._latencies: dict[WorkerId, deque[float]] = {w: deque(maxlen=1000) for w in operators}
 
-    def join(self, worker: str, operator: str) -> None:
+    def join(self, worker: WorkerId, operator: str) -> None:
         """A worker more."""
         self._operators[worker] = operator
         self._history[worker] = deque(maxlen=HISTORY)
         self._rows[worker] = [0, 0]
         self._latencies[worker] = deque(maxlen=1000)
 
-    def leave(self, worker: str) -> None:
+    def leave(self, worker: WorkerId) -> None:
         """A worker less; what it had done is forgotten."""
         for figures in (self._operators, self._history, self._rows, self._latencies):
             figures.pop(worker, None)
 
-    def follow(self, operators: Mapping[str, str]) -> None:
-        """From now on these are the workers, with the operator of each; what is known of those that stay is kept."""
+    def follow(self, operators: Mapping[WorkerId, str]) -> None:
+        """From now on these are the workers, with the operator of each; the history of workers that stay is kept."""
         for worker in [name for name in self._operators if name not in operators]:
             self.leave(worker)
         for worker in sorted(name for name in operators if name not in self._operators):
             self.join(worker, operators[worker])
 
     def add(self, window: WorkerWindow) -> None:
-        """Take a worker's window; the last one of a worker that has left is nothing any more."""
+        """Add a worker's window; the window of a worker that has left is ignored."""
         if window.worker not in self._operators:
             return
         self._history[window.worker].append(window)
@@ -130,7 +131,7 @@ class JobMetrics:
         """Figures of every worker, in the plan's order."""
         return [self._figures(worker) for worker in self._operators]
 
-    def history(self, worker: str) -> list[WorkerWindow]:
+    def history(self, worker: WorkerId) -> list[WorkerWindow]:
         """The last windows of a worker, oldest first."""
         return list(self._history[worker])
 
@@ -159,12 +160,12 @@ class JobMetrics:
         windows = [w for history in self._history.values() for w in history if w.start < until and w.start + w.length > begun]
         return _percentiles(np.array([latency for window in windows for latency in window.latencies]))
 
-    def newest(self, worker: str) -> WorkerWindow | None:
+    def newest(self, worker: WorkerId) -> WorkerWindow | None:
         """A worker's newest window, None before the first."""
         history = self._history[worker]
         return history[-1] if history else None
 
-    def _figures(self, worker: str) -> WorkerFigures:
+    def _figures(self, worker: WorkerId) -> WorkerFigures:
         window = self.newest(worker) or WorkerWindow(worker, 0.0, 1.0)
         length = max(window.length, 1e-9)
         rows = self._rows[worker]

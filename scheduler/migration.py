@@ -13,9 +13,11 @@ from ..balancer.plan import BalancePlan
 from ..engine.protocol.effects import Switched
 from ..engine.protocol.handover import Arrived
 from ..engine.protocol.handover_step import HandoverStep
+from ..engine.protocol.ids import StepVersion, WorkerId
 from ..engine.protocol.routing import RoutingTable
 from .messages import Announce, Announced, Resume, Switch, Told
 from .newest import Newest
+from .report import Report
 
 
 class MigrationState(StrEnum):
@@ -27,9 +29,9 @@ class MigrationState(StrEnum):
     ENDED_EARLY = "ended early"
 
 
-@dataclass(frozen=True, slots=True)
-class MigrationReport:
-    """What `job.migrations()` shows: groups and keys that got another worker, keys whose state moved, its bytes, seconds it took.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationReport(Report):
+    """What `job.migrations()` shows: groups and keys that got another worker, keys whose state moved, and its bytes.
 
     A key with state in several panes of a window counts once for each.
 
@@ -37,26 +39,21 @@ class MigrationReport:
     was no latency mark in that time. `problem`: why it ended early, None if the stream ended.
     """
 
-    number: int
+    state: MigrationState
     operator: str
     strategy: str
-    reason: str
     plan: BalancePlan | None
-    state: MigrationState
     groups: int
     routed_keys: int
     steps: int
     steps_done: int
     keys_moved: int
     state_bytes: int
-    seconds: float | None
     latency_ms: tuple[float, float] | None = None
-    problem: str | None = None
 
     def __str__(self) -> str:
-        taken = "" if self.seconds is None else f" in {self.seconds:.3f} s"
         moved = f"{self.steps_done} of {self.steps} steps, {self.keys_moved:,} keys, {self.state_bytes:,} bytes"
-        return f"migration {self.number} of `{self.operator}` by {self.strategy} {self.state.value}{taken}: {moved}; {self.reason}"
+        return f"migration {self.number} of `{self.operator}` by {self.strategy} {self.state.value}{self._taken}: {moved}; {self.why}"
 
 
 @dataclass(slots=True)
@@ -68,8 +65,8 @@ class Migration:
     strategy: str
     reason: str
     steps: tuple[HandoverStep, ...]
-    feeders: frozenset[str]
-    members: frozenset[str]
+    feeders: frozenset[WorkerId]
+    members: frozenset[WorkerId]
     plan: BalancePlan | None
     state: MigrationState = MigrationState.WAITING
     done: int = 0
@@ -77,8 +74,8 @@ class Migration:
     state_bytes: int = 0
     begun: float | None = None
     ended: float | None = None
-    announced: set[str] = field(default_factory=set)
-    switched: set[str] = field(default_factory=set)
+    announced: set[WorkerId] = field(default_factory=set)
+    switched: set[WorkerId] = field(default_factory=set)
     arrived: set[tuple[int, int]] = field(default_factory=set)
     in_step: bool = False
     asked: float = 0.0
@@ -99,7 +96,7 @@ class Migration:
         self.keys_moved += arrived.keys
         self.state_bytes += arrived.state_bytes
 
-    def may_step(self, finished: frozenset[str]) -> bool:
+    def may_step(self, finished: frozenset[WorkerId]) -> bool:
         """Whether everybody knows the steps, and one that is not under way is left."""
         told = (self.announced | finished).issuperset(self.feeders | self.members)
         return self.state is MigrationState.RUNNING and not self.in_step and self.done < len(self.steps) and told
@@ -118,20 +115,21 @@ class Migration:
         moves = [move for step in self.steps for move in step.moves]
         seconds = None if self.begun is None or self.ended is None else self.ended - self.begun
         return MigrationReport(
-            self.number,
-            self.stage,
-            self.strategy,
-            self.reason,
-            self.plan,
-            self.state,
-            sum(len(move.groups) for move in moves),
-            sum(len(move.keys) for move in moves),
-            len(self.steps),
-            self.done,
-            self.keys_moved,
-            self.state_bytes,
-            seconds,
+            number=self.number,
+            state=self.state,
+            reason=self.reason,
+            began_at=self.begun,
+            seconds=seconds,
             problem=self.problem,
+            operator=self.stage,
+            strategy=self.strategy,
+            plan=self.plan,
+            groups=sum(len(move.groups) for move in moves),
+            routed_keys=sum(len(move.keys) for move in moves),
+            steps=len(self.steps),
+            steps_done=self.done,
+            keys_moved=self.keys_moved,
+            state_bytes=self.state_bytes,
         )
 
 
@@ -149,8 +147,8 @@ class Migrations:
         strategy: str,
         reason: str,
         steps: Sequence[HandoverStep],
-        feeders: frozenset[str],
-        members: frozenset[str],
+        feeders: frozenset[WorkerId],
+        members: frozenset[WorkerId],
         plan: BalancePlan | None,
         asked: float = 0.0,
     ) -> Migration:
@@ -158,12 +156,12 @@ class Migrations:
         numbered = []
         for step in steps:
             self._versions += 1
-            numbered.append(HandoverStep(self._versions, step.moves, step.lazy, step.pause))
+            numbered.append(HandoverStep(StepVersion(self._versions), step.moves, step.lazy, step.pause))
         migration = Migration(len(self.history), stage, strategy, reason, tuple(numbered), feeders, members, plan, asked=asked)
         self.history.append(migration)
         return migration
 
-    def note(self, worker: str, report: Announced | Switched | Arrived) -> None:
+    def note(self, worker: WorkerId, report: Announced | Switched | Arrived) -> None:
         """A worker has got on with the migration under way; what it says of another is too late."""
         current = self.current
         if current is None:
@@ -177,7 +175,7 @@ class Migrations:
             else:
                 current.note(int(worker.rpartition("-")[2]), report)
 
-    def advance(self, *, finished: frozenset[str], running: bool, free: bool, now: float) -> list[Told] | None:
+    def advance(self, *, finished: frozenset[WorkerId], running: bool, free: bool, now: float) -> list[Told] | None:
         """What is to be told next for the migration under way, None while answers are missing.
 
         `running`: the job runs and is not asked to stop; `free`: no checkpoint is under way.
@@ -204,7 +202,9 @@ class Migrations:
             return [(worker, Switch(current.step.version)) for worker in sorted(feeding)]
         return []
 
-    def _advance_step(self, current: Migration, feeding: frozenset[str], finished: frozenset[str], now: float) -> list[Told] | None:
+    def _advance_step(
+        self, current: Migration, feeding: frozenset[WorkerId], finished: frozenset[WorkerId], now: float
+    ) -> list[Told] | None:
         if not feeding and not current.switched:
             current.end(MigrationState.ENDED_EARLY, now)
             return []

@@ -7,6 +7,7 @@ from ..balancer.policies import named
 from ..balancer.strategies import plan_steps
 from ..engine.plan.physical import Stage
 from ..engine.protocol.handover_step import HandoverStep
+from ..engine.protocol.ids import StepVersion, worker_id
 from ..engine.protocol.routing import RoutingTable
 from .job_record import JobRecord
 from .load_snapshot import groups_per_step, hash_of
@@ -25,9 +26,9 @@ class Mover:
         job = self._job
         chosen = strategy if strategy is not None else job.config.migration_strategy
         table = job.migrations.tables[stage.name]
-        newest = [job.metrics.newest(f"{stage.name}-{i}") for i in range(stage.parallelism)]
+        newest = [job.metrics.newest(worker_id(stage.name, i)) for i in range(stage.parallelism)]
         planned = plan_steps(chosen, table, target, groups_per_step(newest, table))
-        steps = [HandoverStep(0, step.moves, step.lazy, step.pause) for step in planned]
+        steps = [HandoverStep(StepVersion(0), step.moves, step.lazy, step.pause) for step in planned]
         return self._reconfiguration.move(stage, chosen, steps, reason, plan)
 
     def rebalance(self, operator: str, policy: str, strategy: str | None) -> Migration:

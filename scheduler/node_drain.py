@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from ..engine.protocol.ids import WorkerId, worker_id
+
 
 @dataclass(frozen=True, slots=True)
 class NodeDrain:
@@ -22,17 +24,17 @@ class NodeDrain:
 
     node: str
     parallelism: Mapping[str, int]
-    replaced: tuple[str, ...]
+    replaced: tuple[WorkerId, ...]
 
 
-def node_drain(workers: Mapping[str, int], scalable: Collection[str], places: Mapping[str, str], node: str) -> NodeDrain:
-    """`workers`: how many each operator has; `scalable`: the operators of which there can be fewer; `places`: the node of each worker."""
+def node_drain(workers: Mapping[str, int], scalable: Collection[str], places: Mapping[WorkerId, str], node: str) -> NodeDrain:
+    """`workers`: how many each operator has; `scalable`: the operators whose workers can be fewer; `places`: the node of each worker."""
     fewer: dict[str, int] = {}
-    replaced: list[str] = []
+    replaced: list[WorkerId] = []
     for operator, count in workers.items():
-        here = [index for index in range(count) if places[f"{operator}-{index}"] == node]
+        here = [index for index in range(count) if places[worker_id(operator, index)] == node]
         after = max(1, count - len(here)) if operator in scalable else count
         if after < count:
             fewer[operator] = after
-        replaced += [f"{operator}-{index}" for index in here if index < after]
+        replaced += [worker_id(operator, index) for index in here if index < after]
     return NodeDrain(node, fewer, tuple(replaced))

@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from ..engine.errors import ClusterError, JobBusyError, JobNotRunningError, RequestError
 from ..engine.plan.rescale import check_parallelism
+from ..engine.protocol.ids import CheckpointNumber, WorkerId
 from ..engine.time.duration import seconds
 from ..state.errors import EvenflowError
 from .checkpointing import Checkpointing
@@ -26,6 +27,7 @@ from .newest import Newest
 from .node_drain import node_drain
 from .operator_scaling import OperatorScaling
 from .placement import Node, short
+from .report import Report
 from .scaling.observed import observed
 from .scaling.settings import PolicySettings
 from .scaling.snapshot import DataflowSnapshot
@@ -43,30 +45,28 @@ class NodeScalingState(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class NodeScalingReport:
-    """What `job.scale_out()` and `job.scale_in()` give: the nodes that came or went, the operators' workers before and after, the
-    workers that other processes took over, seconds until all was done; `problem` says why it failed.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeScalingReport(Report):
+    """What `job.scale_out()` and `job.scale_in()` give: the nodes that came or went, the operators' workers before and after, and the
+    workers that other processes took over.
     """
 
-    number: int
+    state: NodeScalingState
     added: tuple[str, ...]
     removed: str | None
     parallelism: Mapping[str, tuple[int, int]]
-    replaced: tuple[str, ...]
-    reason: str
-    state: NodeScalingState
-    seconds: float | None
-    problem: str | None = None
+    replaced: tuple[WorkerId, ...]
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What became of the workers, for people."""
+        changes = [f"{operator} {before} to {after} workers" for operator, (before, after) in self.parallelism.items()]
+        return (*changes, *[f"{', '.join(self.replaced)} went on elsewhere"] * bool(self.replaced))
 
     def __str__(self) -> str:
-        changes = [f"{operator} {before} to {after} workers" for operator, (before, after) in self.parallelism.items()]
-        changes += [f"{', '.join(self.replaced)} went on elsewhere"] * bool(self.replaced)
         nodes = ", ".join(map(short, self.added)) if self.removed is None else short(self.removed)
-        taken = "" if self.seconds is None else f" in {self.seconds:.3f} s"
-        what = f"node {nodes} {'added' if self.removed is None else 'given back'}{taken}: {'; '.join(changes)}"
-        why = self.reason if self.problem is None else f"{self.reason}; {self.problem}"
-        return f"{what}\n{self.number}: {why}"
+        what = f"node {nodes} {'added' if self.removed is None else 'given back'}"
+        return f"node scaling {self.number}, {what}, {self.state.value}{self._taken}: {'; '.join(self.changes)}; {self.why}"
 
 
 @dataclass(slots=True)
@@ -74,10 +74,9 @@ class _Order:
     """`steps`: operators that are yet to be scaled; `scaling`, `checkpoint`: numbers of what was begun."""
 
     report: NodeScalingReport
-    begun: float
     steps: deque[tuple[str, int]]
     scaling: int | None = None
-    checkpoint: int | None = None
+    checkpoint: CheckpointNumber | None = None
     deadline: float = 0.0
 
 
@@ -93,7 +92,7 @@ class NodeScaling:
     @property
     def busy(self) -> bool:
         """Whether one is under way."""
-        return bool(self._orders) and self._orders[-1].report.seconds is None
+        return bool(self._orders) and not self._orders[-1].report.over
 
     def reports(self) -> list[NodeScalingReport]:
         """The newest of the job, oldest first."""
@@ -103,7 +102,7 @@ class NodeScaling:
         """One of the newest."""
         return self._orders[number].report
 
-    def of_workers(self, cluster: ClusterView | None) -> dict[str, str]:
+    def of_workers(self, cluster: ClusterView | None) -> dict[WorkerId, str]:
         """The node of each worker; nothing where there are no nodes, or not every worker has a process yet."""
         places = {} if cluster is None else {worker: place.node for worker, place in cluster.places.items()}
         return places if places.keys() >= set(self._job.workers) else {}
@@ -112,7 +111,7 @@ class NodeScaling:
         """Begin to use `count` more nodes; the order's number.
 
         As many workers are added as the nodes have slots, fewer if the operators need no more. Raises RequestError if the job can't be
-        scaled now, has no nodes, the cluster has not so many with room, or no operator is congested.
+        scaled now, has no nodes, the cluster has too few nodes with room, or no operator is congested.
         """
         job, cluster = self._job, self._available(count, cluster)
         cpus, free = job.config.worker.cpus, self._unused(cluster)
@@ -149,7 +148,7 @@ class NodeScaling:
         self._use(avoid=self._avoided - names, prefer=names)
 
     def scale_in(self, cluster: ClusterView | None, node: str | None = None) -> int:
-        """Begin to give a node back, that with the lowest sum of effective throughput percentages if none is named; the order's number.
+        """Begin to give back a node, by default the one with the lowest sum of effective throughput percentages; the order's number.
 
         Raises RequestError if the job can't be scaled now, has no workers on the node or none on others, or one there that can't leave.
         """
@@ -223,7 +222,7 @@ class NodeScaling:
 
     def _await_processes(self, order: _Order, cluster: ClusterView) -> None:
         if cluster.reserved:
-            order.checkpoint = self._checkpointing.ask()
+            order.checkpoint = self._checkpointing.ask(f"for node scaling {order.report.number}")
             self._to(order, NodeScalingState.SAVING)
         elif self._job.now > order.deadline:
             raise ClusterError(
@@ -244,7 +243,7 @@ class NodeScaling:
         left = self._left(order, cluster)
         self._end(order, f"{', '.join(left)} stayed on node {short(order.report.removed or '')}" if left else None)
 
-    def _left(self, order: _Order, cluster: ClusterView) -> list[str]:
+    def _left(self, order: _Order, cluster: ClusterView) -> list[WorkerId]:
         """Workers on the node that is given back."""
         return [worker for worker, place in cluster.places.items() if place.node == order.report.removed]
 
@@ -279,7 +278,7 @@ class NodeScaling:
             raise JobBusyError(f"job `{job.name}` {doing}: nodes can come and go while it runs and nothing moves")
         return cluster
 
-    def _snapshot(self, slots: int | None = None, nodes: Mapping[str, str] | None = None) -> DataflowSnapshot:
+    def _snapshot(self, slots: int | None = None, nodes: Mapping[WorkerId, str] | None = None) -> DataflowSnapshot:
         job = self._job
         windows = {worker: job.metrics.history(worker)[-job.config.balance.windows :] for worker in job.workers}
         settings: PolicySettings = replace(job.config.autoscale.policy_settings(), slots=slots)
@@ -291,17 +290,26 @@ class NodeScaling:
         *,
         added: tuple[str, ...] = (),
         removed: str | None = None,
-        replaced: tuple[str, ...] = (),
+        replaced: tuple[WorkerId, ...] = (),
         reason: str,
     ) -> NodeScalingReport:
         plan = self._job.plan
         for operator, workers in wanted.items():
             check_parallelism(plan, plan.stage_of(operator), workers)
         changes = {name: (plan.stage_of(name).parallelism, workers) for name, workers in wanted.items()}
-        return NodeScalingReport(len(self._orders), added, removed, changes, replaced, reason, NodeScalingState.SCALING, None)
+        return NodeScalingReport(
+            number=len(self._orders),
+            state=NodeScalingState.SCALING,
+            reason=reason,
+            began_at=self._job.now,
+            added=added,
+            removed=removed,
+            parallelism=changes,
+            replaced=replaced,
+        )
 
     def _begin(self, report: NodeScalingReport, steps: Iterable[tuple[str, int]]) -> None:
-        self._orders.append(_Order(report, self._job.now, deque(steps)))
+        self._orders.append(_Order(report, deque(steps)))
 
     def _what(self, order: _Order) -> str:
         removed, added = order.report.removed, ", ".join(map(short, order.report.added))
@@ -312,7 +320,8 @@ class NodeScaling:
 
     def _end(self, order: _Order, problem: str | None) -> None:
         state = NodeScalingState.DONE if problem is None else NodeScalingState.FAILED
-        order.report = replace(order.report, state=state, seconds=self._job.now - order.begun, problem=problem)
+        seconds = self._job.now - (order.report.began_at or 0.0)
+        order.report = replace(order.report, state=state, seconds=seconds, problem=problem)
         kept = frozenset({order.report.removed} if problem is not None and order.report.removed is not None else ())
         self._use(avoid=self._avoided - kept, prefer=frozenset())
         self._job.emit(Reserve(0))

@@ -1,7 +1,7 @@
 """Scaling an operator of a running job: what the steps are and when each is over.
 
-More workers: they join, then the balancer gives them the heat. Fewer: the keys of those that leave move to the others, then they leave.
-Nothing stops meanwhile.
+To add workers: they join, then the balancer moves keys to them. To remove workers: their keys move to the others, then they leave. The
+stream goes on meanwhile.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from .migration import Migration, MigrationState
 from .mover import Mover
 from .newest import Newest
 from .reconfiguration import Reconfiguration
+from .report import Report
 from .rescaling import RescaleState, Rescaling
 
 BALANCER = "hotspot"
@@ -43,27 +44,21 @@ class ScalingState(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class ScalingReport:
-    """What `job.scale()` gives: workers before and after, seconds until the last key had moved; `problem` says why it failed."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingReport(Report):
+    """What `job.scale()` gives: workers before and after, and what has moved. It is over when the last key has moved."""
 
-    number: int
+    state: ScalingState
     operator: str
     before: int
     after: int
-    reason: str
-    state: ScalingState
-    seconds: float | None
     keys_moved: int
     state_bytes: int
-    problem: str | None = None
 
     def __str__(self) -> str:
-        taken = "" if self.seconds is None else f" in {self.seconds:.3f} s"
-        why = self.reason if self.problem is None else f"{self.reason}; {self.problem}"
         moved = f"{self.keys_moved:,} keys, {self.state_bytes:,} bytes"
         what = f"scaling {self.number} of `{self.operator}` from {self.before} to {self.after} workers"
-        return f"{what} {self.state.value}{taken}: {moved}; {why}"
+        return f"{what} {self.state.value}{self._taken}: {moved}; {self.why}"
 
 
 @dataclass(slots=True)
@@ -195,5 +190,15 @@ class OperatorScaling:
             keys, size = order.migration.keys_moved, order.migration.state_bytes
         seconds = None if order.ended is None else order.ended - order.begun
         return ScalingReport(
-            order.number, order.stage, order.before, order.after, order.reason, order.state, seconds, keys, size, order.problem
+            number=order.number,
+            state=order.state,
+            reason=order.reason,
+            began_at=order.begun,
+            seconds=seconds,
+            problem=order.problem,
+            operator=order.stage,
+            before=order.before,
+            after=order.after,
+            keys_moved=keys,
+            state_bytes=size,
         )

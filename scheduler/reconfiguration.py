@@ -17,6 +17,7 @@ from ..engine.plan.rescale import rescale
 from ..engine.protocol.effects import Rewound, Switched
 from ..engine.protocol.handover import Arrived
 from ..engine.protocol.handover_step import HandoverStep
+from ..engine.protocol.ids import WorkerId, worker_id
 from ..engine.protocol.routing import RoutingTable
 from .checkpointing import Checkpointing
 from .job_effects import JobState, Retire, Spawn, Tell
@@ -69,16 +70,16 @@ class Reconfiguration:
             )
         self._refuse_if_busy("keys can only move")
         feeders = frozenset(
-            f"{s.name}-{i}" for s in job.plan.stages for o in s.outputs if o.target == stage.name for i in range(s.parallelism)
+            worker_id(s.name, i) for s in job.plan.stages for o in s.outputs if o.target == stage.name for i in range(s.parallelism)
         )
-        members = frozenset(f"{stage.name}-{i}" for i in range(stage.parallelism))
+        members = frozenset(worker_id(stage.name, i) for i in range(stage.parallelism))
         moving = [step for step in steps if step.moves]
         migration = job.migrations.add(stage.name, strategy, reason, moving, feeders, members, plan, asked=job.now)
         self.advance()
         return migration
 
     def change_workers(self, stage: Stage, parallelism: int) -> Rescaling:
-        """Give a stage another number of workers; those that leave must own no keys any more.
+        """Give a stage another number of workers; workers that leave must no longer own any keys.
 
         Raises RequestError for an impossible number, of it JobNotRunningError or JobBusyError if the job is not running, or
         a migration or a rescale is under way.
@@ -98,7 +99,7 @@ class Reconfiguration:
         self.advance()
         return rescaling
 
-    def note(self, worker: str, report: Announced | Switched | Arrived | Attached | SourcePaused | Rewound) -> None:
+    def note(self, worker: WorkerId, report: Announced | Switched | Arrived | Attached | SourcePaused | Rewound) -> None:
         """A worker has got on with a migration or a rescale."""
         if not isinstance(report, (Attached, SourcePaused, Rewound)):
             self._job.migrations.note(worker, report)
@@ -213,7 +214,7 @@ class Reconfiguration:
         if self._restart is None:
             moves = [move for step in migration.steps for move in step.moves]
             tables = {migration.stage: job.migrations.tables[migration.stage].after(moves)}
-            self._restart = _Restart(migration, self._checkpointing.ask(), tables)
+            self._restart = _Restart(migration, self._checkpointing.ask(f"for migration {migration.number}"), tables)
         return self._checkpointing.begin_if_due()
 
     def _drop_rescale(self, problem: str | None = None) -> None:
@@ -223,7 +224,7 @@ class Reconfiguration:
             rescaling.end(RescaleState.ENDED_EARLY, self._job.now, problem)
             self._retire(tuple(name for name in rescaling.rescale.joining if name not in self._job.workers))
 
-    def _retire(self, workers: tuple[str, ...]) -> None:
+    def _retire(self, workers: tuple[WorkerId, ...]) -> None:
         if workers:
             self._job.checkpoints.retire(workers)
             for name in workers:

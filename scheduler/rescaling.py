@@ -4,8 +4,8 @@ Workers that join are started first, while everything goes on. Then, while no ch
 take the new channels before those upstream open them, and learn the event time that holds; so a worker that joins can't send a record that
 is late. A worker that leaves owns no keys any more; its inputs end in band, it sends what it still has, and ends.
 
-A source is shared out anew: all its workers stop reading, the workers after it hold event time until every one of the source has said its
-own anew, and then each reads on from its new position. Nobody else waits.
+The splits of a source are reassigned: all its workers stop reading, and the workers after it hold event time until every worker of the
+source has stated its own again. Then each reads on from its new position. No other worker waits.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ..engine.operators.read import Read
 from ..engine.plan.physical import Plan
 from ..engine.plan.rescale import Rescale
 from ..engine.protocol.effects import Rewound
+from ..engine.protocol.ids import ChannelId, WorkerId, worker_id
 from ..engine.source import Source
 from .messages import Attach, Attached, Detach, ExpectRewind, PauseSource, ResumeSource, SourcePaused, TakeSource, Told
 from .restore import earliest_of
@@ -59,9 +60,9 @@ class Rescaling:
     state: RescaleState = RescaleState.RUNNING
     ended: float | None = None
     problem: str | None = None
-    waiting: set[str] = field(default_factory=set)
-    rewinding: set[str] = field(default_factory=set)
-    paused: dict[str, SourcePaused] = field(default_factory=dict)
+    waiting: set[WorkerId] = field(default_factory=set)
+    rewinding: set[WorkerId] = field(default_factory=set)
+    paused: dict[WorkerId, SourcePaused] = field(default_factory=dict)
     too_late: bool = False
 
     @property
@@ -85,7 +86,9 @@ class Rescaling:
     def _stage_chain(self) -> Any:
         return next(stage.chain for stage in self.before.stages if stage.name == self.rescale.stage)
 
-    def advance(self, *, ready: Collection[str], finished: frozenset[str], running: bool, free: bool, now: float) -> list[Told] | None:
+    def advance(
+        self, *, ready: Collection[WorkerId], finished: frozenset[WorkerId], running: bool, free: bool, now: float
+    ) -> list[Told] | None:
         """What is to be told next, None while answers are missing.
 
         `ready`: workers that have started. `running`: the job runs and is not asked to stop; `free`: nothing else is under way in it.
@@ -106,7 +109,7 @@ class Rescaling:
             return None
         return self._advance(finished, now)
 
-    def _advance(self, finished: frozenset[str], now: float) -> list[Told] | None:
+    def _advance(self, finished: frozenset[WorkerId], now: float) -> list[Told] | None:
         """Everybody has answered what this phase asked."""
         if self.phase is Phase.RECEIVERS:
             return self._abandon(now) if self.too_late else self.senders()
@@ -119,7 +122,7 @@ class Rescaling:
             return self._left(finished, now)
         return self._share_out(finished, now)
 
-    def _share_out(self, finished: frozenset[str], now: float) -> list[Told] | None:
+    def _share_out(self, finished: frozenset[WorkerId], now: float) -> list[Told] | None:
         """The phases of a source."""
         if self.phase is Phase.SENDERS:
             return self.pause(finished)
@@ -132,8 +135,8 @@ class Rescaling:
     def _leave_unshared(self, now: float) -> list[Told]:
         return [*self.unshared(), *(self._ended_early(now) if self.rescale.leaving else self._done(now))]
 
-    def _left(self, finished: frozenset[str], now: float) -> list[Told] | None:
-        """Whether those that leave have sent all that they had."""
+    def _left(self, finished: frozenset[WorkerId], now: float) -> list[Told] | None:
+        """Whether the leaving workers have sent everything that they had."""
         if not finished.issuperset(self.rescale.joining if self.too_late else self.rescale.leaving):
             return None
         return self._ended_early(now) if self.too_late else [*self.forget(), *self._done(now)]
@@ -157,7 +160,7 @@ class Rescaling:
         self.end(RescaleState.ENDED_EARLY, now)
         return []
 
-    def note(self, worker: str, report: Attached | SourcePaused | Rewound) -> None:
+    def note(self, worker: WorkerId, report: Attached | SourcePaused | Rewound) -> None:
         """A worker has answered."""
         if isinstance(report, Rewound):
             self.rewinding.discard(worker)
@@ -169,7 +172,7 @@ class Rescaling:
                 self.too_late |= any(c.receiver == worker and not c.state for c in self.rescale.opened)
 
     def receivers(self) -> list[Told]:
-        """To those who get channels: downstream of workers that join, and their peers."""
+        """To the workers that receive on new channels: those downstream of joining workers, and their peers."""
         self._ask(Phase.RECEIVERS)
         new = set(self.rescale.joining)
         tasks = {task.name: task for task in self.rescale.plan.tasks}
@@ -185,7 +188,7 @@ class Rescaling:
         return self._expect(told)
 
     def senders(self) -> list[Told]:
-        """To those who feed workers that join, or that must feed another one since theirs leaves."""
+        """To the workers that feed joining workers, or that must feed another worker because theirs leaves."""
         self._ask(Phase.SENDERS)
         new = set(self.rescale.joining)
         told: list[Told] = []
@@ -197,7 +200,7 @@ class Rescaling:
                 told.append((task.name, Attach(self.token, (), connect, (), outputs, ())))
         return self._expect(told)
 
-    def pause(self, finished: Iterable[str]) -> list[Told]:
+    def pause(self, finished: Iterable[WorkerId]) -> list[Told]:
         """To all workers of the source that read."""
         self._ask(Phase.PAUSING)
         names = [task.name for task in self.before.tasks if task.stage == self.rescale.stage]
@@ -207,7 +210,7 @@ class Rescaling:
         """To those after the source."""
         self._ask(Phase.EXPECTING)
         reading = {*self.paused, *self.rescale.joining} - set(self.rescale.leaving)
-        channels: dict[str, list[int]] = {}
+        channels: dict[WorkerId, list[ChannelId]] = {}
         for channel in self.rescale.plan.channels:
             if channel.sender in reading:
                 channels.setdefault(channel.receiver, []).append(channel.id)
@@ -215,15 +218,15 @@ class Rescaling:
         return self._expect([(name, ExpectRewind(self.token, tuple(ids))) for name, ids in channels.items()])
 
     def take(self) -> list[Told]:
-        """The source shared out anew; if a worker of it has read everything meanwhile, the others go on as they were."""
+        """The source with its splits reassigned; if one of its workers has read everything meanwhile, the others continue as they were."""
         self.phase = Phase.REWINDING
         source, stage = self.source, self.rescale.stage
-        before = [f"{stage}-{i}" for i in range(sum(task.stage == stage for task in self.before.tasks))]
+        before = [worker_id(stage, i) for i in range(sum(task.stage == stage for task in self.before.tasks))]
         count = sum(task.stage == stage for task in self.rescale.plan.tasks)
         assert source is not None
         positions = source.share_out([self.paused[name].position for name in before], count)
         times = earliest_of([self.paused[name].own_times for name in before])
-        told: list[Told] = [(f"{stage}-{i}", TakeSource(i, count, position, times)) for i, position in enumerate(positions)]
+        told: list[Told] = [(worker_id(stage, i), TakeSource(i, count, position, times)) for i, position in enumerate(positions)]
         return [*told, *((name, TakeSource(0, count, None)) for name in self.rescale.leaving)]
 
     @property
@@ -234,16 +237,16 @@ class Rescaling:
         return all(name in self.paused and not self.paused[name].finished for name in names)
 
     def unshared(self) -> list[Told]:
-        """The old workers of the source go on as they were, those that join have nothing to read."""
+        """The old workers of the source go on as they were, joining workers have nothing to read."""
         self.rewinding = set()
         told: list[Told] = [(name, ResumeSource()) for name, paused in self.paused.items() if not paused.finished]
         return [*told, *((name, TakeSource(0, 1, None)) for name in self.rescale.joining)]
 
     def detach(self) -> list[Told]:
-        """To those who feed workers that leave."""
+        """To the workers that feed the leaving ones."""
         self._ask(Phase.LEAVING)
         gone = set(self.rescale.leaving)
-        outputs: dict[str, list[int]] = {}
+        outputs: dict[WorkerId, list[ChannelId]] = {}
         for channel in self.rescale.closed:
             if channel.receiver in gone and channel.sender not in gone and not channel.state:
                 outputs.setdefault(channel.sender, []).append(channel.id)

@@ -17,6 +17,7 @@ from ..engine.operators.read import Read
 from ..engine.plan.physical import Plan, Stage
 from ..engine.plan.rescale import rescale
 from ..engine.protocol.elements import MIN_TIME
+from ..engine.protocol.ids import CheckpointNumber, WorkerId, worker_id
 from ..engine.protocol.routing import RoutingTable
 from ..state.files import StateFile
 from .manifest import Manifest, TaskEntry
@@ -27,11 +28,12 @@ class RestoredTask:
     """What one task goes on from: files of checkpoint `checkpoint` in the store at `url`; those keys count that `table` gives it.
 
     `chains`: the files of one worker of then each, the oldest first. `goes_on`: its state is what its only chain adds up to.
-    `watermark` in microseconds, as `own_times` of operators with an event time of their own; `position` None: the source begins anew.
+    `watermark` in microseconds, as `own_times` of operators with an event time of their own; `position` None: the source starts from the
+    beginning.
     """
 
     url: str
-    checkpoint: int
+    checkpoint: CheckpointNumber
     watermark: int = MIN_TIME
     position: Any = None
     chains: tuple[tuple[StateFile, ...], ...] = ()
@@ -40,10 +42,10 @@ class RestoredTask:
     own_times: Mapping[str, int] = field(default_factory=dict)
 
 
-def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: int) -> dict[str, RestoredTask]:
+def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: CheckpointNumber) -> dict[WorkerId, RestoredTask]:
     """By worker. Raises FlowError for a source that can't run with another number of workers than it had."""
     tables = plan.tables
-    tasks: dict[str, RestoredTask] = {}
+    tasks: dict[WorkerId, RestoredTask] = {}
     for stage in plan.stages:
         entries = manifest.tasks.get(stage.name)
         if entries is None:
@@ -55,7 +57,7 @@ def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: int) ->
             table, before = tables.get(stage.name), manifest.tables.get(stage.name)
             chains = _chains(index, entries, before, table)
             same = table is not None and before == table and len(entries) == stage.parallelism
-            tasks[f"{stage.name}-{index}"] = RestoredTask(url, checkpoint, watermark, positions[index], chains, table, same, times)
+            tasks[worker_id(stage.name, index)] = RestoredTask(url, checkpoint, watermark, positions[index], chains, table, same, times)
     return tasks
 
 
@@ -99,7 +101,7 @@ def unmatched(manifest: Manifest, plan: Plan) -> list[str]:
 
 
 def _positions(stage: Stage, entries: tuple[TaskEntry, ...]) -> list[Any]:
-    """Workers that had joined a source and found nothing to read get a part of it now: to begin anew would be to read all of it again."""
+    """Assign splits to workers that joined a source and found nothing to read: without a position they would read it from the start."""
     head = stage.chain[0].operator
     if not isinstance(head, Read):
         return [None] * stage.parallelism
@@ -114,13 +116,16 @@ def _positions(stage: Stage, entries: tuple[TaskEntry, ...]) -> list[Any]:
 def _chains(
     index: int, entries: tuple[TaskEntry, ...], before: RoutingTable | None, now: RoutingTable | None
 ) -> tuple[tuple[StateFile, ...], ...]:
-    """The chains that may hold keys of worker `index`: those of workers that had a key group of it, or keys with routes of their own."""
+    """The chains that may hold keys of worker `index`: those of workers that had a key group of it, or keys with routes of their own; and
+    its own, which also says what columns there are.
+    """
     if now is None:
         return ()
     if before is None or len(before) != len(now):
         return tuple(entry.files for entry in entries)
-    owners = {int(worker) for worker in np.unique(before.groups[now.groups == index])}
-    owners |= {index} if before == now else {*before.keys.values(), *_homes(before, now)}
+    owners = {index, *np.unique(before.groups[now.groups == index]).tolist()}
+    if before != now:
+        owners |= {*before.keys.values(), *_homes(before, now)}
     return tuple(entries[worker].files for worker in sorted(owners) if worker < len(entries))
 
 

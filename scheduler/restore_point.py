@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..engine.protocol.ids import FIRST_ATTEMPT, NO_CHECKPOINT, Attempt, CheckpointNumber
 from .manifest import Manifest
 
 
@@ -19,9 +20,9 @@ class RestorePoint:
 
     manifest: Manifest | None = None
     from_savepoint: bool = False
-    last: int = 0
+    last: CheckpointNumber = NO_CHECKPOINT
     takes_over: bool = False
-    committed: int = 0
-    attempt: int = 0
+    committed: CheckpointNumber = NO_CHECKPOINT
+    attempt: Attempt = FIRST_ATTEMPT
     completed: int = 0
     running_since: float | None = None

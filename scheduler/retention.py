@@ -1,4 +1,4 @@
-"""Which complete checkpoints stay: the newest ones, and behind them those that a damaged file would leave.
+"""Which complete checkpoints are retained: the newest ones, and older ones to fall back to if a file is damaged.
 
 Checkpoints share the files of chains, so the newest ones may all need the same whole file. For each file that a chain of the newest one
 begins with, the newest checkpoint without it stays too. It needs none of what came behind that file in its chain either, so that of the
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..engine.protocol.ids import CheckpointNumber
 from ..state.store import seen_from_beside
 from .manifest import Manifest
 
@@ -36,7 +37,7 @@ class Needs:
         return cls(frozenset(path for chain in chains for path in chain), frozenset(chain[0] for chain in chains if chain))
 
 
-def retained(needs: Mapping[int, Needs], kept: int) -> set[int]:
+def retained(needs: Mapping[CheckpointNumber, Needs], kept: int) -> set[CheckpointNumber]:
     """The `kept` newest of these checkpoints, by number, and the newest without each whole file that the newest one needs."""
     numbers = sorted(needs, reverse=True)
     stay = set(numbers[:kept])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..engine.errors import RequestError
+from ..engine.protocol.ids import CheckpointNumber
 from .newest import KEPT
 
 
@@ -31,18 +32,18 @@ class Savepoints:
             del self._asked[old]
         self._asked[number] = SavepointReport(number, path)
 
-    def due(self, checkpoint: int) -> str | None:
+    def due(self, checkpoint: CheckpointNumber) -> str | None:
         """Where the checkpoint, which is complete, is to be copied to; None if nowhere."""
         found = self._asked.get(checkpoint)
         return found.path if found is not None and not found.done else None
 
-    def ended(self, checkpoint: int, problem: str | None) -> None:
+    def ended(self, checkpoint: CheckpointNumber, problem: str | None) -> None:
         """A savepoint is taken, or will never be; other checkpoints are left as they are."""
         if checkpoint in self._asked:
             self._asked[checkpoint] = replace(self._asked[checkpoint], done=True, problem=problem)
 
     def report(self, number: int) -> SavepointReport:
-        """Raises RequestError if so many came after it that it is forgotten."""
+        """Raises RequestError if newer savepoints have displaced it."""
         if number not in self._asked:
             raise RequestError(f"savepoint {number} is no longer among those that the job remembers")
         return self._asked[number]

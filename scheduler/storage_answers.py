@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..engine.protocol.ids import Attempt, CheckpointNumber
 from ..state.errors import EvenflowError
 from .manifest import Manifest
 
@@ -16,7 +17,7 @@ Delivery = tuple[str, Any]
 class Saved:
     """The manifest of `checkpoint` is written, or `problem` says why not."""
 
-    checkpoint: int
+    checkpoint: CheckpointNumber
     problem: str | None = None
 
 
@@ -24,7 +25,7 @@ class Saved:
 class Committed:
     """The sinks have committed `checkpoint`; `error`: one of them could not."""
 
-    checkpoint: int
+    checkpoint: CheckpointNumber
     deliveries: tuple[Delivery, ...] = ()
     error: EvenflowError | None = None
 
@@ -33,7 +34,7 @@ class Committed:
 class SinksRestored:
     """The sinks are where attempt `attempt` begins; `error`: one of them can't be. `hopeless`: nor in another attempt."""
 
-    attempt: int
+    attempt: Attempt
     deliveries: tuple[Delivery, ...] = ()
     error: EvenflowError | None = None
     hopeless: bool = False
@@ -43,7 +44,7 @@ class SinksRestored:
 class OlderFound:
     """In place of `checkpoint`, which can't be read: `manifest`, or the beginning. `error`: there is nothing to go on from."""
 
-    checkpoint: int
+    checkpoint: CheckpointNumber
     problem: str
     manifest: Manifest | None = None
     error: EvenflowError | None = None
@@ -53,13 +54,13 @@ class OlderFound:
 class SavepointCopied:
     """Checkpoint `checkpoint` is copied to where a savepoint was wanted, or `problem` says why not."""
 
-    checkpoint: int
+    checkpoint: CheckpointNumber
     problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StorageFailed:
-    """Something was raised that no answer tells of: a sink's `sys.exit`, a fault of ours. Nobody knows what was carried out."""
+    """An unexpected error, such as a sink's `sys.exit` or a defect in the engine. It is unknown which part was carried out."""
 
     error: EvenflowError
 

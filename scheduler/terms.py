@@ -19,13 +19,15 @@ from dataclasses import dataclass
 
 import msgpack
 
+from ..engine.protocol.ids import Attempt, CheckpointNumber
+
 _ATTEMPTS = 1 << 32
 """More than a coordinator ever makes."""
 
 
-def first_attempt(term: int) -> int:
+def first_attempt(term: int) -> Attempt:
     """The number of the first attempt of a term: higher than all of the terms before."""
-    return term * _ATTEMPTS
+    return Attempt(term * _ATTEMPTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Terms:
         """With a later term, whose coordinator goes on from checkpoint `began` (0: from the beginning)."""
         return Terms(term, (*self.began, (term, began)))
 
-    def counts(self, checkpoint: int, attempt: int) -> bool:
+    def counts(self, checkpoint: CheckpointNumber, attempt: Attempt) -> bool:
         """Whether a checkpoint that was taken in `attempt` is one that the job may go on from."""
         of = attempt // _ATTEMPTS
         return all(checkpoint <= began for term, began in self.began if term > of)

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..engine.protocol.ids import WorkerId
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerWindow:
@@ -25,7 +27,7 @@ class WorkerWindow:
     read, None if it isn't a source or doesn't know.
     """
 
-    worker: str
+    worker: WorkerId
     start: float
     length: float
     rows_in: int = 0

@@ -75,6 +75,11 @@ class Slots:
         where = self.index.find(keys)
         return where[where >= 0]
 
+    def note(self, where: Where) -> None:
+        """Note that the rows at these slots change, which were not found by `find`."""
+        if self._found is not None:
+            self._found[where] = True
+
     def keys(self, where: Where) -> list[Any]:
         """The keys at these slots."""
         return self.index.keys(where)

@@ -12,7 +12,26 @@ from __future__ import annotations
 
 from .base import Accumulator, AggregateFunction, Codes, Parts
 from .custom import Aggregate
-from .functions import approx_distinct, approx_quantile, count, first, last, max, mean, min, sum  # noqa: A004 -- named as in SQL
+from .functions import (
+    approx_distinct,
+    approx_quantile,
+    collect,
+    count,
+    count_distinct,
+    first,
+    last,
+    max,  # noqa: A004 -- named as in SQL
+    max_by,
+    mean,
+    median,
+    min,  # noqa: A004 -- named as in SQL
+    min_by,
+    quantile,
+    stddev,
+    sum,  # noqa: A004 -- named as in SQL
+    top,
+    variance,
+)
 
 __all__ = [
     "Accumulator",
@@ -22,11 +41,20 @@ __all__ = [
     "Parts",
     "approx_distinct",
     "approx_quantile",
+    "collect",
     "count",
+    "count_distinct",
     "first",
     "last",
     "max",
+    "max_by",
     "mean",
+    "median",
     "min",
+    "min_by",
+    "quantile",
+    "stddev",
     "sum",
+    "top",
+    "variance",
 ]

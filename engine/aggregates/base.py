@@ -20,8 +20,10 @@ from ..errors import ProtocolError
 
 Array = npt.NDArray[Any]
 
-Parts = tuple[Array, ...]
-"""The state of many groups: arrays with one row per group. Never written into; rows are taken with `tuple(p[rows] for p in parts)`."""
+Parts = tuple[Any, ...]
+"""The state of many groups: arrays, or lists of any length (`Ragged`), with one row per group. Never written into; rows are taken with
+`tuple(p[rows] for p in parts)`, and joined with `ragged.joined`.
+"""
 
 Codes = npt.NDArray[Any]
 """Integers in [0, groups), one per row: the group that the row belongs to."""
@@ -31,7 +33,15 @@ class AggregateFunction(ABC):
     """An aggregate as the user writes it: `ef.count()`, `ef.sum("delay")`. Immutable and picklable."""
 
     column: str | None
-    """The column that it reads, or None if it reads whole rows."""
+    """The column that it reads, None for whole rows; not set where `reads` says otherwise."""
+
+    def reads(self, schema: pa.Schema) -> tuple[str, ...]:
+        """The columns of `schema` whose types decide how it is bound."""
+        return () if self.column is None else (self.column,)
+
+    def beside(self, keys: tuple[str, ...]) -> AggregateFunction:
+        """The same aggregate in an operator whose results have the key columns `keys`."""
+        return self
 
     @abstractmethod
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
@@ -53,6 +63,9 @@ class Accumulator(ABC):
 
     part_types: tuple[pa.DataType, ...]
     """The types of the arrays of `to_arrow`."""
+
+    typed = True
+    """False while the types of its columns are not known: its state then holds nothing."""
 
     output_type: pa.DataType | None
     """The type of `finish`'s array; None if only the values tell it."""

@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from ..errors import RecordError
 from .base import AggregateFunction, Parts
-from .untyped import UntypedAccumulator
 from .widening import value_type, wider
 
 
@@ -33,8 +32,8 @@ class Binding:
     def __init__(self, operator: str, functions: Mapping[str, AggregateFunction], schema: pa.Schema) -> None:
         self._operator, self._functions = operator, functions
         self.accumulators = tuple(function.bind(schema, operator) for function in functions.values())
-        columns = sorted({function.column for function in functions.values() if function.column is not None})
-        self.input = pa.schema([(name, value_type(schema.field(name).type)) for name in columns])
+        columns = {name for function in functions.values() for name in function.reads(schema)}
+        self.input = pa.schema([(field.name, value_type(field.type)) for field in schema if field.name in columns])
         self.label = "".join(f" {field.name}:{field.type}" for field in self.input)
         self.written: bytes = self.input.serialize().to_pybytes()
 
@@ -50,7 +49,7 @@ class Binding:
         """Convert the state `parts` of `old`, a binding of narrower types, to this binding."""
         carried = []
         for accumulator, before, part in zip(self.accumulators, old.accumulators, parts, strict=True):
-            typed_now = isinstance(before, UntypedAccumulator) and not isinstance(accumulator, UntypedAccumulator)
+            typed_now = accumulator.typed and not before.typed
             carried.append(accumulator.empty(len(part[0])) if typed_now else accumulator.carried(part, before))
         return tuple(carried)
 

@@ -54,13 +54,16 @@ class InputColumn:
         problem = f"the column is of type {self.type}; {self.function} works on {accepted}: convert it, or choose another column"
         return RecordError(self.operator, f"{self.function}(`{self.name}`): {problem}")
 
-    def rows(self, batch: Batch, codes: Codes) -> Rows:
-        """The rows of `batch` that have a value. Raises RecordError if the column is gone or its values don't fit its first type."""
+    def values(self, batch: Batch) -> pa.Array:
+        """The column of `batch` as `read_type`, with its nulls. Raises RecordError if it is gone or doesn't fit its first type."""
         column = column_of(batch, self.function, self.name, self.operator)
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
-        if column.type != self.read_type:
-            column = self._converted(column)
+        return column if column.type == self.read_type else self._converted(column)
+
+    def rows(self, batch: Batch, codes: Codes) -> Rows:
+        """The rows of `batch` that have a value. Raises RecordError if the column is gone or its values don't fit its first type."""
+        column = self.values(batch)
         if column.null_count == 0:
             return Rows(column, codes, batch.times)
         valid = column.is_valid().to_numpy(zero_copy_only=False)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..batch import Batch
-from .base import Accumulator, AggregateFunction, Codes, Parts, seen_in
+from .base import Accumulator, AggregateFunction, Array, Codes, Parts, seen_in
 from .column import InputColumn
 from .untyped import UntypedAccumulator
 from .values import Values, values_of
@@ -52,8 +52,10 @@ class ExtremeAccumulator(Accumulator):
 
     def merge(self, left: Parts, right: Parts) -> Parts:
         both = left[1] & right[1]
-        merged = np.where(right[1], right[0], left[0])
-        merged[both] = self.values.better(left[0][both], right[0][both], self.largest)
+        mine: Array = left[0]
+        theirs: Array = right[0]
+        merged = np.where(right[1], theirs, mine)
+        merged[both] = self.values.better(mine[both], theirs[both], self.largest)
         return merged, left[1] | right[1]
 
     def finish(self, parts: Parts) -> pa.Array:

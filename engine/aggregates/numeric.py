@@ -56,7 +56,8 @@ class FloatAddends:
             return (left[0] + right[0],)
 
     def to_float(self, limbs: Parts) -> npt.NDArray[np.float64]:
-        return limbs[0]
+        total: npt.NDArray[np.float64] = limbs[0]
+        return total
 
     def to_arrow(self, limbs: Parts, kind: pa.DataType, seen: npt.NDArray[np.bool_]) -> pa.Array:
         return pa.array(limbs[0], kind, mask=~seen)

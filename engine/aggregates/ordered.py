@@ -79,9 +79,11 @@ class OrderedAccumulator(Accumulator):
         tie = both & (left[0] == right[0])
         arrived = tie & (left[0] == ARRIVAL)
         take_right = np.where(both, by_time | (arrived if self.last else False), right[2])
-        values = np.where(take_right, right[1], left[1])
+        mine: Array = left[1]
+        theirs: Array = right[1]
+        values = np.where(take_right, theirs, mine)
         equal = tie & ~arrived
-        values[equal] = self.values.better(left[1][equal], right[1][equal], self.last)
+        values[equal] = self.values.better(mine[equal], theirs[equal], self.last)
         return np.where(take_right, right[0], left[0]), values, left[2] | right[2]
 
     def finish(self, parts: Parts) -> pa.Array:

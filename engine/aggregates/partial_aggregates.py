@@ -17,9 +17,10 @@ import pyarrow as pa
 
 from ..batch import Batch
 from ..errors import RecordError
-from ..keys.encoding import encode_keys
-from .base import Accumulator, AggregateFunction, Parts
+from ..keys.encoding import Keys, encode_keys
+from .base import Accumulator, AggregateFunction, Codes, Parts
 from .binding import Binding
+from .ragged import joined
 
 ROWS = "__rows"
 """The name of the column of row counts begins with this; the input's types follow, so that batches of different types are never
@@ -56,7 +57,8 @@ class PartialAggregator:
     """The aggregates `functions` by name over the key columns `keys`, bound to the types seen so far."""
 
     def __init__(self, operator: str, keys: tuple[str, ...], functions: Mapping[str, AggregateFunction]) -> None:
-        self.operator, self.keys, self.functions = operator, keys, functions
+        self.operator, self.keys = operator, keys
+        self.functions = {name: function.beside(keys) for name, function in functions.items()}
         self.accumulators: tuple[Accumulator, ...] = ()
         self.binding: Binding | None = None
         self._rebound: list[Callable[[Carry], None]] = []
@@ -91,18 +93,31 @@ class PartialAggregator:
 
     def combine(self, partials: Sequence[PartialAggregates]) -> PartialAggregates:
         """Merge them into one, with every key once."""
-        keys = [_joined([s.keys[i] for s in partials], name, self.operator) for i, name in enumerate(self.keys)]
-        encoded = encode_keys(pa.record_batch(keys, names=list(self.keys)), self.keys, self.operator)
+        encoded = self._encoded([partial.keys for partial in partials])
         if len(partials) == 1 and encoded.count == len(partials[0]):
             return partials[0]
-        codes, groups = encoded.codes, encoded.count
+        return self.grouped(partials, encoded.columns, encoded.codes, encoded.count)
+
+    def grouped(self, partials: Sequence[PartialAggregates], keys: Sequence[pa.Array], codes: Codes, groups: int) -> PartialAggregates:
+        """Merge the rows of all partials that have an equal code; `keys` are the key columns of each group, shape (groups,)."""
         rows = np.zeros(groups, np.int64)
         np.add.at(rows, codes, np.concatenate([s.rows for s in partials]))
         parts = []
         for i, accumulator in enumerate(self.accumulators):
             columns = zip(*(s.parts[i] for s in partials), strict=True)
-            parts.append(accumulator.combine(tuple(np.concatenate(column) for column in columns), codes, groups))
-        return PartialAggregates(tuple(encoded.columns), rows, tuple(parts))
+            parts.append(accumulator.combine(tuple(map(joined, columns)), codes, groups))
+        return PartialAggregates(tuple(keys), rows, tuple(parts))
+
+    def distinct_keys(self, pieces: Sequence[Sequence[pa.Array]]) -> list[pa.Array]:
+        """The distinct keys of pieces of the key columns, as key columns."""
+        return list(self._encoded(pieces).columns)
+
+    def of_keys(self, partial: PartialAggregates, keys: Sequence[pa.Array]) -> PartialAggregates:
+        """The rows whose key is among `keys` (key columns)."""
+        encoded = self._encoded([keys, partial.keys])
+        wanted = np.zeros(encoded.count, np.bool_)
+        wanted[encoded.codes[: len(keys[0])]] = True
+        return partial.take(np.flatnonzero(wanted[encoded.codes[len(keys[0]) :]]))
 
     def results(self, partial: PartialAggregates) -> list[pa.Array]:
         """The aggregates' values, one array of shape (n,) per aggregate."""
@@ -154,6 +169,10 @@ class PartialAggregator:
         """Estimate of the bytes that they take."""
         parts = sum(a.nbytes(p) for a, p in zip(self.accumulators, partial.parts, strict=True))
         return int(parts + partial.rows.nbytes + sum(k.nbytes for k in partial.keys))
+
+    def _encoded(self, pieces: Sequence[Sequence[pa.Array]]) -> Keys:
+        keys = [_joined([piece[i] for piece in pieces], name, self.operator) for i, name in enumerate(self.keys)]
+        return encode_keys(pa.record_batch(keys, names=list(self.keys)), self.keys, self.operator)
 
     def binding_of(self, written: bytes) -> Binding:
         """The binding for the types that another instance wrote."""

@@ -34,12 +34,14 @@ class SketchAccumulator(Accumulator):
         return (np.full(n, b"", object),)
 
     def merge(self, left: Parts, right: Parts) -> Parts:
-        had, came = sketch_sizes(left[0]) > 0, sketch_sizes(right[0]) > 0
-        merged = np.where(came, right[0], left[0])
+        mine: Array = left[0]
+        theirs: Array = right[0]
+        had, came = sketch_sizes(mine) > 0, sketch_sizes(theirs) > 0
+        merged = np.where(came, theirs, mine)
         both = np.flatnonzero(had & came)
         if len(both):
             codes = np.arange(len(both))
-            (merged[both],) = self.combine((np.concatenate([left[0][both], right[0][both]]),), np.concatenate([codes, codes]), len(both))
+            (merged[both],) = self.combine((np.concatenate([mine[both], theirs[both]]),), np.concatenate([codes, codes]), len(both))
         return (merged,)
 
     def from_arrow(self, arrays: Sequence[pa.Array]) -> Parts:

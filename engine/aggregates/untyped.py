@@ -16,6 +16,7 @@ class UntypedAccumulator(Accumulator):
     """Parts: (nothing,), a false for each group; on the wire a column of nulls. Every result is `result`, of the type `output_type`."""
 
     part_types = (pa.null(),)
+    typed = False
 
     def __init__(self, operator: str, output_type: pa.DataType | None = None, result: Any = None) -> None:
         self.operator, self.output_type, self.result = operator, pa.null() if output_type is None else output_type, result

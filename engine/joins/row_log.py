@@ -17,7 +17,7 @@ from ..batch import Times
 from ..protocol.elements import MIN_TIME
 from ..protocol.exchange import common_schema
 from .block import Block
-from .segment import Segment
+from .segment import Segment, sorted_rows
 
 RATIO = 4
 """A segment is merged with the one before it unless that has more than this many times its rows."""
@@ -39,7 +39,7 @@ class RowLog:
         """Selects rows of a sorted block that are needed no more, for another reason than their due time."""
 
     def append(self, block: Block) -> None:
-        """Keep these rows."""
+        """Keep these rows, which are sorted as a segment's."""
         if not len(block):
             return
         blocks, rows, columns = [block], len(block), block.rows.schema
@@ -52,7 +52,7 @@ class RowLog:
             if last is not None:
                 blocks.append(last)
                 rows += len(last)
-        merged = Segment(Block.concat(blocks[::-1]))
+        merged = Segment(block if len(blocks) == 1 else sorted_rows(Block.concat(blocks[::-1]), of_runs=True))
         gone = None if self.drops is None else self.drops(merged.block)
         self.segments.append(merged if gone is None or not gone.any() else Segment(merged.block.filter(~gone)))
 
@@ -70,7 +70,7 @@ class RowLog:
     def of(blocks: Sequence[Block]) -> RowLog:
         """A log of these rows."""
         log = RowLog()
-        log.segments = [Segment(Block.concat(run)) for run in _alike(blocks)]
+        log.segments = [Segment(sorted_rows(Block.concat(run))) for run in _alike(blocks)]
         return log
 
     def forget(self, before: int) -> None:
@@ -119,7 +119,7 @@ class RowLog:
 
     def _thinned(self, segment: Segment) -> Segment:
         """The segment, without the forgotten rows once they are half of it."""
-        if 2 * segment.due_before(self._forgotten) < len(segment):
+        if not segment.mostly_before(self._forgotten):
             return segment
         block = self._living(segment)
         return segment if block is None else Segment(block)

@@ -27,10 +27,11 @@ class Segment:
     """`block`: its rows, sorted by hash and, for equal hashes, by time; rows with both equal are in the order in which they came."""
 
     def __init__(self, block: Block) -> None:
-        """Sort the rows of `block`, at least one."""
-        self.block = _sorted(block)
+        """`block`: at least one row, as `sorted_rows` gives them."""
+        self.block = block
         self.earliest, self.latest = int(self.block.times.min()), int(self.block.times.max())
         self.first_due, self.last_due = int(self.block.due.min()), int(self.block.due.max())
+        self._count_at = (self.first_due + self.last_due) // 2 + 1
 
     def __len__(self) -> int:
         return len(self.block)
@@ -38,7 +39,7 @@ class Segment:
     def ranges(self, hashes: Hashes, low: Times | None, high: Times | None) -> tuple[Places, Places]:
         """For each probing row the first place, and the one behind the last, of the rows with its hash and a time in [low, high].
 
-        `low` and `high` have one entry per probing row, None for any time.
+        Sorted `hashes` are found several times as fast as others. `low` and `high` have one entry per probing row, None for any time.
         """
         start = np.searchsorted(self.block.hashes, hashes, "left")
         end = np.searchsorted(self.block.hashes, hashes, "right")
@@ -54,16 +55,19 @@ class Segment:
         return expanded(start, end)
 
     def due_in(self, start: int, end: int) -> Block | None:
-        """The rows with a due time in [start, end), by due time; None if there is none."""
+        """The rows with a due time in [start, end), sorted as the segment's; None if there is none."""
         if self.last_due < start or self.first_due >= end:
             return None
         due = self.block.due
         first, last = np.searchsorted(due, [start, end], "left", sorter=self._by_due)
-        return self.block.take(self._by_due[first:last]) if last > first else None
+        return self.block.take(np.sort(self._by_due[first:last])) if last > first else None
 
-    def due_before(self, time: int) -> int:
-        """The number of rows with a due time before `time`."""
-        return 0 if self.first_due >= time else int(np.searchsorted(self.block.due, time, "left", sorter=self._by_due))
+    def mostly_before(self, time: int) -> bool:
+        """Whether at least half of the rows are due before `time`. Counts them only now and then: half way to the end, and again."""
+        if time < self._count_at:
+            return False
+        self._count_at = (time + self.last_due) // 2
+        return 2 * int(np.count_nonzero(self.block.due < time)) >= len(self)
 
     @cached_property
     def _by_due(self) -> Places:
@@ -82,12 +86,23 @@ def expanded(start: Places, end: Places) -> Found:
     return Found(probed, np.arange(len(probed)) - before[probed] + start[probed])
 
 
-def _sorted(block: Block) -> Block:
+def sorted_rows(block: Block, *, of_runs: bool = False) -> Block:
+    """The rows sorted by hash and time, those with both equal in the order in which they are.
+
+    `of_runs`: they are a few sorted runs, one behind the other.
+    """
+    hashes = block.hashes
     if len(block) < 2:
         return block
-    times = block.times
-    rising = bool((times[1:] >= times[:-1]).all())
-    return block.take(np.argsort(block.hashes, kind="stable") if rising else np.lexsort((times, block.hashes)))
+    order = np.argsort(hashes, kind="stable" if of_runs else None)
+    hashes = hashes[order]
+    same = hashes[1:] == hashes[:-1]
+    if same.any():
+        times = block.times[order]
+        if not of_runs or (same & (times[1:] < times[:-1])).any():
+            several = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
+            order[several] = order[several][np.lexsort((order[several], times[several], hashes[several]))]
+    return block.take(order)
 
 
 def _bisected(times: Times, start: Places, end: Places, bounds: Times, *, past: bool) -> Places:

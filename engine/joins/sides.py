@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyarrow import types
 
 from ..batch import Batch
 from ..keys.encoding import key_column
@@ -26,7 +27,7 @@ class Side:
 
     def tag(self, batch: Batch, keys: tuple[str, ...], operator: str = "join") -> Batch:
         """The batch in the common form. Raises RecordError, naming `operator`, for a missing key column."""
-        columns = [key_column(batch.rows, key, operator) for key in keys]
+        columns = [_common(key_column(batch.rows, key, operator)) for key in keys]
         return batch.with_rows(self.form(columns, batch.rows))
 
     def form(self, keys: list[pa.Array], rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -56,3 +57,15 @@ def is_side(schema: pa.Schema) -> bool:
 def side_of(schema: pa.Schema) -> Side:
     """The side that a batch in the common form came from."""
     return LEFT if LEFT.column in schema.names else RIGHT
+
+
+def _common(key: pa.Array) -> pa.Array:
+    """The key column in the widest type of its kind: one state has keys of both sides."""
+    kind = key.type
+    if types.is_integer(kind) and kind.bit_width < 64:
+        return key.cast(pa.int64())
+    if types.is_floating(kind) and kind.bit_width < 64:
+        return key.cast(pa.float64())
+    if types.is_timestamp(kind) and kind.unit in ("s", "ms"):
+        return key.cast(pa.timestamp("us", kind.tz))
+    return key

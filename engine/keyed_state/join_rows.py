@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from ..batch import Batch
-from ..errors import RecordError
 from ..joins.block import Block
+from ..joins.key_types import KeyKinds
 from ..joins.row_log import RowLog
+from ..joins.segment import sorted_rows
 from ..joins.sides import LEFT, RIGHT, Side, key_names, side_of
-from ..keys.encoding import comparable, key_column, key_hashes
+from ..keys.encoding import key_column, key_hashes
 from ..operators.base import Context
 from ..protocol.routing import Move
 from ..snapshots.chain import replacing
@@ -39,6 +40,7 @@ class JoinRows(KeyedState):
         self.keys = {LEFT: left_keys, RIGHT: right_keys}
         self.logs = {LEFT: RowLog(), RIGHT: RowLog()}
         self.columns: dict[Side, pa.Schema] = {}
+        self._kinds = KeyKinds(context.name, left_keys, right_keys)
         self._came: list[Came] = []
         self._left: list[KeysLeft] = []
         self._noting = False
@@ -48,11 +50,10 @@ class JoinRows(KeyedState):
         known = self.columns.get(side)
         if known is None or not known.equals(schema):
             self.columns[side] = schema
-            if len(self.columns) == len(self.keys):
-                self._check_keys()
+            self._kinds.learn(side, [schema.field(name).type for name in self.keys[side]])
 
     def append(self, side: Side, block: Block) -> None:
-        """Keep these rows until they are forgotten."""
+        """Keep these rows, sorted as a segment's, until they are forgotten."""
         if len(block):
             self.logs[side].append(block)
             if self._noting:
@@ -64,7 +65,7 @@ class JoinRows(KeyedState):
         self.learn(side, rows.schema)
         hashes = key_hashes([key_column(rows, key, self._context.name) for key in self.keys[side]], self._context.name)
         times, due = (chunk.rows.column(name).to_numpy() for name in (TIME, DUE))
-        self.append(side, Block(rows, hashes, times, due))
+        self.append(side, sorted_rows(Block(rows, hashes, times, due)))
 
     def depart(self, move: Move) -> StateTransfer:
         """The rows are cut out at once."""
@@ -111,22 +112,17 @@ class JoinRows(KeyedState):
         columns = [*tagged.columns, pa.array(block.times), pa.array(block.due)]
         return Batch(pa.RecordBatch.from_arrays(columns, names=[*tagged.schema.names, TIME, DUE]))
 
-    def _chunks(self, blocks: Sequence[Came]) -> Iterator[Batch]:
-        """The blocks in chunks, after a chunk without rows for each side whose columns are known."""
+    def told(self) -> Iterator[Batch]:
+        """A chunk without rows for each side whose columns are known: their next owner may never get a row of that side."""
         nothing = np.zeros(0, np.int64)
         for side, schema in list(self.columns.items()):
             yield self.chunk(side, Block(_no_rows(schema), nothing.view(np.uint64), nothing, nothing))
+
+    def _chunks(self, blocks: Sequence[Came]) -> Iterator[Batch]:
+        yield from self.told()
         for side, block in blocks:
             for first in range(0, len(block), CHUNK):
                 yield self.chunk(side, block.slice(first, min(CHUNK, len(block) - first)))
-
-    def _check_keys(self) -> None:
-        """Raises RecordError if the key columns of both sides can't be equal."""
-        for left, right in zip(self.keys[LEFT], self.keys[RIGHT], strict=True):
-            kinds = [self.columns[side].field(name).type for side, name in ((LEFT, left), (RIGHT, right))]
-            if not comparable(*kinds):
-                problem = f"left's key column `{left}` is {kinds[0]} and right's `{right}` is {kinds[1]}, which are never equal"
-                raise RecordError(self._context.name, f"{problem}: convert one of them, for example with map_batches or schema=")
 
     def _distinct_keys(self, side: Side, block: Block) -> list[pa.Array]:
         _, first = np.unique(block.hashes, return_index=True)
@@ -142,8 +138,11 @@ class _RowTransfer(StateTransfer):
 
     def __init__(self, state: JoinRows, left: list[Came]) -> None:
         self._state, self._left = state, left
+        self._columns = list(state.told())
 
     def next_chunk(self, keys: int) -> Batch | None:
+        if self._columns:
+            return self._columns.pop()
         if not self._left:
             return None
         side, block = self._left.pop()

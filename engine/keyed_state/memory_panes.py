@@ -51,6 +51,9 @@ class MemoryPanes(Panes):
         else:
             yield self._aggregator.combine([partial for pane in panes for partial in self._panes[pane].log])
 
+    def of_keys(self, panes: Sequence[int], keys: Sequence[pa.Array]) -> Iterator[PartialAggregates]:
+        yield self._aggregator.combine([self._aggregator.of_keys(partial, keys) for pane in panes for partial in self._panes[pane].log])
+
     def drop(self, panes: Sequence[int]) -> None:
         for start in panes:
             if self._panes.pop(start).settled:
@@ -60,6 +63,7 @@ class MemoryPanes(Panes):
         partial, panes = self._aggregator.from_batch(chunk)
         if panes is not None:
             self.append(partial, panes)
+            self._installed(partial, panes)
 
     def snapshot(self) -> Iterator[Batch]:
         return self._chunks([(start, list(pane.log)) for start, pane in self._panes.items()], self._aggregator.binding)

@@ -21,6 +21,7 @@ from ..protocol.routing import Move
 from ..snapshots.chain import removed, replacing
 from ..snapshots.changes import Changes, SlotChanges
 from .base import StateTransfer
+from .ragged_slots import clear, grown
 from .table import Table
 
 CHUNK = 16_384
@@ -117,6 +118,7 @@ class MemoryTable(Table):
         self._before(where)
         partial = self._at(where)
         self._slots.remove(where)
+        clear(self._parts, where)
         return partial
 
     def _forget(self) -> None:
@@ -137,7 +139,7 @@ class MemoryTable(Table):
         accumulators = self._aggregator.accumulators
         before = self._parts or tuple(a.empty(0) for a in accumulators)
         self._parts = tuple(
-            tuple(np.concatenate([old, new]) for old, new in zip(olds, a.empty(more), strict=True))
+            tuple(grown(old, new) for old, new in zip(olds, a.empty(more), strict=True))
             for olds, a in zip(before, accumulators, strict=True)
         )
 

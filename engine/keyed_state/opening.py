@@ -13,10 +13,13 @@ from ..operators.base import Context
 from .arrays import StateArrays
 from .memory_arrays import MemoryArrays
 from .memory_panes import MemoryPanes
+from .memory_series import MemorySeries
 from .memory_table import MemoryTable
 from .panes import Panes
+from .series import Series
 from .stored_arrays import StoredArrays
 from .stored_panes import StoredPanes
+from .stored_series import StoredSeries
 from .stored_table import StoredTable
 from .table import Table
 
@@ -33,6 +36,15 @@ def open_panes(aggregator: PartialAggregator, context: Context) -> Panes:
     if context.state.backend == MEMORY:
         return MemoryPanes(aggregator, context)
     return StoredPanes(aggregator, context)
+
+
+def open_series(aggregator: PartialAggregator, context: Context) -> Series:
+    """Series without keys. Raises StateBackendError if there is no room, or no server."""
+    if context.state.backend == MEMORY:
+        series = MemorySeries(aggregator, context)
+        aggregator.when_rebound(series.carry_over)
+        return series
+    return StoredSeries(aggregator, context)
 
 
 def open_arrays(context: Context, keys: tuple[str, ...], state: Mapping[str, np.dtype[Any]]) -> StateArrays:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +13,14 @@ import pyarrow as pa
 from ..aggregates.partial_aggregates import PANE, PartialAggregates
 from .base import KeyedState
 
+Installed: TypeAlias = Callable[[PartialAggregates | None, npt.NDArray[np.int64] | None], None]
+"""Called with partial aggregates that came and their panes, or with None if keys of any pane may have come."""
+
 
 class Panes(KeyedState):
     """Used by one thread. A pane is identified by its start (microseconds)."""
+
+    _note: Installed | None = None
 
     @abstractmethod
     def starts(self) -> Collection[int]:
@@ -30,6 +36,18 @@ class Panes(KeyedState):
     @abstractmethod
     def window(self, panes: Sequence[int]) -> Iterator[PartialAggregates]:
         """All rows of these panes, every key once, in pieces, so that they needn't all be in memory at once."""
+
+    @abstractmethod
+    def of_keys(self, panes: Sequence[int], keys: Sequence[pa.Array]) -> Iterator[PartialAggregates]:
+        """As `window`, but only the rows of these distinct keys (key columns)."""
+
+    def when_installed(self, note: Installed) -> None:
+        """Register a callback for state that comes by a move or a restore."""
+        self._note = note
+
+    def _installed(self, partial: PartialAggregates | None, panes: npt.NDArray[np.int64] | None) -> None:
+        if self._note is not None:
+            self._note(partial, panes)
 
     @abstractmethod
     def drop(self, panes: Sequence[int]) -> None:

@@ -16,12 +16,14 @@ import xxhash
 
 from ...state.errors import StateBackendError
 from ...state.packing import unpack_value
-from ..aggregates.base import Array, Parts
+from ..aggregates.base import Parts
 from ..aggregates.binding import Binding
 from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator
+from ..aggregates.ragged import replaced
 from ..batch import Batch
 from ..keys.codec import KeyCodec
 from ..keys.encoding import KeyTypes
+from .ragged_bytes import from_stored, stored, stored_types
 from .stored_rows import StoredRows
 
 BINDINGS = b"evenflow.bindings"
@@ -63,7 +65,7 @@ class PartialRows:
         rows[where] += before.rows
         for accumulator, old, new in zip(accumulators, before.parts, partial.parts, strict=True):
             both = accumulator.merge(old, tuple(column[where] for column in new))
-            parts.append(tuple(_with(column, where, values) for column, values in zip(new, both, strict=True)))
+            parts.append(tuple(replaced(column, where, values) for column, values in zip(new, both, strict=True)))
         return PartialAggregates(partial.keys, rows, tuple(parts))
 
     def sent(self, partial: PartialAggregates, panes: npt.NDArray[np.int64] | None) -> Batch:
@@ -110,7 +112,7 @@ class PartialRows:
     def _of_several_bindings(self, rows: Sequence[bytes], wanted: _Layout) -> tuple[npt.NDArray[np.int64], tuple[Parts, ...]]:
         numbers = np.array([int.from_bytes(row[:8], "little") for row in rows], np.uint64)
         counts = np.zeros(len(rows), np.int64)
-        columns = tuple(accumulator.empty(len(rows)) for accumulator in wanted.binding.accumulators)
+        columns = [list(accumulator.empty(len(rows))) for accumulator in wanted.binding.accumulators]
         for number in np.unique(numbers).tolist():
             layout, where = self._layouts.get(number), np.flatnonzero(numbers == number)
             found = None if layout is None else layout.unpack([rows[place] for place in where.tolist()])
@@ -120,9 +122,8 @@ class PartialRows:
             counts[where] = found[0]
             carried = found[1] if layout is wanted else wanted.binding.carried(found[1], layout.binding)
             for part, values in zip(columns, carried, strict=True):
-                for column, value in zip(part, values, strict=True):
-                    column[where] = value
-        return counts, columns
+                part[:] = [replaced(column, where, value) for column, value in zip(part, values, strict=True)]
+        return counts, tuple(map(tuple, columns))
 
 
 class _Layout:
@@ -136,7 +137,8 @@ class _Layout:
         for place, (parts, fixed) in enumerate(zip(empty, self._fixed, strict=True)):
             fields += [(f"{place}.{i}", part.dtype) for i, part in enumerate(parts) if fixed]
         self._dtype = np.dtype(fields)
-        others = [kind for a, fixed in zip(binding.accumulators, self._fixed, strict=True) if not fixed for kind in a.part_types]
+        kinds = [kind for a, fixed in zip(binding.accumulators, self._fixed, strict=True) if not fixed for kind in a.part_types]
+        others = [column for kind in kinds for column in stored_types(kind)]
         self._codec: KeyCodec | None = None
         if others:
             types = KeyTypes()
@@ -152,7 +154,8 @@ class _Layout:
                 for i, part in enumerate(parts):
                     table[f"{place}.{i}"] = part
             else:
-                others += accumulator.to_arrow(parts)
+                for column in accumulator.to_arrow(parts):
+                    others += stored(column)
         rows: list[bytes] = table.view(f"V{self._dtype.itemsize}").tolist()
         if self._codec is None:
             return rows
@@ -174,17 +177,15 @@ class _Layout:
                 names = [name for name in self._dtype.names or () if name.startswith(f"{place}.")]
                 parts.append(tuple(table[name].copy() for name in names))
             else:
-                taken, others = others[: len(accumulator.part_types)], others[len(accumulator.part_types) :]
-                parts.append(accumulator.from_arrow(taken))
+                columns = []
+                for kind in accumulator.part_types:
+                    n = len(stored_types(kind))
+                    columns.append(from_stored(others[:n], kind))
+                    others = others[n:]
+                parts.append(accumulator.from_arrow(columns))
         return table["rows"].copy(), tuple(parts)
 
 
 def _number(binding: Binding) -> int:
     """A number for these types, the same in every worker."""
     return xxhash.xxh3_64_intdigest(binding.written)
-
-
-def _with(column: Array, where: npt.NDArray[np.int64], values: Array) -> Array:
-    changed = column.copy()
-    changed[where] = values
-    return changed

@@ -48,15 +48,26 @@ class StoredPanes(Panes):
             partial = self._form.unpack(columns[:-1], rows)
             yield partial if len(panes) == 1 else self._aggregator.combine([partial])
 
+    def of_keys(self, panes: Sequence[int], keys: Sequence[pa.Array]) -> Iterator[PartialAggregates]:
+        partials = []
+        for pane in panes:
+            columns = [*keys, pa.array(np.full(len(keys[0]), pane, np.int64))]
+            found = self._rows.get(self._rows.places(columns))
+            there = pa.array([place for place, row in enumerate(found) if row is not None], pa.int64())
+            partials.append(self._form.unpack([column.take(there) for column in keys], [row for row in found if row is not None]))
+        yield self._aggregator.combine(partials)
+
     def drop(self, panes: Sequence[int]) -> None:
         self._rows.drop(panes)
 
     def install(self, chunk: Batch) -> None:
         if self._form.learned(chunk, self._rows):
+            self._installed(None, None)
             return
         partial, panes = self._aggregator.from_batch(chunk)
         if panes is not None:
             self.append(partial, panes)
+            self._installed(partial, panes)
 
     def snapshot(self) -> Iterator[Batch]:
         binding = self._aggregator.binding

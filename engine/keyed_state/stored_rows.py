@@ -73,6 +73,10 @@ class StoredRows:
                 raise RecordError(self.context.name, problem)
         return self._groups(columns), self._codec.pack(columns)
 
+    def columns(self, keys: Sequence[bytes]) -> list[pa.Array]:
+        """The key columns of keys of the backend."""
+        return self._codec.columns(keys)
+
     def get(self, places: Places) -> list[bytes | None]:
         """The rows, None for a place without one."""
         return self.backend.get_many(*places)

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from ...state.hashing import UnhashableKey, combine, group_of, hash64
 from ..batch import column_values
 from ..errors import RecordError
+from .unkeyed import EVERYTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ def encode_keys(rows: pa.RecordBatch, names: tuple[str, ...], operator: str) -> 
 
 def key_column(rows: pa.RecordBatch, name: str, operator: str) -> pa.Array:
     """A key column of `rows`. Raises RecordError if it is not there."""
+    if name == EVERYTHING:
+        return pa.nulls(rows.num_rows)
     index = rows.schema.get_field_index(name)
     if index < 0:
         raise RecordError(operator, f"no key column `{name}`; there are: {', '.join(rows.schema.names)}")

@@ -17,6 +17,7 @@ from ..aggregates.base import AggregateFunction
 from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator
 from ..batch import Batch
 from ..keys.encoding import compact, encode_keys
+from ..time.sessions import SessionWindows
 from ..time.windows import Windows
 from .base import Context, Emit, Operator, OperatorInstance
 from .window_bounds import timed
@@ -28,7 +29,13 @@ SUFFIX = ".combine"
 class BatchAggregator:
     """A batch in, its partial aggregates out: by key, and by pane if there are windows."""
 
-    def __init__(self, operator: str, keys: tuple[str, ...], functions: Mapping[str, AggregateFunction], windows: Windows | None) -> None:
+    def __init__(
+        self,
+        operator: str,
+        keys: tuple[str, ...],
+        functions: Mapping[str, AggregateFunction],
+        windows: Windows | SessionWindows | None,
+    ) -> None:
         self.operator, self.keys, self.windows = operator, keys, windows
         self.aggregator = PartialAggregator(operator, keys, functions)
 
@@ -60,7 +67,7 @@ class Combine(Operator):
 
     keys: tuple[str, ...]
     functions: Mapping[str, AggregateFunction]
-    windows: Windows | None
+    windows: Windows | SessionWindows | None
 
     def open(self, context: Context) -> CombineInstance:
         return CombineInstance(self, context)

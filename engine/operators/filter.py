@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from ..batch import Batch
 from ..errors import RecordError
+from ..expression import true_where
 from ..functions.error_policy import ErrorPolicy, OnError, Refused, function_name
 from ..functions.user_function import call_rows
 from .base import Context, Emit
@@ -79,24 +80,10 @@ class FilterInstance(FunctionInstance):
 
     def _attempt(self, expression: pc.Expression, judged: list[tuple[Batch, Mask]], batch: Batch) -> None:
         try:
-            mask = self._evaluate(expression, batch)
+            mask = true_where(expression, batch, self.context.name)
         except RecordError as error:
             raise Refused(0, error) from error
         judged.append((batch, mask))
-
-    def _evaluate(self, expression: pc.Expression, batch: Batch) -> Mask:
-        from pyarrow import acero  # imports pandas if it is installed: only for flows that need it
-
-        source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([batch.rows])))
-        project = acero.Declaration("project", acero.ProjectNodeOptions([expression], ["keep"]), inputs=[source])
-        try:
-            column = project.to_table(use_threads=False).column(0)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError) as error:
-            raise RecordError(self.context.name, f"the expression {expression} fails: {error}") from error
-        if not pa.types.is_boolean(column.type):
-            raise RecordError(self.context.name, f"the expression {expression} gives {column.type}, expected true or false")
-        keep: Mask = pc.fill_null(column, False).to_numpy()
-        return keep
 
 
 def _checked(predicate: Callable[[dict[str, Any]], Any], operator: str) -> Callable[[dict[str, Any]], bool]:

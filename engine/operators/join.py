@@ -18,7 +18,7 @@ from ..errors import RecordError
 from ..joins.block import Block
 from ..joins.join_columns import How, JoinColumns, later_times
 from ..joins.matching import ANY_TIME, Bounds, Matcher
-from ..joins.segment import Found
+from ..joins.segment import Found, sorted_rows
 from ..joins.sides import LEFT, RIGHT, Side, key_names, side_of
 from ..joins.within import Always, Between
 from ..keyed_state.join_rows import JoinRows
@@ -118,7 +118,7 @@ class JoinInstance(KeyedInstance):
                 raise RecordError(self.context.name, problem)
             self._timed = False
         times = np.zeros(len(hashes), np.int64) if batch.times is None else batch.times
-        return Block(rows, hashes, times, self._due(side, times, rows))
+        return sorted_rows(Block(rows, hashes, times, self._due(side, times, rows)))
 
     def _due(self, side: Side, times: Times, rows: pa.RecordBatch) -> Times:
         within = self._within

@@ -17,6 +17,7 @@ from ..errors import RecordError
 from ..joins.block import Block
 from ..joins.join_columns import JoinColumns
 from ..joins.newest import newest, superseded
+from ..joins.segment import sorted_rows
 from ..joins.sides import LEFT, RIGHT, key_names, side_of
 from ..keyed_state.join_rows import JoinRows
 from ..keys.encoding import key_hashes
@@ -74,8 +75,8 @@ class JoinAsofInstance(KeyedInstance):
             problem = f"it joins by event time, and its {which} stream has none: give the source event_time="
             raise RecordError(self.context.name, problem)
         hashes = key_hashes(self.key_columns(batch.rows), self.context.name)
-        block = Block(rows, hashes, batch.times, batch.times if side is LEFT else self._due(batch.times))
-        late = batch.times < self.watermark
+        block = sorted_rows(Block(rows, hashes, batch.times, batch.times if side is LEFT else self._due(batch.times)))
+        late = block.times < self.watermark
         if late.any():
             gone = block.filter(late)
             self.late_records += len(gone)

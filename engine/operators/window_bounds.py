@@ -8,6 +8,7 @@ import pyarrow as pa
 from ..batch import Batch, Times
 from ..errors import RecordError
 from ..time.event_time import shown_time
+from ..time.sessions import SessionWindows
 from ..time.windows import Windows
 
 START, END = "window_start", "window_end"
@@ -17,10 +18,15 @@ _TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 def bounds_of(start: int, end: int, rows: int) -> list[pa.Array]:
     """The columns `window_start` and `window_end` of `rows` results of one window."""
-    return [pa.array(np.full(rows, time, np.int64)).cast(pa.timestamp("us")).cast(_TIMESTAMP) for time in (start, end)]
+    return [timestamps(np.full(rows, time, np.int64)) for time in (start, end)]
 
 
-def timed(batch: Batch, windows: Windows, operator: str) -> Times:
+def timestamps(times: Times) -> pa.Array:
+    """Event times as a column."""
+    return pa.array(times).cast(pa.timestamp("us")).cast(_TIMESTAMP)
+
+
+def timed(batch: Batch, windows: Windows | SessionWindows, operator: str) -> Times:
     """The batch's event times. Raises RecordError if it has none, or a record is in a window that no timestamp can name."""
     if batch.times is None:
         raise RecordError(operator, "it has windows, but its stream has no event time: give the source event_time=")

@@ -16,6 +16,7 @@ from ..joins.block import Block
 from ..joins.join_columns import How, JoinColumns
 from ..joins.matching import ANY_TIME, Matcher
 from ..joins.row_log import RowLog
+from ..joins.segment import sorted_rows
 from ..joins.sides import LEFT, RIGHT, Side, key_names, side_of
 from ..keyed_state.join_rows import JoinRows
 from ..keys.encoding import key_hashes
@@ -71,8 +72,8 @@ class WindowJoinInstance(KeyedInstance):
             return
         self.note_rows(batch.rows)
         times = timed(batch, self._windows, self.context.name)
-        block = Block(rows, key_hashes(self.key_columns(batch.rows), self.context.name), times, times)
-        late = self._last_ends(times) <= self.watermark
+        block = sorted_rows(Block(rows, key_hashes(self.key_columns(batch.rows), self.context.name), times, times))
+        late = self._last_ends(block.times) <= self.watermark
         if late.any():
             gone = block.filter(late)
             self.late_records += len(gone)

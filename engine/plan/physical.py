@@ -17,6 +17,7 @@ from ..operators.own_time import OwnTime
 from ..operators.read import Read
 from ..operators.write import Write
 from ..protocol.handover import Peer
+from ..protocol.ids import ChannelId, WorkerId, worker_id
 from ..protocol.routing import RoutingTable, even_table
 from ..sink import Sink
 from ..source import Source
@@ -79,9 +80,9 @@ class Stage:
 class ChannelSpec:
     """A channel between two workers (their names), for records, or for `state` between two workers of one operator."""
 
-    id: int
-    sender: str
-    receiver: str
+    id: ChannelId
+    sender: WorkerId
+    receiver: WorkerId
     state: bool = False
 
 
@@ -200,7 +201,7 @@ def _reads_late(graph: Graph, node: Node) -> bool:
 def _tasks(stages: list[Stage], settings: TaskSettings) -> tuple[list[TaskSpec], list[ChannelSpec]]:
     by_name = {stage.name: stage for stage in stages}
     channels: list[ChannelSpec] = []
-    inputs: dict[str, list[int]] = {}
+    inputs: dict[str, list[ChannelId]] = {}
     exchanges: dict[str, list[ExchangeSpec]] = {}
     for stage in stages:
         for output in stage.outputs:
@@ -210,17 +211,17 @@ def _tasks(stages: list[Stage], settings: TaskSettings) -> tuple[list[TaskSpec],
             for i in range(stage.parallelism):
                 ids = []
                 for j in [i] if forward else range(target.parallelism):
-                    channel = ChannelSpec(len(channels), f"{stage.name}-{i}", f"{target.name}-{j}")
+                    channel = ChannelSpec(ChannelId(len(channels)), worker_id(stage.name, i), worker_id(target.name, j))
                     channels.append(channel)
                     inputs.setdefault(channel.receiver, []).append(channel.id)
                     ids.append(channel.id)
                 exchange = ExchangeSpec(output.source, tuple(ids), target.name, output.keys, table, output.tells_columns)
-                exchanges.setdefault(f"{stage.name}-{i}", []).append(exchange)
+                exchanges.setdefault(worker_id(stage.name, i), []).append(exchange)
     peers = _peers(stages, channels)
     tasks = []
     for stage in stages:
         for i in range(stage.parallelism):
-            name = f"{stage.name}-{i}"
+            name = worker_id(stage.name, i)
             task = TaskSpec(
                 stage.name,
                 i,
@@ -245,8 +246,8 @@ def _peers(stages: list[Stage], channels: list[ChannelSpec]) -> dict[str, list[P
         for i in range(stage.parallelism):
             for j in range(stage.parallelism):
                 if i != j:
-                    ids[i, j] = len(channels)
-                    channels.append(ChannelSpec(len(channels), f"{stage.name}-{i}", f"{stage.name}-{j}", state=True))
+                    ids[i, j] = ChannelId(len(channels))
+                    channels.append(ChannelSpec(ids[i, j], worker_id(stage.name, i), worker_id(stage.name, j), state=True))
         for (i, j), outgoing in ids.items():
-            peers.setdefault(f"{stage.name}-{i}", []).append(Peer(j, outgoing, ids[j, i]))
+            peers.setdefault(worker_id(stage.name, i), []).append(Peer(j, outgoing, ids[j, i]))
     return peers

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from ..errors import RequestError
 from ..operators.own_time import OwnTime
 from ..protocol.handover import Peer
+from ..protocol.ids import ChannelId, WorkerId, worker_id
 from ..protocol.routing import RoutingTable
 from .physical import ChannelSpec, Plan, Stage
 from .task_spec import ExchangeSpec, TaskSpec
@@ -25,8 +26,8 @@ class Rescale:
 
     stage: str
     plan: Plan
-    joining: tuple[str, ...]
-    leaving: tuple[str, ...]
+    joining: tuple[WorkerId, ...]
+    leaving: tuple[WorkerId, ...]
     opened: tuple[ChannelSpec, ...]
     closed: tuple[ChannelSpec, ...]
 
@@ -60,12 +61,12 @@ def check_parallelism(plan: Plan, stage: Stage, parallelism: int) -> None:
 def _grown(plan: Plan, stage: Stage, parallelism: int) -> Rescale:
     tasks = {task.name: task for task in plan.tasks}
     by_name = {s.name: s for s in plan.stages}
-    old = [f"{stage.name}-{i}" for i in range(stage.parallelism)]
-    joining = [f"{stage.name}-{i}" for i in range(stage.parallelism, parallelism)]
+    old = [worker_id(stage.name, i) for i in range(stage.parallelism)]
+    joining = [worker_id(stage.name, i) for i in range(stage.parallelism, parallelism)]
     opened: list[ChannelSpec] = []
 
-    def channel(sender: str, receiver: str, *, state: bool = False) -> int:
-        opened.append(ChannelSpec(plan.next_channel + len(opened), sender, receiver, state))
+    def channel(sender: WorkerId, receiver: WorkerId, *, state: bool = False) -> ChannelId:
+        opened.append(ChannelSpec(ChannelId(plan.next_channel + len(opened)), sender, receiver, state))
         return opened[-1].id
 
     template = tasks[old[0]]
@@ -78,7 +79,7 @@ def _grown(plan: Plan, stage: Stage, parallelism: int) -> Rescale:
                     tasks[feeder] = _with_exchange(tasks[feeder], position, (*exchange.channels, inputs[-1]))
         exchanges = []
         for exchange in template.exchanges:
-            receivers = [f"{exchange.target}-{i}" for i in range(by_name[exchange.target].parallelism)]
+            receivers = [worker_id(exchange.target, i) for i in range(by_name[exchange.target].parallelism)]
             ids = tuple(channel(name, receiver) for receiver in receivers)
             for receiver, id_ in zip(receivers, ids, strict=True):
                 tasks[receiver] = replace(tasks[receiver], inputs=(*tasks[receiver].inputs, id_))
@@ -96,18 +97,18 @@ def _grown(plan: Plan, stage: Stage, parallelism: int) -> Rescale:
 
 
 def _shrunk(plan: Plan, stage: Stage, parallelism: int) -> Rescale:
-    leaving = [f"{stage.name}-{i}" for i in range(parallelism, stage.parallelism)]
+    leaving = [worker_id(stage.name, i) for i in range(parallelism, stage.parallelism)]
     gone = frozenset(leaving)
     closed = [c for c in plan.channels if c.sender in gone or c.receiver in gone]
     ids = {c.id for c in closed}
     opened: list[ChannelSpec] = []
-    tasks: dict[str, TaskSpec] = {task.name: task for task in plan.tasks if task.name not in gone}
+    tasks: dict[WorkerId, TaskSpec] = {task.name: task for task in plan.tasks if task.name not in gone}
     for name, task in list(tasks.items()):
         for position, exchange in enumerate(task.exchanges):
             left = tuple(id_ for id_ in exchange.channels if id_ not in ids)
             if exchange.channels and not left:  # its only downstream worker leaves
-                receiver = f"{stage.name}-{task.index % parallelism}"
-                opened.append(ChannelSpec(plan.next_channel + len(opened), name, receiver))
+                receiver = worker_id(stage.name, task.index % parallelism)
+                opened.append(ChannelSpec(ChannelId(plan.next_channel + len(opened)), name, receiver))
                 left = (opened[-1].id,)
                 tasks[receiver] = replace(tasks[receiver], inputs=(*tasks[receiver].inputs, left[0]))
             tasks[name] = _with_exchange(tasks[name], position, left)
@@ -116,9 +117,9 @@ def _shrunk(plan: Plan, stage: Stage, parallelism: int) -> Rescale:
     fed = {channel.receiver for channel in closed if channel.sender in gone and not channel.state}
     for name in sorted(fed & tasks.keys()):
         if not tasks[name].inputs:  # all its upstream workers leave
-            sender = tasks[f"{stage.name}-{tasks[name].index % parallelism}"]
+            sender = tasks[worker_id(stage.name, tasks[name].index % parallelism)]
             position = next(i for i, exchange in enumerate(sender.exchanges) if exchange.target == tasks[name].stage)
-            opened.append(ChannelSpec(plan.next_channel + len(opened), sender.name, name))
+            opened.append(ChannelSpec(ChannelId(plan.next_channel + len(opened)), sender.name, name))
             channels = (*sender.exchanges[position].channels, opened[-1].id)
             tasks[sender.name] = _with_exchange(sender, position, channels)
             tasks[name] = replace(tasks[name], inputs=(opened[-1].id,))
@@ -129,14 +130,14 @@ def _rescaled(
     plan: Plan,
     stage: Stage,
     parallelism: int,
-    tasks: dict[str, TaskSpec],
-    joining: list[str],
-    leaving: list[str],
+    tasks: dict[WorkerId, TaskSpec],
+    joining: list[WorkerId],
+    leaving: list[WorkerId],
     opened: list[ChannelSpec],
     closed: list[ChannelSpec],
 ) -> Rescale:
     stages = tuple(replace(s, parallelism=parallelism) if s.name == stage.name else s for s in plan.stages)
-    ordered = [tasks[f"{s.name}-{i}"] for s in stages for i in range(s.parallelism)]
+    ordered = [tasks[worker_id(s.name, i)] for s in stages for i in range(s.parallelism)]
     ordered = [replace(task, parallelism=parallelism) if task.stage == stage.name else task for task in ordered]
     gone = {channel.id for channel in closed}
     channels = (*(channel for channel in plan.channels if channel.id not in gone), *opened)
@@ -144,12 +145,12 @@ def _rescaled(
     return Rescale(stage.name, now, tuple(joining), tuple(leaving), tuple(opened), tuple(closed))
 
 
-def _feeders(plan: Plan, stage: Stage) -> list[str]:
+def _feeders(plan: Plan, stage: Stage) -> list[WorkerId]:
     """The upstream workers of the stage."""
-    return [f"{s.name}-{i}" for s in plan.stages if any(o.target == stage.name for o in s.outputs) for i in range(s.parallelism)]
+    return [worker_id(s.name, i) for s in plan.stages if any(o.target == stage.name for o in s.outputs) for i in range(s.parallelism)]
 
 
-def _with_exchange(task: TaskSpec, position: int, channels: tuple[int, ...]) -> TaskSpec:
+def _with_exchange(task: TaskSpec, position: int, channels: tuple[ChannelId, ...]) -> TaskSpec:
     exchanges: list[ExchangeSpec] = list(task.exchanges)
     exchanges[position] = replace(exchanges[position], channels=channels)
     return replace(task, exchanges=tuple(exchanges))

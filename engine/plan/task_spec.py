@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from ...state.backends.settings import StateSettings
 from ..operators.base import Operator
 from ..protocol.handover import Peer
+from ..protocol.ids import Attempt, ChannelId, WorkerId, worker_id
 from ..protocol.routing import RoutingTable
 
 
@@ -28,7 +29,7 @@ class ExchangeSpec:
     """
 
     source: tuple[int, str]
-    channels: tuple[int, ...]
+    channels: tuple[ChannelId, ...]
     target: str
     keys: tuple[str, ...] | None = None
     table: RoutingTable | None = None
@@ -62,22 +63,22 @@ class TaskSpec:
     parallelism: int
     chain: tuple[ChainedOperator, ...]
     exchanges: tuple[ExchangeSpec, ...]
-    inputs: tuple[int, ...]
+    inputs: tuple[ChannelId, ...]
     settings: TaskSettings = field(default_factory=TaskSettings)
     peers: tuple[Peer, ...] = ()
     joining: bool = False
 
     @property
-    def name(self) -> str:
+    def name(self) -> WorkerId:
         """The worker's name within its job, for example `aggregate-0`."""
-        return f"{self.stage}-{self.index}"
+        return worker_id(self.stage, self.index)
 
     @property
     def operators(self) -> str:
         """The names of its operators, for messages."""
         return ", ".join(chained.name for chained in self.chain)
 
-    def of_attempt(self, job: str, attempt: int) -> TaskSpec:
+    def of_attempt(self, job: str, attempt: Attempt) -> TaskSpec:
         """The same task with its state under the name of this attempt of the job, so that attempts never share state."""
         state = replace(self.settings.state, job=job, attempt=attempt)
         return replace(self, settings=replace(self.settings, state=state))

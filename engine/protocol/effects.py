@@ -10,13 +10,14 @@ from ...state.files import StateFile
 from ..batch import Batch
 from .exchange import Sent
 from .handover import Arrived
+from .ids import NO_CHECKPOINT, ChannelId, CheckpointNumber, StepVersion
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
     """A chunk of the task's keyed state as it was at the barrier of `checkpoint`."""
 
-    checkpoint: int
+    checkpoint: CheckpointNumber
     chunk: Batch
 
 
@@ -28,12 +29,12 @@ class Prepared:
     driver adds the source's `position` and the `files` with the saved state.
     """
 
-    checkpoint: int
+    checkpoint: CheckpointNumber
     committables: dict[str, list[Any]]
     watermark: int = 0
     position: Any = None
     files: tuple[StateFile, ...] = ()
-    base: int = 0
+    base: CheckpointNumber = NO_CHECKPOINT
     own_times: Mapping[str, int] = field(default_factory=dict)
     """By name, what the operators with an event time of their own have come to."""
 
@@ -60,7 +61,7 @@ class Latency:
 class Consumed:
     """The task has processed a batch from `channel`: its credit may go back to the sender."""
 
-    channel: int
+    channel: ChannelId
     batch: Batch
 
 
@@ -68,7 +69,7 @@ class Consumed:
 class Switched:
     """The task routes by the table of step `version`, and has sent its markers."""
 
-    version: int
+    version: StepVersion
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..batch import Batch
+from .ids import NO_CHECKPOINT, CheckpointNumber, StepVersion
 
 MIN_TIME = -(2**63) + 1
 """The watermark of a channel without any watermark yet, in microseconds."""
@@ -37,8 +38,8 @@ class Barrier:
     `base`: the newest complete checkpoint, since which only changes need to be saved; 0: everything must be saved.
     """
 
-    checkpoint: int
-    base: int = 0
+    checkpoint: CheckpointNumber
+    base: CheckpointNumber = NO_CHECKPOINT
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class End:
 class Marker:
     """Records before it were routed by the table before step `version`, records after it by the table of that step."""
 
-    version: int
+    version: StepVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +68,14 @@ class Rewind:
 class TransferStart:
     """The state that moves to this worker in step `version` follows, in chunks."""
 
-    version: int
+    version: StepVersion
 
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
     """The next batch on this channel holds the keys whose state is fetched: request `number` in step `version`."""
 
-    version: int
+    version: StepVersion
     number: int
 
 
@@ -82,7 +83,7 @@ class FetchRequest:
 class FetchReply:
     """All state that fetch request `number` asked for, as far as it exists, has been sent before this."""
 
-    version: int
+    version: StepVersion
     number: int
 
 
@@ -90,7 +91,7 @@ class FetchReply:
 class TransferEnd:
     """All state that moves to this worker in step `version` has been sent."""
 
-    version: int
+    version: StepVersion
 
 
 Element = Batch | Watermark | Rewind | LatencyMark | Barrier | End | Marker | TransferStart | FetchRequest | FetchReply | TransferEnd

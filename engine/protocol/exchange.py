@@ -18,6 +18,7 @@ from ..batch import Batch
 from ..keys.encoding import key_column, key_hashes
 from .elements import MIN_TIME, Element, End, LatencyMark, Marker, Rewind, Watermark
 from .handover_step import HandoverStep
+from .ids import ChannelId
 from .routing import RoutingTable
 
 
@@ -25,7 +26,7 @@ from .routing import RoutingTable
 class Sent:
     """The effect of sending `element` on `channel`."""
 
-    channel: int
+    channel: ChannelId
     element: Element
 
 
@@ -34,7 +35,7 @@ class Buffer:
 
     __slots__ = ("batches", "channel", "marks", "rows", "since")
 
-    def __init__(self, channel: int) -> None:
+    def __init__(self, channel: ChannelId) -> None:
         self.channel = channel
         self.batches: list[Batch] = []
         self.marks: list[LatencyMark] = []
@@ -96,7 +97,7 @@ class Exchange(ABC):
 
     paused = False
 
-    def __init__(self, channels: Sequence[int], batch_rows: int) -> None:
+    def __init__(self, channels: Sequence[ChannelId], batch_rows: int) -> None:
         self.buffers = [Buffer(channel) for channel in channels]
         self.batch_rows = batch_rows
         self.watermark = MIN_TIME
@@ -125,13 +126,13 @@ class Exchange(ABC):
         self.flush(out)
         out.extend(Sent(buffer.channel, element) for buffer in self.buffers)
 
-    def attach(self, channel: int, out: list[Sent]) -> None:
+    def attach(self, channel: ChannelId, out: list[Sent]) -> None:
         """Add the channel to a new worker, and tell it the current watermark."""
         self.buffers.append(Buffer(channel))
         if self.said > MIN_TIME:
             out.append(Sent(channel, Watermark(self.said)))
 
-    def detach(self, channels: Collection[int], out: list[Sent]) -> None:
+    def detach(self, channels: Collection[ChannelId], out: list[Sent]) -> None:
         """End these channels, after their waiting rows."""
         for buffer in self.buffers:
             if buffer.channel in channels:
@@ -175,7 +176,7 @@ class HashExchange(Exchange):
 
     def __init__(
         self,
-        channels: Sequence[int],
+        channels: Sequence[ChannelId],
         batch_rows: int,
         operator: str,
         keys: tuple[str, ...],
@@ -188,7 +189,7 @@ class HashExchange(Exchange):
         self._tells_columns = tells_columns
         self._told: Batch | None = None
 
-    def attach(self, channel: int, out: list[Sent]) -> None:
+    def attach(self, channel: ChannelId, out: list[Sent]) -> None:
         if self._told is not None:
             out.append(Sent(channel, self._told))
         super().attach(channel, out)

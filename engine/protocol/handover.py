@@ -28,6 +28,7 @@ from ..operators.keyed import KeyedInstance
 from .elements import Element, FetchReply, FetchRequest, TransferEnd, TransferStart
 from .exchange import Sent, runs
 from .handover_step import HandoverStep
+from .ids import ChannelId, StepVersion
 from .routing import Move
 
 CHUNK = 2_048
@@ -39,15 +40,15 @@ class Peer:
     """Another worker of the same operator: its index, and the channels to it and from it."""
 
     index: int
-    outgoing: int
-    incoming: int
+    outgoing: ChannelId
+    incoming: ChannelId
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
     """All state of step `version` from worker `source` is installed: `keys` keys, `state_bytes` bytes."""
 
-    version: int
+    version: StepVersion
     source: int
     keys: int
     state_bytes: int
@@ -57,7 +58,7 @@ class Arrived:
 class _Outgoing:
     """A move away from here; `transfer` is None until the implicit barrier."""
 
-    version: int
+    version: StepVersion
     move: Move
     lazy: bool
     transfer: StateTransfer | None = None
@@ -74,7 +75,7 @@ class _Incoming:
     `early`: elements from the old owner that came before the markers, None once all markers are here.
     """
 
-    version: int
+    version: StepVersion
     move: Move
     lazy: bool
     aside: dict[int, list[Batch]] = field(default_factory=dict)
@@ -95,12 +96,12 @@ class Handovers:
         self._index, self._operator, self._out = index, operator, out
         self._peers = {peer.index: peer for peer in peers}
         self._sender = {peer.incoming: peer.index for peer in self._peers.values()}
-        self._steps: dict[int, HandoverStep] = {}
-        self._version: int | None = None
+        self._steps: dict[StepVersion, HandoverStep] = {}
+        self._version: StepVersion | None = None
         self._passed: set[int] = set()
         self._outgoing: list[_Outgoing] = []
         self._incoming: dict[int, _Incoming] = {}
-        self._asked: dict[int, tuple[int, int]] = {}
+        self._asked: dict[ChannelId, tuple[StepVersion, int]] = {}
 
     def add_peers(self, peers: Iterable[Peer]) -> None:
         """More workers of the operator."""
@@ -118,7 +119,7 @@ class Handovers:
         mine = (step for step in steps if any(self._index in (move.source, move.target) for move in step.moves))
         self._steps.update((step.version, step) for step in mine)
 
-    def is_peer(self, channel: int) -> bool:
+    def is_peer(self, channel: ChannelId) -> bool:
         """Whether the channel brings state rather than records."""
         return channel in self._sender
 
@@ -145,13 +146,13 @@ class Handovers:
             *([f"waits for markers of step {self._version}"] if self._version is not None else []),
         ]
 
-    def marker(self, channel: int, version: int) -> None:
+    def marker(self, channel: ChannelId, version: StepVersion) -> None:
         """The marker of step `version` has come on an input."""
         if version != self._version:
             self._begin(version)
         self._passed.add(channel)
 
-    def pass_barrier(self, live: Mapping[int, int]) -> list[tuple[int, Element]]:
+    def pass_barrier(self, live: Mapping[ChannelId, int]) -> list[tuple[int, Element]]:
         """If the marker has come on every input that has not ended (`live`), the implicit barrier is passed: send away the moving state.
 
         Returns the elements that came early, each with the worker that sent it, for `state_element`.
@@ -193,7 +194,7 @@ class Handovers:
                 ready[where] = self._set_aside(source, incoming, batch.take(where))
         return batch if ready.all() else batch.filter(ready) if ready.any() else None
 
-    def peer_element(self, channel: int, element: Element) -> tuple[list[Batch], Arrived | None]:
+    def peer_element(self, channel: ChannelId, element: Element) -> tuple[list[Batch], Arrived | None]:
         """Handle an element from a peer. Returns the batches that no longer need to be set aside, and the moves that have arrived
         completely.
         """
@@ -223,7 +224,7 @@ class Handovers:
             raise ProtocolError(f"worker {source} sent a {type(element).__name__} on a channel for state")
         return [], None
 
-    def _begin(self, version: int) -> None:
+    def _begin(self, version: StepVersion) -> None:
         step = self._steps.pop(version, None)
         if step is None:
             raise ProtocolError(f"operator `{self._operator.context.name}`: a marker of step {version}, which was not announced")
@@ -247,7 +248,7 @@ class Handovers:
                 break
         return False
 
-    def _requested(self, source: int, version: int, number: int, keys: Batch) -> None:
+    def _requested(self, source: int, version: StepVersion, number: int, keys: Batch) -> None:
         """Handle worker `source`'s request for keys, which may come before any marker; it is answered once the barrier is passed."""
         if version in self._steps:
             self._begin(version)
@@ -317,7 +318,7 @@ class Handovers:
         self._ask(source, incoming)
         return joined(incoming.aside.pop(answer.number, []))
 
-    def _handed(self, source: int, version: int) -> tuple[list[Batch], Arrived]:
+    def _handed(self, source: int, version: StepVersion) -> tuple[list[Batch], Arrived]:
         incoming = self._incoming_from(source)
         if incoming.version != version:
             raise ProtocolError(f"worker {source} has handed over step {version}, expected step {incoming.version}")

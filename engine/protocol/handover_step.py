@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .ids import StepVersion
 from .routing import Move
 
 
@@ -14,7 +15,7 @@ class HandoverStep:
     `lazy`: state is fetched key by key. `pause`: the upstream tasks wait until the step is done.
     """
 
-    version: int
+    version: StepVersion
     moves: tuple[Move, ...]
     lazy: bool = False
     pause: bool = False

@@ -14,6 +14,7 @@ from ...state.files import StateFile
 from ..batch import Batch
 from ..keyed_state.base import KeyedState
 from ..protocol.effects import Prepared
+from ..protocol.ids import CheckpointNumber
 from .changes import Changes
 
 LONGEST = 100
@@ -68,7 +69,7 @@ class Snapshots:
         self._last, self._next = 0, Chain()
         """The last checkpoint, which may or may not become complete, and its chain if it does."""
 
-    def begin(self, prepared: Prepared, base: int) -> Saving:
+    def begin(self, prepared: Prepared, base: CheckpointNumber) -> Saving:
         """Freeze the state at a barrier. `base`: the newest complete checkpoint; 0: the whole state must be saved."""
         changes = self._state.changes()
         if base and base == self._last:

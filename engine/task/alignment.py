@@ -20,6 +20,7 @@ from collections.abc import Iterable
 
 from ..errors import ProtocolError
 from ..protocol.elements import Barrier, Element
+from ..protocol.ids import ChannelId
 
 
 class Alignment:
@@ -27,9 +28,9 @@ class Alignment:
 
     def __init__(self, task: str) -> None:
         self._task = task
-        self.channels: set[int] = set()
+        self.channels: set[ChannelId] = set()
         self._barrier: Barrier | None = None
-        self._held: dict[int, list[Element]] = {}
+        self._held: dict[ChannelId, list[Element]] = {}
 
     @property
     def begun(self) -> bool:
@@ -41,7 +42,7 @@ class Alignment:
         """Elements that wait."""
         return sum(map(len, self._held.values()))
 
-    def arrive(self, channel: int, barrier: Barrier) -> None:
+    def arrive(self, channel: ChannelId, barrier: Barrier) -> None:
         """A barrier has come. Raises ProtocolError if another one is awaited."""
         if self._barrier is not None and barrier != self._barrier:
             problem = f"barrier {barrier.checkpoint} on channel {channel} while aligning {self._barrier.checkpoint}"
@@ -49,15 +50,15 @@ class Alignment:
         self._barrier = barrier
         self.channels.add(channel)
 
-    def hold(self, channel: int, element: Element) -> None:
+    def hold(self, channel: ChannelId, element: Element) -> None:
         """Keep what came behind the barrier."""
         self._held.setdefault(channel, []).append(element)
 
-    def complete(self, inputs: Iterable[int]) -> Barrier | None:
+    def complete(self, inputs: Iterable[ChannelId]) -> Barrier | None:
         """The barrier, once it has come on all `inputs` that have not ended."""
         return self._barrier if self.channels.issuperset(inputs) else None
 
-    def release(self) -> list[tuple[int, Element]]:
+    def release(self) -> list[tuple[ChannelId, Element]]:
         """The checkpoint is taken: what was held, by channel; it may bring the next barrier."""
         held, self._held = self._held, {}
         self._barrier = None

@@ -21,6 +21,7 @@ from ..protocol.effects import Consumed, Effect, Finished, Latency, Prepared, Re
 from ..protocol.elements import MAX_TIME, Barrier, Element, End, LatencyMark, Marker, Rewind, Watermark
 from ..protocol.handover import Arrived, Handovers, Peer
 from ..protocol.handover_step import HandoverStep
+from ..protocol.ids import NO_CHECKPOINT, ChannelId, CheckpointNumber, StepVersion
 from ..protocol.routing import RoutingTable
 from .alignment import Alignment
 from .event_time import EventTime
@@ -64,7 +65,7 @@ class TaskCore:
         """Let go of what sinks and keyed state hold; called once at the end, also after an error."""
         self.chain.close()
 
-    def receive(self, channel: int, element: Element, now: float) -> list[Effect]:
+    def receive(self, channel: ChannelId, element: Element, now: float) -> list[Effect]:
         """An element has come in on `channel`.
 
         Raises RecordError if a user function fails, ProtocolError, with the task's last events, for an element that must not come here.
@@ -99,7 +100,7 @@ class TaskCore:
         self._finish()
         return self._take()
 
-    def barrier(self, checkpoint: int, now: float, base: int = 0) -> list[Effect]:
+    def barrier(self, checkpoint: CheckpointNumber, now: float, base: CheckpointNumber = NO_CHECKPOINT) -> list[Effect]:
         """A source task begins checkpoint `checkpoint` here, between two polls; `base` is the newest that is complete."""
         barrier = Barrier(checkpoint, base)
         self._begin(now, "begin", barrier)
@@ -118,7 +119,9 @@ class TaskCore:
             self.handovers.announce(steps)
         self.outputs.announce(stage, steps)
 
-    def attach(self, inputs: Sequence[int], outputs: Sequence[tuple[int, int]], peers: Sequence[Peer], now: float) -> list[Effect]:
+    def attach(
+        self, inputs: Sequence[ChannelId], outputs: Sequence[tuple[int, ChannelId]], peers: Sequence[Peer], now: float
+    ) -> list[Effect]:
         """More workers around this one: channels that come in, (exchange, channel) pairs that go out, peers of its own operator.
 
         A task that has finished ends the new outputs at once.
@@ -132,7 +135,7 @@ class TaskCore:
             self.handovers.add_peers(peers)
         return self._take()
 
-    def detach(self, outputs: Sequence[int], peers: Sequence[int], now: float) -> list[Effect]:
+    def detach(self, outputs: Sequence[ChannelId], peers: Sequence[int], now: float) -> list[Effect]:
         """Workers after this one leave: these channels end. And peers of its own operator, by their indexes."""
         self._begin(now, "detach", (outputs, peers))
         if not self.finished:
@@ -150,7 +153,7 @@ class TaskCore:
         self.outputs.rewind(self.chain.rewind(time, own_times))
         return self._take()
 
-    def expect_rewind(self, channels: Sequence[int]) -> list[Effect]:
+    def expect_rewind(self, channels: Sequence[ChannelId]) -> list[Effect]:
         """These inputs will say their event time anew; `Rewound` tells when all have, or have ended. Until then this task's stays."""
         self._time.expect(channels)
         self._note_rewound()
@@ -183,11 +186,11 @@ class TaskCore:
         if mine.any() or not chunk.num_rows:
             keyed.state.restore(chunk if mine.all() else chunk.filter(mine), keyed.context.name)
 
-    def go_on_from(self, checkpoint: int, files: Sequence[StateFile]) -> None:
+    def go_on_from(self, checkpoint: CheckpointNumber, files: Sequence[StateFile]) -> None:
         """What was installed was the whole state of this worker at `checkpoint`, and `files` its chain: the next delta goes on from it."""
         self._checkpoints.go_on_from(checkpoint, files)
 
-    def switch(self, version: int, now: float) -> list[Effect]:
+    def switch(self, version: StepVersion, now: float) -> list[Effect]:
         """Route by the table after step `version` from here on, between two batches. Raises ProtocolError for an unannounced step."""
         self._begin(now, "switch to the table after step", version)
         try:
@@ -244,7 +247,7 @@ class TaskCore:
         self.outputs.now = now
         self._story.note(now, event, what)
 
-    def _refuse(self, channel: int) -> NoReturn:
+    def _refuse(self, channel: ChannelId) -> NoReturn:
         raise ProtocolError(f"task {self.spec.name}: an element on channel {channel}, which has ended or never was an input")
 
     def _take(self) -> list[Effect]:
@@ -252,7 +255,7 @@ class TaskCore:
         effects, self._out = self._out, []
         return effects
 
-    def _receive(self, channel: int, element: Element) -> None:
+    def _receive(self, channel: ChannelId, element: Element) -> None:
         if channel in self._alignment.channels:
             self._alignment.hold(channel, element)
         elif isinstance(element, Batch):
@@ -279,7 +282,7 @@ class TaskCore:
         else:
             raise ProtocolError(f"task {self.spec.name}: a {type(element).__name__} came on channel {channel}, which is for records")
 
-    def _receive_state(self, handovers: Handovers, channel: int, element: Element) -> None:
+    def _receive_state(self, handovers: Handovers, channel: ChannelId, element: Element) -> None:
         if isinstance(element, Batch):
             self._out.append(Consumed(channel, element))
         self._install(*handovers.peer_element(channel, element))
@@ -292,7 +295,7 @@ class TaskCore:
             self._out.append(arrived)
             self._go_on()
 
-    def _pass_marker(self, channel: int, version: int) -> None:
+    def _pass_marker(self, channel: ChannelId, version: StepVersion) -> None:
         if self.handovers is None:
             raise ProtocolError(f"task {self.spec.name}: a marker came, but it has no keyed state")
         self.handovers.marker(channel, version)
@@ -331,7 +334,7 @@ class TaskCore:
         if not self.outputs.exchanges:
             self._out.append(Latency(mark.created))
 
-    def _end(self, channel: int) -> None:
+    def _end(self, channel: ChannelId) -> None:
         self._time.end(channel)
         self._note_rewound()
         if self.handovers is not None:
@@ -380,5 +383,5 @@ class TaskCore:
         self.chain.finish()
         self.outputs.broadcast(End())
         self.outputs.take(self._out)
-        self._out.append(Finished(self.chain.prepare(self._checkpoints.passed + 1)))
+        self._out.append(Finished(self.chain.prepare(CheckpointNumber(self._checkpoints.passed + 1))))
         self.finished = True

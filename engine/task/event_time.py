@@ -15,32 +15,33 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..protocol.elements import MIN_TIME
+from ..protocol.ids import ChannelId
 
 
 class EventTime:
     """Times in microseconds. `channels`: the newest watermark of each that has not ended; `watermark`: what the task has come to."""
 
-    def __init__(self, channels: Iterable[int]) -> None:
+    def __init__(self, channels: Iterable[ChannelId]) -> None:
         self.channels = dict.fromkeys(channels, MIN_TIME)
         self.watermark = MIN_TIME
-        self._frozen: dict[int, int] = {}
-        self._rewinding: set[int] = set()
+        self._frozen: dict[ChannelId, int] = {}
+        self._rewinding: set[ChannelId] = set()
         self._expecting = False
 
-    def add(self, channel: int) -> None:
+    def add(self, channel: ChannelId) -> None:
         """A worker joins that sends on `channel`."""
         self.channels[channel] = MIN_TIME
 
-    def hear(self, channel: int, watermark: int) -> None:
+    def hear(self, channel: ChannelId, watermark: int) -> None:
         """A watermark has come; one that goes back changes nothing."""
         self.channels[channel] = max(self.channels[channel], watermark)
 
-    def end(self, channel: int) -> None:
+    def end(self, channel: ChannelId) -> None:
         """Nothing follows on `channel`."""
         del self.channels[channel]
         self._rewinding.discard(channel)
 
-    def freeze(self, channel: int) -> None:
+    def freeze(self, channel: ChannelId) -> None:
         """Count `channel` from now on as it is, until `thaw`."""
         self._frozen[channel] = self.channels[channel]
 
@@ -53,12 +54,12 @@ class EventTime:
         """Whether a channel is counted as it was."""
         return bool(self._frozen)
 
-    def expect(self, channels: Iterable[int]) -> None:
+    def expect(self, channels: Iterable[ChannelId]) -> None:
         """Stand still until these inputs have told their times anew, or have ended."""
         self._rewinding = {channel for channel in channels if channel in self.channels}
         self._expecting = True
 
-    def rewind(self, channel: int, time: int) -> None:
+    def rewind(self, channel: ChannelId, time: int) -> None:
         """The input goes on from `time`, which may be earlier than what it said. What the task has come to stays: senders rewind together,
         and none behind the earliest of what they had all told.
         """

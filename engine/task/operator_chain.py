@@ -19,6 +19,7 @@ from ..operators.own_time import OwnTime, OwnTimeInstance
 from ..operators.write import WriteInstance
 from ..plan.task_spec import TaskSpec
 from ..protocol.elements import MAX_TIME, MIN_TIME
+from ..protocol.ids import CheckpointNumber
 from .outputs import Outputs
 from .time_domains import TASK, TimeDomains
 
@@ -125,7 +126,7 @@ class OperatorChain:
     def _now(self) -> int:
         return self._epoch + round(self._outputs.now * 1_000_000)
 
-    def prepare(self, checkpoint: int) -> dict[str, list[Any]]:
+    def prepare(self, checkpoint: CheckpointNumber) -> dict[str, list[Any]]:
         """What each sink has written since the last checkpoint, to be committed with `checkpoint`."""
         return {o.context.name: o.prepare(checkpoint) for o in self.operators if isinstance(o, WriteInstance)}
 

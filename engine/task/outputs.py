@@ -14,6 +14,7 @@ from ..protocol.effects import Effect
 from ..protocol.elements import Element, End, LatencyMark
 from ..protocol.exchange import Exchange, HashExchange, RebalanceExchange, Sent
 from ..protocol.handover_step import HandoverStep
+from ..protocol.ids import ChannelId, StepVersion
 from .time_domains import TASK, TimeDomains
 
 
@@ -28,7 +29,7 @@ class Outputs:
         self.now = 0.0
         self.rows = 0
         """Rows that have left."""
-        self._steps: dict[int, tuple[HashExchange, HandoverStep]] = {}
+        self._steps: dict[StepVersion, tuple[HandoverStep, list[HashExchange]]] = {}
 
     def entrance(self, position: int) -> Callable[[Batch], None]:
         """What takes batches for the exchange at `position`."""
@@ -69,7 +70,7 @@ class Outputs:
         for exchange in self.exchanges:
             exchange.flush(self.sent)
 
-    def attach(self, channels: Sequence[tuple[int, int]], *, finished: bool) -> None:
+    def attach(self, channels: Sequence[tuple[int, ChannelId]], *, finished: bool) -> None:
         """(exchange, channel) pairs to workers that join; a task that has `finished` ends them at once."""
         for position, channel in channels:
             if finished:
@@ -77,23 +78,25 @@ class Outputs:
             else:
                 self.exchanges[position].attach(channel, self.sent)
 
-    def detach(self, channels: Collection[int]) -> None:
+    def detach(self, channels: Collection[ChannelId]) -> None:
         """Workers leave: end the channels to them."""
         for exchange in self.exchanges:
             exchange.detach(channels, self.sent)
 
     def announce(self, stage: str, steps: Iterable[HandoverStep]) -> None:
         """Steps of a reconfiguration of `stage` that may come."""
-        for spec, exchange in zip(self._spec.exchanges, self.exchanges, strict=True):
-            if spec.target == stage and isinstance(exchange, HashExchange):
-                self._steps.update((step.version, (exchange, step)) for step in steps)
+        pairs = zip(self._spec.exchanges, self.exchanges, strict=True)
+        to_stage = [exchange for spec, exchange in pairs if spec.target == stage and isinstance(exchange, HashExchange)]
+        if to_stage:
+            self._steps.update((step.version, (step, to_stage)) for step in steps)
 
-    def switch(self, version: int) -> None:
+    def switch(self, version: StepVersion) -> None:
         """Route by the table after step `version` from here on. Raises ProtocolError for an unannounced step."""
         if version not in self._steps:
             raise ProtocolError(f"task {self._spec.name}: step {version} was not announced")
-        exchange, step = self._steps.pop(version)
-        exchange.switch(step, self.sent)
+        step, exchanges = self._steps.pop(version)
+        for exchange in exchanges:
+            exchange.switch(step, self.sent)
 
     def resume(self) -> None:
         """Go on after a step that paused the task."""

@@ -15,6 +15,7 @@ from collections import deque
 
 from ..batch import Batch
 from ..errors import ProtocolError
+from ..protocol.ids import ChannelId
 
 LENGTH = 20
 """Events that are kept."""
@@ -24,9 +25,9 @@ class Story:
     """Used by one task."""
 
     def __init__(self) -> None:
-        self._events: deque[tuple[float, str, object, int | None]] = deque(maxlen=LENGTH)
+        self._events: deque[tuple[float, str, object, ChannelId | None]] = deque(maxlen=LENGTH)
 
-    def note(self, now: float, event: str, what: object = None, channel: int | None = None) -> None:
+    def note(self, now: float, event: str, what: object = None, channel: ChannelId | None = None) -> None:
         """Something has happened at `now` (seconds); `what` came with it."""
         self._events.append((now, event, what.num_rows if type(what) is Batch else what, channel))
 
@@ -40,7 +41,7 @@ class Story:
         error.args = (f"{error}\n  The last events of the task, with their times in seconds:\n    {lines}",)
 
 
-def _line(now: float, event: str, what: object, channel: int | None) -> str:
+def _line(now: float, event: str, what: object, channel: ChannelId | None) -> str:
     where = "" if channel is None else f" on channel {channel}"
     came = "" if what is None else f": {what} rows" if isinstance(what, int) else f": {what}"
     return f"{now:.6f} {event}{where}{came}"

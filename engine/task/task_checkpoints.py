@@ -11,6 +11,7 @@ from ...state.files import StateFile
 from ..keyed_state.base import KeyedState
 from ..protocol.effects import Prepared, Saved
 from ..protocol.elements import Barrier
+from ..protocol.ids import CheckpointNumber
 from ..snapshots.saving import Saving, Snapshots
 
 
@@ -26,7 +27,7 @@ class TaskCheckpoints:
         """Save this state with each checkpoint."""
         self._snapshots = Snapshots(state)
 
-    def go_on_from(self, checkpoint: int, files: Sequence[StateFile]) -> None:
+    def go_on_from(self, checkpoint: CheckpointNumber, files: Sequence[StateFile]) -> None:
         """The state is whole as it was at `checkpoint`, and `files` are its chain: the next delta goes on from it."""
         if self._snapshots is not None:
             self._snapshots.go_on_from(checkpoint, files)

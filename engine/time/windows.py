@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import gcd
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -94,10 +93,3 @@ def sliding(size: Duration, every: Duration, *, offset: Duration = 0) -> Windows
             "let them begin less often, or after a whole part of their size"
         )
     return windows
-
-
-def check_windows(value: Any) -> Windows:
-    """Raises FlowError unless `value` is windows."""
-    if not isinstance(value, Windows):
-        raise FlowError(f'.window({value!r}): expected windows, for example ef.tumbling("1h") or ef.sliding("1h", every="5m")')
-    return value

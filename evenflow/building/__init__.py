@@ -1,1 +1,1 @@
-"""Checks what a stream's methods are given, and makes the operators."""
+"""The checks of what a user gives to the methods of streams, and the operators made of it."""

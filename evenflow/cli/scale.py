@@ -43,16 +43,16 @@ def check_one(arguments: argparse.Namespace) -> None:
 
 def scale(job: Job, arguments: argparse.Namespace) -> None:
     """Scale an operator or the job's nodes, and show the report."""
-    from ..drawing.changes import node_scalings_text, scalings_table
+    from ..drawing.changes import node_scalings_table, scalings_table
     from ..drawing.terminal import console
 
     if arguments.operator is not None:
         report = job.scale(arguments.operator, arguments.workers, strategy=arguments.strategy, timeout=arguments.timeout)
         console().print(scalings_table([report]))
     elif arguments.out_nodes is not None:
-        console().print(node_scalings_text([job.scale_out(arguments.out_nodes, timeout=arguments.timeout)]))
+        console().print(node_scalings_table([job.scale_out(arguments.out_nodes, timeout=arguments.timeout)]))
     else:
-        console().print(node_scalings_text(job.scale_in(arguments.in_nodes, timeout=arguments.timeout)))
+        console().print(node_scalings_table(job.scale_in(arguments.in_nodes, timeout=arguments.timeout)))
 
 
 def show_scalings(job: Job, _arguments: argparse.Namespace) -> None:

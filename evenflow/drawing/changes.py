@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from ..scheduler.migration import MigrationReport, MigrationState
 from ..scheduler.node_scaling import NodeScalingReport
 from ..scheduler.operator_scaling import ScalingReport
+from ..scheduler.placement import short
 from ..scheduler.scaling.controller import DecisionRecord
+from .reports import clock, story, taken
 from .terminal import DataTable, lines
 
 _SHORT = ("no.", "operator", "strategy", "state", "steps", "keys moved", "bytes", "seconds", "p50/p99 ms")
@@ -24,7 +24,7 @@ def migrations_table(reports: Sequence[MigrationReport]) -> RenderableType:
     for report in reports:
         facts = dict(migration_facts(report))
         table.row(*(facts[column] for column in _SHORT))
-    return Group(table, lines(f"{report.number}: {report.reason}" for report in reports))
+    return Group(table, lines(map(story, reports)))
 
 
 def migration_table(report: MigrationReport) -> Table:
@@ -52,9 +52,10 @@ def migration_facts(report: MigrationReport) -> list[tuple[str, str]]:
         ("routes", str(report.routed_keys)),
         ("keys moved", f"{report.keys_moved:,}"),
         ("bytes", f"{report.state_bytes:,}"),
-        ("seconds", "-" if report.seconds is None else f"{report.seconds:.3f}"),
+        ("seconds", taken(report)),
         ("p50/p99 ms", latency),
-        ("why", report.reason),
+        ("began", clock(report.began_at)),
+        ("why", report.why),
     ]
 
 
@@ -63,31 +64,27 @@ def scalings_table(reports: Sequence[ScalingReport]) -> RenderableType:
     numbers = ("keys moved", "bytes", "seconds")
     table = DataTable("no.", "operator", "workers", "state", *numbers, right=("no.", "workers", *numbers), title="scalings")
     for report in reports:
-        seconds = "-" if report.seconds is None else f"{report.seconds:.3f}"
+        seconds = taken(report)
         workers = f"{report.before} to {report.after}"
         moved = f"{report.keys_moved:,}", f"{report.state_bytes:,}"
         table.row(str(report.number), report.operator, workers, report.state.value, *moved, seconds)
-    why = (f"{report.number}: {report.reason}" + (f"; {report.problem}" if report.problem is not None else "") for report in reports)
-    return Group(table, lines(why))
+    return Group(table, lines(map(story, reports)))
 
 
-def node_scalings_text(reports: Sequence[NodeScalingReport]) -> Text:
-    """A sentence or two for each.
-
-    >>> from ..scheduler.node_scaling import NodeScalingState
-    >>> report = NodeScalingReport(0, (), "ab12cd34ef", {"count": (3, 2)}, ("read-0",), "sums", NodeScalingState.DONE, 1.5)
-    >>> print(node_scalings_text([report]))
-    node ab12cd34 given back in 1.500 s: count 3 to 2 workers; read-0 went on elsewhere
-    0: sums
-    """
-    return lines([str(report) for report in reports] or ["no node has come or gone"])
+def node_scalings_table(reports: Sequence[NodeScalingReport]) -> RenderableType:
+    """A change of nodes per line, the oldest first, with what it changed and its reason."""
+    table = DataTable("no.", "nodes", "state", "workers", "seconds", right=("no.", "seconds"), title="node scalings")
+    for report in reports:
+        nodes = ", ".join(map(short, report.added)) + " added" if report.removed is None else f"{short(report.removed)} given back"
+        table.row(str(report.number), nodes, report.state.value, "\n".join(report.changes) or "-", taken(report))
+    return Group(table, lines(map(story, reports)))
 
 
 def decisions_table(decisions: Sequence[DecisionRecord]) -> RenderableType:
     """A decision per line, the oldest first, with its input and reason."""
     table = DataTable("no.", "at", "policy", "decided", "done", right=("no.",), title="decisions")
     for number, record in enumerate(decisions):
-        at = f"{datetime.fromtimestamp(record.time, UTC).astimezone():%H:%M:%S}"
+        at = clock(record.time)
         table.row(str(number), at, record.policy, record.changes, record.done)
     why = (f"{number}: saw {record.saw}\n   {record.decided.reason}" for number, record in enumerate(decisions))
     return Group(table, lines(why))

@@ -21,9 +21,11 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from ..engine.protocol.ids import WorkerId
 from ..scheduler.checkpoints import CheckpointReport
 from ..scheduler.job_status import JobStatus
 from ..scheduler.placement import short
+from .reports import clock, taken
 from .terminal import DataTable, lines
 
 
@@ -43,17 +45,16 @@ def status_table(status: JobStatus) -> Table:
 
 
 def checkpoints_table(reports: Sequence[CheckpointReport]) -> RenderableType:
-    """A checkpoint per line, the oldest first, with why it failed, or the workers it waits for."""
+    """A checkpoint per line, the oldest first, and a sentence about each that failed or waits for workers."""
     numbers = ("seconds", "keys", "bytes saved", "bytes of state")
-    table = DataTable("no.", "state", *numbers, right=("no.", *numbers), title="checkpoints")
+    table = DataTable("no.", "began", "state", *numbers, right=("no.", *numbers), title="checkpoints")
     for report in reports:
-        taken = "-" if report.seconds is None else f"{report.seconds:.3f}"
         figures = f"{report.keys:,}", f"{report.saved_bytes:,}", f"{report.state_bytes:,}"
-        table.row(str(report.number), report.state.value, taken, *figures)
+        table.row(str(report.number), clock(report.began_at), report.state.value, taken(report), *figures)
     return Group(table, lines(str(report) for report in reports if report.problem is not None or report.waits_for))
 
 
-def _place(worker: str, status: JobStatus) -> str:
+def _place(worker: WorkerId, status: JobStatus) -> str:
     """The worker's node, and its process's name if that differs from the worker's."""
     place = status.places.get(worker)
     if place is None:

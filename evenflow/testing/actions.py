@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from ..engine.protocol.ids import ChannelId, WorkerId
 from .coordinator import Clock, Coordinator
 from .network import Channel, Mailbox
 from .workers import SimulatedReport, Worker
@@ -27,8 +28,8 @@ class World:
     """
 
     random: Random
-    channels: Mapping[int, Channel]
-    workers: dict[str, Worker]
+    channels: Mapping[ChannelId, Channel]
+    workers: dict[WorkerId, Worker]
     coordinator: Coordinator
     clock: Clock
     accidents: int = 0
@@ -174,7 +175,7 @@ def once(worker: Worker, kind: str, run: Callable[..., None], *arguments: Any) -
     return known
 
 
-def _from_channels(worker: Worker, kind: str, channels: Mapping[int, Channel], world: World) -> list[Choice]:
+def _from_channels(worker: Worker, kind: str, channels: Mapping[ChannelId, Channel], world: World) -> list[Choice]:
     """A choice for each channel on which something waits."""
     choices: list[Choice] = []
     known = worker.known

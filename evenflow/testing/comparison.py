@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 
 from ..dataflow import Dataflow
 from ..engine.aggregates.count import Count
 from ..engine.aggregates.extremes import Extreme
 from ..engine.errors import FlowError
 from ..engine.operators.aggregate_running import AggregateRunning
+from ..engine.operators.aggregate_windows import AggregateWindows
 from ..engine.sink import Sink
 from ..scheduler.config import JobConfig
 from ..scheduler.job_effects import JobState
@@ -33,10 +34,10 @@ def check(
     """Simulate the flow once for each seed; every run must finish with the rows that the oracle gives.
 
     `make_flow` makes the same flow each time it is called. Of several values of `parallelism` the seed chooses one. Rows are compared as
-    multisets, floats to 9 digits. Of running aggregates with `emit="update"` the last row of each key must be the oracle's, and counts and
-    extremes must not go back; a key's updates from before and after it moved come by two channels, so they are put in order by its count
-    first, where the aggregates have one. Raises SimulationError with what differs and the seed that shows it again; also if records
-    were late, because which ones are depends on the run: give the source a larger `max_delay`.
+    multisets, floats to 9 digits. Of aggregates that emit updates or corrections the last row of each key (and window) must be the
+    oracle's, and counts and extremes must not go back; a key's updates from before and after it moved come by two channels, so they are put
+    in order by its count first, where the aggregates have one. Raises SimulationError with what differs and the seed that shows it again;
+    also if records were late, because which ones are depends on the run: give the source a larger `max_delay`.
 
     >>> import evenflow as ef
     >>> def word_count():
@@ -75,7 +76,7 @@ def _differences(flow: Dataflow, parallelism: int, expected: dict[str, list[Row]
         if isinstance(node.operator, Sink):
             above = flow.graph.nodes[node.inputs[0].node]
             rows, wanted = result.rows[node.name], expected[node.name]
-            if isinstance(above.operator, AggregateRunning) and above.operator.updates:
+            if _repeats(above.operator):
                 if (above.parallelism or parallelism) != (node.parallelism or parallelism):
                     raise FlowError(
                         f"the updates of `{above.name}` lose their order on the way to `{node.name}`: give both the same parallelism"
@@ -104,12 +105,27 @@ def row_differences(rows: Sequence[Row], expected: Sequence[Row]) -> list[str]:
     return differences
 
 
-def update_differences(operator: AggregateRunning, rows: Sequence[Row], expected: Sequence[Row]) -> list[str]:
-    """What is wrong with updates, in words: the last row of each key differs from the expected one, or a count or an extreme goes back."""
-    differences = row_differences(_last_by_key(rows, operator.keys), _last_by_key(expected, operator.keys))
+Repeating: TypeAlias = AggregateRunning | AggregateWindows
+
+
+def _repeats(operator: Any) -> TypeGuard[Repeating]:
+    """Whether there may be several rows of a key, or of a key and window, of which the last one counts."""
+    return (
+        operator.updates
+        if isinstance(operator, AggregateRunning)
+        else isinstance(operator, AggregateWindows) and not operator.emission.once
+    )
+
+
+def update_differences(operator: Repeating, rows: Sequence[Row], expected: Sequence[Row]) -> list[str]:
+    """What is wrong with updates, in words: the last row of each key (and window) differs from the expected one, or a count or an extreme
+    goes back.
+    """
+    keys = operator.keys if isinstance(operator, AggregateRunning) else (*operator.keys, "window_start")
+    differences = row_differences(_last_by_key(rows, keys), _last_by_key(expected, keys))
     before: dict[tuple[Any, ...], Row] = {}
     for row in rows:
-        key = key_of(row, operator.keys)
+        key = key_of(row, keys)
         if key in before:
             differences += [
                 f"`{name}` of key {key} went from {before[key][name]} to {row[name]}" for name in _back(operator, before[key], row)
@@ -118,19 +134,23 @@ def update_differences(operator: AggregateRunning, rows: Sequence[Row], expected
     return differences
 
 
-def _by_count(operator: AggregateRunning, rows: Sequence[Row]) -> list[Row]:
+def _by_count(operator: Repeating, rows: Sequence[Row]) -> list[Row]:
     counts = [name for name, function in operator.functions.items() if isinstance(function, Count) and function.column is None]
     return sorted(rows, key=lambda row: row[counts[0]]) if counts else list(rows)
 
 
-def _back(operator: AggregateRunning, before: Row, after: Row) -> list[str]:
+def _back(operator: Repeating, before: Row, after: Row) -> list[str]:
     """The counts and extremes that went back, or did not go on."""
-    return [name for name, function in operator.functions.items() if not _goes_on(function, before[name], after[name])]
+    return [
+        name
+        for name, function in operator.functions.items()
+        if not _goes_on(function, before[name], after[name], isinstance(operator, AggregateWindows))
+    ]
 
 
-def _goes_on(function: Any, before: Any, after: Any) -> bool:
+def _goes_on(function: Any, before: Any, after: Any, may_repeat: bool) -> bool:
     if isinstance(function, Count):
-        return bool(after > before if function.column is None else after >= before)
+        return bool(after > before if function.column is None and not may_repeat else after >= before)
     if isinstance(function, Extreme) and before is not None:
         return after is not None and bool(after >= before if function.largest else after <= before)
     return True

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from ..actors.job_interpreter import JobInterpreter
 from ..engine.plan.physical import Plan
+from ..engine.protocol.ids import Attempt, WorkerId
 from ..engine.sink import Sink
 from ..scheduler.cluster_view import ClusterView
 from ..scheduler.config import JobConfig
@@ -57,10 +58,10 @@ class Surroundings:
     ledger: Ledger
     clock: Clock
     counts: Counts
-    workers: dict[str, Worker]
+    workers: dict[WorkerId, Worker]
     deploy: Callable[[Deploy], None]
     spawn: Callable[[Spawn], None]
-    retire: Callable[[tuple[str, ...]], None]
+    retire: Callable[[tuple[WorkerId, ...]], None]
     nodes: SimulatedNodes
 
 
@@ -107,7 +108,7 @@ class Coordinator:
         """Whether it has found that another coordinator has begun: it is gone then."""
         return self.storage.superseded
 
-    def receive(self, worker: str, attempt: int, reports: Iterable[SimulatedReport]) -> None:
+    def receive(self, worker: WorkerId, attempt: Attempt, reports: Iterable[SimulatedReport]) -> None:
         """Reports of a worker, in the order in which it sent them."""
         for report in reports:
             if isinstance(report, Ready):
@@ -164,12 +165,12 @@ class Coordinator:
         after.begin()
         return after
 
-    def leave_alone(self, workers: dict[str, Worker]) -> None:
-        """It was taken for lost, and goes on with these workers; nobody brings up anything for it."""
+    def leave_alone(self, workers: dict[WorkerId, Worker]) -> None:
+        """It was declared lost, and continues with these workers; it can start no others."""
         self.workers, self._alone, self.wanted = workers, True, None
         self.spawns.clear()
 
-    def tell(self, worker: str, command: Command) -> None:
+    def tell(self, worker: WorkerId, command: Command) -> None:
         if worker in self.workers:
             self.workers[worker].tell(command)
 
@@ -180,7 +181,7 @@ class Coordinator:
         if not self._alone:
             self.spawns.append(wanted)
 
-    def retire(self, workers: tuple[str, ...]) -> None:
+    def retire(self, workers: tuple[WorkerId, ...]) -> None:
         self.spawns = deque(spawn for spawn in self.spawns if not set(spawn.workers) & set(workers))
         if not self._alone:
             self._around.retire(workers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..engine.protocol.ids import WorkerId
 from ..scheduler.job_effects import JobState
 from ..scheduler.manifest import Manifest
 from .actions import COORDINATOR, Action, Choice, World, once
@@ -34,7 +35,7 @@ def with_crashes(actions: Sequence[Action], most: int = 4) -> tuple[Action, ...]
 def with_damage(actions: Sequence[Action], most: int = 2) -> tuple[Action, ...]:
     """`actions`, and at most `most` times the newest checkpoint is damaged and a worker or the coordinator is lost at the same moment.
 
-    Without another the job begins anew. For a job that saves its state, with the actions that `with_crashes` gives.
+    Without another the job starts from the beginning. For a job that saves its state, with the actions that `with_crashes` gives.
     """
 
     def damage(world: World) -> Iterator[Choice]:
@@ -68,7 +69,7 @@ def notice(world: World) -> Iterator[Choice]:
                 yield Choice(COORDINATOR, "notice", _notice, (world, name))
 
 
-def _crash(world: World, name: str) -> None:
+def _crash(world: World, name: WorkerId) -> None:
     world.accidents += 1
     world.workers[name].die()
 
@@ -95,5 +96,5 @@ def _delete(world: World) -> None:
         _lose_coordinator(world)
 
 
-def _notice(world: World, name: str) -> None:
+def _notice(world: World, name: WorkerId) -> None:
     world.coordinator.interpreter.lost(name, "it was killed")

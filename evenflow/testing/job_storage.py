@@ -1,4 +1,4 @@
-"""The storage port of a simulated coordinator: each effect in several steps, between which anybody may do something, or be lost.
+"""The storage port of a simulated coordinator: each effect takes several steps, and between two steps any process may act or be lost.
 
 Invariant: it does what `actors/job_storage.py` does, in the same order: the number of a checkpoint is noted before it is committed, and
 what the whole run sees is done only while no later coordinator has begun.
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, assert_never
 
 from ..engine.errors import JobFailedError
+from ..engine.protocol.ids import NO_CHECKPOINT
 from ..engine.sink import Sink
 from ..scheduler.job_effects import Commit, CopySavepoint, Discard, FindOlder, RememberStart, RestoreSinks, Save, StorageEffect
 from ..scheduler.manifest import Manifest
@@ -131,7 +132,7 @@ class SimulatedStorage:
         )
 
     def _restore_sinks(self, wanted: RestoreSinks) -> Steps:
-        at = wanted.manifest.checkpoint if wanted.manifest is not None else 0
+        at = wanted.manifest.checkpoint if wanted.manifest is not None else NO_CHECKPOINT
         deliveries: list[Delivery] = []
         if not self._in_charge():
             return

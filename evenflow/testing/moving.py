@@ -8,6 +8,7 @@ from random import Random
 import pyarrow as pa
 
 from ..engine.plan.physical import Stage
+from ..engine.protocol.ids import worker_id
 from ..engine.protocol.routing import RoutingTable
 from ..scheduler.config import LIVE
 from ..scheduler.job_effects import JobState
@@ -69,5 +70,5 @@ def _may_move(world: World, stage: Stage) -> bool:
     """Whether there is keyed state of the stage, and another worker for it."""
     if not stage.is_keyed or stage.parallelism < 2:
         return False
-    workers = [world.workers.get(f"{stage.name}-{index}") for index in range(stage.parallelism)]
+    workers = [world.workers.get(worker_id(stage.name, index)) for index in range(stage.parallelism)]
     return any(worker is not None and worker.task.rows_in for worker in workers)

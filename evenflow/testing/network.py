@@ -26,7 +26,7 @@ class SimulationError(AssertionError):
 class Channel:
     """First in, first out, from one worker to another; `batches` counts those that were sent and not yet consumed.
 
-    Whoever a change concerns is added to `touched`.
+    A change adds the workers that it concerns to `touched`.
     """
 
     def __init__(self, spec: ChannelSpec, touched: set[str]) -> None:
@@ -59,7 +59,7 @@ class Channel:
         if self.ended:
             self._refuse(element, "behind the end")
         if isinstance(element, Batch):
-            if not element.num_rows:
+            if not element.num_rows and not self.spec.state:
                 self._check_columns(element)
         elif isinstance(element, Watermark):
             if element.time <= self._watermark:

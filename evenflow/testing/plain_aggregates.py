@@ -35,7 +35,7 @@ def aggregated(function: AggregateFunction, rows: Timed) -> Any:
     A sketch (`approx_distinct`, `approx_quantile`) has no plain counterpart: the engine's own is given all rows in one piece, so that it
     is at least compared with itself in many pieces.
     """
-    if function.column is not None and not _values(function.column, rows):
+    if function.column is not None and not values_of(function.column, rows):
         accumulator = function.bind(pa.schema({function.column: pa.int64()}), "oracle")
         return accumulator.finish(accumulator.empty(1)).to_pylist()[0]
     batch = pa.Table.from_pylist([row for row, _ in rows]).combine_chunks().to_batches()[0]
@@ -45,24 +45,24 @@ def aggregated(function: AggregateFunction, rows: Timed) -> Any:
 
 @aggregated.register
 def _(function: Count, rows: Timed) -> int:
-    return len(rows) if function.column is None else len(_values(function.column, rows))
+    return len(rows) if function.column is None else len(values_of(function.column, rows))
 
 
 @aggregated.register
 def _(function: Sum, rows: Timed) -> Any:
-    values = _values(function.column, rows)
+    values = values_of(function.column, rows)
     return reduce(operator.add, values) if values else None
 
 
 @aggregated.register
 def _(function: Mean, rows: Timed) -> float | None:
-    values = _values(function.column, rows)
+    values = values_of(function.column, rows)
     return float(sum(values) / len(values)) if values else None
 
 
 @aggregated.register
 def _(function: Extreme, rows: Timed) -> Any:
-    values = _values(function.column, rows)
+    values = values_of(function.column, rows)
     return _extreme(values, largest=function.largest) if values else None
 
 
@@ -86,7 +86,8 @@ def _(function: Aggregate, rows: Timed) -> Any:
     return function.finish(accumulator)
 
 
-def _values(column: str, rows: Timed) -> list[Any]:
+def values_of(column: str, rows: Timed) -> list[Any]:
+    """The non-null values of a column."""
     return [row[column] for row, _ in rows if row[column] is not None]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..engine.protocol.ids import WorkerId
 from ..scheduler.cluster_view import ClusterView
 from ..scheduler.placement import Node, Place
 
@@ -17,13 +18,13 @@ class SimulatedNodes:
     def __init__(self) -> None:
         self._avoided: frozenset[str] = frozenset()
         self._preferred: frozenset[str] = frozenset()
-        self._places: dict[str, str] = {}
+        self._places: dict[WorkerId, str] = {}
 
     def use(self, avoid: frozenset[str], prefer: frozenset[str]) -> None:
         """No new worker goes to the first; it goes to the second if there are any."""
         self._avoided, self._preferred = avoid, prefer
 
-    def place(self, workers: Iterable[str]) -> None:
+    def place(self, workers: Iterable[WorkerId]) -> None:
         """These workers start, on the node where they were unless it is to be avoided."""
         for worker in workers:
             if worker not in self._places or self._places[worker] in self._avoided:
@@ -31,7 +32,7 @@ class SimulatedNodes:
                 wanted = [node for node in allowed if node in self._preferred] or allowed
                 self._places[worker] = min(wanted, key=self._count)
 
-    def keep(self, workers: Iterable[str]) -> None:
+    def keep(self, workers: Iterable[WorkerId]) -> None:
         """Only these have a process."""
         there = set(workers)
         self._places = {worker: node for worker, node in self._places.items() if worker in there}

@@ -28,6 +28,7 @@ from ..engine.operators.read import Read
 from ..engine.operators.write import Write
 from ..engine.plan.physical import Plan
 from ..engine.plan.task_spec import TaskSpec
+from ..engine.protocol.ids import Attempt, ChannelId, WorkerId
 from ..engine.sink import Sink
 from ..engine.source import Source
 from ..scheduler.config import JobConfig
@@ -141,8 +142,8 @@ class _Simulation:
         self._rows: dict[str, list[dict[str, Any]]] = {}
         sinks = self._list_sinks(plan)
         self._storage, self._ledger, self._credit, self._sinks = Storage(), Ledger(), config.network.credit_batches, sinks
-        self._channels: dict[int, Channel] = {}
-        self._workers: dict[str, Worker] = {}
+        self._channels: dict[ChannelId, Channel] = {}
+        self._workers: dict[WorkerId, Worker] = {}
         self._touched: set[str] = set()
         self._nodes = SimulatedNodes()
         around = Surroundings(
@@ -177,10 +178,10 @@ class _Simulation:
                 spec = _with_sinks(task, self._sinks).of_attempt(wanted.plan.name, wanted.attempt)
                 self._workers[task.name] = self._worker(spec, wanted.attempt, None)
 
-    def _worker(self, spec: TaskSpec, attempt: int, restored: RestoredTask | None) -> Worker:
+    def _worker(self, spec: TaskSpec, attempt: Attempt, restored: RestoredTask | None) -> Worker:
         return Worker(spec, self._channels, self._credit, self._storage, attempt, restored, self._touched)
 
-    def _retire(self, gone: tuple[str, ...]) -> None:
+    def _retire(self, gone: tuple[WorkerId, ...]) -> None:
         for name in gone:
             if name in self._workers:
                 self._workers.pop(name).close()
@@ -239,15 +240,15 @@ class _Simulation:
         return acts, waits
 
     def _forget_choices(self, who: str) -> None:
-        """After a step of `who`: whoever it touched may do other things now. What others than workers do may touch anybody."""
+        """After a step of `who`: the workers that it touched may have other choices now. Another step may touch them all."""
         workers, touched = self._workers, self._touched
         if who in workers:
             touched.add(who)
         elif who != TIME:
             touched.update(workers)
         for name in touched:
-            if name in workers:
-                workers[name].choices = None
+            if (worker := workers.get(WorkerId(name))) is not None:
+                worker.choices = None
         touched.clear()
 
     def _standstill(self, what: str) -> str:

@@ -14,10 +14,12 @@ from ..balancer.policies import POLICIES as BALANCERS
 from ..balancer.two_choices import TwoChoices
 from ..engine.errors import RequestError
 from ..scheduler.job_effects import JobState
+from ..scheduler.node_scaling import NodeScalingReport, NodeScalingState
 from ..scheduler.requests import Autoscale, Balance, ScaleIn, ScaleOut
 from ..scheduler.window import WorkerWindow
 from .actions import COORDINATOR, Action, Choice, World, poll
 from .moving import poll_slowly
+from .network import SimulationError
 from .workers import Worker
 
 SCALING_POLICIES = ("ds2", "threshold", "dhalion", "stela")
@@ -28,7 +30,7 @@ WINDOW = 0.05
 
 
 def with_policies(actions: Sequence[Action], *, sources: bool = True) -> tuple[Action, ...]:
-    """`actions`, and a job that is balanced and scaled automatically, and whose nodes come and go.
+    """`actions`, and a job that is balanced and scaled automatically, and whose nodes come and go; a node that was given back is empty.
 
     `sources`: whether the workers of sources may change, for flows that don't rely on the order of a source's records.
     """
@@ -46,7 +48,24 @@ def with_policies(actions: Sequence[Action], *, sources: bool = True) -> tuple[A
         if sources and core.state is JobState.RUNNING and not core.busy and world.random.random() < 0.2:
             yield Choice(COORDINATOR, "scale nodes", _scale_nodes, (world,))
 
-    return *(action for action in actions if action not in (poll, poll_slowly)), poll_slowly, measure, choose, scale_nodes
+    return *(action for action in actions if action not in (poll, poll_slowly)), poll_slowly, measure, choose, scale_nodes, NodesAreEmpty()
+
+
+class NodesAreEmpty:
+    """An action that does nothing: no worker is on a node at the moment at which it has been given back."""
+
+    def __init__(self) -> None:
+        self._checked: NodeScalingReport | None = None
+
+    def __call__(self, world: World) -> Iterator[Choice]:
+        """Raises SimulationError."""
+        newest = next(reversed(world.coordinator.core.node_scaling.reports()), None)
+        if newest is not None and newest.removed is not None and newest.state is NodeScalingState.DONE and newest is not self._checked:
+            self._checked = newest
+            left = [worker for worker, place in world.coordinator.view(nodes=True).places.items() if place.node == newest.removed]
+            if left:
+                raise SimulationError(f"{', '.join(left)} run on node {newest.removed}: {newest}")
+        return iter(())
 
 
 def _measure(world: World) -> None:

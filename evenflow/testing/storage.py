@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from random import Random
 
 from ..engine.batch import Batch
+from ..engine.protocol.ids import NO_CHECKPOINT, Attempt, CheckpointNumber
 from ..scheduler.manifest import Manifest
 from ..scheduler.retention import Needs, retained
 from ..scheduler.terms import Terms
@@ -28,7 +29,7 @@ class Storage:
         """How often it has become full, and slow."""
         self.refused = 0
         """How often something could not be written."""
-        self.committed = 0
+        self.committed = NO_CHECKPOINT
         """The newest checkpoint that may have been committed."""
         self.looks_until_failure = self.commits_failed = 0
         """After how many looks at a sink it can't commit, 0 if it can; how often it could not."""
@@ -36,12 +37,12 @@ class Storage:
         """How often the job has gone back behind a checkpoint that may have been committed."""
         self._written: dict[int, set[str]] = {}
         self._files: dict[str, list[Batch]] = {}
-        self._manifests: dict[int, bytes] = {}
-        self._attempts: dict[int, int] = {}
-        self._needs: dict[int, Needs] = {}
+        self._manifests: dict[CheckpointNumber, bytes] = {}
+        self._attempts: dict[CheckpointNumber, Attempt] = {}
+        self._needs: dict[CheckpointNumber, Needs] = {}
         self._damaged: set[str] = set()
         self._unreadable: set[int] = set()
-        self._void: set[int] = set()
+        self._void: set[CheckpointNumber] = set()
         self._begun: dict[int, Terms] = {0: Terms()}
         self._term = 0
 
@@ -54,7 +55,7 @@ class Storage:
         """Whether the checkpoint has ever had a manifest."""
         return checkpoint in self._attempts
 
-    def note_committed(self, checkpoint: int) -> None:
+    def note_committed(self, checkpoint: CheckpointNumber) -> None:
         """The sinks are about to commit it: what the cluster knows of a coordinator that is lost."""
         self.committed = max(self.committed, checkpoint)
 
@@ -121,16 +122,16 @@ class Storage:
         number = max((n for n in self._manifests if (below is None or n < below) and self._counts(n, terms)), default=None)
         return Manifest.from_bytes(self._manifests[number]) if number is not None else None
 
-    def _counts(self, number: int, terms: Terms) -> bool:
+    def _counts(self, number: CheckpointNumber, terms: Terms) -> bool:
         return number not in self._unreadable and terms.counts(number, self._attempts[number])
 
     @property
-    def last(self) -> int:
+    def last(self) -> CheckpointNumber:
         """The number of the newest checkpoint that is there; 0 if there is none."""
-        return max([*self._manifests, *self._void], default=0)
+        return CheckpointNumber(max([*self._manifests, *self._void], default=0))
 
     def declare_void(self, after: int) -> None:
-        """Nobody can go on from a checkpoint behind `after` any more."""
+        """Checkpoints after `after` can no longer be restored."""
         self._require_room()
         self.retractions += 1
         self._void |= {number for number in self._manifests if number > after}
@@ -173,7 +174,7 @@ class Storage:
             self._void.clear()
         self._forget(there if which is None else which)
 
-    def _forget(self, checkpoints: Iterable[int]) -> None:
+    def _forget(self, checkpoints: Iterable[CheckpointNumber]) -> None:
         for number in checkpoints:
             self._manifests.pop(number, None)
             self._needs.pop(number, None)

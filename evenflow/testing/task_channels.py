@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..engine.batch import Batch
 from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.elements import Element
+from ..engine.protocol.ids import ChannelId
 from ..scheduler.messages import Attach, Detach
 from .network import Channel
 
@@ -15,7 +16,7 @@ from .network import Channel
 class TaskChannels:
     """By channel id. `channels` are those of the whole job; with `credit` batches in flight on an output the worker waits."""
 
-    def __init__(self, spec: TaskSpec, channels: dict[int, Channel], credit: int, touched: set[str]) -> None:
+    def __init__(self, spec: TaskSpec, channels: dict[ChannelId, Channel], credit: int, touched: set[str]) -> None:
         self._all, self._touched, self._credit = channels, touched, credit
         self.inputs = {id_: channels[id_] for id_ in spec.inputs}
         self.outputs = {id_: channels[id_] for exchange in spec.exchanges for id_ in exchange.channels}
@@ -23,10 +24,10 @@ class TaskChannels:
         self.state_outputs = {peer.outgoing: channels[peer.outgoing] for peer in spec.peers}
         self._to_peers = {peer.index: peer.outgoing for peer in spec.peers}
 
-    def send(self, channel: int, element: Element) -> None:
+    def send(self, channel: ChannelId, element: Element) -> None:
         (self.outputs.get(channel) or self.state_outputs[channel]).send(element)
 
-    def consumed(self, channel: int, batch: Batch) -> None:
+    def consumed(self, channel: ChannelId, batch: Batch) -> None:
         (self.inputs.get(channel) or self.state_inputs[channel]).consumed()
 
     @property
@@ -59,4 +60,4 @@ class TaskChannels:
         """Workers have left: forget the channels to them."""
         self.outputs = {id_: channel for id_, channel in self.outputs.items() if id_ not in command.outputs}
         for index in command.peers:
-            self.state_outputs.pop(self._to_peers.pop(index, -1), None)
+            self.state_outputs.pop(self._to_peers.pop(index, ChannelId(-1)), None)

@@ -20,6 +20,7 @@ from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.effects import Finished, Prepared, Rewound, Switched
 from ..engine.protocol.elements import FetchReply, TransferEnd, TransferStart
 from ..engine.protocol.handover import Arrived
+from ..engine.protocol.ids import Attempt, ChannelId
 from ..engine.protocol.routing import Move, RoutingTable
 from ..engine.task.core import TaskCore
 from ..scheduler.messages import (
@@ -82,10 +83,10 @@ class Worker:
     def __init__(
         self,
         spec: TaskSpec,
-        channels: dict[int, Channel],
+        channels: dict[ChannelId, Channel],
         credit: int,
         storage: Storage,
-        attempt: int,
+        attempt: Attempt,
         restored: RestoredTask | None,
         touched: set[str],
     ) -> None:
@@ -228,7 +229,8 @@ class Worker:
         groups = tuple(np.flatnonzero(table.groups != index).tolist())
         here = tuple(key for key, worker in table.keys.items() if worker == index)
         away = tuple(key for key, worker in table.keys.items() if worker != index)
-        return operator.state.depart(Move(index, index, groups, away, here)).next_chunk(1) is not None
+        transfer = operator.state.depart(Move(index, index, groups, away, here))
+        return any(chunk.num_rows for chunk in iter(lambda: transfer.next_chunk(1), None))
 
     def _at(self, now: float) -> TaskInterpreter:
         self._clock.seconds = now

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..engine.protocol.ids import WorkerId
 from ..scheduler.job_effects import JobState
 from .actions import ACTIONS, COORDINATOR, TIME, Action, Choice, OfWorker, World
 from .crashing import AT_FIRST, LATER
@@ -67,7 +68,7 @@ def _take_coordinator_for_lost(world: World) -> None:
     world.coordinator = left.lose()
 
 
-def _take_for_lost(world: World, name: str) -> None:
+def _take_for_lost(world: World, name: WorkerId) -> None:
     """It has not answered for too long."""
     left = {name: world.workers.pop(name)}
     _add(world, World(world.random, dict(world.channels), left, world.coordinator, world.clock, alone=True))

@@ -31,6 +31,7 @@ from typing import Any
 from ...engine.operators.aggregate_windows import AggregateWindows
 from ...engine.operators.read import Read
 from ...engine.plan.physical import Plan, Stage
+from ...engine.protocol.ids import WorkerId, worker_id
 from ..window import WorkerWindow
 from .figures import InstanceFigures, OperatorFigures
 from .settings import DEFAULTS, PolicySettings
@@ -45,24 +46,24 @@ SHORTEST = 1e-6
 
 def observed(
     plan: Plan,
-    windows: Mapping[str, Sequence[WorkerWindow]],
+    windows: Mapping[WorkerId, Sequence[WorkerWindow]],
     settings: PolicySettings = DEFAULTS,
-    nodes: Mapping[str, str] | None = None,
+    nodes: Mapping[WorkerId, str] | None = None,
 ) -> DataflowSnapshot:
     """`windows`: those of each worker, by its name, that count; a worker without any has no rates. `nodes`: each worker's, where there are.
 
     The bounds of `settings` become those of each operator that has none of its own; a source that can't be shared out keeps its workers.
     """
-    workers = {s.name: [_joined(windows.get(f"{s.name}-{i}", ())) for i in range(s.parallelism)] for s in plan.stages}
+    workers = {s.name: [_joined(windows.get(worker_id(s.name, i), ())) for i in range(s.parallelism)] for s in plan.stages}
     edges = _edges(plan, {name: sum(one.rows_in for one in several) for name, several in workers.items()})
     operators: dict[str, OperatorFigures] = {}
     so_far: dict[str, float] = {}
     for stage in plan.stages:
         feeders = [edge.source for edge in edges if edge.target == stage.name]
-        reads = [windows.get(f"{stage.name}-{i}", ()) for i in range(stage.parallelism)]
+        reads = [windows.get(worker_id(stage.name, i), ()) for i in range(stage.parallelism)]
         figures = _operator(plan, stage, workers[stage.name], _offered(stage, reads, workers[stage.name]), settings)
         before = max((so_far[name] for name in feeders), default=0.0)
-        where = tuple(nodes[f"{stage.name}-{i}"] for i in range(stage.parallelism)) if nodes else ()
+        where = tuple(nodes[worker_id(stage.name, i)] for i in range(stage.parallelism)) if nodes else ()
         operators[stage.name] = replace(figures, latency_ms=_latency_ms(figures, workers[stage.name], before), nodes=where)
         so_far[stage.name] = before + (operators[stage.name].latency_ms or 0.0)
     return DataflowSnapshot(tuple(operators.values()), edges, replace(settings, min_parallelism=1, max_parallelism=None))
@@ -71,7 +72,7 @@ def observed(
 def _joined(windows: Sequence[WorkerWindow]) -> WorkerWindow:
     """Windows of a worker as one, with the mean of the records that wait; of no length where there is none."""
     if not windows:
-        return WorkerWindow("", 0.0, 0.0)
+        return WorkerWindow(WorkerId(""), 0.0, 0.0)
     sums: dict[str, Any] = {
         name: sum(getattr(window, name) for window in windows)
         for name in ("length", "rows_in", "rows_out", "useful", "wait_credit", "starved", "keyed_records")
@@ -180,7 +181,7 @@ def _edges(plan: Plan, taken: Mapping[str, int]) -> tuple[Edge, ...]:
 
 
 def _latency_ms(figures: OperatorFigures, workers: list[WorkerWindow], before: float) -> float | None:
-    """`before`: milliseconds that the slowest way to the operator takes. What a source has not read waits outside of the dataflow."""
+    """`before`: milliseconds that the slowest way to the operator takes. Records that a source has not read wait outside the dataflow."""
     marks = [latency for worker in workers for latency in worker.latencies]
     rate = figures.observed_processing_rate
     waiting = sum(worker.queued_rows for worker in workers) / rate * 1000.0 if rate else None

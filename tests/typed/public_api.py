@@ -38,6 +38,18 @@ class Sessions(ef.KeyedFunction):
         context.timer(60_000_000)
 
 
+class Answered(ef.CoKeyedFunction):
+    """Pairs calls with their answers."""
+
+    asked = ef.value_state()
+
+    def on_left(self, key: Any, row: dict[str, Any], context: ef.KeyContext) -> None:
+        self.asked = row
+
+    def on_right(self, key: Any, row: dict[str, Any], context: ef.KeyContext) -> list[Any]:
+        return [row, self.asked]
+
+
 class Numbers(ef.Source):
     """A source of the user's own."""
 
@@ -93,6 +105,11 @@ def sinks(spark: Any, rows: list[dict[str, Any]]) -> Sequence[ef.Sink]:
     ]
 
 
+def spread(key: object, window: ef.Window, rows: list[dict[str, int]]) -> list[dict[str, object]]:
+    """A function of whole windows."""
+    return [{"key": key, "start": window.start, "spread": rows[-1]["n"] - rows[0]["n"]}]
+
+
 def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
     """Every kind of stream."""
     flow = ef.Dataflow("everything")
@@ -103,6 +120,25 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
     windows = keyed.window(ef.tumbling("1h"))
     assert_type(windows, ef.WindowedStream)
     keyed.window(ef.sliding("1h", every="5m")).aggregate(n=ef.count()).write(sink)
+    others = flow.read(source).key_by("word")
+    joined = keyed.join(others, ef.between("-5m", "5m"), how="left")
+    assert_type(joined, ef.JoinResults)
+    joined.late_left.union(joined.late_right).write(sink)
+    keyed.join(others, ef.always("1d")).write(sink)
+    keyed.join_asof(others, max_age="1h").write(sink)
+    windows.process(spread).write(sink)
+    keyed.window(ef.rows(10_000, every=1_000)).aggregate(middle=ef.median("n")).write(sink)
+    keyed.window(ef.session("10m")).aggregate(
+        distinct=ef.count_distinct("n", where="kept"),
+        middle=ef.median("n"),
+        tenth=ef.quantile("n", 0.1),
+        best=ef.top(3, by="n"),
+        dearest=ef.max_by("word", "n"),
+        cheapest=ef.min_by("word", "n"),
+        spread=ef.variance("n"),
+        deviation=ef.stddev("n"),
+        words=ef.collect("word"),
+    ).explode("best", position="rank").write(sink)
     windows.aggregate(
         total=ef.sum("n"),
         least=ef.min("n"),
@@ -115,6 +151,7 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
         longest=Longest(),
     ).late.write(sink)
     keyed.process(Sessions()).write(sink)
+    keyed.co_process(stream.key_by("other"), Answered(), on_error="skip").write(sink)
     return flow
 
 
@@ -145,6 +182,9 @@ def steer(job: ef.Job) -> ef.JobState:
     assert_type(job.decisions(), list[ef.DecisionRecord])
     report = job.checkpoint()
     assert_type(report, ef.CheckpointReport)
+    for each in (report, job.migrations()[0], job.scalings()[0], job.node_scalings()[0]):
+        assert_type((each.number, each.reason, each.began_at), tuple[int, str, float | None])
+        assert_type((each.over, each.seconds, each.problem), tuple[bool, float | None, str | None])
     assert_type(report.state, ef.CheckpointState)
     assert_type(ef.read_savepoint(job.savepoint("/saved")), ef.SavedJob)
     return ef.connect("everything").status().state

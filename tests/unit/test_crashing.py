@@ -2,14 +2,11 @@
 
 In every second block of seeds the disk is also full, or slow, for a while, whatever is being written then.
 
-All flows together run with more than 5,000 seeds, those that take longer with fewer; `EVENFLOW_SEEDS=100000 pytest
+All flows together run with about 5,000 seeds, those that take longer with fewer; `EVENFLOW_SEEDS=100000 pytest
 tests/unit/test_crashing.py` tries that many, in the same proportion. A seed that once failed becomes a test with a name.
 """
 
 from __future__ import annotations
-
-import math
-import os
 
 import pytest
 from flows import (
@@ -22,6 +19,7 @@ from flows import (
     states_that_expire,
     timers_of_a_key,
 )
+from seeds import blocks, proportion
 
 from evenflow.testing import check
 from evenflow.testing.crashing import with_crashes, with_damage, with_lost_manifests
@@ -31,12 +29,10 @@ from evenflow.testing.zombies import with_zombies
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 
-FEW, MANY = 100, 560
-WITH_ZOMBIES, FLOWS_WITH_ZOMBIES = 8, 6
-"""Seeds for each flow, and flows per test."""
-
-BLOCK = 60
-"""Seeds per test, so that a failure is found and shown early."""
+FEW, MANY = 100, 550
+"""Seeds for each flow."""
+BLOCK, LOSSES, WITH_ZOMBIES, FLOWS_WITH_ZOMBIES = 50, 5, 8, 6
+"""Seeds per test, and flows per test of zombies."""
 
 QUICK = {
     no_rows, rows_in_order, running_updates, stateful_map_columns, stateful_map_in_order, states_that_expire, timers_of_a_key,
@@ -57,34 +53,26 @@ class Watcher:
         return iter(())
 
 
-def usual():
-    """How many seeds all flows have together."""
-    return MANY * len(QUICK) + FEW * (len(FLOWS) - len(QUICK))
+SEEDS = {make_flow: MANY if make_flow in QUICK else FEW for make_flow in FLOWS}
+TIMES = proportion(sum(SEEDS.values()) + (LOSSES + WITH_ZOMBIES) * len(FLOWS))
+BLOCKS = [
+    pytest.param(make_flow, block, id=f"{make_flow.__name__}-{block.start}")
+    for make_flow, seeds in SEEDS.items()
+    for block in blocks(seeds, BLOCK, TIMES)
+]
 
 
-def blocks():
-    """Flows, each with ranges of seeds."""
-    wanted = int(os.environ.get("EVENFLOW_SEEDS", usual()))
-    for make_flow in FLOWS:
-        seeds = math.ceil((MANY if make_flow in QUICK else FEW) * wanted / usual())
-        for first in range(0, seeds, BLOCK):
-            yield pytest.param(make_flow, range(first, min(first + BLOCK, seeds)), id=f"{make_flow.__name__}-{first}")
-
-
-LOSSES = math.ceil(int(os.environ.get("EVENFLOW_SEEDS", 5 * len(FLOWS))) / len(FLOWS))
-"""Seeds per flow for deleted manifests."""
-
-
+@pytest.mark.parametrize("seeds", blocks(LOSSES, LOSSES, TIMES))
 @pytest.mark.parametrize("make_flow", FLOWS)
-def test_rows_of_checkpoints_whose_manifests_are_gone_are_taken_back(make_flow):
+def test_rows_of_checkpoints_whose_manifests_are_gone_are_taken_back(make_flow, seeds):
     watcher = Watcher()
     actions = with_lost_manifests(with_damage(with_crashes(with_moves(5, STRATEGIES), most=2), most=1))
-    check(make_flow, range(LOSSES), parallelism=(1, 2, 3), save_state=True, actions=(*actions, watcher))
+    check(make_flow, seeds, parallelism=(1, 2, 3), save_state=True, actions=(*actions, watcher))
     assert sum(world.deletions for world in watcher.worlds) > 0
     assert make_flow is no_rows or sum(world.coordinator.all_storage.retractions for world in watcher.worlds) > 0, "rows were taken back"
 
 
-@pytest.mark.parametrize(("make_flow", "seeds"), list(blocks()))
+@pytest.mark.parametrize(("make_flow", "seeds"), BLOCKS)
 def test_whatever_is_lost_and_when_the_rows_are_those_of_the_oracle(make_flow, seeds):
     watcher = Watcher()
     actions = with_damage(with_crashes(with_moves(5, STRATEGIES)))
@@ -102,10 +90,10 @@ def test_whatever_is_lost_and_when_the_rows_are_those_of_the_oracle(make_flow, s
     assert sum(coordinator.counts.recoveries for coordinator in coordinators) > len(seeds) / 4, "there often was a checkpoint to go back to"
 
 
+@pytest.mark.parametrize("seeds", blocks(WITH_ZOMBIES, WITH_ZOMBIES, TIMES))
 @pytest.mark.parametrize("first", range(0, len(FLOWS), FLOWS_WITH_ZOMBIES))
-def test_whatever_zombies_say_save_and_commit_the_rows_are_those_of_the_oracle(first):
+def test_whatever_zombies_say_save_and_commit_the_rows_are_those_of_the_oracle(first, seeds):
     watcher = Watcher()
-    seeds = range(math.ceil(int(os.environ.get("EVENFLOW_SEEDS", usual())) * WITH_ZOMBIES / usual()))
     actions = with_zombies(with_damage(with_crashes(with_moves(5, STRATEGIES), 2), 1))
     for make_flow in FLOWS[first : first + FLOWS_WITH_ZOMBIES]:
         check(make_flow, seeds, parallelism=(1, 2, 3), save_state=True, actions=(*actions, watcher))

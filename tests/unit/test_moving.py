@@ -1,12 +1,11 @@
 """Keyed state moves between workers in mid-stream, in simulated jobs whose order of everything is random: nothing may tell.
 
 Besides the rows, every run is held to this: a key's rows come in order, no record is left set aside, no state is under way or with a worker
-that the routing table doesn't name. `EVENFLOW_SEEDS=1000 pytest tests/unit/test_moving.py` tries that many seeds for each flow.
+that the routing table doesn't name. `EVENFLOW_SEEDS=20000 pytest tests/unit/test_moving.py` simulates about that many jobs.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from typing import Any
 
@@ -14,6 +13,7 @@ import flows
 import flows_rows
 import flows_times
 import pytest
+from seeds import blocks, proportion
 
 import evenflow as ef
 from evenflow.engine.protocol import handover
@@ -55,9 +55,9 @@ SEEDS = {
 """Most for the flows that are quick to run. As many runs again, in which workers also join and leave, are in test_scaling.py."""
 
 BLOCKS = [
-    pytest.param(make_flow, first, id=f"{make_flow.__name__}-{first}")
+    pytest.param(make_flow, block, id=f"{make_flow.__name__}-{block.start}")
     for make_flow, seeds in SEEDS.items()
-    for first in range(0, int(os.environ.get("EVENFLOW_SEEDS", seeds)), BLOCK)
+    for block in blocks(seeds, BLOCK, proportion(sum(SEEDS.values())))
 ]
 
 
@@ -76,12 +76,12 @@ class Watcher:
         return [[migration for migration in history if migration.keys_moved] for _, history in self.histories.values()]
 
 
-@pytest.mark.parametrize(("make_flow", "first"), BLOCKS)
-def test_moves_in_any_order_of_events_leave_the_rows_of_the_oracle(make_flow, first, monkeypatch):
-    if first // BLOCK % 2:
+@pytest.mark.parametrize(("make_flow", "seeds"), BLOCKS)
+def test_moves_in_any_order_of_events_leave_the_rows_of_the_oracle(make_flow, seeds, monkeypatch):
+    if seeds.start // BLOCK % 2:
         monkeypatch.setattr(handover, "CHUNK", 1)  # a few keys are given in several chunks, as many keys are
     watcher = Watcher()
-    check(make_flow, range(first, first + BLOCK), parallelism=(2, 3, 4), actions=(*with_moves(), watcher))
+    check(make_flow, seeds, parallelism=(2, 3, 4), actions=(*with_moves(), watcher))
     runs = watcher.runs()
     assert len(runs) == BLOCK
     assert sum(map(bool, runs)) > BLOCK / 2, "keys moved in most of the runs"

@@ -1,17 +1,16 @@
 """Workers join and leave any operator in mid-stream, between moves and losses, in simulated jobs whose order of everything is random.
 
 Every run is held to what those of `test_moving.py` are held to: the oracle's rows, no state left anywhere, none with a worker that
-the table doesn't name. `EVENFLOW_SEEDS=1000 pytest tests/unit/test_scaling.py` tries that many seeds for each flow.
+the table doesn't name. `EVENFLOW_SEEDS=20000 pytest tests/unit/test_scaling.py` simulates about that many jobs.
 """
 
 from __future__ import annotations
-
-import os
 
 import flows
 import flows_rows
 import flows_times
 import pytest
+from seeds import blocks, proportion
 
 from evenflow.scheduler.rescaling import RescaleState
 from evenflow.testing import check
@@ -64,11 +63,14 @@ WITH_LOSSES = {
 }
 
 
-def blocks(seeds_of):
-    """Flows, each with the first of a block of seeds."""
+TIMES = proportion(sum(SEEDS.values()) + sum(WITH_LOSSES.values()))
+
+
+def blocks_of(seeds_of):
+    """Flows, each with a block of seeds."""
     for make_flow, seeds in seeds_of.items():
-        for first in range(0, int(os.environ.get("EVENFLOW_SEEDS", seeds)), BLOCK):
-            yield pytest.param(make_flow, range(first, first + BLOCK), id=f"{make_flow.__name__}-{first}")
+        for block in blocks(seeds, BLOCK, TIMES):
+            yield pytest.param(make_flow, block, id=f"{make_flow.__name__}-{block.start}")
 
 
 class Watcher:
@@ -88,7 +90,7 @@ class Watcher:
         return sum(any(r.state is RescaleState.DONE and any(getattr(r.rescale, c) for c in changes) for r in run) for run in rescales)
 
 
-@pytest.mark.parametrize(("make_flow", "seeds"), list(blocks(SEEDS)))
+@pytest.mark.parametrize(("make_flow", "seeds"), list(blocks_of(SEEDS)))
 def test_workers_join_and_leave_in_any_order_of_events_and_the_rows_are_those_of_the_oracle(make_flow, seeds):
     watcher = Watcher()
     actions = with_scaling(keyed_only=make_flow in IN_ORDER)
@@ -100,7 +102,7 @@ def test_workers_join_and_leave_in_any_order_of_events_and_the_rows_are_those_of
         assert watcher.runs_with("leaving") > len(seeds) / 5
 
 
-@pytest.mark.parametrize(("make_flow", "seeds"), list(blocks(WITH_LOSSES)))
+@pytest.mark.parametrize(("make_flow", "seeds"), list(blocks_of(WITH_LOSSES)))
 def test_losses_while_workers_join_and_leave_change_no_row(make_flow, seeds):
     watcher = Watcher()
     actions = with_crashes(with_scaling(keyed_only=make_flow in IN_ORDER))

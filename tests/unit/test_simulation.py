@@ -1,29 +1,28 @@
 """Whole jobs in a random order of everything, compared row by row with the oracle.
 
-Every flow runs with a few seeds; `EVENFLOW_SEEDS=1000 pytest tests/unit/test_simulation.py` tries that many for each. A seed that once
+Every flow runs with a few seeds; `EVENFLOW_SEEDS=20000 pytest tests/unit/test_simulation.py` simulates that many jobs. A seed that once
 failed becomes a test with a name.
 """
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
 from flows import FLOWS
+from seeds import blocks, proportion
 
 import evenflow as ef
 from evenflow.testing import check, simulate
 
-SEEDS = int(os.environ.get("EVENFLOW_SEEDS", "30"))
-BLOCK = 10
-"""Seeds per test, so that a failure is found and shown early."""
+SEEDS, BLOCK = 30, 10
+"""Seeds for each flow, and per test."""
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))
+@pytest.mark.parametrize("seeds", blocks(SEEDS, BLOCK, proportion(SEEDS * len(FLOWS))))
 @pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
-def test_every_order_of_events_gives_the_rows_of_the_oracle(make_flow, first):
-    check(make_flow, range(first, min(first + BLOCK, SEEDS)), parallelism=(1, 2, 3, 4))
+def test_every_order_of_events_gives_the_rows_of_the_oracle(make_flow, seeds):
+    check(make_flow, seeds, parallelism=(1, 2, 3, 4))
 
 
 def test_running_sums_by_parity_are_exactly_those_of_megaphone():

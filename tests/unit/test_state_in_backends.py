@@ -1,8 +1,10 @@
-"""Whole jobs with their state in LMDB files or in a real Valkey server, while keys move and workers are lost: the rows are the oracle's."""
+"""Whole jobs with their state in LMDB files or in a real Valkey server, while keys move and workers are lost: the rows are the oracle's.
+
+`EVENFLOW_SEEDS=20000 pytest tests/unit/test_state_in_backends.py` simulates about that many jobs.
+"""
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import pytest
@@ -21,6 +23,7 @@ from flows import (
     types_that_come_late,
 )
 from flows_rows import first_rows
+from seeds import blocks, proportion
 
 import evenflow as ef
 from evenflow.engine.protocol import handover
@@ -31,7 +34,8 @@ from evenflow.testing.moving import with_moves
 from evenflow.testing.settings import changed
 from evenflow.testing.simulation import random_config
 
-SEEDS = int(os.environ.get("EVENFLOW_SEEDS", "5"))
+SEEDS, PLACES = 5, ("lmdb", "server")
+"""Seeds for each flow and place, and per test."""
 FLOWS = (
     stateful_map_in_order, rows_in_order, timers_of_a_key, states_that_expire, stateful_map_columns, tumbling_windows, sliding_windows,
     running_updates, running_finals, own_aggregates_and_sketches, null_keys_made_by_a_map, types_that_come_late,
@@ -40,14 +44,15 @@ FLOWS = (
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
 
 
-@pytest.fixture(params=["lmdb", "server"])
+@pytest.fixture(params=PLACES)
 def place(request):
     return request.getfixturevalue("state_server") if request.param == "server" else request.param
 
 
+@pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(FLOWS) * len(PLACES))))
 @pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
-def test_moves_and_losses_leave_the_rows_of_the_oracle_wherever_the_state_lies(make_flow, place, monkeypatch):
-    for seed in range(SEEDS):
+def test_moves_and_losses_leave_the_rows_of_the_oracle_wherever_the_state_lies(make_flow, seeds, place, monkeypatch):
+    for seed in seeds:
         workers = 1 + seed % 3
         monkeypatch.setattr(handover, "CHUNK", 1 if seed % 2 else 2_048)
         config = changed(random_config(Random(seed), workers), state={"backend": place})

@@ -73,7 +73,7 @@ class Stored:
     def manifest(self, checkpoint, **committables):
         checkpoints = Checkpoints()
         checkpoints.last = checkpoint - 1
-        checkpoints.begin(0.0)
+        checkpoints.begin(0.0, "by hand")
         checkpoints.pending.prepared = {task.name: TaskEntry([]) for task in self.plan.tasks}
         checkpoints._committables = committables
         return checkpoints.manifest(self.plan, 0, 0.0, {})

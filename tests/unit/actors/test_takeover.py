@@ -187,7 +187,7 @@ def test_coordinator_that_comes_back_goes_on_with_the_workers_and_tables_of_the_
     wider = rescale(plan, plan.stage_of("count"), 3, plan.tables).plan
     groups = [2, 2, 0, 1]
     checkpoints = Checkpoints()
-    checkpoints.begin(0.0)
+    checkpoints.begin(0.0, "by hand")
     checkpoints.pending.prepared = {task.name: TaskEntry([]) for task in wider.tasks}
     manifest = checkpoints.manifest(wider, 7, 0.0, {"count": RoutingTable(np.array(groups, np.uint16))})
     assert SavedState(config.checkpoint.url("f"), 3, "run").complete(manifest) is None

@@ -12,7 +12,10 @@ KEEPS = Memory(100.0, 1.0, 150.0, 140.0)
 
 
 def move(p99, *, steady=2.0, first=4.0, memory=KEEPS):
-    report = MigrationReport(0, "stateful_map", "lazy", "by hand", None, MigrationState.DONE, 256, 0, 1, 1, 250_000, 20 << 20, 1.5)
+    report = MigrationReport(
+        number=0, state=MigrationState.DONE, reason="by hand", seconds=1.5, operator="stateful_map", strategy="lazy", plan=None,
+        groups=256, routed_keys=0, steps=1, steps_done=1, keys_moved=250_000, state_bytes=20 << 20,
+    )  # fmt: skip
     return Move(steady, p99, p99, first, report, memory, [], 0.0)
 
 

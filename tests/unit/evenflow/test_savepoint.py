@@ -112,5 +112,6 @@ def test_checkpoints_are_shown_as_a_table(job, capsys, monkeypatch):
 
 
 def test_failed_checkpoint_says_why():
-    report = CheckpointReport(3, CheckpointState.FAILED, 0.25, 0, 0, "count-0: OSError: the disk is full")
-    assert str(report) == "checkpoint 3 failed in 0.250 s: count-0: OSError: the disk is full"
+    problem = "count-0: OSError: the disk is full"
+    report = CheckpointReport(number=3, state=CheckpointState.FAILED, reason="by hand", seconds=0.25, problem=problem)
+    assert str(report) == "checkpoint 3 failed in 0.250 s: by hand; count-0: OSError: the disk is full"

@@ -14,6 +14,7 @@ from evenflow.scheduler.checkpoints import Checkpoints
 from evenflow.scheduler.job import JobCore
 from evenflow.scheduler.job_effects import Commit, RestoreSinks
 from evenflow.scheduler.job_record import JobRecord
+from evenflow.scheduler.node_scaling import NodeScaling
 from evenflow.scheduler.reconfiguration import Reconfiguration
 from evenflow.scheduler.rescaling import Rescaling
 from evenflow.scheduler.storage_answers import Saved
@@ -128,3 +129,16 @@ def migration_is_over_before_its_last_step(patch: Patch) -> None:
         return advance(self, migration)
 
     patch.setattr(Reconfiguration, "_advance", skipping)
+
+
+def node_counts_as_given_back_while_its_workers_are_to_go_on_elsewhere(patch: Patch) -> None:
+    patch.setattr(NodeScaling, "_left", lambda self, order, cluster: [])
+
+
+def workers_that_must_stay_are_left_on_the_node(patch: Patch) -> None:
+    begin = NodeScaling._begin
+
+    def without_replacing(self: Any, report: Any, steps: Any) -> None:
+        begin(self, replace(report, replaced=()), steps)
+
+    patch.setattr(NodeScaling, "_begin", without_replacing)

@@ -12,10 +12,12 @@ from evenflow.testing.crashing import with_crashes, with_damage, with_lost_manif
 from evenflow.testing.full_disk import with_full_disk
 from evenflow.testing.moving import with_moves
 from evenflow.testing.scaling import with_scaling
+from evenflow.testing.steering import with_policies
 from evenflow.testing.zombies import with_zombies
 
 MOVES, SCALING, CRASHES = with_moves(), with_scaling(), with_crashes(ACTIONS)
 MOVES_AND_CRASHES = with_crashes(with_moves(5, ("sudden", "lazy", "restart")))
+POLICIES = with_policies(ACTIONS)
 FULL = with_full_disk(CRASHES)
 LOST = with_lost_manifests(with_damage(CRASHES, most=1))
 ZOMBIES = with_zombies(MOVES_AND_CRASHES)
@@ -35,6 +37,11 @@ PLANTED = [
     (faults.workers_that_leave_are_not_awaited, Runs(flows.running_finals, 300, SCALING)),
     (faults.senders_open_channels_before_receivers_know_them, Runs(flows.sliding_windows, 300, SCALING)),
     (faults.routing_tables_are_forgotten_when_the_job_goes_back, Runs(flows.running_finals, 300, MOVES_AND_CRASHES, save_state=True)),
+    (
+        faults.node_counts_as_given_back_while_its_workers_are_to_go_on_elsewhere,
+        Runs(flows.running_updates, 300, POLICIES, save_state=True),
+    ),
+    (faults.workers_that_must_stay_are_left_on_the_node, Runs(flows.running_updates, 300, POLICIES, save_state=True)),
     (faults.migration_is_over_before_its_last_step, Runs(flows.stateful_map_in_order, 300, MOVES)),
 ]
 

@@ -17,7 +17,7 @@ from evenflow.scheduler.job_effects import (
     RestoreSinks,
 )
 from evenflow.scheduler.messages import BeginCheckpoint, CheckpointFailed
-from evenflow.scheduler.requests import ShowSavepoint, TakeSavepoint
+from evenflow.scheduler.requests import ShowSavepoint, TakeCheckpoint, TakeSavepoint
 from evenflow.scheduler.storage_answers import Committed, SavepointCopied
 from evenflow.state.files import StateFile
 
@@ -30,9 +30,10 @@ def test_nothing_is_committed_before_the_manifest_is_written():
     assert (manifest.checkpoint, manifest.attempt, len(manifest.files)) == (1, 0, 4)
     assert job.saved(1, now=11.5) == [Commit(1, {"to_list": ROWS}, completed=1)]
     (report,) = job.reports(12.0)
-    assert (report.state, report.seconds, report.state_bytes, report.keys) == (CheckpointState.COMMITTING, 1.5, 28, 12)
+    assert (report.state, report.seconds, report.state_bytes, report.keys) == (CheckpointState.COMMITTING, None, 28, 12)
     job.committed(1)
-    assert job.reports(13.0)[0].state is CheckpointState.COMPLETE
+    (report,) = job.reports(13.0)
+    assert (report.state, report.began_at, report.seconds) == (CheckpointState.COMPLETE, 10.0, 1.5)
 
 
 @pytest.mark.parametrize("where", ["in a worker", "in the manifest"])
@@ -91,9 +92,24 @@ def test_checkpoint_that_is_pending_says_for_whom():
     job.prepare(1, 11.0, WORKERS[:-2])
     (report,) = job.reports(12.0)
     assert (report.problem, report.waits_for) == (None, ("aggregate-0", "aggregate-1"))
-    assert str(report) == "checkpoint 1 pending: waits for aggregate-0, aggregate-1"
+    assert str(report) == "checkpoint 1 pending: waits for aggregate-0, aggregate-1; the interval is over"
     job.prepare(1, 12.0, WORKERS[-2:])
     assert job.reports(13.0)[0].waits_for == ()
+
+
+@pytest.mark.parametrize("interval", [None, 10.0], ids=["by hand only", "by time"])
+def test_checkpoint_that_is_asked_for_during_another_begins_behind_it_and_its_report_says_why(interval):
+    job = saving_job(checkpoint={"interval": interval})
+    assert job.ask(TakeCheckpoint()) == 1
+    job.tick(1.0)
+    assert job.ask(TakeSavepoint("/s")) == 2
+    assert kinds(job.tick(2.0)) == []
+    job.prepare(1)
+    job.saved(1)
+    job.committed(1)
+    job.tick(3.0)
+    job.prepare(2)
+    assert [(report.number, report.reason) for report in job.reports()] == [(1, "by hand"), (2, "for a savepoint")]
 
 
 def test_checkpoint_that_never_passes_a_worker_takes_the_job_back():

@@ -60,10 +60,10 @@ def test_event_time_is_the_least_of_those_that_had_not_finished():
 @pytest.mark.parametrize(
     ("before", "parallelism", "expected"),
     [
-        pytest.param({}, 4, {0: [0], 1: [0], 2: [1], 3: [1]}, id="more workers, each from the one that had its groups"),
-        pytest.param({"counts": (0, 1, 2, 3)}, 2, {0: [0, 1], 1: [2, 3]}, id="fewer workers"),
+        pytest.param({}, 4, {0: [0], 1: [0, 1], 2: [1], 3: [1]}, id="more workers, each from its own and from the one that had its groups"),
+        pytest.param({"counts": (0, 1, 2, 3)}, 2, {0: [0, 1], 1: [1, 2, 3]}, id="fewer workers"),
         pytest.param({"counts": (0, 1)}, 1, {0: [0, 1]}, id="one worker from all"),
-        pytest.param({"groups": [1, 1, 1, 1, 0, 0, 0, 0]}, 2, {0: [1], 1: [0]}, id="a table that was changed, and isn't any more"),
+        pytest.param({"groups": [1, 1, 1, 1, 0, 0, 0, 0]}, 2, {0: [0, 1], 1: [0, 1]}, id="a table that was changed, and isn't any more"),
         pytest.param({"groups": [0] * 8, "keys": {2**63: 1}}, 4, {i: [0, 1] for i in range(4)}, id="keys with a route of their own"),
     ],
 )

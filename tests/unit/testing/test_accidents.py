@@ -22,7 +22,7 @@ class FakeJob:
     def checkpoints(self):
         if self.states is None:
             raise JobError("its coordinator was lost")
-        return [CheckpointReport(number, state, 1.0, 0, 0) for number, state in enumerate(self.states, 1)]
+        return [CheckpointReport(number=number, state=state, reason="by hand", seconds=1.0) for number, state in enumerate(self.states, 1)]
 
     def status(self):
         return FakeStatus(self.attempt)

@@ -98,11 +98,20 @@ def test_totals_fit_too():
 
 
 def test_reports_print_in_a_sentence_without_any_drawing():
-    scaling = ScalingReport(0, "count[eu]", 2, 3, "by hand", ScalingState.DONE, 1.5, 1234, 5678)
-    nodes = NodeScalingReport(0, ("ab12cd34ef",), None, {"count[/b]": (2, 3)}, (), "busy", NodeScalingState.DONE, 1.5)
+    scaling = ScalingReport(
+        number=0, state=ScalingState.DONE, reason="by hand", seconds=1.5, operator="count[eu]", before=2, after=3,
+        keys_moved=1234, state_bytes=5678,
+    )  # fmt: skip
+    nodes = NodeScalingReport(
+        number=0, state=NodeScalingState.DONE, reason="busy", seconds=1.5, added=("ab12cd34ef",), removed=None,
+        parallelism={"count[/b]": (2, 3)}, replaced=(),
+    )  # fmt: skip
     seen = DataflowSnapshot((OperatorFigures("count[/b]", 2),))
     decision = DecisionRecord(0.0, "ds2", seen, ScalingDecision({"count[/b]": 3}, reason="count[/b] needs 2.5"), "done")
-    migration = MigrationReport(4, "count", "fluid", "hot", None, MigrationState.DONE, 3, 1, 4, 4, 1234, 5678, 0.25)
+    migration = MigrationReport(
+        number=4, state=MigrationState.DONE, reason="hot", seconds=0.25, operator="count", strategy="fluid", plan=None,
+        groups=3, routed_keys=1, steps=4, steps_done=4, keys_moved=1234, state_bytes=5678,
+    )  # fmt: skip
     error = ef.JobError("disk full")
     error.add_note("a file is gone too")
     load = OperatorLoad({"a-0": 0.75, "a-1": 0.25}, {3: 0.6}, (("JFK", 60),), 100)
@@ -112,7 +121,7 @@ def test_reports_print_in_a_sentence_without_any_drawing():
         (status, ("`shop`: failed, 1.2 s, 3 check", "2 workers: a-0, a-1", "gone too")),
         (load, ("load of 2 workers", "a-0: useful 75.0%", "3 60.0%", "'JFK' 60.0%")),
         (scaling, ("scaling 0 of `count[eu]`", "2 to 3 workers done", "1,234 keys", "by hand")),
-        (nodes, ("count[/b] 2 to 3 workers", "0: busy")),
+        (nodes, ("node scaling 0, node ab12cd34 added, done in 1.500 s", "count[/b] 2 to 3 workers; busy")),
         (decision, ("count[/b] 2 -> 3", "count[/b] needs 2.5")),
         (Listing([decision], lambda records: str(records[0])), ("count[/b] 2 -> 3",)),
         (LoadSnapshot(2, [GroupLoad(0, 0, 3.0)], [KeyLoad("JFK", 0, 2.5)]), ("2 workers, 1 key groups", "imbalance 2.00, floor 1.67")),

@@ -1,14 +1,20 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from evenflow.balancer.plan import BalancePlan
-from evenflow.drawing.changes import migration_table, migrations_table
+from evenflow.drawing.changes import migration_table, migrations_table, node_scalings_table, scalings_table
+from evenflow.drawing.job import checkpoints_table
 from evenflow.drawing.metrics import load_table
 from evenflow.drawing.terminal import as_text
 from evenflow.drawing.units import bar
+from evenflow.scheduler.checkpoints import CheckpointReport, CheckpointState
 from evenflow.scheduler.metrics import OperatorLoad
 from evenflow.scheduler.migration import MigrationReport, MigrationState
+from evenflow.scheduler.node_scaling import NodeScalingReport, NodeScalingState
+from evenflow.scheduler.operator_scaling import ScalingReport, ScalingState
 
 LOAD = OperatorLoad({"count-0": 0.75, "count-1": 0.25}, {3: 0.6, 5: 0.4}, (("JFK", 60), ("LAX", 10)), 100)
 PLAN = BalancePlan((), 1.5, 1.2, 1.2, 100, "worker 0 is hot")
@@ -45,9 +51,32 @@ def test_a_migration_is_drawn_with_what_moved_why_and_how_long_it_took():
 
 
 def test_a_migration_under_way_shows_its_steps():
-    text = as_text(migrations_table([report(state=MigrationState.RUNNING, steps_done=2, seconds=None)]))
+    text = as_text(migrations_table([report(state=MigrationState.WAITING, steps_done=2, seconds=None)]))
     assert "2 of 4" in text
-    assert "4: hotspot: hot" in text
+    assert "4: - hotspot: hot" in text
+
+
+def test_all_tables_of_reports_show_when_and_why_something_began_and_its_problem():
+    began = {"began_at": 0.0, "seconds": 2.0, "problem": "a worker was lost"}
+    ended = report(**began, state=MigrationState.ENDED_EARLY)
+    scaling = {"number": 1, "state": ScalingState.FAILED, "reason": "ds2: busy", **began}
+    nodes = {"number": 2, "state": NodeScalingState.FAILED, "reason": "sums", **began, "added": (), "removed": "ab12cd34ef"}
+    tables = {
+        "4:": migrations_table([ended]),
+        "1:": scalings_table([ScalingReport(**scaling, operator="count", before=2, after=3, keys_moved=0, state_bytes=0)]),
+        "2:": node_scalings_table([NodeScalingReport(**nodes, parallelism={"count": (3, 2)}, replaced=("read-0",))]),
+    }
+    for number, table in tables.items():
+        text = as_text(table)
+        assert re.search(rf"{number} \d\d:[03]0:00 .*; a worker was lost", text), text
+        assert "2.000" in text
+    assert all(
+        part in as_text(tables["2:"]) for part in ("ab12cd34 given back", "failed", "count 3 to 2 workers", "read-0 went on elsewhere")
+    )
+    checkpoint = CheckpointReport(number=3, state=CheckpointState.FAILED, reason="by hand", **began)
+    text = as_text(checkpoints_table([checkpoint]))
+    assert re.search(r"3  \d\d:[03]0:00  failed +2.000", text), text
+    assert "checkpoint 3 failed in 2.000 s: by hand; a worker was lost" in text
 
 
 @pytest.mark.parametrize(("share", "drawn"), [(-1.0, ""), (0.0, ""), (1 / 64, "▏"), (0.5, "████"), (1.0, "████████"), (9.0, "████████")])

@@ -1,0 +1,105 @@
+"""`where=`: an aggregate of the rows for which a condition is true.
+
+It filters each batch before the aggregate sees it, and leaves everything else to the aggregate, so it works with all of them. Conditions
+are evaluated where rows arrive, which is in the combiner if there is one; state knows nothing of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..batch import Batch
+from ..errors import FlowError, RecordError
+from ..expression import true_where
+from .base import Accumulator, AggregateFunction, Codes, Parts
+
+Condition: TypeAlias = pc.Expression | str
+"""An Arrow expression such as `pc.field("price") < 10_000`, or the name of a column of booleans. Null counts as false, as in SQL."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Filtered(AggregateFunction):
+    """`function` of the rows for which `condition` is true."""
+
+    function: AggregateFunction
+    condition: Condition
+
+    def reads(self, schema: pa.Schema) -> tuple[str, ...]:
+        return self.function.reads(schema)
+
+    def beside(self, keys: tuple[str, ...]) -> AggregateFunction:
+        return Filtered(self.function.beside(keys), self.condition)
+
+    def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
+        return FilteredAccumulator(self.function.bind(schema, operator), self.condition, operator)
+
+
+class FilteredAccumulator(Accumulator):
+    """Parts: those of the aggregate."""
+
+    def __init__(self, of: Accumulator, condition: Condition, operator: str) -> None:
+        self.of, self.condition, self.operator = of, condition, operator
+        self.part_types, self.output_type, self.typed = of.part_types, of.output_type, of.typed
+
+    def empty(self, n: int) -> Parts:
+        return self.of.empty(n)
+
+    def partial(self, batch: Batch, codes: Codes, groups: int) -> Parts:
+        kept = self._kept(batch)
+        return self.of.partial(batch if kept.all() else batch.filter(kept), codes if kept.all() else codes[kept], groups)
+
+    def combine(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+        return self.of.combine(parts, codes, groups)
+
+    def merge(self, left: Parts, right: Parts) -> Parts:
+        return self.of.merge(left, right)
+
+    def finish(self, parts: Parts) -> pa.Array:
+        return self.of.finish(parts)
+
+    def carried(self, parts: Parts, narrower: Any) -> Parts:
+        return self.of.carried(parts, narrower.of)
+
+    def to_arrow(self, parts: Parts) -> list[pa.Array]:
+        return self.of.to_arrow(parts)
+
+    def from_arrow(self, arrays: Sequence[pa.Array]) -> Parts:
+        return self.of.from_arrow(arrays)
+
+    def nbytes(self, parts: Parts) -> int:
+        return self.of.nbytes(parts)
+
+    def _kept(self, batch: Batch) -> npt.NDArray[np.bool_]:
+        condition, schema = self.condition, batch.rows.schema
+        if not isinstance(condition, str):
+            return true_where(condition, batch, self.operator, "where=")
+        if schema.names.count(condition) != 1:
+            many = "more than one" if condition in schema.names else "no"
+            raise RecordError(
+                self.operator, f"where={condition!r}: there is {many} column `{condition}`; there are: {', '.join(schema.names)}"
+            )
+        column = batch.rows.column(condition)
+        if pa.types.is_null(column.type):
+            return np.zeros(len(column), np.bool_)
+        if not pa.types.is_boolean(column.type):
+            problem = f"where={condition!r}: the column is of type {column.type}, expected booleans; or give an expression"
+            raise RecordError(self.operator, f'{problem}, as in pc.field("{condition}") > 0')
+        kept: npt.NDArray[np.bool_] = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
+        return kept
+
+
+def filtered(function: AggregateFunction, where: Condition | None) -> AggregateFunction:
+    """`function` of the rows where the condition is true; None for all. Raises FlowError for what is no condition."""
+    if where is None:
+        return function
+    if not isinstance(where, (str, pc.Expression)):
+        example = 'pc.field("price") < 10_000'
+        raise FlowError(f"where={where!r:.200}: expected an Arrow expression, for example {example}, or the name of a column of booleans")
+    return Filtered(function, where)

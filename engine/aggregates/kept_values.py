@@ -1,0 +1,85 @@
+"""The base of aggregates whose state is a list of values for each group, and the ways to bring such values into groups."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from .base import Accumulator, Codes, Parts
+from .ragged import Ragged, joined
+
+Ints = npt.NDArray[np.int64]
+
+_RADIX = 1 << 16
+"""Numpy sorts integers of 16 bits by radix, in a tenth of the time that it takes for those of 64."""
+
+
+class ListAccumulator(Accumulator):
+    """Parts: (lists,), values of the type `kind`. The order within a list means nothing."""
+
+    def __init__(self, operator: str, kind: pa.DataType, output_type: pa.DataType) -> None:
+        self.operator, self.kind, self.output_type = operator, kind, output_type
+        self.part_types = (pa.large_list(kind),)
+
+    @abstractmethod
+    def reduced(self, values: pa.Array, codes: Codes, groups: int) -> Ragged:
+        """The state of `groups` groups: what is worth keeping of `values`, which belong to the groups `codes`."""
+
+    def empty(self, n: int) -> Parts:
+        return (Ragged.empty(self.kind, n),)
+
+    def combine(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+        lists: Ragged = parts[0]
+        return (self.reduced(lists.values, lists.codes(codes), groups),)
+
+    def merge(self, left: Parts, right: Parts) -> Parts:
+        codes = np.arange(len(left[0]))
+        return self.combine((joined([left[0], right[0]]),), np.concatenate([codes, codes]), len(codes))
+
+    def carried(self, parts: Parts, narrower: Self) -> Parts:
+        lists: Ragged = parts[0]
+        if narrower.kind == self.kind:
+            return parts
+        return (self.reduced(converted(lists.values, self.kind), lists.codes(np.arange(len(lists))), len(lists)),)
+
+    def to_arrow(self, parts: Parts) -> list[pa.Array]:
+        return [parts[0].to_arrow()]
+
+    def from_arrow(self, arrays: Sequence[pa.Array]) -> Parts:
+        self.check_types(arrays)
+        return (Ragged.from_arrow(arrays[0]),)
+
+
+def converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Values of a narrower type as those of `kind`; a struct field by field, found by its name."""
+    if pa.types.is_struct(kind):
+        fields = [converted(values.field(field.name), field.type) for field in kind]
+        return pa.StructArray.from_arrays(fields, fields=list(kind))
+    return values if values.type == kind else values.cast(kind, safe=not pa.types.is_floating(kind))
+
+
+def in_groups(codes: Codes, groups: int) -> npt.NDArray[np.intp] | slice:
+    """The places of the rows in the order of their groups, and within a group as they are."""
+    if groups <= 1 or len(codes) < 2 or bool((codes[1:] >= codes[:-1]).all()):
+        return slice(None)
+    low = np.argsort((codes % _RADIX if groups > _RADIX else codes).astype(np.uint16), kind="stable")
+    if groups <= _RADIX:
+        return low
+    high = codes[low] // _RADIX
+    return low[np.argsort(high.astype(np.uint16) if groups <= _RADIX * _RADIX else high, kind="stable")]
+
+
+def sorted_in_groups(keys: npt.NDArray[Any], codes: Codes, groups: int) -> npt.NDArray[np.intp]:
+    """The places of the rows by group, and within a group by rising `keys`; equal ones in any order."""
+    order = np.argsort(keys)
+    return order[in_groups(codes[order], groups)]
+
+
+def taken(values: pa.Array, order: npt.NDArray[np.intp] | slice) -> pa.Array:
+    """The values in another order."""
+    return values if isinstance(order, slice) else values.take(pa.array(order))

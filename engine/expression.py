@@ -1,0 +1,30 @@
+"""Evaluates Arrow expressions on batches."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .batch import Batch
+from .errors import RecordError
+
+
+def true_where(expression: pc.Expression, batch: Batch, operator: str, what: str = "the expression") -> npt.NDArray[np.bool_]:
+    """Where the expression is true, shape (rows,); null counts as false, as in SQL.
+
+    Raises RecordError if it can't be evaluated, or isn't of booleans; `what` begins the message.
+    """
+    from pyarrow import acero  # imports pandas if it is installed: only for flows that need it
+
+    source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([batch.rows])))
+    project = acero.Declaration("project", acero.ProjectNodeOptions([expression], ["keep"]), inputs=[source])
+    try:
+        column = project.to_table(use_threads=False).column(0)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError) as error:
+        raise RecordError(operator, f"{what} {expression} fails: {error}") from error
+    if not pa.types.is_boolean(column.type):
+        raise RecordError(operator, f"{what} {expression} gives {column.type}, expected true or false")
+    keep: npt.NDArray[np.bool_] = pc.fill_null(column, False).to_numpy()
+    return keep

@@ -1,0 +1,275 @@
+"""The state of sessions and count windows in memory: rows are slots of growing arrays, those of a key are linked.
+
+Invariant: a key has a slot in `_slots` if it has rows; `_heads` leads to its first row, and `_next` from row to row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...state.frozen_rows import FrozenRows
+from ...state.key_index import Where
+from ...state.slots import Mask
+from ..aggregates.base import Parts
+from ..aggregates.partial_aggregates import Carry, PartialAggregates, PartialAggregator
+from ..batch import Batch
+from ..keys.encoding import key_values
+from ..keys.slots import KeySlots
+from ..operators.base import Context
+from ..protocol.elements import MAX_TIME
+from ..protocol.routing import Move
+from ..snapshots.chain import removed, replacing
+from ..snapshots.changes import Changes, SlotChanges
+from .base import StateTransfer
+from .ragged_slots import clear, grown
+from .series import Codes, Positions, Rows, Series
+
+CHUNK = 16_384
+"""Rows of a chunk of a snapshot."""
+
+_NONE = -1
+_Piece = tuple[PartialAggregates, Positions]
+
+
+class MemorySeries(Series):
+    """A batch costs as much as the series of its keys, however many keys there are in all."""
+
+    def __init__(self, aggregator: PartialAggregator, context: Context) -> None:
+        super().__init__(aggregator)
+        self._context = context
+        self._slots = KeySlots(context.name)
+        self._heads = np.zeros(0, np.int64)
+        self._next = np.zeros(0, np.int64)
+        self._keys = np.zeros(0, np.int64)
+        """By row, the slot of its key."""
+        self._positions = np.zeros(0, np.int64)
+        self._rows = np.zeros(0, np.int64)
+        self._parts: tuple[Parts, ...] = ()
+        self._live: Mask = np.zeros(0, np.bool_)
+        self._free = np.zeros(0, np.int64)
+        """The free slots of rows are the first `_frees` of these."""
+        self._frees = 0
+        self._lowest = MAX_TIME
+        """No row is at a lower position."""
+        self._frozen: FrozenRows[_Piece] | None = None
+        self._read: tuple[Where, Where] = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        """The slots of the keys that were read, and those of their rows."""
+
+    @property
+    def nbytes(self) -> int:
+        parts = sum(a.nbytes(p) for a, p in zip(self.aggregator.accumulators, self._parts, strict=False))
+        return parts + 33 * len(self._live) + self._heads.nbytes + self._slots.nbytes
+
+    def read(self, keys: Sequence[pa.Array]) -> Rows | None:
+        of = self._slots.of(keys)
+        more = self._slots.capacity - len(self._heads)
+        if more > 0:
+            self._heads = np.concatenate([self._heads, np.full(more, _NONE)])
+        self._heads[self._slots.fresh] = _NONE
+        codes, where = self._linked(of)
+        self._read = of, where
+        return Rows(codes, self._positions[where], self._partial(where)) if len(where) else None
+
+    def write(self, rows: Rows) -> None:
+        of, where = self._read
+        self._remove(where)
+        self._add(of, rows.codes, rows.positions, rows.partial)
+        without = np.ones(len(of), np.bool_)
+        without[rows.codes] = False
+        self._forget(of[without])
+
+    def take_before(self, position: int) -> Iterator[_Piece]:
+        if self._lowest >= position:
+            return
+        where = np.flatnonzero(self._live & (self._positions < position))
+        if len(where):
+            keys = np.unique(self._keys[where])
+            self._slots.note(keys)
+            _, rows = self._linked(keys)
+            staying = rows[self._positions[rows] >= position]
+            taken = self._at(where)
+            self._remove(where)
+            self._link(staying, keys)
+            self._forget(keys[self._heads[keys] == _NONE])
+            yield taken
+        left = self._positions[self._live]
+        self._lowest = int(left.min()) if len(left) else MAX_TIME
+
+    def snapshot(self) -> Iterator[Batch]:
+        return self._chunks(self._freeze(self._live))
+
+    def changes(self) -> Changes | None:
+        noted = self._slots.changes()
+        return None if noted is None else SlotChanges(*noted)
+
+    def delta(self, changes: Changes) -> Iterator[Batch]:
+        assert isinstance(changes, SlotChanges)
+        keys, those, there = self._slots.in_use(changes.those), np.zeros(len(self._live), np.bool_), np.flatnonzero(self._live)
+        known = there[self._keys[there] < len(keys)]
+        those[known] = keys[self._keys[known]]
+        names = self.aggregator.keys
+        return chain(
+            removed(self._slots.types, names, changes.removed, CHUNK),
+            (Batch(replacing(chunk.rows, names)) for chunk in self._chunks(self._freeze(those))),
+        )
+
+    def depart(self, move: Move) -> StateTransfer:
+        """The keys are cut out at once, so that the other series can go on."""
+        away = MemorySeries(self.aggregator, self._context)
+        found = self._cut_out(self._slots.where(lambda hashes: move.selects(hashes, self._context.key_groups)))
+        if found is not None:
+            away.add(*found)
+        return _SeriesTransfer(away)
+
+    def take(self, keys: list[Any]) -> _Piece | None:
+        """Remove and return the series of the keys, as far as they are here."""
+        return self._cut_out(self._slots.known(keys))
+
+    def keys(self) -> list[Any]:
+        """All keys that have rows."""
+        return self._slots.keys(self._slots.everything())
+
+    def _cut_out(self, of: Where) -> _Piece | None:
+        if not len(of):
+            return None
+        _, where = self._linked(of)
+        found = self._at(where)
+        self._remove(where)
+        self._forget(of)
+        return found
+
+    def _linked(self, of: Where) -> tuple[Codes, Where]:
+        """The rows of the keys at these slots, and for each row the place of its key in `of`."""
+        codes, found = [np.arange(len(of))], [self._heads[of]]
+        while True:
+            there = found[-1] != _NONE
+            codes[-1], found[-1] = codes[-1][there], found[-1][there]
+            if not len(found[-1]):
+                return np.concatenate(codes), np.concatenate(found)
+            codes.append(codes[-1])
+            found.append(self._next[found[-1]])
+
+    def _add(self, of: Where, codes: Codes, positions: Positions, partial: PartialAggregates) -> None:
+        """Add rows of the keys at the slots `of`, which have none."""
+        self._heads[of] = _NONE
+        if not len(codes):
+            return
+        where = self._take_free(len(codes))
+        self._keys[where], self._positions[where], self._rows[where] = of[codes], positions, partial.rows
+        for columns, values in zip(self._parts, partial.parts, strict=True):
+            for column, value in zip(columns, values, strict=True):
+                column[where] = value
+        self._live[where] = True
+        self._lowest = min(self._lowest, int(positions.min()))
+        self._link(where)
+
+    def _link(self, where: Where, keys: Where | None = None) -> None:
+        """Link these rows, which are all that their keys have; `keys` may have none."""
+        if keys is not None:
+            self._heads[keys] = _NONE
+        ordered = where[np.argsort(self._keys[where], kind="stable")]
+        of = self._keys[ordered]
+        other = of[1:] != of[:-1]
+        self._next[ordered[:-1]] = np.where(other, _NONE, ordered[1:])
+        self._next[ordered[-1:]] = _NONE
+        first = np.append(np.ones(len(of[:1]), np.bool_), other)
+        self._heads[of[first]] = ordered[first]
+
+    def _remove(self, where: Where) -> None:
+        """Remove rows; the links to them stay."""
+        self._before(where)
+        self._live[where] = False
+        clear(self._parts, where)
+        self._free[self._frees : self._frees + len(where)] = where
+        self._frees += len(where)
+
+    def _forget(self, keys: Where) -> None:
+        if len(keys):
+            self._slots.remove(keys)
+
+    def _take_free(self, count: int) -> Where:
+        if count > self._frees:
+            self._grow(count - self._frees)
+        self._frees -= count
+        return self._free[self._frees : self._frees + count].copy()
+
+    def _grow(self, least: int) -> None:
+        size = len(self._live)
+        more = max(1024, size, least)
+        self._next, self._keys, self._positions, self._rows = (
+            np.concatenate([column, np.zeros(more, np.int64)]) for column in (self._next, self._keys, self._positions, self._rows)
+        )
+        self._live = np.concatenate([self._live, np.zeros(more, np.bool_)])
+        self._free = np.concatenate(
+            [np.arange(size + more - 1, size - 1, -1), self._free[: self._frees], np.zeros(size - self._frees, np.int64)]
+        )
+        self._frees += more
+        accumulators = self.aggregator.accumulators
+        before = self._parts or tuple(a.empty(0) for a in accumulators)
+        self._parts = tuple(
+            tuple(grown(old, new) for old, new in zip(olds, a.empty(more), strict=True))
+            for olds, a in zip(before, accumulators, strict=True)
+        )
+
+    def _partial(self, where: Where, keys: tuple[pa.Array, ...] = ()) -> PartialAggregates:
+        return PartialAggregates(keys, self._rows[where], tuple(tuple(column[where] for column in parts) for parts in self._parts))
+
+    def _at(self, where: Where) -> _Piece:
+        return self._partial(where, tuple(self._slots.columns(self._keys[where]))), self._positions[where]
+
+    def _freeze(self, those: npt.NDArray[np.bool_]) -> Iterator[_Piece]:
+        """A snapshot of these rows. It ends the previous one."""
+        self._frozen = FrozenRows(those, self._at, CHUNK)
+        return self._frozen
+
+    def _before(self, where: Where) -> None:
+        """Copy these rows for the snapshot, because they are about to change."""
+        if self._frozen is not None:
+            self._frozen.before(where)
+            if self._frozen.over:
+                self._frozen = None
+
+    def _chunks(self, pieces: Iterator[_Piece]) -> Iterator[Batch]:
+        aggregator, binding = self.aggregator, self.aggregator.binding
+        return (aggregator.to_batch(partial, None, positions, binding) for partial, positions in pieces)
+
+    def carry_over(self, carry: Carry) -> None:
+        """Hold the same in a new binding."""
+        where = np.flatnonzero(self._live)
+        self._before(where)
+        kept = carry(self._partial(where))
+        empty = (accumulator.empty(len(self._live)) for accumulator in self.aggregator.accumulators)
+        self._parts = tuple(tuple(grown(None, part) for part in parts) for parts in empty)
+        for columns, values in zip(self._parts, kept.parts, strict=True):
+            for column, value in zip(columns, values, strict=True):
+                column[where] = value
+
+
+class _SeriesTransfer(StateTransfer):
+    """A transfer of the series that were cut out, chunk by chunk."""
+
+    def __init__(self, away: MemorySeries) -> None:
+        self._away, self._binding = away, away.aggregator.binding
+        self._left = away.keys()
+
+    def next_chunk(self, keys: int) -> Batch | None:
+        while self._left:
+            taken, self._left = self._left[-keys:], self._left[:-keys]
+            batch = self._take(taken)
+            if batch is not None:
+                return batch
+        return None
+
+    def fetch(self, columns: Sequence[pa.Array]) -> Sequence[Batch]:
+        batch = self._take(key_values(columns))
+        return () if batch is None else (batch,)
+
+    def _take(self, keys: list[Any]) -> Batch | None:
+        found = self._away.take(keys)
+        return None if found is None else self._away.aggregator.to_batch(found[0], None, found[1], self._binding)

@@ -1,0 +1,171 @@
+"""The state of sessions and count windows in a backend: a key's whole series is one value, read and written by the batch.
+
+An index in memory holds for each key a lower bound of its positions, so that `take_before` reads no other keys. A key whose state changed
+its owner without being sent has the lowest bound until it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgpack
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...state.backends.base import SNAPSHOT_CHUNK
+from ...state.key_index import DictIndex, Where
+from ...state.slots import Slots
+from ..aggregates.binding import Binding
+from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator
+from ..batch import Batch
+from ..operators.base import Context
+from ..protocol.routing import Move
+from ..snapshots.changes import Changes
+from .base import StateTransfer
+from .partial_rows import PartialRows
+from .series import Codes, Positions, Rows, Series
+from .stored_rows import Places, StoredRows
+
+_Piece = tuple[PartialAggregates, Positions]
+_LOWEST = -(2**63)
+
+
+class StoredSeries(Series):
+    """A batch costs as much as the series of its distinct keys, however many keys there are in all."""
+
+    def __init__(self, aggregator: PartialAggregator, context: Context) -> None:
+        super().__init__(aggregator)
+        self._form = PartialRows(aggregator)
+        self._rows = StoredRows(context, aggregator.keys, self._sent, self._form.about)
+        self.passes_on = self._rows.backend.passes_on
+        self._places: Places = [], []
+        self._bounds = Bounds(self._rows)
+
+    def read(self, keys: Sequence[pa.Array]) -> Rows | None:
+        self._places = self._rows.places(keys)
+        return self._unpacked(self._rows.get(self._places))
+
+    def write(self, rows: Rows) -> None:
+        groups, keys = self._places
+        packed = self._form.pack(rows.partial) if len(rows.codes) else []
+        series: list[list[bytes]] = [[] for _ in keys]
+        lowest = np.full(len(keys), np.iinfo(np.int64).max)
+        np.minimum.at(lowest, rows.codes, rows.positions)
+        positions = rows.positions.astype("<i8").view("V8").tolist()
+        for code, position, row in zip(rows.codes.tolist(), positions, packed, strict=True):
+            series[code] += position, row
+        there = [place for place, one in enumerate(series) if one]
+        gone = [place for place, one in enumerate(series) if not one]
+        self._rows.put(([groups[i] for i in there], [keys[i] for i in there]), [msgpack.packb(series[i]) for i in there])
+        self._rows.backend.delete_many([groups[i] for i in gone], [keys[i] for i in gone])
+        self._bounds.set([(groups[i], keys[i]) for i in there], lowest[there])
+        self._bounds.drop([(groups[i], keys[i]) for i in gone])
+
+    def take_before(self, position: int) -> Iterator[_Piece]:
+        due = self._bounds.below(position)
+        for first in range(0, len(due), SNAPSHOT_CHUNK):
+            some = due[first : first + SNAPSHOT_CHUNK]
+            self._places = [group for group, _ in some], [key for _, key in some]
+            rows = self._unpacked(self._rows.get(self._places))
+            if rows is None:  # of keys whose bounds came with another worker's names, before their state was read and forgotten
+                self._bounds.drop(some)
+                continue
+            taken = rows.positions < position
+            where, left = np.flatnonzero(taken), np.flatnonzero(~taken)
+            self.write(Rows(rows.codes[left], rows.positions[left], rows.partial.take(left)))
+            if len(where):
+                of = pa.array(rows.codes[where])
+                keys = tuple(column.take(of) for column in self._rows.columns([key for _, key in some]))
+                partial = rows.partial.take(where)
+                yield PartialAggregates(keys, partial.rows, partial.parts), rows.positions[where]
+
+    def install(self, chunk: Batch) -> None:
+        if self._form.learned(chunk, self._rows):
+            groups, keys = self._rows.places(chunk.rows.columns)
+            self._bounds.set(list(zip(groups, keys, strict=True)), np.full(len(keys), _LOWEST))
+        else:
+            super().install(chunk)
+
+    def snapshot(self) -> Iterator[Batch]:
+        binding = self.aggregator.binding
+        return (self._batch(columns, rows, binding) for columns, rows in self._rows.snapshot())
+
+    def changes(self) -> Changes | None:
+        return self._rows.changes()
+
+    def delta(self, changes: Changes) -> Iterator[Batch]:
+        binding = self.aggregator.binding
+        return self._rows.delta(changes, lambda columns, rows: self._batch(columns, rows, binding))
+
+    def depart(self, move: Move) -> StateTransfer:
+        self._bounds.drop_moving(move)
+        return self._rows.depart(move)
+
+    @property
+    def nbytes(self) -> int:
+        return self._rows.backend.nbytes()
+
+    def close(self) -> None:
+        self._rows.backend.close()
+
+    def _unpacked(self, values: Sequence[bytes | None]) -> Rows | None:
+        codes, positions, rows = _taken_apart(values)
+        return Rows(codes, positions, self._form.unpack((), rows)) if rows else None
+
+    def _batch(self, columns: list[pa.Array], values: list[bytes], binding: Binding | None) -> Batch:
+        codes, positions, rows = _taken_apart(values)
+        of = pa.array(codes)
+        return self.aggregator.to_batch(self._form.unpack([c.take(of) for c in columns], rows, binding), None, positions, binding)
+
+    def _sent(self, columns: list[pa.Array], values: list[bytes]) -> Batch:
+        codes, positions, rows = _taken_apart(values)
+        of = pa.array(codes)
+        return self._form.sent(self._form.unpack([c.take(of) for c in columns], rows), positions)
+
+
+class Bounds:
+    """Lower bounds of the positions of the keys that are here, by their place in the backend."""
+
+    def __init__(self, rows: StoredRows) -> None:
+        self._rows = rows
+        self._slots = Slots(DictIndex())
+        self._bounds: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+
+    def set(self, places: list[Any], bounds: npt.NDArray[np.int64]) -> None:
+        """The bounds of these keys, which are different from one another."""
+        where = self._slots.find(places, lambda fresh: self._rows.hashes([places[place][1] for place in fresh.tolist()]))
+        more = self._slots.capacity - len(self._bounds)
+        if more > 0:
+            self._bounds = np.concatenate([self._bounds, np.zeros(more, np.int64)])
+        self._bounds[where] = bounds
+
+    def drop(self, places: list[Any]) -> None:
+        """Forget these keys."""
+        where = self._slots.known(places)
+        if len(where):
+            self._slots.remove(where)
+
+    def drop_moving(self, move: Move) -> None:
+        """Forget the keys that leave with `move`: another worker may change their state from now on."""
+        where = self._slots.where(lambda hashes: move.selects(hashes, self._rows.context.key_groups))
+        if len(where):
+            self._slots.remove(where)
+
+    def below(self, position: int) -> list[Any]:
+        """The keys whose bound is lower."""
+        where: Where = np.flatnonzero(self._slots.live & (self._bounds < position))
+        return self._slots.keys(where)
+
+
+def _taken_apart(values: Sequence[bytes | None]) -> tuple[Codes, Positions, list[bytes]]:
+    """For each row of these series the number of its series, its position, and the row."""
+    codes, positions, rows = list[int](), list[bytes](), list[bytes]()
+    for code, value in enumerate(values):
+        if value is not None:
+            series = msgpack.unpackb(value)
+            positions += series[::2]
+            rows += series[1::2]
+            codes += [code] * (len(series) // 2)
+    return np.array(codes, np.int64), np.frombuffer(b"".join(positions), "<i8").astype(np.int64), rows

@@ -1,0 +1,90 @@
+"""`explode`: a row for each element of a list column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..batch import Batch
+from ..errors import RecordError
+from .base import Context, Emit, Operator, OperatorInstance
+
+
+@dataclass(frozen=True, eq=False)
+class Explode(Operator):
+    """The elements of `column` take its place, structs as their fields; `position`: a column that numbers a list's elements from 1."""
+
+    column: str
+    position: str | None = None
+
+    def open(self, context: Context) -> ExplodeInstance:
+        return ExplodeInstance(self, context)
+
+    def describe(self) -> str:
+        return self.column if self.position is None else f"{self.column}, numbered in {self.position}"
+
+
+class ExplodeInstance(OperatorInstance):
+    """Has no state. A row keeps its event time in each of its copies; a row without elements leaves nothing."""
+
+    def __init__(self, operator: Explode, context: Context) -> None:
+        super().__init__(context)
+        self.column, self.position = operator.column, operator.position
+
+    def process(self, batch: Batch, emit: Emit) -> None:
+        lists = self._lists(batch.rows)
+        if lists is None:
+            return
+        parents: npt.NDArray[np.int64] = pc.list_parent_indices(lists).to_numpy().astype(np.int64)
+        if not len(parents):
+            return
+        place = pa.array(parents)
+        names: list[str] = []
+        columns: list[pa.Array] = []
+        for name, column in zip(batch.rows.schema.names, batch.rows.columns, strict=True):
+            if name != self.column:
+                names.append(name)
+                columns.append(column.take(place))
+                continue
+            if self.position is not None:
+                names.append(self.position)
+                columns.append(pa.array(_numbered(parents)))
+            elements = pc.list_flatten(lists)
+            if pa.types.is_struct(elements.type):
+                names += [field.name for field in elements.type]
+                columns += elements.flatten()
+            else:
+                names.append(name)
+                columns.append(elements)
+        self._check(names)
+        emit(Batch(pa.RecordBatch.from_arrays(columns, names=names), None if batch.times is None else batch.times[parents]))
+
+    def _lists(self, rows: pa.RecordBatch) -> pa.Array | None:
+        """The list column; None if it holds only nulls and has no type. Raises RecordError if there is none."""
+        schema = rows.schema
+        if schema.get_field_index(self.column) < 0:
+            raise RecordError(self.context.name, f"no column `{self.column}`; there are: {', '.join(schema.names)}")
+        column = rows.column(self.column)
+        if pa.types.is_null(column.type):
+            return None
+        if not any(check(column.type) for check in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)):
+            problem = f"explode(`{self.column}`): the column is of type {column.type}, expected lists"
+            raise RecordError(self.context.name, f"{problem}, for example those of ef.top or ef.collect")
+        return column
+
+    def _check(self, names: list[str]) -> None:
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            problem = f"explode(`{self.column}`): two columns would have the name `{twice[0]}`"
+            raise RecordError(self.context.name, f"{problem}: rename or drop one, or choose those of ef.top with columns=[...]")
+
+
+def _numbered(parents: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The place of each element in its list, from 1."""
+    first = np.flatnonzero(np.diff(parents, prepend=-1))
+    numbers: npt.NDArray[np.int64] = np.arange(1, len(parents) + 1) - np.repeat(first, np.diff(first, append=len(parents)))
+    return numbers

@@ -1,0 +1,57 @@
+"""Session windows: the rows of a key that are at most `gap` apart, whenever the first of them comes.
+
+A session has no fixed bounds, but rows of one key in one pane of width `gap` are always in the same session. So rows are combined by pane
+before anybody knows their session.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..batch import Times
+from ..errors import FlowError
+from .duration import Duration, microseconds
+from .event_time import EARLIEST, LATEST
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWindows:
+    """Rows at most `gap` microseconds apart belong together. A session ends `gap` after its last row."""
+
+    gap: int
+
+    @property
+    def pane(self) -> int:
+        """Width of a pane in microseconds."""
+        return self.gap
+
+    def pane_of(self, times: Times) -> npt.NDArray[np.int64]:
+        """The start of each time's pane, microseconds."""
+        return times - times % self.gap
+
+    def outside(self, times: Times) -> int | None:
+        """The first time whose session begins or ends outside the years 1 to 9999; None if there is none."""
+        if int(times.min()) < EARLIEST:
+            return int(times.min())
+        latest = int(times.max())
+        return latest if latest + self.gap > LATEST else None
+
+    def describe(self) -> str:
+        return f"sessions, {self.gap / 1e6:g} s apart"
+
+
+def session(gap: Duration) -> SessionWindows:
+    """Sessions: the rows of a key at most `gap` apart, equality included. A row between two sessions merges them.
+
+    A session begins at its first row's time and ends `gap` after its last row's. Raises FlowError for a gap that is no duration or is zero.
+
+    >>> session("10s").gap
+    10000000
+    """
+    windows = SessionWindows(microseconds(gap, "session gap"))
+    if windows.gap == 0:
+        raise FlowError(f"session gap {gap!r} must be longer than zero: rows of one session are at most that far apart")
+    return windows

@@ -1,0 +1,52 @@
+"""Joins in simulated jobs, with everything that can happen to a job: the rows are those of nested loops over the whole inputs.
+
+`EVENFLOW_SEEDS=20000 pytest tests/unit/test_joins.py` simulates about that many jobs.
+"""
+
+from __future__ import annotations
+
+import pytest
+from flows_joins import JOINS, join_full, join_with_itself
+from seeds import blocks, proportion
+
+from evenflow.testing import check
+from evenflow.testing.crashing import with_crashes, with_damage, with_lost_manifests
+from evenflow.testing.full_disk import with_full_disk
+from evenflow.testing.moving import with_moves
+from evenflow.testing.scaling import with_scaling
+from evenflow.testing.zombies import with_zombies
+
+pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
+
+SEEDS = 3
+"""For each flow and kind of accident, and per test."""
+STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
+
+ACCIDENTS = {
+    "none": (),
+    "moves": with_moves(),
+    "crashes": with_damage(with_crashes(with_moves(5, STRATEGIES))),
+    "full disks": with_full_disk(with_damage(with_crashes(with_moves(5, STRATEGIES)))),
+    "lost manifests": with_lost_manifests(with_damage(with_crashes(with_moves(5, STRATEGIES), most=2), most=1)),
+    "zombies": with_zombies(with_damage(with_crashes(with_moves(5, STRATEGIES), 2), 1)),
+    "scaling": with_scaling(),
+    "crashes while it scales": with_crashes(with_scaling()),
+}
+UNSAVED = ("none", "moves", "scaling")
+"""With these, nothing is lost that a checkpoint would have to bring back."""
+
+
+@pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(ACCIDENTS) * len(JOINS))))
+@pytest.mark.parametrize("accidents", ACCIDENTS)
+@pytest.mark.parametrize("make_flow", JOINS, ids=lambda make_flow: make_flow.__name__)
+def test_joins_give_the_rows_of_nested_loops_whatever_happens(make_flow, accidents, seeds):
+    options = {"actions": ACCIDENTS[accidents]} if ACCIDENTS[accidents] else {}
+    check(make_flow, seeds, parallelism=(1, 2, 3), save_state=accidents not in UNSAVED, **options)
+
+
+def test_worker_that_joins_after_all_rows_of_a_side_have_come_knows_its_columns():
+    check(join_full, [7], parallelism=(1, 2, 3), save_state=True, actions=ACCIDENTS["crashes while it scales"])
+
+
+def test_both_exchanges_to_a_join_of_a_stream_with_itself_are_switched():
+    check(join_with_itself, [1], parallelism=(1, 2, 3), save_state=True, actions=ACCIDENTS["crashes"])
