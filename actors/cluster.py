@@ -39,7 +39,7 @@ THREADS = 64
 
 FOLLOW_TIMEOUT = 300.0
 """Seconds that a coordinator may say nothing to the process that follows its job: Ray takes up to a minute to see that a node is lost, and
-then the coordinator is made anew."""
+then Ray restarts the coordinator."""
 
 WATCH = 10.0
 """Seconds that the call of who watches a job waits for its end."""
@@ -230,7 +230,7 @@ class RayJob:
             try:
                 return self._ask(method, args, max(0.1, deadline - time.monotonic()))
             except ActorUnavailableError as error:
-                # Ray makes the coordinator anew, which then goes on from the last checkpoint.
+                # Ray restarts the coordinator, which then continues from the newest checkpoint.
                 if time.monotonic() > deadline:
                     raise JobLostError(
                         f"job `{self._name}`: its coordinator was lost and has not come back within {timeout:g} s"
@@ -281,7 +281,7 @@ class WatchedJob(RayJob):
         return cast(A, None) if isinstance(request, Fail) else super().ask(request)
 
     def close(self) -> None:
-        """The job's owner ends it; nobody follows it here any more."""
+        """The job's owner ends it; this process no longer follows it."""
         self._left.set()
         atexit.unregister(self._leave)
 

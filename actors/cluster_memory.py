@@ -1,4 +1,4 @@
-"""A run's memory in the cluster's own store, which is there as long as Ray can make a coordinator anew.
+"""A run's memory in the cluster's own store, which exists as long as Ray can restart a coordinator.
 
 It is the only store of Ray's that outlives an actor; Ray has no public call for it. A record is some 60 bytes, written once per checkpoint.
 """
@@ -35,5 +35,5 @@ class ClusterMemory(RunMemory):
         return RunRecord() if kept is None else RunRecord(**msgpack.unpackb(kept))
 
     def forget(self) -> None:
-        """The run is over, and nobody makes its coordinator anew."""
+        """The run is over, and its coordinator will not be restarted."""
         internal_kv._internal_kv_del(self._run, namespace=STORE)  # noqa: SLF001

@@ -62,7 +62,7 @@ STORAGE_PATIENCE = 10.0
 class Coordinator:
     """One per job, an actor named `JOB/coordinator`. `run`: names this run of it. `savepoint`: where a job begins that goes on from one.
 
-    `detached`: nobody else ends this actor, nor the sinks, when the job is over.
+    `detached`: there is no driver, so this actor stops the sinks and ends itself when the job is over.
     """
 
     def __init__(self, plan: Plan, config: JobConfig, run: str, savepoint: Savepoint | None = None, detached: bool = False) -> None:
@@ -189,7 +189,7 @@ class Coordinator:
             self._leave()
 
     def _leave(self) -> None:
-        """Do what a driver does when its job is over, let those who watch hear of it, and go."""
+        """Do what a driver does when its job is over, give clients time to read the final state, and exit."""
         connectors: list[Source | Sink] = [*plan_sources(self._plan).values(), *plan_sinks(self._plan).values()]
         for connector in connectors:
             connector.stop()
@@ -201,7 +201,7 @@ class Coordinator:
         """Let storage end what it was told, and take down what the job has on this machine."""
         if not self._storage.close(STORAGE_PATIENCE):
             _LOG.warning("job `%s` has ended, but its storage or a sink is still busy after %g s", self._plan.name, STORAGE_PATIENCE)
-        with suppress(OSError):  # where the folder is out of reach, nobody can have begun
+        with suppress(OSError):  # if the folder can't be reached, no other coordinator can have begun
             self._saved.stay_in_charge()
         self._workers.close()
         with self._interpreter.lock:

@@ -1,6 +1,6 @@
 """Bringing workers up: each gets a process, its task, the channels to its peers, and begins.
 
-Invariant: no step begins before all have done the one before, so that nobody sends to a worker that isn't there.
+Invariant: no step begins before all workers have finished the previous one, so that no worker sends to one that isn't there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Check = Callable[[], None]
 
 
 class Deployment:
-    """`addresses`: where the workers of this attempt are reached. Each step takes a `check` that raises if nobody needs them any more."""
+    """`addresses`: where the workers of this attempt are reached. Each step takes a `check` that raises if they are no longer needed."""
 
     def __init__(self, job: str, config: JobConfig, pool: WorkerPool) -> None:
         self._job, self._config, self._pool = job, config, pool
@@ -51,7 +51,7 @@ class Deployment:
         self.addresses = {}
 
     def reach_others(self, deadline: float, check: Check) -> None:
-        """Where the cluster has more than one node meanwhile, let the workers that run listen to those that come there."""
+        """If the cluster has more than one node by now, let the running workers listen to workers on other nodes."""
         if self._across_nodes or len(_nodes()) < 2:
             return
         names = list(self.addresses.keys() & self._pool.processes.keys())
@@ -144,5 +144,5 @@ def _lost(ref: Any) -> bool:
 
 
 def _nodes() -> list[str]:
-    """Those that are alive."""
+    """The nodes that are alive."""
     return [node["NodeID"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]

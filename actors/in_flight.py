@@ -53,7 +53,7 @@ class InFlightLimit:
         return max(1, int(self.rows / PIECES))
 
     def admits(self, rows: int) -> bool:
-        """Whether a batch of so many rows may leave now."""
+        """Whether a batch of `rows` rows may leave now."""
         return self._in_flight == 0 or self._in_flight + rows <= self.rows
 
     def sent(self, rows: int, now: float) -> None:
@@ -62,7 +62,7 @@ class InFlightLimit:
         self._left.append(_Left(now, rows, self._in_flight))
 
     def done(self, batches: int, now: float) -> None:
-        """The receiver has processed so many batches in all. Raises ValueError if they were never sent."""
+        """The receiver has processed this many batches in total. Raises ValueError if they were never sent."""
         if batches - self._done > len(self._left):
             raise ValueError(f"{batches} batches were processed, {self._done + len(self._left)} sent")
         newest = None

@@ -106,7 +106,7 @@ class JobInterpreter:
     def carry_out(self) -> None:
         """Carry out what is decided and not done yet."""
         if self._busy:
-            return  # whoever carries something out goes on with what it has brought about
+            return  # an outer call is already carrying out effects, and will also carry out the new ones
         self._busy = True
         try:
             while effects := self.core.effects():
@@ -139,6 +139,6 @@ class JobInterpreter:
             case Warn():
                 _LOG.warning("%s", effect.text)
             case Ended():
-                pass  # whoever runs the interpreter sees the state
+                pass  # the runtime sees the state
             case _:
                 assert_never(effect)

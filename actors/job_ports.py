@@ -20,7 +20,7 @@ class Workers(Protocol):
         """Bring up an attempt; then call the interpreter's `ready` for each worker, or `not_deployed`."""
 
     def spawn(self, wanted: Spawn) -> None:
-        """Start workers beside those that run; then call `ready` for each, or `not_spawned`."""
+        """Start workers in addition to the running ones; then call `ready` for each, or `not_spawned`."""
 
     def retire(self, workers: tuple[WorkerId, ...]) -> None:
         """End the processes of workers that have left."""

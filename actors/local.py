@@ -207,7 +207,7 @@ class LocalJob:
     def _run(self) -> None:
         try:
             self._work()
-        except BaseException as error:  # noqa: BLE001 -- nobody but this thread could end the job, and it would be waited for without end
+        except BaseException as error:  # noqa: BLE001 -- only this thread can end the job, and `wait` would never return
             with self._interpreter.lock:
                 problem = JobFailedError(f"job `{self._interpreter.core.name}` failed: {shown(error)}\n{''.join(format_exception(error))}")
                 self._interpreter.ask(Fail(error if isinstance(error, EvenflowError) else problem))

@@ -32,7 +32,7 @@ class Pings:
         self._heard.pop(worker, None)
 
     def silent(self, workers: Mapping[WorkerId, Any]) -> dict[WorkerId, str]:
-        """Ask those whose turn it is; the workers that have not answered for too long, and what to say of them."""
+        """Ping the workers that are due. Returns the workers that have not answered for too long, each with the problem."""
         now = time.monotonic()
         answered, _ = (
             ray.wait([ref for ref, _ in self._asked.values()], num_returns=len(self._asked), timeout=0) if self._asked else ([], [])

@@ -1,7 +1,7 @@
 """The cluster's nodes as Ray tells of them, and asking its autoscaler for more: what `scheduler/placement.py` plans with.
 
 Ray's view of what is free is a moment old. CPUs of processes that were just started are taken off here; of those that have just ended it
-comes to know a little later, so whoever finds no room looks again for `ROOM_PATIENCE`.
+learns a little later, so a search that finds no room is repeated for `ROOM_PATIENCE`.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ def cluster_nodes(processes: Iterable[WorkerProcess], cpus: float) -> list[Node]
 
 
 class RoomRequest:
-    """What one job asks of Ray's autoscaler; where there is none, nobody listens. Ray keeps the newest request of a cluster only."""
+    """What one job asks of Ray's autoscaler; without one it has no effect. Ray keeps only the newest request of a cluster."""
 
     def __init__(self) -> None:
         self._asked: list[dict[str, float]] = []
 
     def ask(self, workers: int, cpus: float) -> None:
-        """Let the cluster have room for so many workers in all; for each of those that set nothing aside a CPU, as a slot."""
+        """Ask for room for `workers` workers in total; a worker that reserves no CPU counts as one slot of one CPU."""
         self._request([{"CPU": cpus or 1.0}] * workers)
 
     def withdraw(self) -> None:

@@ -31,7 +31,7 @@ def head_address(address: str | None) -> str | None:
 
 
 def heads_on_this_machine() -> list[str]:
-    """The addresses among which `ray.init("auto")` would take any one; it lists them to nobody, and remembers what it found."""
+    """The addresses from which `ray.init("auto")` would pick one. Ray has no public call that lists them, and caches what it found."""
     find: Any = services.find_gcs_addresses
     find.cache_clear()
     return sorted(find())

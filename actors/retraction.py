@@ -1,6 +1,6 @@
 """Going on from an older checkpoint than the newest that was committed: the sinks take back what has come since.
 
-Invariant: nothing is taken back unless all sinks can, or the job allows for duplicates; and nobody ever goes on from a checkpoint behind
+Invariant: no sink retracts unless all sinks can, or the job allows duplicates; and no job ever continues from a checkpoint behind
 which something was taken back.
 """
 

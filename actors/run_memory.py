@@ -1,7 +1,7 @@
 """What the coordinator of a run must know again when its process was lost, kept where neither that nor the checkpoint folder is.
 
-A checkpoint whose manifest is gone tells nobody that it existed. So its number is noted here before the first sink commits it, and whoever
-comes back can tell that rows are out of a checkpoint that it doesn't find.
+If a checkpoint's manifest is deleted, nothing in the folder shows that it existed. So its number is noted here before the first sink
+commits it, and a restarted coordinator can tell that rows of a checkpoint are visible that it doesn't find.
 
 >>> from dataclasses import replace
 >>> memory = RunMemory()
@@ -29,7 +29,7 @@ class RunRecord:
 
 
 class RunMemory:
-    """Of a run whose coordinator is never made anew: in this process."""
+    """Of a run whose coordinator is never restarted: in this process."""
 
     def __init__(self) -> None:
         self.record = RunRecord()

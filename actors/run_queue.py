@@ -4,7 +4,7 @@ A worker's useful time is what its records cost. On a busy machine the clock say
 worker makes all of them slower, and never settle. Processor time says less: a function that waits for a service is busy too. What is to be
 left out is exactly the time in the run queue (`/proc/PID/task/TID/schedstat`: nanoseconds on a CPU, nanoseconds ready without one).
 
-Invariant: where the system doesn't count it, nobody has waited.
+Invariant: if the system doesn't count it, the waiting time is 0.
 
 >>> spent = RunQueue().take()
 >>> spent.on_cpu >= 0.0 and spent.waiting >= 0.0

@@ -51,7 +51,7 @@ class SavedState:
         self._vain: set[int] = set()
         """Checkpoints that came to nothing since the last that is complete; a worker that is lost may write a file of one late."""
         self._needed: dict[CheckpointNumber, Needs | None] = {}
-        """The files that each checkpoint needs that is kept, perhaps another run's; None if nobody can go on from it."""
+        """The files that each retained checkpoint needs, perhaps another run's; None if it can't be restored."""
 
     @property
     def last(self) -> CheckpointNumber:
@@ -92,7 +92,7 @@ class SavedState:
             self._leave(SupersededError(why))
 
     def declare_void(self, after: int) -> None:
-        """Nobody is to go on from a checkpoint behind `after` any more. Raises OSError."""
+        """Declare the checkpoints after `after` void: no job restores them again. Raises OSError."""
         if self._store is not None:
             self._store.declare_void(after)
 
@@ -130,7 +130,7 @@ class SavedState:
         try:
             self.stay_in_charge()
             self._store.complete(manifest.checkpoint, manifest.to_bytes())
-            self.stay_in_charge()  # else whoever has begun meanwhile may not have seen this one, and nothing of it may be committed
+            self.stay_in_charge()  # a coordinator that began meanwhile may not have seen this checkpoint: then it must not be committed
         except SupersededError:
             raise
         except FileExistsError as error:  # a coordinator's that was taken for lost: it stays, since it is not known who needs it

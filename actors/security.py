@@ -1,4 +1,4 @@
-"""The keys of a job: who holds them may connect to its workers, and nobody else.
+"""The keys of a job: only a process that holds them may connect to its workers.
 
 >>> security = Security.generate()
 >>> any(secret.decode() in repr(security) for secret in (security.server_secret, security.client_secret, security.password))

@@ -1,4 +1,4 @@
-"""The sockets of a transport: where it listens, whom it reaches, who may connect.
+"""The sockets of a transport: where it listens, which peers it reaches, which may connect.
 
 Every socket lives in a ZeroMQ context of its own, so that closing leaves nothing behind: no thread, no file, no folder.
 """
@@ -21,7 +21,7 @@ from .security import Security
 from .socket_folder import SocketFolder
 
 RELEASE_LINGER = 1.0
-"""Seconds; whoever is sent to is there, so that it takes no time."""
+"""Seconds; the receiver is already listening, so this takes no time."""
 
 _BIND_ATTEMPTS = 5
 _GATEKEEPER_END = 5.0
@@ -85,7 +85,7 @@ class Sockets:
 
     @property
     def turned_away(self) -> int:
-        """Connections refused so far, of those who don't belong to the job."""
+        """Connections refused so far, because the peer doesn't belong to the job."""
         return self._gatekeeper.turned_away
 
     @property

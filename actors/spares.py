@@ -1,4 +1,4 @@
-"""Warm spares: started processes without a task, kept ready so that whoever needs a worker doesn't wait for a process.
+"""Warm spares: started processes without a task, kept ready so that a new worker doesn't wait for a process.
 
 Invariant: `count` are there or on their way whenever the cluster has room; who is taken has started, and another is started in its place
 a little later.
@@ -42,7 +42,7 @@ class Spares(Generic[P]):
         self.processes: list[P] = []
 
     def want(self, extra: int) -> None:
-        """For a while keep so many more than `count`."""
+        """Keep `extra` spares beyond `count` for a while."""
         self._extra, self._again = extra, 0.0
 
     @property
@@ -65,7 +65,7 @@ class Spares(Generic[P]):
         return None
 
     def tick(self, allowed: Callable[[str], bool]) -> None:
-        """Let go of those that are lost or on a node that is not allowed, and start others."""
+        """Drop spares that are lost or on a node that is not allowed, and start others."""
         for process in [p for p in self.processes if p.lost or not allowed(p.node)]:
             self.processes.remove(process)
             process.end()

@@ -1,6 +1,6 @@
 """Socket folders whose job is dead: what is left when a driver, and with it every process of its job, was killed.
 
-A folder goes only if it is provably dead: it is this user's, it has been there for a while, and nobody listens on any socket in it.
+A folder goes only if it is provably dead: it is this user's, it has been there for a while, and no process listens on any socket in it.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Ray, the local runtime and the simulation run their tasks through it; they differ only in the ports that they supply.
 
 Invariant: an error in the task or its source is reported once, as `Failed`. After that the interpreter is `over` and does nothing more.
-A task that has finished is `over` too, but still answers whoever rescales the job or asks it for state.
+A task that has finished is `over` too, but still answers rescales and requests for state.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class TaskInterpreter:
         self.spec, self._restored = spec, restored
         self._channels, self._reports, self._writer, self._saved = ports.channels, ports.reports, ports.writer, ports.saved
         self._now, self._timestamp = ports.clock.now, ports.clock.timestamp
-        self.task = TaskCore(spec)
+        self.task = TaskCore(spec, self._timestamp() // 1_000 - round(self._now() * 1_000_000))
         self.source = PolledSource(spec)
         self.over = False
 
@@ -73,7 +73,7 @@ class TaskInterpreter:
             self.fail(error)
 
     def _restore(self, restored: RestoredTask) -> None:
-        self.task.restore(restored.watermark, restored.keys)
+        self.task.restore(restored.watermark, restored.own_times, restored.keys)
         if restored.keys is not None and self._saved is not None:
             try:
                 self._restore_state(restored, restored.keys, self._saved)
@@ -120,7 +120,7 @@ class TaskInterpreter:
 
     def idle(self) -> None:
         """Send what waits in the buffers: there is nothing else to do."""
-        if self.task.outputs.wait:
+        if self.task.outputs.wait or self.task.chain.ticks:
             self._work(self.task.idle)
 
     def flush_if_due(self) -> None:
@@ -189,7 +189,7 @@ class TaskInterpreter:
                 self._reports(Attached(command.token))
             case PauseSource():
                 self.source.paused = True
-                self._reports(SourcePaused(command.token, self.source.position, self.over))
+                self._reports(SourcePaused(command.token, self.source.position, self.over, task.chain.own_times))
             case ResumeSource():
                 self.source.paused = False
             case TakeSource():
@@ -203,7 +203,8 @@ class TaskInterpreter:
     def _take_source(self, share: TakeSource, now: float) -> list[Effect]:
         if share.position is None:
             return self.task.exhausted(now)
-        return self.task.rewind(self.source.take(share.index, share.parallelism, share.position), now)
+        earliest = self.source.take(share.index, share.parallelism, share.position)
+        return self.task.rewind(earliest, share.own_times, now)
 
     def fail(self, error: BaseException) -> None:
         """The worker can't go on: report the error, unless the task is over."""

@@ -31,7 +31,7 @@ class Channels(Protocol):
 
 
 class TaskClock(Protocol):
-    """The time, for whoever has to tell it to the task."""
+    """The time, for the callers of the task."""
 
     def now(self) -> float:
         """Seconds; never goes back."""

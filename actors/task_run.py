@@ -224,7 +224,7 @@ class TaskRun:
             self._transport.connect(channel.id, attach.addresses[channel.receiver], paced=not channel.state)
 
     def _forget_peers(self, detach: Detach) -> None:
-        """A request for state may have been under way to a worker that has left; nobody will give its credit back."""
+        """A request for state may have been in flight to a worker that has left; its credit will never be returned."""
         for index in detach.peers:
             if index in self._to_peers:
                 self._transport.abandon(self._to_peers.pop(index))

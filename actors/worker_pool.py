@@ -58,7 +58,7 @@ class WorkerPool:
         """A process for each of the workers that has none: a spare, or a new one on the node that the job's strategy says.
 
         Raises NoRoomError if the cluster has had no room until `patience`, ClusterError if Ray has not freed a name until `deadline`, and
-        what `check` raises if nobody needs them any more.
+        what `check` raises if the workers are no longer needed.
         """
         missing = [worker for worker in workers if worker not in self._processes]
         while missing:
@@ -77,7 +77,7 @@ class WorkerPool:
                 time.sleep(_AGAIN)
 
     def let_go(self, workers: Iterable[WorkerId]) -> list[WorkerProcess]:
-        """These workers have no process any more: the caller ends those that they had."""
+        """Detach these workers from their processes, and return the processes; the caller ends them."""
         with self._lock:
             return [self._processes.pop(worker) for worker in workers if worker in self._processes]
 
@@ -110,17 +110,17 @@ class WorkerPool:
         self._preferred = frozenset(nodes)
 
     def nodes(self) -> list[Node]:
-        """Those that are alive, with the job's processes on them."""
+        """The nodes that are alive, with the job's processes on them."""
         with self._lock:
             return cluster_nodes(self._all(), self._config.worker.cpus)
 
     def ask(self, workers: int) -> None:
-        """Ask Ray's autoscaler, where there is one, for room for so many workers more."""
+        """Ask Ray's autoscaler, where there is one, for room for `workers` more workers."""
         with self._lock:
             self._room.ask(len(self._all()) + workers, self._config.worker.cpus)
 
     def reserve(self, count: int) -> None:
-        """Start so many spares beyond those that are kept, or end them again. Raises NoRoomError if there is no room for them."""
+        """Start `count` spares beyond the configured ones, or end them again. Raises NoRoomError if there is no room for them."""
         with self._lock:
             self._plan(count)
             self.spares.want(count)
@@ -151,7 +151,7 @@ class WorkerPool:
             process.end()
 
     def _acquire(self, missing: list[WorkerId]) -> None:
-        """Takes those who have a process now out of `missing`. Raises NoRoomError, ValueError if a name is taken."""
+        """Removes the workers that have a process now from `missing`. Raises NoRoomError, ValueError if a name is taken."""
         while missing and (spare := self.spares.take(self._chosen)) is not None:
             self._processes[missing.pop(0)] = spare
         for node in self._plan(len(missing)):

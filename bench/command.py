@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..drawing.terminal import DataTable, console
 from ..scheduler.config import LIVE
-from . import latency, memory, migration, overhead, recovery, scaling, skew, soak, soak_flow, throughput
+from . import latency, memory, migration, operators, overhead, recovery, scaling, skew, soak, soak_flow, throughput
 from .comparison import compare, other_conditions
 from .conditions import RESULTS, save
 from .data import default_cache, make
@@ -65,6 +65,10 @@ def run_benchmark(arguments: argparse.Namespace) -> Run:
             tasks=arguments.tasks, systems=arguments.systems, repeat=arguments.repeat, rows=arguments.rows, cache=arguments.folder,
             spark_files=arguments.spark_files, say=say,
         )  # fmt: skip
+    if arguments.benchmark == "operators":
+        return operators.run(
+            tasks=arguments.tasks, systems=arguments.systems, repeat=arguments.repeat, rows=arguments.rows, cache=arguments.folder, say=say
+        )  # fmt: skip
     if arguments.benchmark == "latency":
         return latency.run(rates=arguments.rates, seconds=arguments.seconds, say=say)
     if arguments.benchmark == "overhead":
@@ -115,6 +119,11 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--spark-files", type=int, default=10, help="Spark's maxFilesPerTrigger; all 10 is its fastest (default: %(default)s)"
     )
     _add_data(rates)
+    kinds = benchmarks.add_parser("operators", help="joins, sessions and top rows beside Flink and Spark")
+    kinds.add_argument("--tasks", type=_names, default=list(operators.SYSTEMS_OF), help="default: all")
+    kinds.add_argument("--systems", type=_names, default=list(operators.SYSTEMS), help="default: all")
+    kinds.add_argument("--repeat", type=int, default=3, help="iterations of each (default: %(default)s)")
+    _add_data(kinds)
     delays = benchmarks.add_parser("latency", help="p50 and p99 at fixed rates")
     delays.add_argument("--rates", type=_numbers, default=[50_000, 200_000], help="rows per second (default: 50000,200000)")
     delays.add_argument("--seconds", type=int, default=30, help="of each rate, after the warm-up (default: %(default)s)")

@@ -15,7 +15,8 @@ import tempfile
 from .errors import BenchmarkError
 from .task import Answer, Task
 
-SYSTEMS = {name: f"{__package__}.systems.{name}" for name in ("evenflow", "spark", "duckdb", "bytewax", "loop")}
+_MODULES = ("evenflow", "spark", "duckdb", "bytewax", "loop", "operators_evenflow", "operators_flink", "operators_spark")
+SYSTEMS = {name: f"{__package__}.systems.{name}" for name in _MODULES}
 MARK = "evenflow-bench-answer "
 
 

@@ -69,7 +69,8 @@ if TYPE_CHECKING:
         SnapshotError,
     )
     from .engine.functions.declared_states import list_state, map_state, value_state
-    from .engine.functions.keyed_function import KeyContext, KeyedFunction
+    from .engine.functions.keyed_function import CoKeyedFunction, KeyContext, KeyedFunction
+    from .engine.functions.window import Window
     from .engine.joins.within import always, between
     from .engine.sink import Sink, SinkWriter
     from .engine.source import Source, SourceReader
@@ -107,6 +108,7 @@ _HOMES = {
     "CheckpointReport": "scheduler.checkpoints",
     "CheckpointState": "scheduler.checkpoints",
     "ClusterError": "engine.errors",
+    "CoKeyedFunction": "engine.functions.keyed_function",
     "ConnectorError": "engine.errors",
     "CorruptStateError": "state.errors",
     "Dataflow": "dataflow",
@@ -148,6 +150,7 @@ _HOMES = {
     "StateConfig": "scheduler.configs.state",
     "StateError": "state.errors",
     "Stream": "stream",
+    "Window": "engine.functions.window",
     "WindowedStream": "stream",
     "WorkerConfig": "scheduler.configs.worker",
     "WorkerFigures": "scheduler.metrics",
@@ -206,6 +209,7 @@ __all__ = [
     "CheckpointReport",
     "CheckpointState",
     "ClusterError",
+    "CoKeyedFunction",
     "ConnectorError",
     "CorruptStateError",
     "Dataflow",
@@ -247,6 +251,7 @@ __all__ = [
     "StateConfig",
     "StateError",
     "Stream",
+    "Window",
     "WindowedStream",
     "WorkerConfig",
     "WorkerFigures",

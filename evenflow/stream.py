@@ -13,15 +13,14 @@ import numpy as np
 from .building.columns import check_columns, keys_after
 from .building.deduplication import make_deduplicate
 from .building.emission import checked_emission
-from .building.explode import explode_operator
-from .building.joins import join, join_asof
+from .building.joins import co_process, join, join_asof
 from .building.row_operators import make_drop, make_rename, make_select
-from .building.windows import AnyWindows, check_windows, window_aggregate
+from .building.windows import AnyWindows, check_windows, make_process, window_aggregate
 from .engine.aggregates.base import AggregateFunction
 from .engine.aggregates.custom import Aggregate
 from .engine.errors import FlowError
 from .engine.functions.error_policy import OnError, check_on_error
-from .engine.functions.keyed_function import KeyedFunction
+from .engine.functions.keyed_function import CoKeyedFunction, KeyedFunction
 from .engine.functions.rows_encoder import SchemaLike, arrow_schema
 from .engine.functions.user_function import check_function
 from .engine.joins.join_columns import How
@@ -36,6 +35,7 @@ from .engine.operators.join_side import JoinSide
 from .engine.operators.key_by import KeyBy
 from .engine.operators.keyed import KeyedOperator
 from .engine.operators.process import Process
+from .engine.operators.process_windows import WindowFunction
 from .engine.operators.project import Project
 from .engine.operators.stateful_map import StatefulFunction, StatefulMap
 from .engine.operators.stateful_map_columns import ColumnsFunction, StatefulMapColumns
@@ -62,14 +62,6 @@ class Stream(Transformations["Stream"]):
 
     def _side(self, port: str) -> Stream:
         return Stream(self.flow, self.node, port)
-
-    def explode(self, column: str, *, position: str | None = None) -> Stream:
-        """A row for each element of the lists in `column`; the fields of structs become columns, other elements keep the column's name.
-
-        `position` names a column that numbers the elements of a list from 1. A row whose list is empty or null is left out. See `ef.top`
-        for an example.
-        """
-        return self._then("explode", explode_operator(column, position))
 
     def union(self, *others: Stream) -> Stream:
         """The rows of this stream and the others, in the order in which they come; all must have the same columns."""
@@ -292,7 +284,19 @@ class KeyedStream(Transformations["KeyedStream"]):
         """
         return self._joined("join_asof", right, lambda keys: join_asof(self.keys, keys, how, max_age, suffix))
 
+    def co_process(self, right: KeyedStream, function: CoKeyedFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
+        """The rows that your `CoKeyedFunction` yields for this stream's rows (`on_left`) and those of `right` (`on_right`) of a key.
+
+        The key columns of both may have different names. States, timers and `on_error` as for `process`.
+        """
+        return self._with("co_process", right, lambda keys: co_process(self.keys, keys, function, schema, on_error))
+
     def _joined(self, name: str, right: Any, make: Callable[[tuple[str, ...]], KeyedOperator]) -> JoinResults:
+        stream = self._with(name, right, make)
+        return JoinResults(stream.flow, stream.node)
+
+    def _with(self, name: str, right: Any, make: Callable[[tuple[str, ...]], KeyedOperator]) -> Stream:
+        """The output of an operator of this stream and `right`, both in their common form; `make` gets right's key columns."""
         if not isinstance(right, KeyedStream):
             raise FlowError(
                 f'{name}({right!r:.200}): expected a keyed stream, for example left.key_by("id").{name}(right.key_by("id"), ...)'
@@ -303,7 +307,7 @@ class KeyedStream(Transformations["KeyedStream"]):
         operator = make(right.keys)
         sides = (("left", self, JoinSide(LEFT, self.keys)), ("right", right, JoinSide(RIGHT, right.keys)))
         nodes = [flow.graph.add(f"{name}.{what}", side, (Input(keyed.node.id, keyed.port),)) for what, keyed, side in sides]
-        return JoinResults(flow, flow.graph.add(name, operator, tuple(Input(node.id) for node in nodes), operator.keys))
+        return Stream(flow, flow.graph.add(name, operator, tuple(Input(node.id) for node in nodes), operator.keys))
 
     def _keyed(self, name: str, operator: Operator) -> Stream:
         return keyed_node(self._stream, name, operator, self.keys)
@@ -362,6 +366,31 @@ class WindowedStream:
         emission = checked_emission(emit, every, lateness)
         operator = window_aggregate(self.keys, check_aggregates(aggregates, reserved), self._windows, emission)
         stream = keyed_node(self._stream, "aggregate", operator, self.keys)
+        return WindowResults(stream.flow, stream.node)
+
+    def process(self, function: WindowFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> WindowResults:
+        """The rows that `function(key, window, rows)` yields, called once per key and complete window of event time.
+
+        `rows` are all rows of the window as dicts, in the order of event time, and of equal times in the order of their values, column by
+        column. So the order doesn't depend on arrival. `window` has `start` and `end` (datetimes in UTC). The key is None without `key_by`,
+        and a tuple if it has several columns. The results have the event time of the window's results in `aggregate`.
+
+        `function` may be a class, as for `map`. `on_error` as for `map`: a window that the function refuses is left out as a whole. The
+        record of its dead letter has the window's bounds and rows.
+
+        >>> import evenflow as ef
+        >>> def spread(key, window, rows):
+        ...     yield {"key": key, "from": window.start.minute, "spread": rows[-1]["price"] - rows[0]["price"]}
+        >>> flow, out = ef.Dataflow("spread"), []
+        >>> trades = [{"key": "a", "price": price, "ts": ts} for price, ts in ((3, 0), (7, 50), (1, 70))]
+        >>> prices = flow.read(ef.from_items(trades, event_time="ts", unit="s")).key_by("key")
+        >>> _ = prices.window(ef.tumbling("1m")).process(spread).write(ef.to_list(out))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> out
+        [{'key': 'a', 'from': 0, 'spread': 4}, {'key': 'a', 'from': 1, 'spread': 0}]
+        """
+        operator = make_process(self.keys, self._windows, function, schema, on_error)
+        stream = keyed_node(self._stream, "process", operator, self.keys)
         return WindowResults(stream.flow, stream.node)
 
 

@@ -45,7 +45,7 @@ class CheckpointReport(Report):
     """What `job.checkpoints()` shows: `seconds` from its begin to its manifest, once the sinks have committed.
 
     `waits_for`: the workers that one which is pending has not passed. `state_bytes`: of all files that make the state; `saved_bytes`:
-    of those that were written for it, the others being those of earlier checkpoints; `keys` in these, which are all keys or those that had
+    of the files that were written for it, the rest belong to earlier checkpoints; `keys` in these, which are all keys or those that had
     changed.
     """
 
@@ -121,7 +121,7 @@ class Checkpoints:
         _collect(self._committables, report.committables)
         if self.pending is not None and report.checkpoint == self.pending.number:
             files = (*self._before(self.pending, worker, report.base), *report.files)
-            self.pending.prepared[worker] = TaskEntry(report.position, report.watermark, files)
+            self.pending.prepared[worker] = TaskEntry(report.position, report.watermark, files, own_times=report.own_times)
 
     def _before(self, pending: PendingCheckpoint, worker: WorkerId, base: CheckpointNumber) -> tuple[StateFile, ...]:
         """The files of checkpoint `base` behind which a worker has saved what changed."""

@@ -1,4 +1,4 @@
-"""What a job sees of the cluster that it runs on: nodes, and where its workers are. A value, taken anew for each look."""
+"""What a job sees of the cluster that it runs on: nodes, and where its workers are. A value, taken for each look."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .placement import Node, Place
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """`nodes`: those that are alive, with the job's processes on them. `places` of the workers. `reserved`: all spares have started."""
+    """`nodes`: the nodes that are alive, with the job's processes on them. `places` of the workers. `reserved`: all spares have started."""
 
     nodes: tuple[Node, ...] = ()
     places: Mapping[WorkerId, Place] = field(default_factory=dict)

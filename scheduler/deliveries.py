@@ -16,7 +16,7 @@ from .storage_answers import Delivery
 
 
 class Deliveries:
-    """Payloads, numbered from 0 in the order of their commits; `pending` are those that the driver may not have."""
+    """Payloads, numbered from 0 in the order of their commits; `pending`: payloads that the driver may not have received."""
 
     def __init__(self, pending: Iterable[Delivery] = ()) -> None:
         self._pending = list(pending)

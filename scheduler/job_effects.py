@@ -106,7 +106,7 @@ class CopySavepoint(Caused):
 
 @dataclass(frozen=True, slots=True)
 class RememberStart(Caused):
-    """All workers had started at `since` (seconds since the epoch): whoever takes over from a lost coordinator should know."""
+    """All workers had started at `since` (seconds since the epoch): a coordinator that takes over from a lost one needs to know."""
 
     since: float
 
@@ -125,7 +125,7 @@ class Deploy(Caused):
 
 @dataclass(frozen=True, slots=True)
 class Spawn(Caused):
-    """Start `workers`, whose tasks and channels are in `plan`, beside those that run. Each is `ready`, or all are `not_spawned`."""
+    """Start `workers`, whose tasks and channels are in `plan`, beside the running ones. Each is `ready`, or all are `not_spawned`."""
 
     attempt: Attempt
     plan: Plan
@@ -170,7 +170,7 @@ class Ended(Caused):
 
 @dataclass(frozen=True, slots=True)
 class Warn(Caused):
-    """Tell whoever reads the job's log."""
+    """Write to the job's log."""
 
     text: str
 

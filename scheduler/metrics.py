@@ -111,14 +111,14 @@ class JobMetrics:
             figures.pop(worker, None)
 
     def follow(self, operators: Mapping[WorkerId, str]) -> None:
-        """From now on these are the workers, with the operator of each; what is known of those that stay is kept."""
+        """From now on these are the workers, with the operator of each; the history of workers that stay is kept."""
         for worker in [name for name in self._operators if name not in operators]:
             self.leave(worker)
         for worker in sorted(name for name in operators if name not in self._operators):
             self.join(worker, operators[worker])
 
     def add(self, window: WorkerWindow) -> None:
-        """Take a worker's window; the last one of a worker that has left is nothing any more."""
+        """Add a worker's window; the window of a worker that has left is ignored."""
         if window.worker not in self._operators:
             return
         self._history[window.worker].append(window)

@@ -1,4 +1,4 @@
-"""A history: what has happened to a job, numbered from 0, of which the newest is kept: a job that runs for months must not grow by it.
+"""A numbered history of a job's events that keeps only the newest, so that a job can run for months without growing.
 
 >>> history = Newest[str](kept=2)
 >>> for event in ("a", "b", "c"):
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Newest(Generic[T]):
-    """`len` is how many there have ever been, which is the next one's number; whoever iterates gets those that are kept, oldest first."""
+    """`len` is the number of all items so far, which is also the next item's number. Iteration yields the retained items, oldest first."""
 
     def __init__(self, kept: int = KEPT) -> None:
         self._items: deque[T] = deque(maxlen=kept)
@@ -36,7 +36,7 @@ class Newest(Generic[T]):
 
     @property
     def first(self) -> int:
-        """The lowest number that is kept."""
+        """The number of the oldest retained item."""
         return self._count - len(self._items)
 
     def __getitem__(self, number: int) -> T:

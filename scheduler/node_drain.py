@@ -28,7 +28,7 @@ class NodeDrain:
 
 
 def node_drain(workers: Mapping[str, int], scalable: Collection[str], places: Mapping[WorkerId, str], node: str) -> NodeDrain:
-    """`workers`: how many each operator has; `scalable`: the operators of which there can be fewer; `places`: the node of each worker."""
+    """`workers`: how many each operator has; `scalable`: the operators whose workers can be fewer; `places`: the node of each worker."""
     fewer: dict[str, int] = {}
     replaced: list[WorkerId] = []
     for operator, count in workers.items():

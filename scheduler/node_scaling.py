@@ -111,7 +111,7 @@ class NodeScaling:
         """Begin to use `count` more nodes; the order's number.
 
         As many workers are added as the nodes have slots, fewer if the operators need no more. Raises RequestError if the job can't be
-        scaled now, has no nodes, the cluster has not so many with room, or no operator is congested.
+        scaled now, has no nodes, the cluster has too few nodes with room, or no operator is congested.
         """
         job, cluster = self._job, self._available(count, cluster)
         cpus, free = job.config.worker.cpus, self._unused(cluster)
@@ -148,7 +148,7 @@ class NodeScaling:
         self._use(avoid=self._avoided - names, prefer=names)
 
     def scale_in(self, cluster: ClusterView | None, node: str | None = None) -> int:
-        """Begin to give a node back, that with the lowest sum of effective throughput percentages if none is named; the order's number.
+        """Begin to give back a node, by default the one with the lowest sum of effective throughput percentages; the order's number.
 
         Raises RequestError if the job can't be scaled now, has no workers on the node or none on others, or one there that can't leave.
         """

@@ -1,7 +1,7 @@
 """Scaling an operator of a running job: what the steps are and when each is over.
 
-More workers: they join, then the balancer gives them the heat. Fewer: the keys of those that leave move to the others, then they leave.
-Nothing stops meanwhile.
+To add workers: they join, then the balancer moves keys to them. To remove workers: their keys move to the others, then they leave. The
+stream goes on meanwhile.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node as one job sees it: its `cpus`, those of them that nobody has set aside, and how many of the job's workers are on it."""
+    """A node as one job sees it: its `cpus`, the CPUs that are not reserved, and how many of the job's workers are on it."""
 
     name: str
     cpus: float
@@ -65,7 +65,7 @@ class Node:
         return int((self.cpus + _TOLERANCE) / cpus) if cpus else int(self.cpus)
 
     def free_slots(self, cpus: float) -> int:
-        """The workers that it has room for beside those that are there."""
+        """The number of further workers that it has room for."""
         return int((self.free + _TOLERANCE) / cpus) if cpus else max(0, self.slots(cpus) - self.workers)
 
 

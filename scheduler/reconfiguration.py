@@ -79,7 +79,7 @@ class Reconfiguration:
         return migration
 
     def change_workers(self, stage: Stage, parallelism: int) -> Rescaling:
-        """Give a stage another number of workers; those that leave must own no keys any more.
+        """Give a stage another number of workers; workers that leave must no longer own any keys.
 
         Raises RequestError for an impossible number, of it JobNotRunningError or JobBusyError if the job is not running, or
         a migration or a rescale is under way.

@@ -4,8 +4,8 @@ Workers that join are started first, while everything goes on. Then, while no ch
 take the new channels before those upstream open them, and learn the event time that holds; so a worker that joins can't send a record that
 is late. A worker that leaves owns no keys any more; its inputs end in band, it sends what it still has, and ends.
 
-A source is shared out anew: all its workers stop reading, the workers after it hold event time until every one of the source has said its
-own anew, and then each reads on from its new position. Nobody else waits.
+The splits of a source are reassigned: all its workers stop reading, and the workers after it hold event time until every worker of the
+source has stated its own again. Then each reads on from its new position. No other worker waits.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ..engine.protocol.effects import Rewound
 from ..engine.protocol.ids import ChannelId, WorkerId, worker_id
 from ..engine.source import Source
 from .messages import Attach, Attached, Detach, ExpectRewind, PauseSource, ResumeSource, SourcePaused, TakeSource, Told
+from .restore import earliest_of
 
 
 class RescaleState(StrEnum):
@@ -135,7 +136,7 @@ class Rescaling:
         return [*self.unshared(), *(self._ended_early(now) if self.rescale.leaving else self._done(now))]
 
     def _left(self, finished: frozenset[WorkerId], now: float) -> list[Told] | None:
-        """Whether those that leave have sent all that they had."""
+        """Whether the leaving workers have sent everything that they had."""
         if not finished.issuperset(self.rescale.joining if self.too_late else self.rescale.leaving):
             return None
         return self._ended_early(now) if self.too_late else [*self.forget(), *self._done(now)]
@@ -171,7 +172,7 @@ class Rescaling:
                 self.too_late |= any(c.receiver == worker and not c.state for c in self.rescale.opened)
 
     def receivers(self) -> list[Told]:
-        """To those who get channels: downstream of workers that join, and their peers."""
+        """To the workers that receive on new channels: those downstream of joining workers, and their peers."""
         self._ask(Phase.RECEIVERS)
         new = set(self.rescale.joining)
         tasks = {task.name: task for task in self.rescale.plan.tasks}
@@ -187,7 +188,7 @@ class Rescaling:
         return self._expect(told)
 
     def senders(self) -> list[Told]:
-        """To those who feed workers that join, or that must feed another one since theirs leaves."""
+        """To the workers that feed joining workers, or that must feed another worker because theirs leaves."""
         self._ask(Phase.SENDERS)
         new = set(self.rescale.joining)
         told: list[Told] = []
@@ -217,14 +218,15 @@ class Rescaling:
         return self._expect([(name, ExpectRewind(self.token, tuple(ids))) for name, ids in channels.items()])
 
     def take(self) -> list[Told]:
-        """The source shared out anew; if a worker of it has read everything meanwhile, the others go on as they were."""
+        """The source with its splits reassigned; if one of its workers has read everything meanwhile, the others continue as they were."""
         self.phase = Phase.REWINDING
         source, stage = self.source, self.rescale.stage
         before = [worker_id(stage, i) for i in range(sum(task.stage == stage for task in self.before.tasks))]
         count = sum(task.stage == stage for task in self.rescale.plan.tasks)
         assert source is not None
         positions = source.share_out([self.paused[name].position for name in before], count)
-        told: list[Told] = [(worker_id(stage, i), TakeSource(i, count, position)) for i, position in enumerate(positions)]
+        times = earliest_of([self.paused[name].own_times for name in before])
+        told: list[Told] = [(worker_id(stage, i), TakeSource(i, count, position, times)) for i, position in enumerate(positions)]
         return [*told, *((name, TakeSource(0, count, None)) for name in self.rescale.leaving)]
 
     @property
@@ -235,13 +237,13 @@ class Rescaling:
         return all(name in self.paused and not self.paused[name].finished for name in names)
 
     def unshared(self) -> list[Told]:
-        """The old workers of the source go on as they were, those that join have nothing to read."""
+        """The old workers of the source go on as they were, joining workers have nothing to read."""
         self.rewinding = set()
         told: list[Told] = [(name, ResumeSource()) for name, paused in self.paused.items() if not paused.finished]
         return [*told, *((name, TakeSource(0, 1, None)) for name in self.rescale.joining)]
 
     def detach(self) -> list[Told]:
-        """To those who feed workers that leave."""
+        """To the workers that feed the leaving ones."""
         self._ask(Phase.LEAVING)
         gone = set(self.rescale.leaving)
         outputs: dict[WorkerId, list[ChannelId]] = {}

@@ -1,7 +1,7 @@
 """When a failed job starts again from its last checkpoint, and after how long: pure, time passed in.
 
 `exponential`: 2 ** n times the first delay, up to a limit, forgotten after a quiet time. `fixed`: the same delay every time. Both give
-up after so many restarts in a row, with the first cause. A record that a user's function refuses would be refused again: it ends the
+up after `most` restarts in a row, with the first cause. A record that a user's function refuses would be refused again: it ends the
 job at once.
 """
 

@@ -6,8 +6,8 @@ the table and the number of key groups may differ from those that the checkpoint
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,8 @@ class RestoredTask:
     """What one task goes on from: files of checkpoint `checkpoint` in the store at `url`; those rows count that `keys` gives it.
 
     `chains`: those that may have such rows. `keys.same`: its state is what its only chain adds up to. `keys` None: it has no keyed state.
-    `watermark` in microseconds; `position` None: the source begins anew.
+    `watermark` in microseconds, as `own_times` of operators with an event time of their own; `position` None: the source starts from the
+    beginning.
     """
 
     url: str
@@ -46,6 +47,7 @@ class RestoredTask:
     position: Any = None
     chains: tuple[RestoredChain, ...] = ()
     keys: RestoredKeys | None = None
+    own_times: Mapping[str, int] = field(default_factory=dict)
 
 
 def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: CheckpointNumber) -> dict[WorkerId, RestoredTask]:
@@ -58,13 +60,24 @@ def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: Checkpo
             continue
         positions = _positions(stage, entries)
         watermark = min((entry.watermark for entry in entries if not entry.finished), default=MIN_TIME)
+        times = earliest_of([entry.own_times for entry in entries if not entry.finished])
         for index in range(stage.parallelism):
             table, before = tables.get(stage.name), manifest.tables.get(stage.name)
             same = before == table and len(entries) == stage.parallelism
             keys = RestoredKeys(table, before, same) if table is not None else None
             chains = _chains(index, entries, keys) if keys is not None else ()
-            tasks[worker_id(stage.name, index)] = RestoredTask(url, checkpoint, watermark, positions[index], chains, keys)
+            tasks[worker_id(stage.name, index)] = RestoredTask(url, checkpoint, watermark, positions[index], chains, keys, times)
     return tasks
+
+
+def earliest_of(own_times: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """What several workers of a stage have all come to, by operator.
+
+    >>> earliest_of([{"with_time": 5}, {"with_time": 3}])
+    {'with_time': 3}
+    """
+    names = set[str]().union(*own_times)
+    return {name: min(times.get(name, MIN_TIME) for times in own_times) for name in sorted(names)}
 
 
 def fitting_tables(manifest: Manifest, plan: Plan) -> dict[str, RoutingTable]:
@@ -102,7 +115,7 @@ def unmatched(manifest: Manifest, plan: Plan) -> list[str]:
 
 
 def _positions(stage: Stage, entries: tuple[TaskEntry, ...]) -> list[Any]:
-    """Workers that had joined a source and found nothing to read get a part of it now: to begin anew would be to read all of it again."""
+    """Assign splits to workers that joined a source and found nothing to read: without a position they would read it from the start."""
     head = stage.chain[0].operator
     if not isinstance(head, Read):
         return [None] * stage.parallelism

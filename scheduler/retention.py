@@ -1,4 +1,4 @@
-"""Which complete checkpoints stay: the newest ones, and behind them those that a damaged file would leave.
+"""Which complete checkpoints are retained: the newest ones, and older ones to fall back to if a file is damaged.
 
 Checkpoints share the files of chains, so the newest ones may all need the same whole file. For each file that a chain of the newest one
 begins with, the newest checkpoint without it stays too. It needs none of what came behind that file in its chain either, so that of the

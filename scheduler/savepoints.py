@@ -43,7 +43,7 @@ class Savepoints:
             self._asked[checkpoint] = replace(self._asked[checkpoint], done=True, problem=problem)
 
     def report(self, number: int) -> SavepointReport:
-        """Raises RequestError if so many came after it that it is forgotten."""
+        """Raises RequestError if newer savepoints have displaced it."""
         if number not in self._asked:
             raise RequestError(f"savepoint {number} is no longer among those that the job remembers")
         return self._asked[number]

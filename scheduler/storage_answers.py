@@ -60,7 +60,7 @@ class SavepointCopied:
 
 @dataclass(frozen=True, slots=True)
 class StorageFailed:
-    """Something was raised that no answer tells of: a sink's `sys.exit`, a fault of ours. Nobody knows what was carried out."""
+    """An unexpected error, such as a sink's `sys.exit` or a defect in the engine. It is unknown which part was carried out."""
 
     error: EvenflowError
 

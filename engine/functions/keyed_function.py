@@ -1,4 +1,5 @@
-"""`KeyedFunction`, the class that you derive for `.process(...)`: a function with states and timers per key.
+"""`KeyedFunction` and `CoKeyedFunction`, the classes that you derive for `.process(...)` and `.co_process(...)`: functions with states and
+timers per key.
 
 An instance keeps no state itself: before every call the operator binds it to the record of the current key.
 """
@@ -60,7 +61,24 @@ class KeyContext:
         self._key, self._record, self.time = key, record, time
 
 
-class KeyedFunction(ABC):
+class TimedFunction(ABC):
+    """A function with states, declared as class attributes, and timers, whatever its inputs."""
+
+    current: tuple[KeyRecord, int | None]
+    """The record of the current key, and the event time: the states read and write these."""
+
+    def on_timer(self, key: Any, time: int, context: KeyContext) -> Iterable[Any] | None:
+        """Called when the watermark passes a timer's `time`. Timers fire by time, then in the order in which they were set. Yields rows."""
+        raise NotImplementedError(f"{type(self).__name__} sets timers: it must define on_timer(self, key, time, context)")
+
+    @classmethod
+    def lives(cls) -> dict[str, int]:
+        """The time to live, in microseconds, of each state that has one."""
+        states = {name: state for base in reversed(cls.__mro__) for name, state in vars(base).items() if isinstance(state, KeyState)}
+        return {name: state.ttl for name, state in states.items() if state.ttl is not None}
+
+
+class KeyedFunction(TimedFunction):
     """A function of the rows of a key with states, declared as class attributes, and timers.
 
     >>> import evenflow as ef
@@ -84,22 +102,46 @@ class KeyedFunction(ABC):
     times apart, as here.
     """
 
-    current: tuple[KeyRecord, int | None]
-    """The record of the current key, and the event time: the states read and write these."""
-
     @abstractmethod
     def on_row(self, key: Any, row: dict[str, Any], context: KeyContext) -> Iterable[Any] | None:
         """Called for each row in arrival order; `key` is a tuple if there are several key columns. Yields rows (dicts or plain values)."""
 
-    def on_timer(self, key: Any, time: int, context: KeyContext) -> Iterable[Any] | None:
-        """Called when the watermark passes a timer's `time`. Timers fire by time, then in the order in which they were set. Yields rows."""
-        raise NotImplementedError(f"{type(self).__name__} sets timers: it must define on_timer(self, key, time, context)")
 
-    @classmethod
-    def lives(cls) -> dict[str, int]:
-        """The time to live, in microseconds, of each state that has one."""
-        states = {name: state for base in reversed(cls.__mro__) for name, state in vars(base).items() if isinstance(state, KeyState)}
-        return {name: state.ttl for name, state in states.items() if state.ttl is not None}
+class CoKeyedFunction(TimedFunction):
+    """A function of the rows of a key in two streams, with states and timers that both share.
+
+    >>> import evenflow as ef
+    >>> class Answered(ef.CoKeyedFunction):
+    ...     asked = ef.value_state()
+    ...     def on_left(self, key, row, context):
+    ...         self.asked = row["ts"]
+    ...         context.timer(context.time + 60_000_000)
+    ...     def on_right(self, key, row, context):
+    ...         if self.asked is not None:
+    ...             yield {"call": key, "seconds": row["at"] - self.asked}
+    ...             del self.asked
+    ...     def on_timer(self, key, time, context):
+    ...         if self.asked is not None:
+    ...             yield {"call": key, "seconds": None}
+    >>> flow, out = ef.Dataflow("calls"), []
+    >>> calls = flow.read(ef.from_items([{"id": 1, "ts": 0}, {"id": 2, "ts": 1}], event_time="ts", unit="s"))
+    >>> answers = flow.read(ef.from_items([{"call": 1, "at": 7}], event_time="at", unit="s"))
+    >>> _ = calls.key_by("id").co_process(answers.key_by("call"), Answered()).write(ef.to_list(out))
+    >>> _ = flow.run(runtime="local").wait()
+    >>> out
+    [{'call': 1, 'seconds': 7}, {'call': 2, 'seconds': None}]
+
+    Rows of the two streams come in any order, also a row before another that is earlier. So keep what one side has to wait for, and decide
+    by a timer.
+    """
+
+    @abstractmethod
+    def on_left(self, key: Any, row: dict[str, Any], context: KeyContext) -> Iterable[Any] | None:
+        """Called for each row of the first stream, as `KeyedFunction.on_row`."""
+
+    @abstractmethod
+    def on_right(self, key: Any, row: dict[str, Any], context: KeyContext) -> Iterable[Any] | None:
+        """Called for each row of the second stream, as `KeyedFunction.on_row`."""
 
 
 def _microseconds(at: int | datetime) -> int:

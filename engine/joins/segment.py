@@ -63,7 +63,7 @@ class Segment:
         return self.block.take(np.sort(self._by_due[first:last])) if last > first else None
 
     def mostly_before(self, time: int) -> bool:
-        """Whether at least half of the rows have a due time before `time`. Counts them half way to the end only, and again."""
+        """Whether at least half of the rows are due before `time`. Counts them only now and then: half way to the end, and again."""
         if time < self._count_at:
             return False
         self._count_at = (time + self.last_due) // 2

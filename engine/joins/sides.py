@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyarrow import types
 
 from ..batch import Batch
 from ..keys.encoding import key_column
@@ -28,7 +29,7 @@ class Side:
 
     def tag(self, batch: Batch, keys: tuple[str, ...], operator: str = "join") -> Batch:
         """The batch in the common form. Raises RecordError, naming `operator`, for a missing key column."""
-        columns = [key_column(batch.rows, key, operator) for key in keys]
+        columns = [_common(key_column(batch.rows, key, operator)) for key in keys]
         return batch.with_rows(self.form(columns, batch.rows))
 
     def form(self, keys: list[pa.Array], rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -63,3 +64,15 @@ def side_of(schema: pa.Schema) -> Side:
 def other(side: Side) -> Side:
     """The side that `side` is joined with."""
     return RIGHT if side is LEFT else LEFT
+
+
+def _common(key: pa.Array) -> pa.Array:
+    """The key column in the widest type of its kind: one state has keys of both sides."""
+    kind = key.type
+    if types.is_integer(kind) and kind.bit_width < 64:
+        return key.cast(pa.int64())
+    if types.is_floating(kind) and kind.bit_width < 64:
+        return key.cast(pa.float64())
+    if types.is_timestamp(kind) and kind.unit in ("s", "ms"):
+        return key.cast(pa.timestamp("us", kind.tz))
+    return key

@@ -1,4 +1,4 @@
-"""`process`: a user's `KeyedFunction` with states and timers per key."""
+"""`process`: a user's `KeyedFunction` with states and timers per key. `co_process` builds on it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from ..batch import Batch
 from ..errors import RecordError
 from ..functions.error_policy import ErrorPolicy, OnError, Refused
-from ..functions.keyed_function import KeyContext, KeyedFunction
+from ..functions.keyed_function import KeyContext, TimedFunction
 from ..functions.rows_encoder import RowsEncoder
 from ..keyed_state.key_record import KeyRecord
 from ..keyed_state.records import AT_ONCE, StateRecords
@@ -36,7 +36,7 @@ class Process(FunctionOperator, KeyedOperator):
     """
 
     keys: tuple[str, ...]
-    function: KeyedFunction
+    function: TimedFunction
     schema: pa.Schema | None = None
     on_error: OnError = "stop"
 
@@ -63,6 +63,10 @@ class ProcessInstance(StatefulInstance):
         self._results: list[Any] = []
         self._times: list[int | None] = []
 
+    def method_for(self, batch: Batch) -> str:
+        """The function's method for the rows of a batch."""
+        return "on_row"
+
     def attempt(self, batch: Batch) -> list[Batch]:
         self._results, self._times = [], []
         places: list[int] = []
@@ -71,20 +75,21 @@ class ProcessInstance(StatefulInstance):
         times: Iterable[int | None] = repeat(None, batch.num_rows) if batch.times is None else batch.times.tolist()
         place, key, before, forgotten = 0, None, len(states), 0
         self._context.watermark = self.watermark
-        on_row, settle = self.function.on_row, self.state.settle
+        method = self.method_for(batch)
+        on_row, settle = getattr(self.function, method), self.state.settle
         try:
-            for place, key, row, time in zip(range(batch.num_rows), keys, batch.iterate_rows(), times, strict=True):
+            for place, key, row, time in zip(range(batch.num_rows), keys, self.given(batch).iterate_rows(), times, strict=True):
                 record = states.get(key)
                 if record is None:
                     record = KeyRecord()
                 self._bind(key, record, time)
-                self._keep(on_row(key, row, self._context), time, "on_row")
+                self._keep(on_row(key, row, self._context), time, method)
                 forgotten += settle(states, key, record)
                 if len(self._results) > len(places):
                     places += repeat(place, len(self._results) - len(places))
         except BaseException as error:
             self._results, self._times = [], []
-            raise Refused(place, error, self._method("on_row"), key) from error
+            raise Refused(place, error, self._method(method), key) from error
         try:
             results = self._taken()
         except RecordError:

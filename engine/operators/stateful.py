@@ -21,6 +21,10 @@ class StatefulInstance(FunctionInstance, KeyedInstance):
     def attempt(self, batch: Batch) -> list[Batch]:
         """Process the batch and return its results. Raises Refused for the first refused row; the caller then restores the states."""
 
+    def given(self, batch: Batch) -> Batch:
+        """The rows of a batch as the user's function gets them."""
+        return batch
+
     def process(self, batch: Batch, emit: Emit) -> None:
         self.note_rows(batch.rows)
         self._take(batch, emit)
@@ -34,7 +38,7 @@ class StatefulInstance(FunctionInstance, KeyedInstance):
                 if not self.errors.stops:
                     self.state.undo()
                     self._take(batch.slice(0, refused.place), emit)
-                self.errors.take(refused, batch, emit)
+                self.errors.take(refused, self.given(batch), emit)
                 batch = batch.slice(refused.place + 1, batch.num_rows - refused.place - 1)
             else:
                 for result in results:

@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import Any, Literal, get_args
 
 from ..engine.errors import FlowError
+from ..engine.functions.error_policy import OnError, check_on_error
+from ..engine.functions.keyed_function import CoKeyedFunction, KeyedFunction
+from ..engine.functions.rows_encoder import SchemaLike, arrow_schema
+from ..engine.functions.user_function import check_function
 from ..engine.joins.join_columns import How
+from ..engine.joins.sides import key_names
 from ..engine.joins.within import Always, Between
+from ..engine.operators.co_process import CoProcess
 from ..engine.operators.join import Join
 from ..engine.operators.join_asof import JoinAsof
 from ..engine.operators.window_join import WindowJoin
@@ -38,6 +44,19 @@ def join_asof(
     if how not in ("left", "inner"):
         raise FlowError(f"join_asof(how={how!r}): expected left or inner")
     return JoinAsof(left, right, how, None if max_age is None else microseconds(max_age, "join_asof(max_age=...)"), suffix)
+
+
+def co_process(left: tuple[str, ...], right: tuple[str, ...], function: Any, schema: SchemaLike, on_error: OnError) -> CoProcess:
+    """`co_process` of streams with these key columns. Raises FlowError for wrong arguments."""
+    _check_keys(left, right)
+    if not isinstance(function, CoKeyedFunction):
+        kind = " (it is a KeyedFunction, which has one input)" if isinstance(function, KeyedFunction) else ""
+        raise FlowError(f"co_process({function!r:.200}): expected an instance of a class derived from ef.CoKeyedFunction{kind}")
+    name = type(function).__name__
+    for method, what in (("on_left", "row"), ("on_right", "row"), ("on_timer", "time")):
+        check_function(getattr(function, method), f"{name}.{method}", "key", what, "context", yields=True)
+    fields, policy = arrow_schema(schema, "co_process"), check_on_error(on_error, "co_process")
+    return CoProcess(key_names(len(left)), function, fields, policy, left_keys=left, right_keys=right)
 
 
 def _check_keys(left: tuple[str, ...], right: tuple[str, ...]) -> None:

@@ -7,11 +7,15 @@ from typing import Any
 
 from ..engine.aggregates.base import AggregateFunction
 from ..engine.errors import FlowError
+from ..engine.functions.error_policy import check_on_error
+from ..engine.functions.rows_encoder import SchemaLike, arrow_schema
+from ..engine.functions.user_function import check_function
 from ..engine.operators.aggregate_rows import AggregateRows
 from ..engine.operators.aggregate_sessions import AggregateSessions
 from ..engine.operators.aggregate_windows import AggregateWindows
 from ..engine.operators.emission import ONCE, Emission
 from ..engine.operators.keyed import KeyedOperator
+from ..engine.operators.process_windows import ROWS, ProcessWindows
 from ..engine.time.row_windows import RowWindows
 from ..engine.time.sessions import SessionWindows
 from ..engine.time.windows import Windows
@@ -42,3 +46,14 @@ def window_aggregate(
     if isinstance(windows, SessionWindows):
         return AggregateSessions(keys, functions, windows)
     return AggregateRows(keys, functions, windows)
+
+
+def make_process(keys: tuple[str, ...], windows: AnyWindows, function: Any, schema: SchemaLike, on_error: str) -> ProcessWindows:
+    """`.window(...).process(...)`. Raises FlowError for windows that count rows, what is no function of a window, or an error policy."""
+    if isinstance(windows, RowWindows):
+        raise FlowError(
+            "process takes whole windows of event time: ef.rows has none; use aggregate, or key_by(...).process with your own state"
+        )
+    check_function(function, "process", "key", "window", "rows", yields=True, classes=True)
+    keeps = AggregateSessions(keys, ROWS, windows) if isinstance(windows, SessionWindows) else AggregateWindows(keys, ROWS, windows)
+    return ProcessWindows(keeps, function, arrow_schema(schema, "process"), check_on_error(on_error, "process"))

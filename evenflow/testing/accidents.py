@@ -35,7 +35,7 @@ class Kill:
 
 
 class Tally:
-    """What has become of a job's changes, of which its coordinator keeps a list; that of one that was killed is gone, and another begins.
+    """The outcome of a job's changes. Its coordinator keeps the list; a killed coordinator loses it, and its replacement starts another.
 
     >>> tally = Tally()
     >>> for states in (["done"], ["done", "running"], [], ["done"]):
@@ -95,7 +95,7 @@ class Accidents:
         return f"{time.monotonic() - self._begun:7.1f} s  zombie {self.zombies}: {name} was taken for lost, and wakes"
 
     def look(self) -> None:
-        """Ask the job how far it is; while nobody answers, it has not gone on."""
+        """Ask the job for its progress; a job that does not answer has made none."""
         try:
             checkpoints, attempt = self._job.checkpoints(), self._job.status().attempt
             scalings, migrations = self._job.scalings(), self._job.migrations()

@@ -229,7 +229,7 @@ class Chaos:
 
 
 def _kill_actors(names: Sequence[str]) -> str | None:
-    """Kill them at one time and wait until they are dead; who it was, None if nobody was there."""
+    """Kill them at the same time and wait until they are dead. Returns what was killed, None if there was nothing to kill."""
     dying: dict[str, Any] = {}
     for name in names:
         with suppress(ValueError, RayError):  # it has ended meanwhile

@@ -166,7 +166,7 @@ class Coordinator:
         return after
 
     def leave_alone(self, workers: dict[WorkerId, Worker]) -> None:
-        """It was taken for lost, and goes on with these workers; nobody brings up anything for it."""
+        """It was declared lost, and continues with these workers; it can start no others."""
         self.workers, self._alone, self.wanted = workers, True, None
         self.spawns.clear()
 

@@ -35,7 +35,7 @@ def with_crashes(actions: Sequence[Action], most: int = 4) -> tuple[Action, ...]
 def with_damage(actions: Sequence[Action], most: int = 2) -> tuple[Action, ...]:
     """`actions`, and at most `most` times the newest checkpoint is damaged and a worker or the coordinator is lost at the same moment.
 
-    Without another the job begins anew. For a job that saves its state, with the actions that `with_crashes` gives.
+    Without another the job starts from the beginning. For a job that saves its state, with the actions that `with_crashes` gives.
     """
 
     def damage(world: World) -> Iterator[Choice]:

@@ -1,4 +1,4 @@
-"""Sinks of simulated jobs that fail in a commit: before they have committed, or afterwards, so that nobody knows that they have."""
+"""Sinks of simulated jobs that fail in a commit: before they have committed, or afterwards, so that the job does not learn of it."""
 
 from __future__ import annotations
 

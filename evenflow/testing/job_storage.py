@@ -1,4 +1,4 @@
-"""The storage port of a simulated coordinator: each effect in several steps, between which anybody may do something, or be lost.
+"""The storage port of a simulated coordinator: each effect takes several steps, and between two steps any process may act or be lost.
 
 Invariant: it does what `actors/job_storage.py` does, in the same order: the number of a checkpoint is noted before it is committed, and
 what the whole run sees is done only while no later coordinator has begun.

@@ -1,4 +1,4 @@
-"""What all coordinators of a simulated job, also those that were taken for lost, have made visible: as in a folder that readers see.
+"""What all coordinators of a simulated job have made visible, those that were declared lost included: like a folder that readers see.
 
 Invariant: a checkpoint is committed with the same rows by everybody, and what is visible in the end is what the job's own list has.
 """

@@ -49,7 +49,7 @@ class ModelOperator:
     unseen: float = 0.0
 
     def rate_of(self, parallelism: int) -> float:
-        """The true rate (records/s) of each of so many instances."""
+        """The true rate (records/s) of each of `parallelism` instances."""
         return self.rate / (1 + self.overhead * (parallelism - 1))
 
 
@@ -104,7 +104,7 @@ class OperatorState:
         return float(done.sum())
 
     def rescale(self, parallelism: int) -> None:
-        """So many instances from now on; what waits is shared out anew."""
+        """Change the number of instances; waiting records are distributed among the new instances."""
         self.parallelism = parallelism
         self._resize(self.queued)
 

@@ -26,7 +26,7 @@ class SimulationError(AssertionError):
 class Channel:
     """First in, first out, from one worker to another; `batches` counts those that were sent and not yet consumed.
 
-    Whoever a change concerns is added to `touched`.
+    A change adds the workers that it concerns to `touched`.
     """
 
     def __init__(self, spec: ChannelSpec, touched: set[str]) -> None:

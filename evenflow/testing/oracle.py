@@ -33,6 +33,7 @@ from ..engine.functions.key_rows import KeyRows
 from ..engine.keys.unkeyed import shown
 from ..engine.operators.aggregate_running import AggregateRunning
 from ..engine.operators.aggregate_windows import AggregateWindows
+from ..engine.operators.co_process import CoProcess
 from ..engine.operators.filter import Filter
 from ..engine.operators.flat_map import FlatMap
 from ..engine.operators.function import FunctionOperator
@@ -55,7 +56,7 @@ from ..engine.source import Source
 from ..engine.time.windows import Windows
 from .plain_aggregates import aggregated
 from .plain_joins import joined, joined_asof, joined_in_windows
-from .plain_process import processed
+from .plain_process import Call, processed
 
 Row = dict[str, Any]
 
@@ -242,13 +243,27 @@ def _(operator: StatefulMap, inputs: Sequence[Records]) -> Records:
 
 @evaluate.register
 def _(operator: Process, inputs: Sequence[Records]) -> Records:
+    return _processed(operator, _calls("on_row", operator.keys, inputs[0]))
+
+
+@evaluate.register
+def _(operator: CoProcess, inputs: Sequence[Records]) -> Records:
+    """All of left, then all of right: a function whose results depend on how they interleave agrees with no oracle."""
+    left, right = inputs
+    return _processed(operator, [*_calls("on_left", operator.left_keys, left), *_calls("on_right", operator.right_keys, right)])
+
+
+def _calls(method: str, keys: tuple[str, ...], stream: Records) -> list[Call]:
+    return [(method, _argument(key_of(record.row, keys)), record.row, record.time) for record in stream.items]
+
+
+def _processed(operator: Process, calls: Sequence[Call]) -> Records:
     refused: list[Record] = []
 
     def refuse(key: Any, row: Row, time: int | None, error: Exception) -> None:
         refused.append(letter_of(operator, key, row, time, error))
 
-    rows = [(_argument(key_of(record.row, operator.keys)), record.row, record.time) for record in inputs[0].items]
-    results = [Record(_row(result), time) for result, time in processed(operator.function, rows, refuse)]
+    results = [Record(_row(result), time) for result, time in processed(operator.function, calls, refuse)]
     return Records(results, operator.schema, refused)
 
 

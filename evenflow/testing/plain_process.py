@@ -1,4 +1,5 @@
-"""What a `KeyedFunction` gives, row by row in plain Python: a record per key in a dict, and timers found by looking at all of them.
+"""What a `KeyedFunction` or a `CoKeyedFunction` gives, row by row in plain Python: a record per key in a dict, and timers found by looking
+at all of them.
 
 Before each row the watermark is as high as it can be, the earliest time of the rows that are still to come. A function whose results
 depend on how far the watermark is behind that agrees with no oracle.
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from ..engine.functions.keyed_function import KeyContext, KeyedFunction
+from ..engine.functions.keyed_function import KeyContext, TimedFunction
 from ..engine.keyed_state.key_record import KeyRecord
 from ..engine.keyed_state.timers import Timers
 from ..engine.protocol.elements import MAX_TIME
@@ -24,20 +25,24 @@ Refuse = Callable[[Any, dict[str, Any], int | None, Exception], None]
 """(key, row, event time, error): the function has raised. It raises the error if that is not to be gone on from."""
 
 
-def processed(function: KeyedFunction, rows: Sequence[tuple[Any, dict[str, Any], int | None]], refuse: Refuse) -> list[Timed]:
-    """What `function` yields for (key, row, event time)."""
+Call = tuple[str, Any, dict[str, Any], int | None]
+"""A method's name, the key, the row, and its event time."""
+
+
+def processed(function: TimedFunction, calls: Sequence[Call], refuse: Refuse) -> list[Timed]:
+    """What `function` yields for these calls, and for its timers."""
     plain = _Plain(copy.copy(function), refuse)
     results: list[Timed] = []
-    for (key, row, time), watermark in zip(rows, _watermarks([time for _, _, time in rows]), strict=True):
+    for (method, key, row, time), watermark in zip(calls, _watermarks([call[-1] for call in calls]), strict=True):
         results += plain.fired(watermark)
-        results += plain.called(key, row, time, partial(plain.function.on_row, key, dict(row)))
+        results += plain.called(key, row, time, partial(getattr(plain.function, method), key, dict(row)))
     return [*results, *plain.fired(MAX_TIME)]
 
 
 class _Plain:
     """The function and its keys' records."""
 
-    def __init__(self, function: KeyedFunction, refuse: Refuse) -> None:
+    def __init__(self, function: TimedFunction, refuse: Refuse) -> None:
         self.function, self._refuse = function, refuse
         self.context = KeyContext(Timers())
         self._records: dict[Any, KeyRecord] = {}

@@ -7,10 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 from ..engine.errors import FlowError
+from ..engine.functions.window import Window
 from ..engine.keys.unkeyed import shown
 from ..engine.operators.aggregate_rows import END_ROW, AggregateRows
 from ..engine.operators.aggregate_sessions import AggregateSessions
-from .oracle import EPOCH, Record, Records, evaluate, key_of
+from ..engine.operators.process_windows import ProcessWindows
+from ..engine.time.sessions import SessionWindows
+from .oracle import EPOCH, Record, Records, evaluate, key_of, letter_of, window_starts
 from .plain_aggregates import aggregated
 
 
@@ -36,6 +39,38 @@ def _(operator: AggregateRows, inputs: Sequence[Records]) -> Records:
             window = results(operator, of_key[-operator.windows.size :])
             items.append(Record({**keys, END_ROW: len(of_key), **window}, record.time))
     return Records(items)
+
+
+@evaluate.register
+def _(operator: ProcessWindows, inputs: Sequence[Records]) -> Records:
+    keys, windows = shown(operator.keys), operator.keeps.windows
+    found: list[tuple[int, int, int, list[Record]]] = []
+    if isinstance(windows, SessionWindows):
+        for session in sessions(inputs[0].items, keys, windows.gap):
+            end = (session[-1].time or 0) + windows.gap
+            found.append((session[0].time or 0, end, end, session))
+    else:
+        groups: dict[tuple[int, tuple[Any, ...]], list[Record]] = {}
+        for record in inputs[0].items:
+            for start in window_starts(record.time or 0, windows):
+                groups.setdefault((start, key_of(record.row, keys)), []).append(record)
+        found = [(start, start + windows.size, start + windows.size - 1, records) for (start, _), records in groups.items()]
+    items, refused = [], []
+    for start, end, time, records in found:
+        of = key_of(records[0].row, keys)
+        key = None if not keys else of[0] if len(of) == 1 else of
+        window = Window(EPOCH + timedelta(microseconds=start), EPOCH + timedelta(microseconds=end))
+        rows = [dict(record.row) for record in sorted(records, key=_by_time_and_values)]
+        try:
+            items += [Record(row, time) for row in operator.function(key, window, rows) or ()]
+        except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
+            row = {"window_start": window.start, "window_end": window.end, "rows": rows}
+            refused.append(letter_of(operator, key, row, time, error))
+    return Records(items, operator.schema, refused)
+
+
+def _by_time_and_values(record: Record) -> Any:
+    return record.time, [(value is None, value if value is not None else 0) for value in record.row.values()]
 
 
 def sessions(records: Sequence[Record], keys: Sequence[str], gap: int) -> list[list[Record]]:

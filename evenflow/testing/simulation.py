@@ -240,7 +240,7 @@ class _Simulation:
         return acts, waits
 
     def _forget_choices(self, who: str) -> None:
-        """After a step of `who`: whoever it touched may do other things now. What others than workers do may touch anybody."""
+        """After a step of `who`: the workers that it touched may have other choices now. Another step may touch them all."""
         workers, touched = self._workers, self._touched
         if who in workers:
             touched.add(who)

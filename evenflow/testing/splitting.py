@@ -46,7 +46,7 @@ def random_splits(random: Random, table: RoutingTable, stage: Stage) -> RoutingT
     """The table with other splits: some go, some change their workers, some come."""
     known = COMMON_KEYS[len(stage.keys)]
     splits = {key: split for key, split in table.splits.items() if random.random() < 0.6}
-    for key in random.sample(known, random.choice((1, 2, len(known) // 2))):
+    for key in random.sample(known, random.choice((2, len(known) // 2))):
         home = int(table.owners(np.array([key], np.uint64))[0])
         others = tuple(worker for worker in range(stage.parallelism) if worker != home and random.random() < 0.7)
         if others:

@@ -131,7 +131,7 @@ class Storage:
         return CheckpointNumber(max([*self._manifests, *self._void], default=0))
 
     def declare_void(self, after: int) -> None:
-        """Nobody can go on from a checkpoint behind `after` any more."""
+        """Checkpoints after `after` can no longer be restored."""
         self._require_room()
         self.retractions += 1
         self._void |= {number for number in self._manifests if number > after}

@@ -14,7 +14,7 @@ class RestartConfig:
     """What a job with a checkpoint folder does when it fails.
 
     `strategy`: exponential, fixed or none. It waits `delay` (exponential: doubled each time), gives up after `most` restarts in a row,
-    and begins to count anew after `quiet`.
+    and starts to count again from 0 after `quiet` without a failure.
 
     >>> RestartConfig("fixed", delay="1s", most=3).settings().delay
     1.0

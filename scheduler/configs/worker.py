@@ -14,7 +14,7 @@ class WorkerConfig:
     """Workers' processes on a Ray cluster.
 
     `cpus`: CPUs that Ray sets aside for each worker. `placement`: on which nodes workers go, "spread" (where the fewest are) or "pack" (on
-    as few as have slots for them). `warm_spares`: started processes without a task, kept ready for whoever needs a worker, each with
+    as few as have slots for them). `warm_spares`: started processes without a task, kept ready for new workers, each with
     `cpus`. `start_timeout`: how long workers may take to start. `heartbeat_timeout`: how long a worker's process may be silent.
 
     >>> WorkerConfig(cpus=0.5, placement="pack").warm_spares

@@ -17,7 +17,7 @@ class Policy(ABC, Generic[Memory]):
     """Asked every policy interval. `Memory` is a frozen value, None for a policy that needs none; the caller keeps it.
 
     Equal snapshots and memories give equal decisions. A policy learns what became of its decision from the snapshots after it, so that
-    one which nobody carried out does no harm.
+    a decision that was not carried out does no harm.
     """
 
     name: ClassVar[str]

@@ -25,7 +25,7 @@ class Relocation(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class ScalingDecision:
     """`parallelism`: the workers of each operator that should have more or fewer. `remove_node`: the node to give back, whose instances
-    go where `relocate` says. `rebalance`: operators whose keys should be placed anew. `reason`: a sentence for people. `add_nodes`:
+    go where `relocate` says. `rebalance`: operators whose keys should be rebalanced. `reason`: a sentence for people. `add_nodes`:
     nodes to ask for.
     """
 

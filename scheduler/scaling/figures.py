@@ -69,7 +69,7 @@ class OperatorFigures:
     credit of who comes after them, summed; `starvation`: those in which they were ready and had no CPU. `latency_ms`: what the operator
     adds to a record's latency. `nodes`: where each instance is.
     `kind`: one of KINDS. `chain`: operators of the same chain run in the same workers. `hottest_key_share`: the part of its records
-    that have its hottest key. `keyed`: whether records go by their keys, which can be placed anew, or are dealt out. `min_parallelism`,
+    that have its hottest key. `keyed`: whether records go by their keys, which can be rebalanced, or round robin. `min_parallelism`,
     `max_parallelism`: its own bounds; `key_groups`: no more workers have something to do.
 
     Raises SnapshotError, naming operator and field, for figures that can't be.

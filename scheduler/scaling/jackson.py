@@ -47,7 +47,7 @@ def sojourn(station: Station, workers: int) -> float:
 
 
 def sojourns(station: Station, workers: int) -> Iterator[float]:
-    """`sojourn` with so many workers, with one more, and so on: each takes one step of the recursion, not all of them."""
+    """`sojourn` with `workers` workers, with one more, and so on: each takes one step of the recursion instead of all."""
     load = station.arriving / station.rate
     blocked = _erlang_b(workers, load)
     while True:

@@ -181,7 +181,7 @@ def _edges(plan: Plan, taken: Mapping[str, int]) -> tuple[Edge, ...]:
 
 
 def _latency_ms(figures: OperatorFigures, workers: list[WorkerWindow], before: float) -> float | None:
-    """`before`: milliseconds that the slowest way to the operator takes. What a source has not read waits outside of the dataflow."""
+    """`before`: milliseconds that the slowest way to the operator takes. Records that a source has not read wait outside the dataflow."""
     marks = [latency for worker in workers for latency in worker.latencies]
     rate = figures.observed_processing_rate
     waiting = sum(worker.queued_rows for worker in workers) / rate * 1000.0 if rate else None

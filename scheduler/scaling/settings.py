@@ -34,7 +34,7 @@ _OVER_ZERO = ("interval_s", "latency_target_ms", "catch_up_s", "target_utilisati
 
 @dataclass(frozen=True, slots=True)
 class PolicySettings:
-    """All policies' settings; a policy heeds those that concern it.
+    """All policies' settings; each policy reads the settings that concern it.
 
     When: `interval_s` from one look at the dataflow to the next, `warm_up_s` after a change before the next look.
 

@@ -1,7 +1,7 @@
 """Where one worker is the bottleneck although its operator has workers enough: what a mean over instances can't show.
 
 The busiest instance k of an operator gets the part `share(k)` of its records. It is a bottleneck when share(k) * arriving is over its true
-rate while all instances together could do it. Placing keys anew helps down to the floor: no instance can get less than the mean, nor less
+rate while all instances together could do it. Rebalancing keys helps down to the floor: no instance can get less than the mean, nor less
 than the hottest key.
 
 >>> from .figures import InstanceFigures, OperatorFigures
@@ -38,7 +38,7 @@ def hot_operators(snapshot: DataflowSnapshot, needed: Mapping[str, float]) -> di
         if operator.keyed and share is not None and overloaded(operator, need) and share > snapshot.settings.skew_tolerance * floor:
             found[name] = (
                 f"{name} has {operator.parallelism} workers and needs {need:.2f}, but its busiest gets {share:.0%} of the records "
-                f"({floor:.0%} is the least possible): place its keys anew"
+                f"({floor:.0%} is the least possible): rebalance its keys"
             )
     return found
 

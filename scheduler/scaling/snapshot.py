@@ -26,7 +26,7 @@ from .settings import DEFAULTS, PolicySettings
 T = TypeVar("T")
 
 MOST_NAMES = 20
-"""So many names an error lists."""
+"""The number of names that an error lists."""
 
 
 class Edge(NamedTuple):

@@ -6,7 +6,7 @@ gets over `congestion` (1.2) times what it processes. Its effective throughput p
     ETP(i) = throughput of the sinks that i reaches by ways without a congested operator / throughput of all sinks
 
 Out, for each of the N slots: the congested operator with the highest ETP gets one more worker, its rate becomes (k + 1) / k of what it
-was, the rates are carried on to all after it, and the ETPs are computed anew; of equals the first in the dataflow is taken. For added
+was, the rates are propagated downstream, and the ETPs are recomputed; of equals the first in the dataflow is taken. For added
 nodes, N = new nodes * instances / nodes. In: the node with the lowest sum of its instances' ETPs goes; its instances are handed round robin
 to the others, those with the lowest sums first.
 

@@ -10,7 +10,7 @@ An operator is left alone while (arriving + backlog / catch_up_s) / rate is with
 over 1. What its users learnt is in it: the busiest instance counts, not the mean, or skew hides; no scaling down while a backlog is worked
 off; fewer workers must have been enough for `scale_down_delay_s`, and the most of that time are kept; the time that a change takes is
 measured, not configured; and more workers that bring next to nothing are not followed by more. As in JobVertexScaler's
-`detectIneffectiveScaleUp`, every look judges the last scale-out anew by the rate that it sees, so that one bad look is not held against it:
+`detectIneffectiveScaleUp`, every look judges the last scale-out again, by the rate that it sees, so one bad look has no lasting effect:
 
     effect = (rate now - rate then) / (expected - rate then),   at least `least_effect` (scaling.effectiveness.threshold)
 

@@ -94,7 +94,7 @@ def kept_types_that_come_late() -> ef.Dataflow:
 
 def early_source() -> Any:
     """Watermarks that many rows are late for."""
-    return ef.from_items(disordered(), event_time="ts", max_delay="100ms")
+    return ef.from_items(disordered(), event_time="ts", max_delay="0ms")
 
 
 FOLLOWED: dict[str, Any] = {"n": ef.count(), "known": ef.count("value"), "total": ef.sum("value"), "median": ef.median("price")}
@@ -128,7 +128,17 @@ def early_and_corrected_results() -> ef.Dataflow:
     return flow
 
 
+def kept_values_in_other_windows() -> ef.Dataflow:
+    """Sessions, and windows without keys."""
+    flow = ef.Dataflow("others")
+    rows = flow.read(source())
+    values = {name: function for name, function in kept_values().items() if name != "values"}
+    rows.key_by("key").window(ef.session("700ms")).aggregate(**values).write(ef.to_list([], name="sessions"))
+    rows.window(ef.tumbling("1s")).aggregate(best=ef.top(2, by="price"), n=ef.count_distinct("key")).write(ef.to_list([], name="all"))
+    return flow
+
+
 FLOWS = (
     windows_of_kept_values, sliding_windows_of_kept_values, kept_values_so_far, ranked_rows, kept_types_that_come_late,
-    early_results, corrected_results, early_and_corrected_results,
+    early_results, corrected_results, early_and_corrected_results, kept_values_in_other_windows,
 )  # fmt: skip

@@ -5,6 +5,8 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+import pyarrow as pa
+
 import evenflow as ef
 
 
@@ -93,7 +95,52 @@ def join_then_windows() -> ef.Dataflow:
     return flow
 
 
+class Meetings(ef.CoKeyedFunction):
+    """Per key and second, what came from each side; a row of poison is refused after it changed everything."""
+
+    lefts = ef.map_state()
+    rights = ef.map_state()
+    last = ef.value_state(ttl="2s")
+
+    def on_left(self, key: Any, row: dict[str, Any], context: ef.KeyContext) -> Any:
+        return self._note(self.lefts, row, row["l"], context)
+
+    def on_right(self, key: Any, row: dict[str, Any], context: ef.KeyContext) -> Any:
+        return self._note(self.rights, row, row["r"], context)
+
+    def on_timer(self, key: Any, time: int, context: ef.KeyContext) -> Any:
+        second = time // 1_000_000 - 1
+        left, right = self.lefts.pop(second, []), self.rights.pop(second, [])
+        yield {"key": key, "second": second, "left": sorted(left), "right": sorted(right)}
+        if (len(left) + len(right)) % 5 == 4:
+            raise KeyError(second)
+
+    def _note(self, side: Any, row: dict[str, Any], number: int, context: ef.KeyContext) -> Any:
+        second = context.time // 1_000_000
+        side[second] = [*side.get(second, []), number]
+        self.last = number
+        context.timer((second + 1) * 1_000_000)
+        if row["both"] == 3:
+            raise ValueError(f"{number} is poison")
+        yield {"key": key_text(row), "second": second, "left": [number], "right": []}
+
+
+def key_text(row: dict[str, Any]) -> str:
+    """The key of either side."""
+    return str(row["key"] if "key" in row else row["id"])
+
+
+def co_process() -> ef.Dataflow:
+    flow = ef.Dataflow("meetings")
+    left, right = sides(flow)
+    numbers = pa.list_(pa.int64())
+    types = pa.schema({"key": pa.string(), "second": pa.int64(), "left": numbers, "right": numbers})
+    met = left.key_by("key").co_process(right.rename(key="id").key_by("id"), Meetings(), schema=types, on_error="dead_letter")
+    met.write(ef.to_list([])).dead_letters.write(ef.to_list([], name="letters"))
+    return flow
+
+
 JOINS = (
     join_inner, join_left, join_right, join_full, join_semi, join_anti, join_always, join_with_itself, join_in_windows, join_asof,
-    join_then_windows,
+    join_then_windows, co_process,
 )  # fmt: skip

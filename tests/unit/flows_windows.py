@@ -46,6 +46,9 @@ def windows_without_keys() -> ef.Dataflow:
     counts.window(ef.tumbling("500ms")).aggregate(most=ef.max("n"), keys=ef.count()).write(ef.to_list([], name="most"))
     sliding = rows.window(ef.sliding("2s", every="1s")).aggregate(n=ef.count(), low=ef.min("value"), first=ef.first("seq"))
     sliding.parallelism(3).write(ef.to_list([], name="sliding"))
+    updates = rows.window(ef.tumbling("1s")).aggregate(emit="update", n=ef.count(), total=ef.sum("price"))
+    updates.node.parallelism = None  # that of the sink, or the updates would lose their order on the way
+    updates.write(ef.to_list([], name="updates"))
     quiet = rows.filter(lambda row: row["seq"] % 9 < 3).window(ef.session("400ms")).aggregate(n=ef.count(), total=ef.sum("value"))
     quiet.parallelism(2).write(ef.to_list([], name="sessions"))
     return flow
@@ -65,4 +68,28 @@ def windows_of_rows() -> ef.Dataflow:
     return flow
 
 
-FLOWS = (sessions_that_merge, sessions_of_sessions, windows_without_keys, windows_of_rows)
+def summary(key: Any, window: ef.Window, rows: list[dict[str, Any]]) -> Any:
+    """Tells the order of the rows."""
+    if len(rows) % 4 == 3:
+        raise ValueError(f"{len(rows)} rows from {window.start:%S.%f}")
+    yield {"key": str(key), "start": window.start, "end": window.end, "seqs": " ".join(str(row["seq"]) for row in rows)}
+    if len(rows) > 1:
+        yield {"key": "again", "start": window.start, "end": window.end, "seqs": str(rows[-1]["value"])}
+
+
+def functions_of_windows() -> ef.Dataflow:
+    flow = ef.Dataflow("windows")
+    rows = flow.read(tied())
+    keyed = rows.key_by("key")
+    for name, windows in (
+        ("tumbling", keyed.window(ef.tumbling("1s"))),
+        ("sliding", rows.key_by("half", "key").window(ef.sliding("2s", every="1s"))),
+        ("sessions", keyed.window(ef.session("600ms"))),
+        ("all", rows.window(ef.tumbling("500ms"))),
+    ):
+        results = windows.process(summary, on_error="dead_letter").named(name).write(ef.to_list([], name=f"{name}_rows"))
+        results.dead_letters.write(ef.to_list([], name=f"{name}_letters"))
+    return flow
+
+
+FLOWS = (functions_of_windows, sessions_that_merge, sessions_of_sessions, windows_without_keys, windows_of_rows)

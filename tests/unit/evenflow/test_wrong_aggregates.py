@@ -29,9 +29,28 @@ WRONG = {
     "ties that are no truth": (lambda: ef.top(1, by="x", ties="all"), "top(ties='all'): expected True or False"),
     "columns that are a name": (lambda: ef.top(1, by="x", columns="x"), "top(columns='x'): expected a list of the names of columns"),
     "no columns of a top": (lambda: ef.top(1, by="x", columns=[]), "top(columns=[]): expected a list"),
+    "another emission": (lambda: hourly(emit="often"), 'aggregate(emit=\'often\'): expected "final" or "update"'),
+    "every without updates": (lambda: hourly(every="1m"), "aggregate(every='1m'): results that are emitted once have no `every`"),
+    "every of nothing": (lambda: hourly(emit="update", every=0), "aggregate(every=0): it must be longer than zero"),
+    "every now and then": (lambda: hourly(emit="update", every="soon"), "aggregate: every 'soon' is not a duration"),
+    "lateness of text": (lambda: hourly(lateness="some"), "aggregate: lateness 'some' is not a duration"),
+    "lateness before the end": (lambda: hourly(lateness=-1), "aggregate: lateness -1 is not a duration"),
+    "sessions with updates": (
+        lambda: rows().key_by("k").window(ef.session("1m")).aggregate(emit="update", n=ef.count()),
+        "windows can't be emitted more than once",
+    ),
+    "sessions with corrections": (
+        lambda: rows().key_by("k").window(ef.session("1m")).aggregate(lateness="1m", n=ef.count()),
+        "aggregate(late records for 60 s): ",
+    ),
     "a list to explode": (lambda: rows().explode(["a", "b"]), "explode(['a', 'b']): give the name of a column of lists"),
     "a number for a position": (lambda: rows().explode("a", position=1), "explode(position=1): expected the name of a new column"),
 }
+
+
+def hourly(**options):
+    return rows().key_by("k").window(ef.tumbling("1h")).aggregate(**options, n=ef.count())
+
 
 ROWS = [{"k": "a", "v": 1, "l": [1, 2], "s": {"x": 1}, "t": 0}, {"k": "b", "v": 2, "l": [], "s": None, "t": 1}]
 

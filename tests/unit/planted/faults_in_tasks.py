@@ -215,7 +215,7 @@ def keys_of_other_workers_are_restored_too(patch: Patch) -> None:
 
 
 def event_time_is_not_restored(patch: Patch) -> None:
-    patch.setattr(TaskCore, "restore", lambda self, watermark, keys=None: None)
+    patch.setattr(TaskCore, "restore", lambda self, *restored: None)
 
 
 def timer_fires_twice(patch: Patch) -> None:

@@ -1,0 +1,49 @@
+"""`co_process`: a user's `CoKeyedFunction` of two streams, with states and timers per key that both share.
+
+The inputs come in their common form, one side per batch; but for which method gets a row it is `process`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..batch import Batch
+from ..joins.key_types import KeyKinds
+from ..joins.sides import LEFT, side_of
+from .base import Context, Emit
+from .process import Process, ProcessInstance
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CoProcess(Process):
+    """`left_keys`, `right_keys`: the key columns of the inputs, in pairs; `keys`: their names in the inputs' common form."""
+
+    left_keys: tuple[str, ...]
+    right_keys: tuple[str, ...]
+
+    needs_columns = True
+
+    def open(self, context: Context) -> CoProcessInstance:
+        return CoProcessInstance(self, context)
+
+    def describe(self) -> str:
+        return f"{type(self.function).__name__} by {', '.join(self.left_keys)}, and {', '.join(self.right_keys)} of right"
+
+
+class CoProcessInstance(ProcessInstance):
+    """Its state is a record per key, as that of `process`."""
+
+    def __init__(self, operator: CoProcess, context: Context) -> None:
+        super().__init__(operator, context)
+        self._kinds = KeyKinds(context.name, operator.left_keys, operator.right_keys)
+
+    def process(self, batch: Batch, emit: Emit) -> None:
+        self._kinds.learn(side_of(batch.rows.schema), [column.type for column in self.key_columns(batch.rows)])
+        if batch.num_rows:
+            super().process(batch, emit)
+
+    def given(self, batch: Batch) -> Batch:
+        return batch.with_rows(side_of(batch.rows.schema).rows(batch.rows))
+
+    def method_for(self, batch: Batch) -> str:
+        return "on_left" if side_of(batch.rows.schema) is LEFT else "on_right"

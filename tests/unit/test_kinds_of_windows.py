@@ -1,0 +1,103 @@
+"""Sessions, count windows, windows without keys and functions of windows in simulated jobs: the rows are those of plain Python.
+
+`EVENFLOW_SEEDS=20000 pytest tests/unit/test_kinds_of_windows.py` simulates about that many jobs.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from disordered import disordered
+from flows_windows import FLOWS
+from seeds import blocks, proportion
+
+import evenflow as ef
+from evenflow.engine.protocol import handover
+from evenflow.testing import check, simulate
+from evenflow.testing.crashing import with_crashes, with_damage
+from evenflow.testing.full_disk import with_full_disk
+from evenflow.testing.moving import with_moves
+from evenflow.testing.scaling import with_scaling
+from evenflow.testing.settings import changed
+from evenflow.testing.simulation import random_config
+from evenflow.testing.zombies import with_zombies
+
+pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
+
+SEEDS, LATE, PLACES = 2, 6, ("lmdb", "server")
+"""Seeds for each flow and kind of accident, or place, and per test; those of rows that come late."""
+STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
+
+ACCIDENTS = {
+    "none": (),
+    "moves": with_moves(),
+    "crashes": with_damage(with_crashes(with_moves(5, STRATEGIES))),
+    "full disks": with_full_disk(with_damage(with_crashes(with_moves(5, STRATEGIES)))),
+    "zombies": with_zombies(with_damage(with_crashes(with_moves(5, STRATEGIES), 2), 1)),
+    "scaling": with_scaling(),
+    "crashes while it scales": with_crashes(with_scaling()),
+}
+UNSAVED = ("none", "moves", "scaling")
+"""With these, nothing is lost that a checkpoint would have to bring back."""
+
+BLOCKS = blocks(SEEDS, SEEDS, proportion(SEEDS * len(FLOWS) * (len(ACCIDENTS) + len(PLACES))))
+
+
+@pytest.mark.parametrize("seeds", BLOCKS)
+@pytest.mark.parametrize("accidents", ACCIDENTS)
+@pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
+def test_windows_give_the_rows_of_plain_python_whatever_happens(make_flow, accidents, seeds):
+    options = {"actions": ACCIDENTS[accidents]} if ACCIDENTS[accidents] else {}
+    check(make_flow, seeds, parallelism=(1, 2, 3), save_state=accidents not in UNSAVED, **options)
+
+
+@pytest.fixture(params=PLACES)
+def place(request):
+    return request.getfixturevalue("state_server") if request.param == "server" else request.param
+
+
+@pytest.mark.parametrize("seeds", BLOCKS)
+@pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
+def test_windows_give_the_rows_of_plain_python_wherever_their_state_lies(make_flow, seeds, place, monkeypatch):
+    for seed in seeds:
+        workers = 2 + seed % 2
+        monkeypatch.setattr(handover, "CHUNK", 1 if seed % 2 else 2_048)
+        config = changed(random_config(Random(seed), workers), state={"backend": place})
+        check(make_flow, [seed], parallelism=workers, config=config, save_state=True, actions=with_crashes(with_moves(5, STRATEGIES)))
+
+
+ROWS = disordered(rows=160)
+
+
+def rows_that_come_late() -> ef.Dataflow:
+    """The source says that rows are in order, but they are not."""
+    flow = ef.Dataflow("late")
+    rows = flow.read(ef.from_items(ROWS, event_time="ts"))
+    keyed = rows.key_by("key")
+    windows = {
+        "sessions": keyed.window(ef.session("30ms")),
+        "all": rows.window(ef.tumbling("100ms")),
+        "all_sessions": rows.window(ef.session("20ms")),
+    }
+    for name, windowed in windows.items():
+        counts = windowed.aggregate(seqs=ef.collect("seq")).named(name).write(ef.to_list([], name=f"{name}_counts"))
+        counts.late.write(ef.to_list([], name=f"{name}_late"))
+    told = windows["sessions"].process(lambda key, window, found: [{"seqs": [row["seq"] for row in found]}]).named("told")
+    told.write(ef.to_list([], name="told_counts")).late.write(ef.to_list([], name="told_late"))
+    return flow
+
+
+@pytest.mark.parametrize("actions", ["none", "moves", "crashes"])
+def test_every_row_is_in_a_window_or_among_the_late_ones(actions):
+    late = {"sessions": 0, "all": 0, "all_sessions": 0, "told": 0}
+    options = {"actions": ACCIDENTS[actions]} if ACCIDENTS[actions] else {}
+    for seed in range(LATE):
+        rows = simulate(rows_that_come_late(), seed, parallelism=2, save_state=actions == "crashes", **options).rows
+        for name in late:
+            in_time = [seq for row in rows[f"{name}_counts"] for seq in row["seqs"]]
+            too_late = [row["seq"] for row in rows[f"{name}_late"]]
+            assert sorted([*in_time, *too_late]) == list(range(len(ROWS)))
+            assert all(row == ROWS[row["seq"]] for row in rows[f"{name}_late"])
+            late[name] += len(too_late)
+    assert all(late.values())
