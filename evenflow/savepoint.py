@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,9 +26,12 @@ import pyarrow as pa
 from .actors.saved_state import SAVEPOINT
 from .engine.aggregates.partial_aggregates import INPUT, PANE, ROWS
 from .engine.errors import ConnectorError, RequestError
+from .engine.joins.sides import KEY, other, side_of
 from .engine.keyed_state.objects import STATE
+from .engine.keys.encoding import key_hashes
+from .engine.protocol.routing import among
 from .engine.snapshots.chain import resolved
-from .scheduler.manifest import Manifest
+from .scheduler.manifest import Manifest, TaskEntry
 from .state.errors import CorruptStateError
 from .state.packing import unpack_value
 from .state.store import CheckpointStore
@@ -73,12 +77,25 @@ class SavedJob:
         if operator not in self.operators or not self.operators[operator].keys:
             there = ", ".join(name for name, saved in self.operators.items() if saved.keys) or "none"
             raise RequestError(f"the savepoint {self._url} has no state of an operator `{operator}`; there is state of: {there}")
-        chains = [entry.files for entry in self._manifest.tasks[operator]]
         try:
-            chunks = [chunk for chain in chains for chunk in resolved(self._store.chunks(SAVEPOINT, file) for file in reversed(chain))]
+            chunks = [
+                chunk for worker, entry in enumerate(self._manifest.tasks[operator]) for chunk in self._chunks(operator, worker, entry)
+            ]
         except CorruptStateError as error:
             raise ConnectorError(f"the savepoint {self._url} is damaged: {error}") from error
         return _table(chunks)
+
+    def _chunks(self, operator: str, worker: int, entry: TaskEntry) -> Iterator[pa.RecordBatch]:
+        """The state of a worker, without its copies of rows of split keys, which are at the key's home."""
+        table = self._manifest.tables.get(operator)
+        for chunk in resolved(self._store.chunks(SAVEPOINT, file) for file in reversed(entry.files)):
+            if table is None or not table.splits:
+                yield chunk
+                continue
+            side = side_of(chunk.schema)
+            keys = chunk.select([name for name in chunk.schema.names if name.startswith(KEY)])
+            shared = [(key, split.dealt) for key, split in table.splits.items() if worker in split.others]
+            yield chunk.filter(pa.array(~among(shared, key_hashes(keys.columns, operator), other(side).dealt)))
 
     def _operator(self, name: str) -> SavedOperator:
         entries = self._manifest.tasks[name]

@@ -43,12 +43,15 @@ class Side:
         return pa.RecordBatch.from_arrays(struct.flatten(), schema=pa.schema(list(struct.type)))
 
 
+KEY = "__key"
+"""The beginning of the names of the key columns."""
+
 LEFT, RIGHT = Side("__left", "left"), Side("__right", "right")
 
 
 def key_names(count: int) -> tuple[str, ...]:
     """The names of `count` key columns in the common form."""
-    return tuple(f"__key{place}" for place in range(count))
+    return tuple(f"{KEY}{place}" for place in range(count))
 
 
 def is_side(schema: pa.Schema) -> bool:

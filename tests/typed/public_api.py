@@ -180,6 +180,8 @@ def steer(job: ef.Job) -> ef.JobState:
     assert_type(job.load("count"), ef.OperatorLoad)
     assert_type(job.snapshot("count"), ef.LoadSnapshot)
     assert_type(job.rebalance("count"), ef.MigrationReport)
+    assert_type(job.split("join", "key", to=[1, 2], dealt="right"), ef.MigrationReport)
+    assert_type(job.unsplit("join", "key"), ef.MigrationReport)
     assert_type(job.scale("count", 4), ef.ScalingReport)
     assert_type(job.scale_out(), ef.NodeScalingReport)
     assert_type(job.decisions(), list[ef.DecisionRecord])
