@@ -12,11 +12,12 @@ import flows_rows
 import flows_times
 import pytest
 
-from evenflow.testing import check
+from evenflow.testing import ACTIONS, check
 from evenflow.testing.crashing import with_crashes, with_damage
 from evenflow.testing.full_disk import with_full_disk
 from evenflow.testing.moving import with_moves
 from evenflow.testing.scaling import with_scaling
+from evenflow.testing.steering import with_policies
 from evenflow.testing.zombies import with_zombies
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
@@ -55,4 +56,6 @@ def test_rows_are_those_of_plain_python_whatever_happens(make_flow, accidents):
 
 def test_worker_that_joins_hears_no_time_that_is_behind_that_of_the_others():
     """A window was emitted twice when the workers of a source said less after its splits were reassigned, or after a recovery."""
-    check(flows_times.times_from_a_column, [6], parallelism=1, save_state=True, actions=with_crashes(with_scaling()))
+    flow = flows_times.times_from_a_column
+    check(flow, [39], parallelism=1, save_state=True, actions=with_crashes(with_scaling()))
+    check(flow, [17], parallelism=3, save_state=True, actions=with_policies(with_crashes(ACTIONS), sources=True))
