@@ -61,11 +61,12 @@ unit: $(INSTALLED) ## tests without Ray and Spark, in seconds
 
 COVERAGE = $(BIN)/python -m coverage
 COVERED := engine scheduler balancer
+SIMULATED := simulation steering joins kept_values kinds_of_windows
 
 coverage: $(INSTALLED) ## whether tests without Ray reach 95 % of the lines of engine/, scheduler/ and balancer/; minutes
 	rm -rf build/coverage
 	$(COVERAGE) run -m pytest -p no:cacheprovider -q $(COVERED:%=tests/unit/%)
-	EVENFLOW_SEEDS=60 $(COVERAGE) run -m pytest -p no:cacheprovider -q --timeout 600 tests/unit/test_simulation.py tests/unit/test_steering.py
+	EVENFLOW_SEEDS=60 $(COVERAGE) run -m pytest -p no:cacheprovider -q --timeout 600 $(SIMULATED:%=tests/unit/test_%.py)
 	$(COVERAGE) combine --quiet
 	$(COVERAGE) report --show-missing --fail-under 0 --skip-covered
 	@failed=0; for each in $(COVERED); do \
@@ -82,7 +83,7 @@ demo: $(INSTALLED) java ## flight delays, from Spark through evenflow and back
 	$(BIN)/python examples/delays.py
 
 SEEDS ?= 20000
-SIMULATIONS := $(addprefix tests/unit/test_,simulation.py moving.py scaling.py steering.py state_in_backends.py joins.py kept_values.py) $(CRASHES)
+SIMULATIONS := $(addprefix tests/unit/test_,simulation.py moving.py scaling.py steering.py state_in_backends.py joins.py kept_values.py kinds_of_windows.py) $(CRASHES)
 
 simulate: $(INSTALLED) ## more simulated jobs: moves, scaling, policies, backends, crashes; SEEDS=20000 of each kind
 	EVENFLOW_SEEDS=$(SEEDS) $(PYTEST) $(SIMULATIONS)

@@ -32,6 +32,7 @@ class FileSource(Source):
 
     def __init__(self, paths: Paths, event_time: EventTime | None, name: str) -> None:
         self.name, self._paths, self._event_time = name, path_list(paths, name), event_time
+        self.timed = event_time is not None
         self._splits: list[Split] | None = None
 
     def start(self) -> None:

@@ -52,6 +52,7 @@ class ItemsSource(Source):
 
     def __init__(self, rows: pa.RecordBatch, event_time: EventTime | None, name: str) -> None:
         self.name, self._rows, self._event_time = name, rows, event_time
+        self.timed = event_time is not None
 
     def start(self) -> None:
         if self._event_time is not None and self._rows.num_rows:

@@ -28,6 +28,9 @@ class Source(ABC):
     parallelism: int | None = None
     """The only parallelism that it can run with, or None for any."""
 
+    timed: bool | None = None
+    """Whether its rows have event times, as far as that is known before it is read."""
+
     rate: float | None = None
     """The external demand in records per second for all readers together, read or not; None if it isn't known."""
 

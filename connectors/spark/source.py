@@ -91,6 +91,7 @@ class SparkSource(Source):
         name: str,
     ) -> None:
         self.name, self._event_time, self._reuse = name, event_time, reuse
+        self.timed = event_time is not None
         self._temporary = path is None
         self._exchange = Exchange(path or Path(tempfile.gettempdir(), f"evenflow-exchange-{uuid.uuid4().hex}"))
         self._schema = engine_schema(df.schema, name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,10 @@ class AggregateFunction(ABC):
     """An aggregate as the user writes it: `ef.count()`, `ef.sum("delay")`. Immutable and picklable."""
 
     column: str | None
-    """The column that it reads, None for whole rows; not set where `reads` says otherwise."""
+    """The column that it reads, None for none or for whole rows; not set where `reads` says otherwise."""
+
+    whole_rows: ClassVar[bool] = False
+    """Whether it reads rows as dicts, so that it may need any column."""
 
     def reads(self, schema: pa.Schema) -> tuple[str, ...]:
         """The columns of `schema` whose types decide how it is bound."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 from ..batch import Batch
 from .base import Accumulator, AggregateFunction, Codes, Parts
 from .column import InputColumn
-from .kept_values import ListAccumulator, in_groups, taken
+from .kept_values import ListAccumulator, in_groups, sorted_in_groups, taken, with_ties_in_order
 from .ragged import Ragged
 from .row_order import has_order, order_keys
 from .untyped import UntypedAccumulator
@@ -51,6 +51,8 @@ class CollectAccumulator(ListAccumulator):
     def finish(self, parts: Parts) -> pa.Array:
         lists: Ragged = parts[0]
         times, values = lists.values.field("time").to_numpy(), lists.values.field("value")
-        order = np.lexsort((order_keys(values), times, lists.codes(np.arange(len(lists)))))
+        codes = lists.codes(np.arange(len(lists)))
+        order = sorted_in_groups(times, codes, len(lists))
+        order = with_ties_in_order(order, codes, times, lambda places: [order_keys(values.take(pa.array(places)))])
         ordered = values.take(pa.array(order)).cast(self.source.type)
         return Ragged(ordered, lists.offsets).to_arrow(lists.counts == 0).cast(self.output_type)

@@ -39,6 +39,7 @@ class Aggregate(AggregateFunction):
     """
 
     column: str | None = None
+    whole_rows = True
 
     output_type: pa.DataType | str | None = None
     """The type of the results, as an Arrow type or its name ("int64", "string"); None infers it from them."""

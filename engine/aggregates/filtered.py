@@ -38,14 +38,15 @@ class Filtered(AggregateFunction):
         return Filtered(self.function.beside(keys), self.condition)
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
-        return FilteredAccumulator(self.function.bind(schema, operator), self.condition, operator)
+        columns = None if self.function.whole_rows else list(self.function.reads(schema))
+        return FilteredAccumulator(self.function.bind(schema, operator), self.condition, columns, operator)
 
 
 class FilteredAccumulator(Accumulator):
     """Parts: those of the aggregate."""
 
-    def __init__(self, of: Accumulator, condition: Condition, operator: str) -> None:
-        self.of, self.condition, self.operator = of, condition, operator
+    def __init__(self, of: Accumulator, condition: Condition, columns: list[str] | None, operator: str) -> None:
+        self.of, self.condition, self.columns, self.operator = of, condition, columns, operator
         self.part_types, self.output_type, self.typed = of.part_types, of.output_type, of.typed
 
     def empty(self, n: int) -> Parts:
@@ -53,7 +54,10 @@ class FilteredAccumulator(Accumulator):
 
     def partial(self, batch: Batch, codes: Codes, groups: int) -> Parts:
         kept = self._kept(batch)
-        return self.of.partial(batch if kept.all() else batch.filter(kept), codes if kept.all() else codes[kept], groups)
+        if kept.all():
+            return self.of.partial(batch, codes, groups)
+        read = batch if self.columns is None else batch.with_rows(batch.rows.select(self.columns))
+        return self.of.partial(read.filter(kept), codes[kept], groups)
 
     def combine(self, parts: Parts, codes: Codes, groups: int) -> Parts:
         return self.of.combine(parts, codes, groups)

@@ -6,7 +6,7 @@ of a batch are sorted out by their first column alone, and only those that may b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 from ..batch import Batch
 from .base import Codes, Parts
 from .column import InputColumn
-from .kept_values import ListAccumulator, sorted_in_groups
+from .kept_values import ListAccumulator, sorted_in_groups, with_ties_in_order
 from .ragged import Ragged
 from .row_order import Ints, has_order, order_keys, sort_keys
 
@@ -47,33 +47,32 @@ class FirstRowsAccumulator(ListAccumulator):
     def partial(self, batch: Batch, codes: Codes, groups: int) -> Parts:
         columns = {column.name: column.values(batch) for column in self.columns}
         there = _without_nulls([columns[name] for name in self.required])
-        by = columns[self.order.by[0][0]]
         if there is not None:
-            codes, by = codes[there], by.take(pa.array(there))
-        kept = self._candidates(by, codes, groups)
-        place = pa.array(kept if there is None else there[kept])
+            place = pa.array(there)
+            codes, columns = codes[there], {name: column.take(place) for name, column in columns.items()}
+        kept = self._kept(columns, codes, groups)
+        place = pa.array(kept)
         rows = pa.StructArray.from_arrays([column.take(place) for column in columns.values()], fields=list(self.kind))
-        return (self._first(rows, codes[kept], groups),)
+        return (Ragged.of(rows, np.bincount(codes[kept], minlength=groups)),)
 
     def reduced(self, values: pa.Array, codes: Codes, groups: int) -> Ragged:
-        kept = self._candidates(values.field(self.order.by[0][0]), codes, groups)
-        return self._first(values.take(pa.array(kept)), codes[kept], groups)
+        kept = self._kept({field.name: values.field(field.name) for field in self.kind}, codes, groups)
+        return Ragged.of(values.take(pa.array(kept)), np.bincount(codes[kept], minlength=groups))
 
-    def _candidates(self, by: pa.Array, codes: Codes, groups: int) -> npt.NDArray[np.intp]:
-        """The rows that are among the first n by the first column, or equal to the n-th, by group."""
-        keys = _by_keys(by, self.order.by[0][1])
+    def _kept(self, columns: Mapping[str, pa.Array], codes: Codes, groups: int) -> npt.NDArray[np.intp]:
+        """The places of the rows that are kept, in order by group."""
+        (first, falls), *others = self.order.by
+        keys = _by_keys(columns[first], falls)
         order = sorted_in_groups(keys, codes, groups)
-        return order[_among_first(self.order.n, codes[order], groups, [keys[order]])]
+        order = order[_among_first(self.order.n, codes[order], groups, [keys[order]])]
 
-    def _first(self, rows: pa.StructArray, codes: Codes, groups: int) -> Ragged:
-        """The rows that are kept of `rows`, in order by group."""
-        by = [_by_keys(rows.field(name), falls) for name, falls in self.order.by]
-        rest = [(rows.field(field.name), False) for field in self.kind]
-        order = np.lexsort([*reversed([*by, *sort_keys(rest)]), codes])
-        codes = codes[order]
-        equal_in = [keys[order] for keys in by] if self.order.ties else []
-        kept = _among_first(self.order.n, codes, groups, equal_in)
-        return Ragged.of(rows.take(pa.array(order[kept])), np.bincount(codes[kept], minlength=groups))
+        def rest(places: npt.NDArray[np.intp]) -> list[npt.NDArray[Any]]:
+            some = {name: column.take(pa.array(places)) for name, column in columns.items()}
+            return [*(_by_keys(some[name], down) for name, down in others), *sort_keys([(column, False) for column in some.values()])]
+
+        order = with_ties_in_order(order, codes, keys, rest)
+        equal_in = [keys, *(_by_keys(columns[name], down) for name, down in others)] if self.order.ties else []
+        return order[_among_first(self.order.n, codes[order], groups, [keys[order] for keys in equal_in])]
 
 
 def _among_first(n: int, codes: Codes, groups: int, equal_in: Sequence[Ints]) -> npt.NDArray[np.bool_]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -78,6 +78,21 @@ def sorted_in_groups(keys: npt.NDArray[Any], codes: Codes, groups: int) -> npt.N
     """The places of the rows by group, and within a group by rising `keys`; equal ones in any order."""
     order = np.argsort(keys)
     return order[in_groups(codes[order], groups)]
+
+
+def with_ties_in_order(
+    order: npt.NDArray[np.intp], codes: Codes, keys: Ints, rest: Callable[[npt.NDArray[np.intp]], Sequence[npt.NDArray[Any]]]
+) -> npt.NDArray[np.intp]:
+    """The places `order`, which are by group and rising `keys`; rows that are equal in both are ordered by `rest(places)`, more keys."""
+    same = (codes[order[1:]] == codes[order[:-1]]) & (keys[order[1:]] == keys[order[:-1]])
+    if not same.any():
+        return order
+    tied = np.append(same, False) | np.insert(same, 0, False)
+    run = np.cumsum(np.insert(~same, 0, True))[tied]
+    places = order[tied]
+    ordered = order.copy()
+    ordered[tied] = places[np.lexsort([*reversed(rest(places)), run])]
+    return ordered
 
 
 def taken(values: pa.Array, order: npt.NDArray[np.intp] | slice) -> pa.Array:

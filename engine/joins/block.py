@@ -5,54 +5,79 @@ Blocks are immutable. The due time, in microseconds, is when the row's fate is d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..batch import Batch, Times
+from ..batch import Times
+from .rows import MemoryRows, Rows
 
 Hashes = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.intp]
 
+PIECE = 65_536
+"""Rows of a piece of a block, of which no more need to be in memory at a time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """`rows`: the side's columns; `hashes`, `times`, `due`: one entry per row."""
+    """`held`: the side's rows, wherever they lie; `hashes`, `times`, `due`: one entry per row, in memory."""
 
-    rows: pa.RecordBatch
+    held: Rows
     hashes: Hashes
     times: Times
     due: Times
 
+    @staticmethod
+    def of(rows: pa.RecordBatch, hashes: Hashes, times: Times, due: Times) -> Block:
+        """A block of rows in memory."""
+        return Block(MemoryRows(rows), hashes, times, due)
+
     def __len__(self) -> int:
         return len(self.hashes)
 
+    @property
+    def rows(self) -> pa.RecordBatch:
+        """The side's rows; those in a backend are read with every call."""
+        return self.held.read()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the side's rows."""
+        return self.held.schema
+
+    def pieces(self) -> Iterator[Block]:
+        """The block cut into blocks of at most `PIECE` rows in memory."""
+        for first in range(0, len(self), PIECE):
+            piece = self.slice(first, min(PIECE, len(self) - first))
+            yield Block.of(piece.rows, piece.hashes, piece.times, piece.due)
+
     def take(self, places: npt.NDArray[np.integer]) -> Block:
         """The rows at these places, in this order."""
-        return Block(self.rows.take(pa.array(places)), self.hashes[places], self.times[places], self.due[places])
+        return Block(self.held.take(places), self.hashes[places], self.times[places], self.due[places])
 
     def filter(self, mask: npt.NDArray[np.bool_]) -> Block:
         """The rows that `mask` selects."""
-        return self if mask.all() else Block(self.rows.filter(pa.array(mask)), self.hashes[mask], self.times[mask], self.due[mask])
+        return self if mask.all() else Block(self.held.filter(mask), self.hashes[mask], self.times[mask], self.due[mask])
 
     def slice(self, start: int, length: int) -> Block:
         """`length` rows from `start`, not copied."""
         end = start + length
-        return Block(self.rows.slice(start, length), self.hashes[start:end], self.times[start:end], self.due[start:end])
+        return Block(self.held.slice(start, length), self.hashes[start:end], self.times[start:end], self.due[start:end])
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the rows and of what belongs to them."""
-        return int(self.rows.get_total_buffer_size()) + self.hashes.nbytes + self.times.nbytes + self.due.nbytes
+        """Bytes in memory of the rows and of what belongs to them."""
+        return self.held.nbytes + self.hashes.nbytes + self.times.nbytes + self.due.nbytes
 
     @staticmethod
     def concat(blocks: Sequence[Block]) -> Block:
         """One block of all rows; a column that was all null so far takes the others' type."""
         if len(blocks) == 1:
             return blocks[0]
-        rows = Batch.concat([Batch(block.rows) for block in blocks]).rows
+        held = blocks[0].held.with_others([block.held for block in blocks[1:]])
         hashes, times, due = (np.concatenate([getattr(block, name) for block in blocks]) for name in ("hashes", "times", "due"))
-        return Block(rows, hashes, times, due)
+        return Block(held, hashes, times, due)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from ..batch import Times
 from .block import Block, Places
 from .row_log import RowLog
+from .rows import Reached
 from .segment import Found, Segment, expanded
 
 PIECE = 262_144
@@ -26,12 +27,15 @@ Bounds = tuple[Times | None, Times | None]
 ANY_TIME: Bounds = None, None
 
 
-Condition = Callable[[Block, Block, Found], npt.NDArray[np.bool_]]
-"""Which candidates match, of a probing block and a stored one, shape (candidates,)."""
+Condition = Callable[[Block, Found, Times, Reached], npt.NDArray[np.bool_]]
+"""Which candidates match, shape (candidates,), of a probing block; with the times of the stored rows, and these rows."""
 
 
 class Matcher:
-    """Matches blocks of one side with the log of the other. `probing`, `stored`: the names of the key columns of both."""
+    """Matches blocks of one side with the log of the other. `probing`, `stored`: the names of the key columns of both.
+
+    The rows of a probing block are in memory.
+    """
 
     def __init__(self, probing: tuple[str, ...], stored: tuple[str, ...], condition: Condition | None = None) -> None:
         self._probing, self._stored, self._condition = probing, stored, condition
@@ -39,9 +43,12 @@ class Matcher:
     def pairs(self, block: Block, log: RowLog, bounds: Bounds) -> Iterator[tuple[Block, Block]]:
         """Matching rows, side by side: rows of `block`, and rows of the log."""
         for segment in log.segments:
-            for found in self.found(block, segment, bounds):
+            stored = segment.block
+            for found, reached in self._met(block, segment, bounds):
                 if len(found.probed):
-                    yield block.take(found.probed), segment.block.take(found.stored)
+                    rows = (reached if reached is not None else stored.held.reached(found.stored)).rows()
+                    there = found.stored
+                    yield block.take(found.probed), Block.of(rows, stored.hashes[there], stored.times[there], stored.due[there])
 
     def matched(self, block: Block, log: RowLog, bounds: Bounds) -> npt.NDArray[np.bool_]:
         """Which rows of `block` have a match, shape (rows,)."""
@@ -53,15 +60,7 @@ class Matcher:
 
     def found(self, block: Block, segment: Segment, bounds: Bounds) -> Iterator[Found]:
         """The matches of `block` in one segment, in pieces; those of one probing row are together, by time."""
-        start, end = self.ranges(block, segment, bounds)
-        for first, last in _pieces(np.maximum(end - start, 0)):
-            found = expanded(start[first:last], end[first:last])
-            found = Found(found.probed + first, found.stored)
-            if len(found.probed):
-                found = _kept(found, self.equal(block, segment.block, found))
-            if self._condition is not None and len(found.probed):
-                found = _kept(found, self._condition(block, segment.block, found))
-            yield found
+        return (found for found, _ in self._met(block, segment, bounds))
 
     def ranges(self, block: Block, segment: Segment, bounds: Bounds) -> tuple[Places, Places]:
         """The range of candidates of each row of `block`: their first place, and the one behind the last. Empty for a null in a key."""
@@ -71,14 +70,34 @@ class Matcher:
 
     def equal(self, block: Block, stored: Block, found: Found) -> npt.NDArray[np.bool_]:
         """Which candidates, with equal hashes, have equal keys, shape (candidates,)."""
-        mask = np.ones(len(found.probed), np.bool_)
-        if _hash_is_key(block.rows, self._probing) and _hash_is_key(stored.rows, self._stored):
-            return mask
-        probed, place = pa.array(found.probed), pa.array(found.stored)
+        if self._hashes_decide(block, stored) or not len(found.probed):
+            return np.ones(len(found.probed), np.bool_)
+        return self._equal(block, found, stored.held.reached(found.stored))
+
+    def _met(self, block: Block, segment: Segment, bounds: Bounds) -> Iterator[tuple[Found, Reached | None]]:
+        """As `found`, with the stored rows if they were read."""
+        start, end = self.ranges(block, segment, bounds)
+        for first, last in _pieces(np.maximum(end - start, 0)):
+            found = expanded(start[first:last], end[first:last])
+            found, reached = Found(found.probed + first, found.stored), None
+            if len(found.probed) and not self._hashes_decide(block, segment.block):
+                reached = segment.block.held.reached(found.stored)
+                found, reached = _kept(found, reached, self._equal(block, found, reached))
+            if len(found.probed) and self._condition is not None:
+                reached = reached if reached is not None else segment.block.held.reached(found.stored)
+                found, reached = _kept(found, reached, self._condition(block, found, segment.block.times[found.stored], reached))
+            yield found, reached
+
+    def _equal(self, block: Block, found: Found, reached: Reached) -> npt.NDArray[np.bool_]:
+        mask, probing = np.ones(len(found.probed), np.bool_), block.held.reached(found.probed)
         for ours, theirs in zip(self._probing, self._stored, strict=True):
-            both = pc.equal(plain(block.rows.column(ours)).take(probed), plain(stored.rows.column(theirs)).take(place))
+            both = pc.equal(plain(probing.column(ours)), plain(reached.column(theirs)))
             mask &= both.fill_null(False).to_numpy(zero_copy_only=False)
         return mask
+
+    def _hashes_decide(self, block: Block, stored: Block) -> bool:
+        """Whether equal hashes mean equal keys."""
+        return _hash_is_key(block, self._probing) and _hash_is_key(stored, self._stored)
 
 
 def without_nulls(rows: pa.RecordBatch, keys: Sequence[str]) -> npt.NDArray[np.bool_] | None:
@@ -97,14 +116,13 @@ def plain(column: pa.Array) -> pa.Array:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def _hash_is_key(rows: pa.RecordBatch, keys: Sequence[str]) -> bool:
+def _hash_is_key(block: Block, keys: Sequence[str]) -> bool:
     """Whether different keys have different hashes: the hash of one signed integer is a bijection."""
-    kind = rows.schema.field(keys[0]).type
-    return len(keys) == 1 and pa.types.is_signed_integer(kind) and not rows.column(keys[0]).null_count
+    return len(keys) == 1 and pa.types.is_signed_integer(block.schema.field(keys[0]).type) and not block.held.has_nulls(keys[0])
 
 
-def _kept(found: Found, mask: npt.NDArray[np.bool_]) -> Found:
-    return found if mask.all() else Found(found.probed[mask], found.stored[mask])
+def _kept(found: Found, reached: Reached, mask: npt.NDArray[np.bool_]) -> tuple[Found, Reached]:
+    return (found, reached) if mask.all() else (Found(found.probed[mask], found.stored[mask]), reached.filter(mask))
 
 
 def _pieces(counts: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:

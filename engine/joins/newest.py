@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from ..batch import Batch, Times
 from .block import Block
-from .matching import Matcher
+from .matching import Matcher, plain
 from .row_log import RowLog
 from .segment import Found, Segment
 
@@ -38,7 +38,7 @@ def newest(
     for segment in log.segments:
         for found in matcher.found(wanted, segment, (exact, exact)):
             if len(found.probed):
-                candidates.append(segment.block.rows.take(pa.array(found.stored)))
+                candidates.append(segment.block.held.reached(found.stored).rows())
                 owners.append(found.probed)
     return here, _greatest(Batch.concat([Batch(rows) for rows in candidates]).rows, np.concatenate(owners), len(wanted))
 
@@ -72,11 +72,12 @@ def superseded(block: Block, keys: tuple[str, ...], watermark: int) -> npt.NDArr
 
 
 def _greatest(rows: pa.RecordBatch, owners: npt.NDArray[np.intp], count: int) -> pa.RecordBatch:
-    """The greatest row of each owner in [0, count), compared column by column."""
+    """The greatest row of each owner in [0, count), compared column by column but for nested ones; a null is less than any value."""
     if len(owners) == count:
         return rows.take(pa.array(np.argsort(owners)))
-    keys = [("owner", "ascending"), *((f"c{place}", "ascending") for place in range(rows.num_columns))]
-    table = pa.table([pa.array(owners), *rows.columns], names=[name for name, _ in keys])
-    order = pc.sort_indices(table, sort_keys=keys, null_placement="at_start").to_numpy()
+    columns = [pa.array(owners), *(plain(column) for column in rows.columns if not pa.types.is_nested(column.type))]
+    names = [str(place) for place in range(len(columns))]
+    keys = [(name, "ascending", "at_start") for name in names]
+    order = pc.sort_indices(pa.table(columns, names=names), sort_keys=keys).to_numpy()
     last = np.flatnonzero(np.diff(owners[order], append=count))
     return rows.take(pa.array(order[last]))

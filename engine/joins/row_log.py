@@ -42,9 +42,9 @@ class RowLog:
         """Keep these rows, which are sorted as a segment's."""
         if not len(block):
             return
-        blocks, rows, columns = [block], len(block), block.rows.schema
+        blocks, rows, columns = [block], len(block), block.schema
         while self.segments and (len(self.segments[-1]) <= RATIO * rows or len(self.segments[-1]) + rows <= SMALLEST):
-            common = common_schema(self.segments[-1].block.rows.schema, columns)
+            common = common_schema(self.segments[-1].block.schema, columns)
             if common is None:
                 break  # values of other types are never mixed, because that would convert them
             columns = common
@@ -54,7 +54,10 @@ class RowLog:
                 rows += len(last)
         merged = Segment(block if len(blocks) == 1 else sorted_rows(Block.concat(blocks[::-1]), of_runs=True))
         gone = None if self.drops is None else self.drops(merged.block)
-        self.segments.append(merged if gone is None or not gone.any() else Segment(merged.block.filter(~gone)))
+        if gone is not None and gone.any():
+            merged.block.held.forget(gone)
+            merged = Segment(merged.block.filter(~gone))
+        self.segments.append(merged)
 
     def due_in(self, start: int, end: int) -> list[Block]:
         """The rows with a due time in [start, end)."""
@@ -76,8 +79,13 @@ class RowLog:
     def forget(self, before: int) -> None:
         """Rows with a due time before `before` are needed no more. Their memory is freed as segments are dropped and merged."""
         self._forgotten = before
-        kept = [segment for segment in self.segments if segment.last_due >= before]
-        self.segments = [segment if segment.first_due >= before else self._thinned(segment) for segment in kept]
+        kept = list[Segment]()
+        for segment in self.segments:
+            if segment.last_due < before:
+                segment.block.held.forget(np.ones(len(segment), np.bool_))
+            else:
+                kept.append(segment if segment.first_due >= before else self._thinned(segment))
+        self.segments = kept
 
     @property
     def oldest(self) -> int | None:
@@ -115,6 +123,7 @@ class RowLog:
         if segment.first_due >= self._forgotten:
             return segment.block
         living = segment.block.due >= self._forgotten
+        segment.block.held.forget(~living)
         return segment.block.filter(living) if living.any() else None
 
     def _thinned(self, segment: Segment) -> Segment:
@@ -130,10 +139,10 @@ def _alike(blocks: Sequence[Block]) -> Iterator[list[Block]]:
     run: list[Block] = []
     common = pa.schema([])
     for block in blocks:
-        merged = common_schema(common, block.rows.schema) if run else block.rows.schema
+        merged = common_schema(common, block.schema) if run else block.schema
         if merged is None:
             yield run
-            run, merged = [], block.rows.schema
+            run, merged = [], block.schema
         run.append(block)
         common = merged
     if run:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,11 +26,16 @@ from ..snapshots.chain import replacing
 from ..snapshots.changes import Changes
 from .base import KeyedState, StateTransfer
 from .join_changes import Came, JoinChanges, KeysLeft, staying
+from .opening import open_row_place
+from .row_store import no_rows
 
 CHUNK = 32_768
 """Rows of a chunk of a snapshot."""
 
 TIME, DUE = "__time", "__due"
+
+GROUPS = {LEFT: 0, RIGHT: 1}
+"""The backend's groups."""
 
 
 class JoinRows(KeyedState):
@@ -40,6 +46,7 @@ class JoinRows(KeyedState):
         self.keys = {LEFT: left_keys, RIGHT: right_keys}
         self.logs = {LEFT: RowLog(), RIGHT: RowLog()}
         self.columns: dict[Side, pa.Schema] = {}
+        self._place = open_row_place(context, len(self.logs))
         self._kinds = KeyKinds(context.name, left_keys, right_keys)
         self._came: list[Came] = []
         self._left: list[KeysLeft] = []
@@ -55,9 +62,15 @@ class JoinRows(KeyedState):
     def append(self, side: Side, block: Block) -> None:
         """Keep these rows, sorted as a segment's, until they are forgotten."""
         if len(block):
+            held = self._place.keep(GROUPS[side], block.held)
+            block = Block(held, block.hashes, block.times, block.due)
             self.logs[side].append(block)
             if self._noting:
                 self._came.append((side, block))
+
+    def due_in(self, side: Side, start: int, end: int) -> Iterator[Block]:
+        """The rows with a due time in [start, end), some at a time, in memory."""
+        return chain.from_iterable(block.pieces() for block in self.logs[side].due_in(start, end))
 
     def install(self, chunk: Batch) -> None:
         side = side_of(chunk.rows.schema)
@@ -65,7 +78,7 @@ class JoinRows(KeyedState):
         self.learn(side, rows.schema)
         hashes = key_hashes([key_column(rows, key, self._context.name) for key in self.keys[side]], self._context.name)
         times, due = (chunk.rows.column(name).to_numpy() for name in (TIME, DUE))
-        self.append(side, sorted_rows(Block(rows, hashes, times, due)))
+        self.append(side, sorted_rows(Block.of(rows, hashes, times, due)))
 
     def depart(self, move: Move) -> StateTransfer:
         """The rows are cut out at once."""
@@ -78,7 +91,7 @@ class JoinRows(KeyedState):
         return _RowTransfer(self, left)
 
     def snapshot(self) -> Iterator[Batch]:
-        return self._chunks([(side, block) for side, log in self.logs.items() for block in log.blocks()])
+        return self._chunks([(side, block) for side, log in self.logs.items() for block in log.blocks()], self._place.reading())
 
     def changes(self) -> Changes | None:
         changes = JoinChanges(tuple(self._came), tuple(self._left), self._context.key_groups)
@@ -90,7 +103,7 @@ class JoinRows(KeyedState):
         assert isinstance(changes, JoinChanges)
         names = key_names(len(self.keys[LEFT]))
         gone = (Batch(replacing(pa.RecordBatch.from_arrays(list(left.keys), names=list(names)), names)) for left in changes.left)
-        return chain(gone, self._chunks(changes.came))
+        return chain(gone, self._chunks(changes.came, self._place.reading()))
 
     def check(self, schema: pa.Schema) -> None:
         if TIME not in schema.names or DUE not in schema.names:
@@ -103,12 +116,15 @@ class JoinRows(KeyedState):
 
     @property
     def nbytes(self) -> int:
-        return sum(log.nbytes for log in self.logs.values())
+        return self._place.nbytes + sum(log.nbytes for log in self.logs.values())
+
+    def close(self) -> None:
+        self._place.close()
 
     def chunk(self, side: Side, block: Block) -> Batch:
         """Rows as a chunk of state."""
-        keys = [block.rows.column(key) for key in self.keys[side]]
-        tagged = side.form(keys, block.rows)
+        rows = block.rows
+        tagged = side.form([rows.column(key) for key in self.keys[side]], rows)
         columns = [*tagged.columns, pa.array(block.times), pa.array(block.due)]
         return Batch(pa.RecordBatch.from_arrays(columns, names=[*tagged.schema.names, TIME, DUE]))
 
@@ -116,25 +132,26 @@ class JoinRows(KeyedState):
         """A chunk without rows for each side whose columns are known: their next owner may never get a row of that side."""
         nothing = np.zeros(0, np.int64)
         for side, schema in list(self.columns.items()):
-            yield self.chunk(side, Block(_no_rows(schema), nothing.view(np.uint64), nothing, nothing))
+            yield self.chunk(side, Block.of(no_rows(schema), nothing.view(np.uint64), nothing, nothing))
 
-    def _chunks(self, blocks: Sequence[Came]) -> Iterator[Batch]:
+    def _chunks(self, blocks: Sequence[Came], reading: Any) -> Iterator[Batch]:
+        """The rows of these blocks that had not been forgotten when `reading` began; it ends with the last chunk."""
         yield from self.told()
         for side, block in blocks:
             for first in range(0, len(block), CHUNK):
-                yield self.chunk(side, block.slice(first, min(CHUNK, len(block) - first)))
+                piece = block.slice(first, min(CHUNK, len(block) - first))
+                there, rows = piece.held.kept()
+                if there.any():
+                    yield self.chunk(side, Block.of(rows, piece.hashes[there], piece.times[there], piece.due[there]))
 
     def _distinct_keys(self, side: Side, block: Block) -> list[pa.Array]:
         _, first = np.unique(block.hashes, return_index=True)
-        return [block.rows.column(key).take(pa.array(first)) for key in self.keys[side]]
-
-
-def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+        rows = block.held.reached(first)
+        return [rows.column(key) for key in self.keys[side]]
 
 
 class _RowTransfer(StateTransfer):
-    """A transfer of rows that were cut out."""
+    """A transfer of rows that were cut out. A row is forgotten once it is in a chunk."""
 
     def __init__(self, state: JoinRows, left: list[Came]) -> None:
         self._state, self._left = state, left
@@ -149,7 +166,7 @@ class _RowTransfer(StateTransfer):
         if len(block) > keys:
             self._left.append((side, block.slice(keys, len(block) - keys)))
             block = block.slice(0, keys)
-        return self._state.chunk(side, block)
+        return self._taken(side, block)
 
     def fetch(self, columns: Sequence[pa.Array]) -> list[Batch]:
         wanted = key_hashes(columns, self._state.operator)
@@ -157,8 +174,13 @@ class _RowTransfer(StateTransfer):
         for side, block in self._left:
             mask = np.isin(block.hashes, wanted)
             if mask.any():
-                found.append(self._state.chunk(side, block.filter(mask)))
+                found.append(self._taken(side, block.filter(mask)))
             if not mask.all():
                 left.append((side, block.filter(~mask)))
         self._left = left
         return found
+
+    def _taken(self, side: Side, block: Block) -> Batch:
+        chunk = self._state.chunk(side, block)
+        block.held.forget(np.ones(len(block), np.bool_))
+        return chunk

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...state.backends.opening import open_backend
 from ...state.backends.settings import MEMORY
 from ..aggregates.partial_aggregates import PartialAggregator
 from ..operators.base import Context
@@ -16,6 +17,7 @@ from .memory_panes import MemoryPanes
 from .memory_series import MemorySeries
 from .memory_table import MemoryTable
 from .panes import Panes
+from .row_store import RowPlace
 from .series import Series
 from .stored_arrays import StoredArrays
 from .stored_panes import StoredPanes
@@ -45,6 +47,13 @@ def open_series(aggregator: PartialAggregator, context: Context) -> Series:
         aggregator.when_rebound(series.carry_over)
         return series
     return StoredSeries(aggregator, context)
+
+
+def open_row_place(context: Context, sides: int) -> RowPlace:
+    """The place of the rows of a join. Raises StateBackendError if there is no room, or no server."""
+    if context.state.backend == MEMORY:
+        return RowPlace(None, sides)
+    return RowPlace(open_backend(context.state, context.name, context.index, context.key_groups), sides)
 
 
 def open_arrays(context: Context, keys: tuple[str, ...], state: Mapping[str, np.dtype[Any]]) -> StateArrays:

@@ -18,6 +18,7 @@ from ..errors import RecordError
 from ..joins.block import Block
 from ..joins.join_columns import How, JoinColumns, later_times
 from ..joins.matching import ANY_TIME, Bounds, Matcher
+from ..joins.rows import Reached
 from ..joins.segment import Found, sorted_rows
 from ..joins.sides import LEFT, RIGHT, Side, key_names, side_of
 from ..joins.within import Always, Between
@@ -95,13 +96,13 @@ class JoinInstance(KeyedInstance):
 
     def advance(self, watermark: int, emit: Emit) -> None:
         if self._decides_left:
-            for block in self.state.logs[LEFT].due_in(self.watermark, watermark):
+            for block in self.state.due_in(LEFT, self.watermark, watermark):
                 matched = self._to_right.matched(block, self.state.logs[RIGHT], self._bounds_in_right(block))
                 decided = block.filter(matched if self._how == "semi" else ~matched)
                 if len(decided):
                     emit(self._alone(LEFT, decided))
         if self._decides_right:
-            for block in self.state.logs[RIGHT].due_in(self.watermark, watermark):
+            for block in self.state.due_in(RIGHT, self.watermark, watermark):
                 matched = self._to_left.matched(block, self.state.logs[LEFT], self._bounds_in_left(block))
                 if not matched.all():
                     emit(self._alone(RIGHT, block.filter(~matched)))
@@ -118,7 +119,7 @@ class JoinInstance(KeyedInstance):
                 raise RecordError(self.context.name, problem)
             self._timed = False
         times = np.zeros(len(hashes), np.int64) if batch.times is None else batch.times
-        return sorted_rows(Block(rows, hashes, times, self._due(side, times, rows)))
+        return sorted_rows(Block.of(rows, hashes, times, self._due(side, times, rows)))
 
     def _due(self, side: Side, times: Times, rows: pa.RecordBatch) -> Times:
         within = self._within
@@ -195,11 +196,10 @@ class JoinInstance(KeyedInstance):
             return ANY_TIME
         return None if isinstance(within.upper, str) else block.times - within.upper, block.times - within.lower
 
-    def _not_too_late(self, right: Block, left: Block, found: Found) -> npt.NDArray[np.bool_]:
+    def _not_too_late(self, right: Block, found: Found, times: Times, left: Reached) -> npt.NDArray[np.bool_]:
         """Whether right's time is at most that in left's column."""
         assert isinstance(self._within, Between)
-        rows = left.rows.take(pa.array(found.stored))
-        upper = self._upper(self._within, left.times[found.stored], rows)
+        upper = self._upper(self._within, times, left.rows())
         mask: npt.NDArray[np.bool_] = right.times[found.probed] <= upper
         return mask
 

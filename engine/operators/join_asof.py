@@ -75,7 +75,7 @@ class JoinAsofInstance(KeyedInstance):
             problem = f"it joins by event time, and its {which} stream has none: give the source event_time="
             raise RecordError(self.context.name, problem)
         hashes = key_hashes(self.key_columns(batch.rows), self.context.name)
-        block = sorted_rows(Block(rows, hashes, batch.times, batch.times if side is LEFT else self._due(batch.times)))
+        block = sorted_rows(Block.of(rows, hashes, batch.times, batch.times if side is LEFT else self._due(batch.times)))
         late = block.times < self.watermark
         if late.any():
             gone = block.filter(late)
@@ -86,7 +86,7 @@ class JoinAsofInstance(KeyedInstance):
 
     def advance(self, watermark: int, emit: Emit) -> None:
         left, right = self.state.logs[LEFT], self.state.logs[RIGHT]
-        for block in left.due_in(self.watermark, watermark):
+        for block in self.state.due_in(LEFT, self.watermark, watermark):
             earliest = None if self._operator.max_age is None else block.times - self._operator.max_age
             found, rows = newest(block, right, earliest, self._operator.left_keys, self._operator.right_keys)
             if rows is not None:

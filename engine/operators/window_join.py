@@ -72,7 +72,7 @@ class WindowJoinInstance(KeyedInstance):
             return
         self.note_rows(batch.rows)
         times = timed(batch, self._windows, self.context.name)
-        block = sorted_rows(Block(rows, key_hashes(self.key_columns(batch.rows), self.context.name), times, times))
+        block = sorted_rows(Block.of(rows, key_hashes(self.key_columns(batch.rows), self.context.name), times, times))
         late = self._last_ends(block.times) <= self.watermark
         if late.any():
             gone = block.filter(late)
@@ -113,7 +113,7 @@ class WindowJoinInstance(KeyedInstance):
 
     def _emit_window(self, end: int, emit: Emit) -> None:
         start = end - self._windows.size
-        left, right = (log.due_in(start, end) for log in self.state.logs.values())
+        left, right = (list(self.state.due_in(side, start, end)) for side in self.state.logs)
         rights, lefts = RowLog.of(right), RowLog.of(left)
         for block in left:
             if self._how in ("inner", "left", "right", "full"):

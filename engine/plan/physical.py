@@ -21,6 +21,7 @@ from ..protocol.ids import ChannelId, WorkerId, worker_id
 from ..protocol.routing import RoutingTable, even_table
 from ..sink import Sink
 from ..source import Source
+from .event_times import check_event_times
 from .graph import Graph, Node
 from .task_spec import ChainedOperator, ExchangeSpec, TaskSettings, TaskSpec
 from .worker_bounds import UNBOUND, WorkerBounds
@@ -126,6 +127,7 @@ class Plan:
 def plan(graph: Graph, *, parallelism: int = 1, combine: bool = True, settings: TaskSettings | None = None) -> Plan:
     """The physical plan of a graph; `parallelism` is the default of every operator. Raises FlowError if the graph can't run."""
     graph.check()
+    check_event_times(graph)
     settings = settings if settings is not None else TaskSettings()
     stages = _stages(graph, parallelism, combine)
     for stage in stages:

@@ -11,6 +11,7 @@ from ..dataflow import Dataflow
 from ..engine.aggregates.count import Count
 from ..engine.aggregates.extremes import Extreme
 from ..engine.errors import FlowError
+from ..engine.keys.unkeyed import shown
 from ..engine.operators.aggregate_running import AggregateRunning
 from ..engine.operators.aggregate_windows import AggregateWindows
 from ..engine.sink import Sink
@@ -121,7 +122,7 @@ def update_differences(operator: Repeating, rows: Sequence[Row], expected: Seque
     """What is wrong with updates, in words: the last row of each key (and window) differs from the expected one, or a count or an extreme
     goes back.
     """
-    keys = operator.keys if isinstance(operator, AggregateRunning) else (*operator.keys, "window_start")
+    keys = operator.keys if isinstance(operator, AggregateRunning) else (*shown(operator.keys), "window_start")
     differences = row_differences(_last_by_key(rows, keys), _last_by_key(expected, keys))
     before: dict[tuple[Any, ...], Row] = {}
     for row in rows:

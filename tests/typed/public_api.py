@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, assert_type
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import evenflow as ef
 
@@ -105,9 +106,9 @@ def sinks(spark: Any, rows: list[dict[str, Any]]) -> Sequence[ef.Sink]:
     ]
 
 
-def spread(key: object, window: ef.Window, rows: list[dict[str, int]]) -> list[dict[str, object]]:
+def longest_visit(key: Any, window: ef.Window, rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """A function of whole windows."""
-    return [{"key": key, "start": window.start, "spread": rows[-1]["n"] - rows[0]["n"]}]
+    yield {"word": key, "seconds": (window.end - window.start).total_seconds(), "rows": len(rows)}
 
 
 def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
@@ -126,7 +127,8 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
     joined.late_left.union(joined.late_right).write(sink)
     keyed.join(others, ef.always("1d")).write(sink)
     keyed.join_asof(others, max_age="1h").write(sink)
-    windows.process(spread).write(sink)
+    stream.window(ef.tumbling("1h")).aggregate(n=ef.count()).write(sink)
+    keyed.window(ef.session("10m")).process(longest_visit, on_error="skip").write(sink)
     keyed.window(ef.rows(10_000, every=1_000)).aggregate(middle=ef.median("n")).write(sink)
     keyed.window(ef.session("10m")).aggregate(
         distinct=ef.count_distinct("n", where="kept"),
@@ -150,6 +152,7 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
         median=ef.approx_quantile("n", 0.5),
         longest=Longest(),
     ).late.write(sink)
+    windows.aggregate(n=ef.count(where=pc.field("n") > 0), emit="update", every="1m", lateness="10m").late.write(sink)
     keyed.process(Sessions()).write(sink)
     keyed.co_process(stream.key_by("other"), Answered(), on_error="skip").write(sink)
     return flow

@@ -46,6 +46,9 @@ def windows_without_keys() -> ef.Dataflow:
     counts.window(ef.tumbling("500ms")).aggregate(most=ef.max("n"), keys=ef.count()).write(ef.to_list([], name="most"))
     sliding = rows.window(ef.sliding("2s", every="1s")).aggregate(n=ef.count(), low=ef.min("value"), first=ef.first("seq"))
     sliding.parallelism(3).write(ef.to_list([], name="sliding"))
+    updates = rows.window(ef.tumbling("1s")).aggregate(emit="update", n=ef.count(), total=ef.sum("price"))
+    updates.node.parallelism = None  # that of the sink, or the updates would lose their order on the way
+    updates.write(ef.to_list([], name="updates"))
     quiet = rows.filter(lambda row: row["seq"] % 9 < 3).window(ef.session("400ms")).aggregate(n=ef.count(), total=ef.sum("value"))
     quiet.parallelism(2).write(ef.to_list([], name="sessions"))
     return flow

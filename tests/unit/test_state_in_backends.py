@@ -22,6 +22,7 @@ from flows import (
     tumbling_windows,
     types_that_come_late,
 )
+from flows_joins import co_process, join_always, join_asof, join_full, join_in_windows, join_with_itself
 from flows_rows import first_rows
 from seeds import blocks, proportion
 
@@ -41,6 +42,8 @@ FLOWS = (
     running_updates, running_finals, own_aggregates_and_sketches, null_keys_made_by_a_map, types_that_come_late,
     first_rows,
 )  # fmt: skip
+JOINS = (join_full, join_always, join_with_itself, join_in_windows, join_asof, co_process)
+"""Their rows lie in the backend, and what they are found by in memory."""
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
 
 
@@ -49,8 +52,8 @@ def place(request):
     return request.getfixturevalue("state_server") if request.param == "server" else request.param
 
 
-@pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(FLOWS) * len(PLACES))))
-@pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
+@pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(FLOWS + JOINS) * len(PLACES))))
+@pytest.mark.parametrize("make_flow", FLOWS + JOINS, ids=lambda make_flow: make_flow.__name__)
 def test_moves_and_losses_leave_the_rows_of_the_oracle_wherever_the_state_lies(make_flow, seeds, place, monkeypatch):
     for seed in seeds:
         workers = 1 + seed % 3

@@ -46,7 +46,7 @@ def rows_that_are_due_are_decided_once_more(patch: Patch) -> None:
 
 def null_keys_are_equal(patch: Patch) -> None:
     patch.setattr("evenflow.engine.joins.matching.without_nulls", lambda rows, keys: None)
-    patch.setattr("evenflow.engine.joins.matching.Matcher.equal", lambda self, block, stored, found: np.ones(len(found.probed), np.bool_))
+    patch.setattr("evenflow.engine.joins.matching.Matcher._equal", lambda self, block, found, reached: np.ones(len(found.probed), np.bool_))
 
 
 def keys_that_left_stay_among_the_rows_that_came(patch: Patch) -> None:

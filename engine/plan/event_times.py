@@ -1,0 +1,53 @@
+"""Finds windows and joins over streams that can't have event times, before anything runs.
+
+Only what is certain counts: operators that may give rows a time of their own are taken to do so, and sources may not know.
+"""
+
+from __future__ import annotations
+
+from ..errors import FlowError
+from ..joins.within import Between
+from ..operators.aggregate_sessions import AggregateSessions
+from ..operators.aggregate_windows import AggregateWindows
+from ..operators.branch import Branch
+from ..operators.explode import Explode
+from ..operators.filter import Filter
+from ..operators.flat_map import FlatMap
+from ..operators.join import Join
+from ..operators.join_asof import JoinAsof
+from ..operators.join_side import JoinSide
+from ..operators.key_by import KeyBy
+from ..operators.map import Map
+from ..operators.map_batches import MapBatches
+from ..operators.process_windows import ProcessWindows
+from ..operators.project import Project
+from ..operators.union import Union
+from ..operators.window_join import WindowJoin
+from ..source import Source
+from .graph import Graph
+
+_NO_TIME_OF_THEIR_OWN = (Branch, Explode, Filter, FlatMap, JoinSide, KeyBy, Map, MapBatches, Project, Union)
+"""The rows that they emit have the times of their input's rows, or none."""
+
+_IN_WINDOWS = (AggregateSessions, AggregateWindows, ProcessWindows, WindowJoin)
+
+
+def check_event_times(graph: Graph) -> None:
+    """Raises FlowError for an operator that needs event times and reads a source without."""
+    untimed: dict[int, str] = {}
+    for node in graph.ordered():
+        operator = node.operator
+        above = next((untimed[edge.node] for edge in node.inputs if edge.node in untimed), None)
+        if isinstance(operator, Source) and operator.timed is False:
+            untimed[node.id] = node.name
+        elif above is not None and isinstance(operator, _NO_TIME_OF_THEIR_OWN):
+            untimed[node.id] = above
+        elif above is not None and _needs(operator):
+            what = "has windows" if isinstance(operator, _IN_WINDOWS) else "joins by time"
+            raise FlowError(
+                f"operator `{node.name}` {what}, but the rows of `{above}` have no event time: say event_time=... where you read it"
+            )
+
+
+def _needs(operator: object) -> bool:
+    return isinstance(operator, (*_IN_WINDOWS, JoinAsof)) or (isinstance(operator, Join) and isinstance(operator.within, Between))

@@ -1,0 +1,164 @@
+"""Joins driven by hand: when rows leave and with what time, late rows, what is forgotten, and keys whose hashes are equal."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import evenflow as ef
+from evenflow.engine.batch import Batch
+from evenflow.engine.joins.matching import PIECE
+from evenflow.engine.joins.row_log import SMALLEST
+from evenflow.engine.joins.sides import LEFT, RIGHT
+from evenflow.engine.operators import join as joins
+from evenflow.engine.operators.join import Join
+from evenflow.engine.operators.join_asof import JoinAsof
+from evenflow.engine.operators.window_join import WindowJoin
+
+
+class Sides:
+    """A join driven by hand: rows with key columns `k`, and a column of each side."""
+
+    def __init__(self, drive, operator):
+        self.driven = drive(operator)
+        for port in ("late_left", "late_right"):
+            self.driven.rows[port], self.driven.times[port] = [], []
+
+    def left(self, *rows, names=("k", "l", "t")):
+        return self._side(LEFT, rows, names)
+
+    def right(self, *rows, names=("k", "r", "t")):
+        return self._side(RIGHT, rows, names)
+
+    def advance(self, watermark):
+        return self._results(lambda: self.driven.advance(watermark))
+
+    def late(self, side):
+        return self.driven.rows[f"late_{side}"]
+
+    def _side(self, side, rows, names):
+        columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        times = np.array(columns.pop("t"), np.int64)
+        return self._results(lambda: self.driven.process_batch(side.tag(Batch(pa.record_batch(columns), times), ("k",))))
+
+    def _results(self, step):
+        before = len(self.driven.times["out"])
+        rows = step()
+        return [(*row.values(), time) for row, time in zip(rows, self.driven.times["out"][before:], strict=True)]
+
+
+@pytest.fixture
+def bounded(drive):
+    def make(how="inner", lower=0, upper=10):
+        return Sides(drive, Join(("k",), ("k",), ef.between(lower / 1e6, upper / 1e6), how, "_right"))
+
+    return make
+
+
+def test_pair_leaves_when_its_second_row_comes_with_the_later_time(bounded):
+    join = bounded()
+    assert join.left(("a", 1, 5)) == []
+    assert join.right(("a", 2, 15), ("a", 3, 16), ("b", 4, 6)) == [("a", 1, 2, 15)]
+    assert join.left(("a", 7, 8)) == [("a", 7, 2, 15), ("a", 7, 3, 16)]
+
+
+def test_row_without_a_partner_leaves_once_none_can_come_with_that_time(bounded):
+    join = bounded("full", lower=-4)
+    join.left(("a", 1, 5))
+    join.right(("b", 2, 6))
+    assert join.advance(10) == []
+    assert join.advance(11) == [("b", None, 2, 10)]
+    assert join.advance(15) == []
+    assert join.advance(16) == [("a", 1, None, 15)]
+
+
+@pytest.mark.parametrize(("how", "kept"), [("semi", [("a", 1, 15)]), ("anti", [("b", 2, 15)])])
+def test_semi_and_anti_decide_each_row_of_left_once(bounded, how, kept):
+    join = bounded(how)
+    join.left(("a", 1, 5), ("b", 2, 5))
+    assert join.right(("a", 3, 7), ("a", 4, 8)) == []
+    assert join.advance(16) == kept
+    assert join.advance(100) == []
+
+
+def test_late_rows_leave_by_a_port_of_their_side(bounded):
+    join = bounded("left")
+    join.left(("a", 1, 5))
+    join.advance(7)
+    assert join.right(("a", 2, 6), ("a", 3, 7)) == [("a", 1, 3, 7)]
+    join.left(("a", 4, 6))
+    assert join.late("right") == [{"k": "a", "r": 2}]
+    assert join.late("left") == [{"k": "a", "l": 4}]
+    assert join.driven.operator.late_records == 2
+
+
+def test_rows_are_forgotten_when_nothing_can_join_them(bounded):
+    join = bounded()
+    for time in range(0, 100_000, 10):
+        join.left(*((f"k{time + i}", i, time) for i in range(10)))
+        join.advance(time)
+    assert sum(map(len, join.driven.operator.state.logs.values())) <= 2 * SMALLEST
+    join.advance(2**62)
+    assert join.driven.operator.state.nbytes == 0
+
+
+def test_keys_with_equal_hashes_are_told_apart(bounded, monkeypatch):
+    monkeypatch.setattr(joins, "key_hashes", lambda columns, operator: np.zeros(len(columns[0]), np.uint64))
+    join = bounded("full")
+    join.left(("a", 1, 5), ("b", 2, 5), ("c", 3, 5))
+    assert sorted(join.right(("b", 4, 6), ("a", 5, 6))) == [("a", 1, 5, 6), ("b", 2, 4, 6)]
+    assert join.advance(100) == [("c", 3, None, 15)]
+
+
+def test_hot_key_with_more_pairs_than_a_piece_gives_all_of_them(bounded):
+    join = bounded()
+    count = int(PIECE**0.5) + 50
+    join.left(*(("a", i, 5) for i in range(count)))
+    pairs = join.right(*(("a", i, 6) for i in range(count)))
+    assert len(set(pairs)) == len(pairs) == count**2
+
+
+def test_upper_bound_may_be_a_column_of_left(drive):
+    join = Sides(drive, Join(("k",), ("k",), ef.between(0, "until"), "left", "_right"))
+    until = np.array([8, 20], "datetime64[us]")
+    batch = Batch(pa.record_batch({"k": ["a", "a"], "until": pa.array(until)}), np.array([5, 5], np.int64))
+    join.driven.process_batch(LEFT.tag(batch, ("k",)))
+    assert [row[2] for row in join.right(("a", 1, 9))] == [1]
+    assert [(row[0], row[-1]) for row in join.advance(10)] == [("a", 8)]
+    assert [row[2] for row in join.right(("a", 2, 20), ("a", 3, 21))] == [2]
+
+
+def test_window_join_gives_everything_at_the_windows_end(drive):
+    join = Sides(drive, WindowJoin(("k",), ("k",), ef.sliding(20e-6, every=10e-6), "left", "_right"))
+    join.left(("a", 1, 5), ("b", 2, 12))
+    assert join.right(("a", 3, 12)) == []
+    first, second = join.advance(10), join.advance(20)
+    assert [(row[:3], row[-1]) for row in first] == [(("a", 1, None), 9)]
+    assert sorted((row[:3], row[-1]) for row in second) == [(("a", 1, 3), 19), (("b", 2, None), 19)]
+    join.left(("a", 4, 9))
+    assert join.late("left") == [{"k": "a", "l": 4}], "the last window of 9 has ended"
+    join.left(("a", 5, 10))
+    assert sorted(row[:3] for row in join.advance(30)) == [("a", 5, 3), ("b", 2, None)]
+
+
+def test_asof_join_takes_the_newest_row_that_is_not_later(drive):
+    join = Sides(drive, JoinAsof(("k",), ("k",), "left", 10, "_right"))
+    join.right(("a", 1, 2), ("a", 2, 5), ("a", 4, 5), ("a", 3, 9))
+    assert join.left(("a", 7, 6), ("a", 8, 20), ("b", 9, 6)) == []
+    assert sorted(join.advance(7)) == [("a", 7, 4, 6), ("b", 9, None, 6)]
+    assert join.advance(21) == [("a", 8, None, 20)], "the newest is 11 older"
+
+
+def test_asof_join_forgets_rows_that_a_newer_one_replaces(drive):
+    join = Sides(drive, JoinAsof(("k",), ("k",), "inner", None, "_right"))
+    random = Random(1)
+    for time in range(0, 20_000, 100):
+        join.right(*((random.choice("abc"), time + i, time + i) for i in range(100)))
+        join.advance(time)
+    assert len(join.driven.operator.state.logs[RIGHT]) <= 2 * SMALLEST
+    join.left(("a", 1, 30_000))
+    ((_, _, newest, _),) = join.advance(30_001)
+    assert newest > 19_900
