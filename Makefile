@@ -61,7 +61,7 @@ unit: $(INSTALLED) ## tests without Ray and Spark, in seconds
 
 COVERAGE = $(BIN)/python -m coverage
 COVERED := engine scheduler balancer
-SIMULATED := simulation steering joins kept_values
+SIMULATED := simulation steering joins kept_values kinds_of_windows
 
 coverage: $(INSTALLED) ## whether tests without Ray reach 95 % of the lines of engine/, scheduler/ and balancer/; minutes
 	rm -rf build/coverage
@@ -83,7 +83,7 @@ demo: $(INSTALLED) java ## flight delays, from Spark through evenflow and back
 	$(BIN)/python examples/delays.py
 
 SEEDS ?= 20000
-SIMULATIONS := $(addprefix tests/unit/test_,simulation.py moving.py scaling.py steering.py state_in_backends.py joins.py kept_values.py) $(CRASHES)
+SIMULATIONS := $(addprefix tests/unit/test_,simulation.py moving.py scaling.py steering.py state_in_backends.py joins.py kept_values.py kinds_of_windows.py) $(CRASHES)
 
 simulate: $(INSTALLED) ## more simulated jobs: moves, scaling, policies, backends, crashes; SEEDS=20000 of each kind
 	EVENFLOW_SEEDS=$(SEEDS) $(PYTEST) $(SIMULATIONS)

@@ -57,7 +57,7 @@ class TaskInterpreter:
         self.spec, self._restored = spec, restored
         self._channels, self._reports, self._writer, self._saved = ports.channels, ports.reports, ports.writer, ports.saved
         self._now, self._timestamp = ports.clock.now, ports.clock.timestamp
-        self.task = TaskCore(spec)
+        self.task = TaskCore(spec, self._timestamp() // 1_000 - round(self._now() * 1_000_000))
         self.source = PolledSource(spec)
         self.over = False
 
@@ -72,7 +72,7 @@ class TaskInterpreter:
             self.fail(error)
 
     def _restore(self, restored: RestoredTask) -> None:
-        self.task.restore(restored.watermark)
+        self.task.restore(restored.watermark, restored.own_times)
         if restored.table is not None and self._saved is not None:
             try:
                 self._restore_state(restored, self._saved)
@@ -120,7 +120,7 @@ class TaskInterpreter:
 
     def idle(self) -> None:
         """Send what waits in the buffers: there is nothing else to do."""
-        if self.task.outputs.wait:
+        if self.task.outputs.wait or self.task.chain.ticks:
             self._work(self.task.idle)
 
     def flush_if_due(self) -> None:
@@ -189,7 +189,7 @@ class TaskInterpreter:
                 self._reports(Attached(command.token))
             case PauseSource():
                 self.source.paused = True
-                self._reports(SourcePaused(command.token, self.source.position, self.over))
+                self._reports(SourcePaused(command.token, self.source.position, self.over, task.chain.own_times))
             case ResumeSource():
                 self.source.paused = False
             case TakeSource():
@@ -203,7 +203,8 @@ class TaskInterpreter:
     def _take_source(self, share: TakeSource, now: float) -> list[Effect]:
         if share.position is None:
             return self.task.exhausted(now)
-        return self.task.rewind(self.source.take(share.index, share.parallelism, share.position), now)
+        earliest = self.source.take(share.index, share.parallelism, share.position)
+        return self.task.rewind(earliest, share.own_times, now)
 
     def fail(self, error: BaseException) -> None:
         """The worker can't go on: report the error, unless the task is over."""

@@ -47,7 +47,7 @@ def measured(rows: int, probes: int, state: StateSettings) -> dict[str, Any]:
     join = JoinInstance(operator, Context("join", 0, 1, GROUPS, KeyLoad(GROUPS), state))
     before, begun, out = memory(), time.perf_counter(), 0
 
-    def count(batch: Batch, _port: str = "out") -> None:
+    def count(batch: Batch, port: str = "out") -> None:  # noqa: ARG001 -- as `Emit`
         nonlocal out
         out += batch.num_rows
 

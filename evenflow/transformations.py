@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import pyarrow as pa
 
+from .building.event_times import make_with_time
 from .building.lookup_table import make_lookup
-from .building.row_operators import make_branch, make_drop, make_filter, make_flat_map, make_map, make_map_batches, make_rename, make_select
+from .building.row_operators import (
+    make_branch,
+    make_drop,
+    make_filter,
+    make_flat_map,
+    make_map,
+    make_map_async,
+    make_map_batches,
+    make_rename,
+    make_select,
+)
 from .engine.errors import FlowError
 from .engine.functions.error_policy import DEAD_LETTERS, OnError
 from .engine.functions.rows_encoder import SchemaLike
@@ -18,9 +29,11 @@ from .engine.operators.branch import OTHERWISE
 from .engine.operators.filter import Predicate
 from .engine.operators.function import FunctionOperator
 from .engine.operators.lookup import How
+from .engine.operators.with_arrival_time import WithArrivalTime
 from .engine.plan.graph import Input, Node
 from .engine.plan.worker_bounds import WorkerBounds
 from .engine.sink import Sink
+from .engine.time.duration import Duration
 
 if TYPE_CHECKING:
     from .dataflow import Dataflow
@@ -133,6 +146,36 @@ class Transformations(ABC, Generic[T_co]):
         """
         return self._then("map_batches", make_map_batches(function, on_error))
 
+    def map_async(
+        self,
+        function: Callable[[dict[str, Any]], Awaitable[Any]],
+        *,
+        concurrency: int = 100,
+        ordered: bool = True,
+        timeout: Duration | None = "30s",
+        schema: SchemaLike = None,
+        on_error: OnError = "stop",
+    ) -> T_co:
+        """`await function(row) -> row`, as `map`, for functions that wait: up to `concurrency` rows of each worker wait at the same time.
+
+        Rows leave in their order, or as they are ready with `ordered=False`. A coroutine that takes longer than `timeout` is cancelled, and
+        its row is refused: `on_error` as for `map`. A batch is done when all of its coroutines have ended, so a checkpoint has no row half
+        done: each row counts exactly once in the state and the sinks of the job, but after a recovery your function may be called for it
+        again. A class in place of a function, as for `map`, is made and closed inside the event loop; its `close` may be async.
+
+        >>> import asyncio
+        >>> import evenflow as ef
+        >>> async def fetched(row):
+        ...     await asyncio.sleep(0)
+        ...     return row | {"found": row["item"].upper()}
+        >>> flow, rows = ef.Dataflow("fetch"), []
+        >>> _ = flow.read(ef.from_items(["a", "b"])).map_async(fetched, concurrency=10).write(ef.to_list(rows))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> rows
+        [{'item': 'a', 'found': 'A'}, {'item': 'b', 'found': 'B'}]
+        """
+        return self._then("map_async", make_map_async(function, concurrency, ordered, timeout, schema, on_error))
+
     def lookup(
         self,
         table: Any,
@@ -163,6 +206,37 @@ class Transformations(ABC, Generic[T_co]):
         [{'dest': 'LHR', 'city': 'London'}, {'dest': 'XXX', 'city': None}]
         """
         return self._then("lookup", make_lookup(table, on, how, columns, unique=unique, suffix=suffix))
+
+    def with_time(
+        self, time: str | Callable[[dict[str, Any]], Any], *, unit: str = "ms", max_delay: Duration = 0, on_error: OnError = "stop"
+    ) -> T_co:
+        """Event time from here on: a column, or `function(row)`, in place of the source's, for times that have to be parsed first.
+
+        The times are timestamps, dates, or numbers that count `unit` ("s", "ms", "us" or "ns") since 1970. A row may come up to `max_delay`
+        after a newer one of its worker: each worker's watermark is the newest time that it has seen less `max_delay`. So the rows of a
+        worker should come roughly in order: put `with_time` close to the source, whose order it then sees. A worker that gets no rows holds
+        event time back until its input ends. `on_error` as for `map`, also for a time that is null or outside of the years 1 to 9999.
+
+        >>> import evenflow as ef
+        >>> from datetime import datetime
+        >>> flow, rows = ef.Dataflow("log"), []
+        >>> lines = flow.read(ef.from_items(["2026-01-31T10:00:00 a", "2026-01-31T10:59:59 b", "2026-01-31T11:00:00 c"]))
+        >>> hits = lines.with_time(lambda row: datetime.fromisoformat(row["item"].split()[0]))
+        >>> counts = hits.key_by(lambda row: "all").window(ef.tumbling("1h")).aggregate(n=ef.count())
+        >>> _ = counts.write(ef.to_list(rows))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> [(row["window_start"].hour, row["n"]) for row in rows]
+        [(10, 2), (11, 1)]
+        """
+        return self._then("with_time", make_with_time(time, unit, max_delay, on_error))
+
+    def with_arrival_time(self) -> T_co:
+        """Event time from here on: the time at which a row comes to this operator. It goes on also while no rows come.
+
+        Results aren't repeatable: a row that is read again after a recovery gets another time, and so may fall into another window. Each
+        row still counts exactly once.
+        """
+        return self._then("with_arrival_time", WithArrivalTime())
 
     def select(self, *columns: str) -> T_co:
         """Keep only these columns, in this order."""

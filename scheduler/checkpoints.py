@@ -121,7 +121,7 @@ class Checkpoints:
         _collect(self._committables, report.committables)
         if self.pending is not None and report.checkpoint == self.pending.number:
             files = (*self._before(self.pending, worker, report.base), *report.files)
-            self.pending.prepared[worker] = TaskEntry(report.position, report.watermark, files)
+            self.pending.prepared[worker] = TaskEntry(report.position, report.watermark, files, own_times=report.own_times)
 
     def _before(self, pending: PendingCheckpoint, worker: WorkerId, base: CheckpointNumber) -> tuple[StateFile, ...]:
         """The files of checkpoint `base` behind which a worker has saved what changed."""

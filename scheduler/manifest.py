@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgpack
@@ -37,6 +37,8 @@ class TaskEntry:
     watermark: int = 0
     files: tuple[StateFile, ...] = ()
     finished: bool = False
+    own_times: Mapping[str, int] = field(default_factory=dict)
+    """By name, what its operators with an event time of their own had come to, in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +130,11 @@ class Manifest:
 
 def _packed_entry(entry: TaskEntry) -> dict[str, Any]:
     files = [[file.path, file.size, file.checksum, file.keys] for file in entry.files]
-    return {"position": entry.position, "watermark": entry.watermark, "files": files, "finished": entry.finished}
+    times = dict(entry.own_times)
+    return {"position": entry.position, "watermark": entry.watermark, "files": files, "finished": entry.finished, "own_times": times}
 
 
 def _entry(fields: dict[str, Any]) -> TaskEntry:
-    return TaskEntry(fields["position"], fields["watermark"], tuple(StateFile(*file) for file in fields["files"]), fields["finished"])
+    files = tuple(StateFile(*file) for file in fields["files"])
+    times = {str(name): int(time) for name, time in fields["own_times"].items()}
+    return TaskEntry(fields["position"], fields["watermark"], files, fields["finished"], times)

@@ -106,11 +106,15 @@ class ExpectRewind:
 
 @dataclass(frozen=True, slots=True)
 class TakeSource:
-    """To a source worker: read on from `position` as reader `index` of `parallelism`; None: there is nothing left for it."""
+    """To a source worker: read on from `position` as reader `index` of `parallelism`; None: there is nothing left for it.
+
+    `own_times`: what the operators with an event time of their own have come to in all workers, by name.
+    """
 
     index: int
     parallelism: int
     position: Any
+    own_times: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +140,15 @@ class Attached:
 
 @dataclass(frozen=True, slots=True)
 class SourcePaused:
-    """From a source worker: it reads no more, and is at `position`; `finished`: it has read everything, and ended its outputs."""
+    """From a source worker: it reads no more, and is at `position`; `finished`: it has read everything, and ended its outputs.
+
+    `own_times`: what its operators with an event time of their own have come to, by name.
+    """
 
     token: int
     position: Any
     finished: bool = False
+    own_times: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

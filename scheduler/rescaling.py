@@ -22,6 +22,7 @@ from ..engine.protocol.effects import Rewound
 from ..engine.protocol.ids import ChannelId, WorkerId, worker_id
 from ..engine.source import Source
 from .messages import Attach, Attached, Detach, ExpectRewind, PauseSource, ResumeSource, SourcePaused, TakeSource, Told
+from .restore import earliest_of
 
 
 class RescaleState(StrEnum):
@@ -224,7 +225,8 @@ class Rescaling:
         count = sum(task.stage == stage for task in self.rescale.plan.tasks)
         assert source is not None
         positions = source.share_out([self.paused[name].position for name in before], count)
-        told: list[Told] = [(worker_id(stage, i), TakeSource(i, count, position)) for i, position in enumerate(positions)]
+        times = earliest_of([self.paused[name].own_times for name in before])
+        told: list[Told] = [(worker_id(stage, i), TakeSource(i, count, position, times)) for i, position in enumerate(positions)]
         return [*told, *((name, TakeSource(0, count, None)) for name in self.rescale.leaving)]
 
     @property

@@ -6,7 +6,8 @@ the table and the number of key groups may differ from those that the checkpoint
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,8 @@ class RestoredTask:
     """What one task goes on from: files of checkpoint `checkpoint` in the store at `url`; those keys count that `table` gives it.
 
     `chains`: the files of one worker of then each, the oldest first. `goes_on`: its state is what its only chain adds up to.
-    `watermark` in microseconds; `position` None: the source starts from the beginning.
+    `watermark` in microseconds, as `own_times` of operators with an event time of their own; `position` None: the source starts from the
+    beginning.
     """
 
     url: str
@@ -37,6 +39,7 @@ class RestoredTask:
     chains: tuple[tuple[StateFile, ...], ...] = ()
     table: RoutingTable | None = None
     goes_on: bool = False
+    own_times: Mapping[str, int] = field(default_factory=dict)
 
 
 def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: CheckpointNumber) -> dict[WorkerId, RestoredTask]:
@@ -49,12 +52,24 @@ def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: Checkpo
             continue
         positions = _positions(stage, entries)
         watermark = min((entry.watermark for entry in entries if not entry.finished), default=MIN_TIME)
+        times = earliest_of([entry.own_times for entry in entries if not entry.finished])
         for index in range(stage.parallelism):
             table, before = tables.get(stage.name), manifest.tables.get(stage.name)
             chains = _chains(index, entries, before, table)
             same = table is not None and before == table and len(entries) == stage.parallelism
-            tasks[worker_id(stage.name, index)] = RestoredTask(url, checkpoint, watermark, positions[index], chains, table, same)
+            task = RestoredTask(url, checkpoint, watermark, positions[index], chains, table, same, times)
+            tasks[worker_id(stage.name, index)] = task
     return tasks
+
+
+def earliest_of(own_times: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """What several workers of a stage have all come to, by operator.
+
+    >>> earliest_of([{"with_time": 5}, {"with_time": 3}])
+    {'with_time': 3}
+    """
+    names = set[str]().union(*own_times)
+    return {name: min(times.get(name, MIN_TIME) for times in own_times) for name in sorted(names)}
 
 
 def fitting_tables(manifest: Manifest, plan: Plan) -> dict[str, RoutingTable]:

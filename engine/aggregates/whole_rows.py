@@ -17,7 +17,7 @@ from ..batch import Batch
 from ..errors import RecordError
 from .base import Accumulator, AggregateFunction, Codes, Parts
 from .column import InputColumn
-from .kept_values import ListAccumulator, in_groups, taken
+from .kept_values import ListAccumulator, in_groups, sorted_in_groups, taken
 from .ragged import Ragged
 from .row_order import has_order, sort_keys
 
@@ -58,7 +58,7 @@ class WholeRowsAccumulator(ListAccumulator):
         lists: Ragged = parts[0]
         times, codes = lists.values.field(0).to_numpy(), lists.codes(np.arange(len(lists)))
         fields = [lists.values.field(i) for i in range(1, lists.values.type.num_fields)]
-        order = np.lexsort((times, codes))
+        order = sorted_in_groups(times, codes, len(lists))
         if ((times[order][1:] == times[order][:-1]) & (codes[order][1:] == codes[order][:-1])).any():
             by = sort_keys([(column, False) for column in fields if has_order(column.type)])
             order = np.lexsort((*reversed(by), times, codes))

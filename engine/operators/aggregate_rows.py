@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..aggregates.base import AggregateFunction
+from ..aggregates.kept_values import in_groups
 from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator
 from ..batch import Batch
 from ..keyed_state.opening import open_series
@@ -88,7 +89,7 @@ class AggregateRowsInstance(KeyedInstance):
             before[found.codes[counts]] = found.partial.rows[counts]
             found = _taken(found, np.flatnonzero(found.positions != _COUNT))
         ends = np.cumsum(arrived)
-        came = _Came(np.argsort(keys.codes, kind="stable"), ends - arrived, before, before + arrived)
+        came = _Came(np.arange(batch.num_rows)[in_groups(keys.codes, keys.count)], ends - arrived, before, before + arrived)
         panes = self._merged(joined(found, self._partial(batch, keys.codes, came)))
         self._emit(self._windows(came), panes, keys, came, batch, emit)
         self._keep(panes, came)
@@ -107,7 +108,8 @@ class AggregateRowsInstance(KeyedInstance):
 
     def _merged(self, rows: Rows) -> Rows:
         """Panes by key and number, each once; of equal ones the first in `rows` has the earlier records."""
-        order = np.lexsort((rows.positions, rows.codes))
+        order = np.argsort(rows.positions, kind="stable")
+        order = order[in_groups(rows.codes[order], int(rows.codes.max()) + 1)]
         codes, positions = rows.codes[order], rows.positions[order]
         begins = np.ones(len(order), np.bool_)
         begins[1:] = (codes[1:] != codes[:-1]) | (positions[1:] != positions[:-1])

@@ -7,6 +7,7 @@ An `Operator` is configuration: the plan holds it, workers get a copy, and it ne
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
@@ -25,7 +26,7 @@ class Emit(Protocol):
 @dataclass(frozen=True, slots=True)
 class Context:
     """The environment of an operator instance: its name, its index among `parallelism` instances, its load counts, and its state
-    settings.
+    settings. `now()`: the time at which the current batch came, in microseconds since the epoch; it never goes back.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Context:
     key_groups: int
     load: KeyLoad
     state: StateSettings = field(default_factory=StateSettings)
+    now: Callable[[], int] = int
 
 
 class Operator(ABC):

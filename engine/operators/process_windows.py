@@ -13,6 +13,7 @@ from itertools import repeat
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ...state.backends.settings import MEMORY
@@ -103,58 +104,62 @@ class ProcessWindowsInstance(FunctionInstance, KeyedInstance):
 
     def _call(self, windows: Batch, emit: Emit) -> None:
         """Call the function for each window, and emit what it yields."""
-        assert windows.times is not None
-        results: list[list[Any]] = []
-        kept: list[tuple[Any, Window, list[dict[str, Any]], int]] = []
-        for key, window, rows, time in self._windows(windows):
+        results: list[Any] = []
+        counts = np.zeros(windows.num_rows, np.int64)
+        for place, (key, window, rows) in enumerate(self._windows(windows)):
             try:
                 yielded = self._yielded(self.function(key, window, rows))
             except BaseException as error:  # noqa: BLE001 -- a user's function may raise anything
-                self._refuse(Refused(0, error, self.function, key), window, rows, time, emit)
+                self._refuse(Refused(0, error, self.function, key), windows.slice(place, 1), emit)
             else:
-                results.append(yielded)
-                kept.append((key, window, rows, time))
-        self._emit(results, kept, emit)
+                results += yielded
+                counts[place] = len(yielded)
+        self._emit(results, counts, windows, emit)
 
-    def _emit(self, results: list[list[Any]], windows: list[tuple[Any, Window, list[dict[str, Any]], int]], emit: Emit) -> None:
-        """Emit all results at once, or window by window if some don't fit: their windows are refused."""
-        together = [row for rows in results for row in rows]
-        if not together:
+    def _emit(self, results: list[Any], counts: npt.NDArray[np.int64], windows: Batch, emit: Emit) -> None:
+        """Emit all results, `counts` of each window, at once, or window by window if some don't fit: their windows are refused."""
+        if not results:
             return
         try:
-            encoded = self.encoder.encode(together)
+            rows = self.encoder.encode(results)
         except RecordError as error:
-            if len(results) == 1:
-                key, window, rows, time = windows[0]
-                self._refuse(Refused(0, error, None, key), window, rows, time, emit)
+            if windows.num_rows == 1:
+                ((key, _, _),) = self._windows(windows)
+                self._refuse(Refused(0, error, None, key), windows, emit)
                 return
-            for one, window_of in zip(results, windows, strict=True):
-                self._emit([one], [window_of], emit)
+            ends = np.cumsum(counts).tolist()
+            for place, end in enumerate(ends):
+                one = slice(place, place + 1)
+                self._emit(results[end - counts[place] : end], counts[one], windows.slice(place, 1), emit)
         else:
-            times = np.repeat(np.array([time for *_, time in windows], np.int64), list(map(len, results)))
-            emit(Batch(encoded, times))
+            assert windows.times is not None
+            emit(Batch(rows, np.repeat(windows.times, counts)))
 
-    def _windows(self, batch: Batch) -> Iterator[tuple[Any, Window, list[dict[str, Any]], int]]:
-        """The key, the window, its rows and its event time, for each window."""
+    def _windows(self, batch: Batch) -> Iterator[tuple[Any, Window, list[dict[str, Any]]]]:
+        """The key, the window and its rows, for each window."""
         rows, count = batch.rows, batch.num_rows
         names = shown(self.keys)
         keys = key_values(rows.columns[: len(names)]) if names else repeat(None, count)
         bounds = [rows.column(name).view(pa.int64()).to_pylist() for name in (START, END)]
         lists = Ragged.from_arrow(rows.column(rows.num_columns - 1))
-        assert batch.times is not None
-        for key, start, end, found, time in zip(keys, *bounds, _rows_of(lists), batch.times.tolist(), strict=True):
-            yield key, Window(_EPOCH + timedelta(microseconds=start), _EPOCH + timedelta(microseconds=end)), found, time
+        for key, start, end, found in zip(keys, *bounds, _rows_of(lists), strict=True):
+            yield key, Window(_EPOCH + timedelta(microseconds=start), _EPOCH + timedelta(microseconds=end)), found
 
     def _yielded(self, results: Any) -> list[Any]:
         if results is None:
             return []
+        if type(results) is list:
+            return results
         if isinstance(results, (dict, str, bytes)) or not isinstance(results, Iterable):
             problem = f"{function_name(self.function)} returned {results!r:.200}: yield rows, or return a list of them"
             raise RecordError(self.context.name, problem)
         return list(results)
 
-    def _refuse(self, refused: Refused, window: Window, rows: list[dict[str, Any]], time: int, emit: Emit) -> None:
-        self.errors.note(refused, {START: window.start, END: window.end, "rows": rows}, time, emit)
+    def _refuse(self, refused: Refused, window: Batch, emit: Emit) -> None:
+        """One window is refused. Its rows are made anew: the function may have changed those that it got."""
+        assert window.times is not None
+        ((_, bounds, rows),) = self._windows(window)
+        self.errors.note(refused, {START: bounds.start, END: bounds.end, "rows": rows}, int(window.times[0]), emit)
 
 
 def _rows_of(lists: Ragged) -> Iterator[list[dict[str, Any]]]:

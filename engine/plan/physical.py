@@ -13,6 +13,7 @@ from ..errors import FlowError, RequestError
 from ..operators.base import Operator
 from ..operators.combine import SUFFIX
 from ..operators.keyed import KeyedOperator
+from ..operators.own_time import OwnTime
 from ..operators.read import Read
 from ..operators.write import Write
 from ..protocol.handover import Peer
@@ -66,9 +67,14 @@ class Stage:
 
     @property
     def can_be_scaled(self) -> bool:
-        """Whether its number of workers can change while the job runs: a source must be able to reassign its splits."""
+        """Whether its number of workers can change while the job runs: a source must be able to reassign its splits.
+
+        A new worker with an event time of its own behind an exchange would not know what the others have come to.
+        """
         head = self.chain[0].operator
-        return self.fixed_parallelism is None and (not isinstance(head, Read) or head.source.can_be_shared_out)
+        if isinstance(head, Read):
+            return self.fixed_parallelism is None and head.source.can_be_shared_out
+        return not isinstance(head, OwnTime)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +145,7 @@ def _stages(graph: Graph, default: int, combine: bool) -> list[Stage]:
         upstream = place[node.inputs[0].node][0] if node.inputs else None
         if upstream is not None and isinstance(node.operator, Operator) and node.operator.stays_with_input:
             parallelism = upstream.parallelism
-        if upstream is not None and len(node.inputs) == 1 and node.keys is None and upstream.parallelism == parallelism:
+        if upstream is not None and upstream.parallelism == parallelism and _may_chain(upstream, node):
             edge = node.inputs[0]
             upstream.chain.append(ChainedOperator(node.name, _operator(node), ((place[edge.node][1], edge.port),)))
             upstream.bounds = _common_bounds(upstream, node)
@@ -160,6 +166,16 @@ def _stages(graph: Graph, default: int, combine: bool) -> list[Stage]:
         stages.append(stage)
         place[node.id] = stage, 0
     return stages
+
+
+def _may_chain(upstream: Stage, node: Node) -> bool:
+    """Whether a node with as many workers as the stage before it can run in them.
+
+    An operator with an event time of its own runs in the workers of a source, or begins a stage, whose number of workers stays as it is.
+    """
+    if isinstance(node.operator, OwnTime) and not upstream.is_source and not isinstance(upstream.chain[0].operator, OwnTime):
+        return False
+    return len(node.inputs) == 1 and node.keys is None
 
 
 def _common_bounds(stage: Stage, node: Node) -> WorkerBounds:

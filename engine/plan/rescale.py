@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..errors import RequestError
+from ..operators.own_time import OwnTime
 from ..protocol.handover import Peer
 from ..protocol.ids import ChannelId, WorkerId, worker_id
 from ..protocol.routing import RoutingTable
@@ -52,6 +53,8 @@ def check_parallelism(plan: Plan, stage: Stage, parallelism: int) -> None:
         raise RequestError(f"operator `{stage.name}` can't have {parallelism} workers: its source or sink works with {fixed} only")
     if parallelism != stage.parallelism and not stage.can_be_scaled:
         problem = "its source can't reassign its splits while it is read (`Source.share_out`)"
+        if isinstance(stage.chain[0].operator, OwnTime):
+            problem = "a worker that joins would not know the event time that the others have come to; call it right behind the source"
         raise RequestError(f"operator `{stage.name}` can't have {parallelism} workers: {problem}")
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...state.files import StateFile
@@ -34,6 +35,8 @@ class Prepared:
     position: Any = None
     files: tuple[StateFile, ...] = ()
     base: CheckpointNumber = NO_CHECKPOINT
+    own_times: Mapping[str, int] = field(default_factory=dict)
+    """By name, what the operators with an event time of their own have come to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ chain of operators, the outputs, the checkpoints. Invariant: after an event that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from ...state.files import StateFile
@@ -34,14 +34,15 @@ from .task_checkpoints import TaskCheckpoints
 class TaskCore:
     """Used by one thread. After an exception it must not be used again, but for `close`. `now`: seconds of any clock that doesn't go back.
 
-    `handovers`: the moves that it takes part in, None without keyed state. While `outputs.paused`, it must not be given records.
+    `epoch`: microseconds since 1970 at `now` 0, for operators to which the time of day matters. `handovers`: the moves that it takes part
+    in, None without keyed state. While `outputs.paused`, it must not be given records.
     """
 
-    def __init__(self, spec: TaskSpec) -> None:
+    def __init__(self, spec: TaskSpec, epoch: int = 0) -> None:
         self.spec = spec
         self.load = KeyLoad(spec.settings.key_groups, spec.settings.track_load)
         self.outputs = Outputs(spec)
-        self.chain = OperatorChain(spec, self.load, self.outputs)
+        self.chain = OperatorChain(spec, self.load, self.outputs, epoch)
         self.handovers: Handovers | None = None
         self.rows_in = 0
         self.finished = False
@@ -143,11 +144,13 @@ class TaskCore:
             self.handovers.drop_peers(peers)
         return self._take()
 
-    def rewind(self, time: int, now: float) -> list[Effect]:
-        """A source task goes on from another position, whose records are no earlier than `time`."""
+    def rewind(self, time: int, own_times: Mapping[str, int], now: float) -> list[Effect]:
+        """A source task goes on from another position, whose records are no earlier than `time`, nor what becomes of them in the named
+        operators than `own_times`.
+        """
         self._begin(now, "rewind", Rewind(time))
         self._time.watermark = time
-        self.outputs.rewind(time)
+        self.outputs.rewind(self.chain.rewind(time, own_times))
         return self._take()
 
     def expect_rewind(self, channels: Sequence[ChannelId]) -> list[Effect]:
@@ -169,9 +172,10 @@ class TaskCore:
             self._out.append(effect)
         return self._take()
 
-    def restore(self, watermark: int) -> None:
+    def restore(self, watermark: int, own_times: Mapping[str, int]) -> None:
         """Go on from a checkpoint at this event time, whatever the inputs say; `install` brings the state. After `open`."""
         self._advance(watermark)
+        self.chain.restore(own_times)
 
     def install(self, chunk: Batch, table: RoutingTable) -> None:
         """Take those keys of a chunk of a checkpoint's state that belong here by the operator's routing table."""
@@ -219,6 +223,8 @@ class TaskCore:
     def idle(self, now: float) -> list[Effect]:
         """Nothing is waiting to be processed: let the buffers go."""
         self.outputs.now = now
+        if self.chain.ticks and not self.finished and not self.outputs.paused:
+            self.chain.tick()
         self.outputs.flush()
         return self._take()
 
@@ -357,7 +363,7 @@ class TaskCore:
     def _pass_barrier(self, barrier: Barrier) -> None:
         self.outputs.broadcast(barrier)
         self.outputs.take(self._out)
-        prepared = Prepared(barrier.checkpoint, self.chain.prepare(barrier.checkpoint), self.watermark)
+        prepared = Prepared(barrier.checkpoint, self.chain.prepare(barrier.checkpoint), self.watermark, own_times=self.chain.own_times)
         at_once = self._checkpoints.begin(barrier, prepared)
         if at_once is not None:
             self._out.append(at_once)

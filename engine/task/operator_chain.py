@@ -1,11 +1,12 @@
 """The operators of a task: a tree of chained operators whose leaves are the outputs.
 
-Invariant: an operator's batches reach the next ones in the order in which it emitted them, each whole before the operator goes on.
+Invariant: an operator's batches reach the next ones in the order in which it emitted them, each whole before the operator goes on. What is
+behind an operator with an event time of its own sees that operator's watermark, and never the task's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,17 +15,28 @@ from ..errors import RecordError
 from ..keys.load import KeyLoad
 from ..operators.base import Context, OperatorInstance
 from ..operators.keyed import KeyedInstance
+from ..operators.own_time import OwnTime, OwnTimeInstance
 from ..operators.write import WriteInstance
 from ..plan.task_spec import TaskSpec
+from ..protocol.elements import MAX_TIME, MIN_TIME
 from ..protocol.ids import CheckpointNumber
 from .outputs import Outputs
+from .time_domains import TASK, TimeDomains
+
+TICK = 0.05
+"""Seconds after which an operator that counts by the clock looks at it again while nothing comes."""
 
 
 class OperatorChain:
     """`operators`: fewer than the task has if one could not be opened; a job that ends by that is measured and closed too."""
 
-    def __init__(self, spec: TaskSpec, load: KeyLoad, outputs: Outputs) -> None:
-        self._spec, self._load = spec, load
+    def __init__(self, spec: TaskSpec, load: KeyLoad, outputs: Outputs, epoch: int = 0) -> None:
+        self._spec, self._load, self._outputs, self._epoch = spec, load, outputs, epoch
+        self._domains = TimeDomains(spec)
+        self._clocked = [at for at in self._domains.reached if isinstance(own := spec.chain[at].operator, OwnTime) and own.ticks]
+        self.ticks = bool(self._clocked)
+        """Whether time that passes without records means anything to it."""
+        self._ticked = -TICK
         self.operators: list[OperatorInstance] = []
         self._emitters = [_Emitter() for _ in spec.chain]
         for position, chained in enumerate(spec.chain):
@@ -38,7 +50,7 @@ class OperatorChain:
         """Open the operators, the first one first; called once. Raises what an operator raises that can't be opened."""
         spec, settings = self._spec, self._spec.settings
         for chained in spec.chain:
-            context = Context(chained.name, spec.index, spec.parallelism, settings.key_groups, self._load, settings.state)
+            context = Context(chained.name, spec.index, spec.parallelism, settings.key_groups, self._load, settings.state, self._now)
             self.operators.append(chained.operator.open(context))
 
     def close(self) -> None:
@@ -58,16 +70,61 @@ class OperatorChain:
             self.operators[position].process(batch, self._emitters[position])
         except NoPythonValueError as error:
             raise RecordError(self._spec.chain[position].name, str(error)) from error
+        if position in self._domains.reached:
+            self._go_on(position)
 
-    def advance(self, watermark: int) -> None:
-        """Event time has come to `watermark`: timers are due, windows are complete."""
-        for position, operator in enumerate(self.operators):
-            operator.advance(watermark, self._emitters[position])
+    def advance(self, watermark: int, domain: int = TASK) -> None:
+        """Event time has come to `watermark` in a domain: timers are due, windows are complete."""
+        for position in self._domains.operators(domain):
+            self.operators[position].advance(watermark, self._emitters[position])
 
     def finish(self) -> None:
         """The inputs have ended: emit what is left."""
         for position, operator in enumerate(self.operators):
             operator.finish(self._emitters[position])
+            if position in self._domains.reached:
+                self._rise(position, MAX_TIME)
+
+    @property
+    def own_times(self) -> dict[str, int]:
+        """What each operator with an event time of its own has come to."""
+        return {self._spec.chain[position].name: time for position, time in self._domains.reached.items()}
+
+    def restore(self, own_times: Mapping[str, int]) -> None:
+        """Go on from a checkpoint at these times."""
+        for position in self._domains.reached:
+            self._rise(position, own_times.get(self._spec.chain[position].name, MIN_TIME))
+
+    def rewind(self, time: int, own_times: Mapping[str, int]) -> dict[int, int]:
+        """The source goes on from records that are no earlier than `time`. From where each domain goes on."""
+        for position in self._domains.reached:
+            self._own(position).rewind()
+            self._domains.reached[position] = own_times.get(self._spec.chain[position].name, MIN_TIME)
+        return {TASK: time, **self._domains.reached}
+
+    def tick(self) -> None:
+        """Nothing has come for a while: what counts by the clock goes on, no more often than every `TICK` seconds."""
+        if self._outputs.now - self._ticked >= TICK:
+            self._ticked = self._outputs.now
+            for position in self._clocked:
+                self._own(position).tick()
+                self._go_on(position)
+
+    def _own(self, position: int) -> OwnTimeInstance:
+        operator = self.operators[position]
+        assert isinstance(operator, OwnTimeInstance)
+        return operator
+
+    def _go_on(self, position: int) -> None:
+        self._rise(position, self._own(position).watermark)
+
+    def _rise(self, domain: int, watermark: int) -> None:
+        if self._domains.rises(domain, watermark):
+            self.advance(watermark, domain)
+            self._outputs.advance(watermark, domain)
+
+    def _now(self) -> int:
+        return self._epoch + round(self._outputs.now * 1_000_000)
 
     def prepare(self, checkpoint: CheckpointNumber) -> dict[str, list[Any]]:
         """What each sink has written since the last checkpoint, to be committed with `checkpoint`."""

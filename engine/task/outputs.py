@@ -5,7 +5,7 @@ Invariant: elements leave in the order in which they were sent, whichever exchan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from ..batch import Batch
 from ..errors import ProtocolError
@@ -15,6 +15,7 @@ from ..protocol.elements import Element, End, LatencyMark
 from ..protocol.exchange import Exchange, HashExchange, RebalanceExchange, Sent
 from ..protocol.handover_step import HandoverStep
 from ..protocol.ids import ChannelId, StepVersion
+from .time_domains import TASK, TimeDomains
 
 
 class Outputs:
@@ -23,6 +24,7 @@ class Outputs:
     def __init__(self, spec: TaskSpec) -> None:
         self._spec = spec
         self.exchanges = [_exchange(spec, exchange) for exchange in spec.exchanges]
+        self._domains = TimeDomains(spec).of_exchanges
         self.sent: list[Sent] = []
         self.now = 0.0
         self.rows = 0
@@ -42,10 +44,11 @@ class Outputs:
         effects.extend(self.sent)
         self.sent.clear()
 
-    def advance(self, watermark: int) -> None:
-        """Event time has come to `watermark`; that leaves behind the rows before it."""
-        for exchange in self.exchanges:
-            exchange.watermark = watermark
+    def advance(self, watermark: int, domain: int = TASK) -> None:
+        """Event time has come to `watermark` in a domain; that leaves behind the rows before it."""
+        for exchange, own in zip(self.exchanges, self._domains, strict=True):
+            if own == domain:
+                exchange.watermark = watermark
 
     def mark(self, mark: LatencyMark) -> None:
         """Pass a latency mark on."""
@@ -57,10 +60,10 @@ class Outputs:
         for exchange in self.exchanges:
             exchange.broadcast(element, self.sent)
 
-    def rewind(self, time: int) -> None:
-        """Event time goes on from `time`, which may be earlier than what was said."""
-        for exchange in self.exchanges:
-            exchange.rewind(time, self.sent)
+    def rewind(self, times: Mapping[int, int]) -> None:
+        """Event time goes on from these times, by domain, which may be earlier than what was said."""
+        for exchange, domain in zip(self.exchanges, self._domains, strict=True):
+            exchange.rewind(times[domain], self.sent)
 
     def flush(self) -> None:
         """Send what waits."""

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from ..batch import Times
 from ..errors import ConnectorError, FlowError
 
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 EARLIEST, LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999
@@ -51,7 +52,7 @@ class EventTime:
         if index < 0:
             raise ConnectorError(f"operator `{operator}`: no event time column `{self.column}`; there are: {', '.join(schema.names)}")
         kind = schema.field(index).type
-        if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        if not _holds_times(kind):
             expected = "expected a timestamp, a date or an integer"
             raise ConnectorError(f"operator `{operator}`: event time column `{self.column}` is {kind}; {expected}")
 
@@ -75,6 +76,29 @@ class EventTime:
             )
         return self.to_microseconds(column)
 
+    def times(self, column: pa.Array) -> tuple[Times, npt.NDArray[np.bool_]]:
+        """The column in microseconds since the epoch, and which rows are null, NaN or outside of the years 1 to 9999.
+
+        Numbers with a fraction count `unit`, as integers do. Raises TypeError for any other type.
+        """
+        wrong = column.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+        kind = column.type
+        if pa.types.is_floating(kind):
+            counts = pc.fill_null(column, 0.0).to_numpy(zero_copy_only=False).astype(np.float64)
+            micros = np.where(wrong, 0.0, counts) * (1_000_000 / _PER_SECOND[self.unit])
+            wrong |= ~((micros >= EARLIEST) & (micros <= LATEST))
+            return np.where(wrong, 0.0, np.rint(micros)).astype(np.int64), wrong
+        if not _holds_times(kind):
+            if pa.types.is_null(kind):
+                return np.zeros(len(column), np.int64), np.ones(len(column), np.bool_)
+            raise TypeError("expected a timestamp, a date or a number")
+        if not wrong.any() and self.fits(column):
+            return self.to_microseconds(column), wrong
+        fine = [place for place in np.flatnonzero(~wrong).tolist() if self.fits(column.slice(place, 1))]
+        times, wrong = np.zeros(len(column), np.int64), np.ones(len(column), np.bool_)
+        times[fine], wrong[fine] = self.to_microseconds(column.take(pa.array(fine, pa.int64()))), False
+        return times, wrong
+
     def to_microseconds(self, column: pa.Array) -> Times:
         """The column (no nulls, a type that `check` allows, all in the years 1 to 9999) in microseconds since the epoch."""
         if pa.types.is_integer(column.type):
@@ -96,7 +120,7 @@ class EventTime:
             return None
         values, per_second = _counted(column)
         if per_second is None:
-            per_second = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[self.unit]
+            per_second = _PER_SECOND[self.unit]
         first, last = EARLIEST * per_second // 1_000_000, (LATEST + 1) * per_second // 1_000_000 - 1
         if first <= int(values.min()) and int(values.max()) <= last:
             return None
@@ -128,4 +152,8 @@ def _counted(column: pa.Array) -> tuple[npt.NDArray[Any], int | None]:
         return column.view(pa.int32()).to_numpy().astype(np.int64) * 86_400, 1
     if pa.types.is_date64(column.type):
         return column.view(pa.int64()).to_numpy() // 1_000, 1
-    return column.view(pa.int64()).to_numpy(), {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[column.type.unit]
+    return column.view(pa.int64()).to_numpy(), _PER_SECOND[column.type.unit]
+
+
+def _holds_times(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from ..engine.errors import FlowError
 from ..engine.functions.error_policy import check_on_error
 from ..engine.functions.rows_encoder import SchemaLike, arrow_schema
 from ..engine.functions.user_function import check_function
@@ -14,8 +15,10 @@ from ..engine.operators.branch import Branch
 from ..engine.operators.filter import Filter
 from ..engine.operators.flat_map import FlatMap
 from ..engine.operators.map import Map
+from ..engine.operators.map_async import MapAsync
 from ..engine.operators.map_batches import MapBatches
 from ..engine.operators.project import Project
+from ..engine.time.duration import Duration, seconds
 from .columns import check_columns
 
 
@@ -43,6 +46,18 @@ def make_branch(predicate: Any, on_error: str) -> Branch:
 def make_map_batches(function: Any, on_error: str) -> MapBatches:
     """`map_batches`. Raises FlowError for what is no function of a batch."""
     return MapBatches(check_function(function, "map_batches", "batch", classes=True), check_on_error(on_error, "map_batches"))
+
+
+def make_map_async(function: Any, concurrency: Any, ordered: bool, timeout: Duration | None, schema: SchemaLike, on_error: str) -> MapAsync:
+    """`map_async`. Raises FlowError for what is no async function of a row, and for a number or a time that none can wait for."""
+    check_function(function, "map_async", "row", classes=True, awaited=True)
+    if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
+        raise FlowError(f"map_async(concurrency={concurrency!r}): expected a whole number of at least 1")
+    limit = None if timeout is None else seconds(timeout, "map_async(timeout=...)")
+    if limit == 0:
+        raise FlowError(f"map_async(timeout={timeout!r}): must be longer than zero; None lets a coroutine take as long as it likes")
+    types, policy = arrow_schema(schema, "map_async"), check_on_error(on_error, "map_async")
+    return MapAsync(function, concurrency, bool(ordered), limit, types, policy)
 
 
 def make_select(columns: tuple[Any, ...]) -> Project:

@@ -11,7 +11,16 @@
 
 from __future__ import annotations
 
-from . import plain_branch, plain_deduplicate, plain_explode, plain_list_aggregates, plain_lookup, plain_windows  # noqa: F401 -- they teach the oracle
+from . import (  # noqa: F401 -- they teach the oracle
+    plain_branch,
+    plain_deduplicate,
+    plain_explode,
+    plain_list_aggregates,
+    plain_lookup,
+    plain_map_async,
+    plain_times,
+    plain_windows,
+)
 from .actions import ACTIONS, Action, Choice, World
 from .comparison import check
 from .network import SimulationError

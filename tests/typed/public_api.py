@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, assert_type
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import evenflow as ef
 
@@ -151,6 +152,7 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
         median=ef.approx_quantile("n", 0.5),
         longest=Longest(),
     ).late.write(sink)
+    windows.aggregate(n=ef.count(where=pc.field("n") > 0), emit="update", every="1m", lateness="10m").late.write(sink)
     keyed.process(Sessions()).write(sink)
     keyed.co_process(stream.key_by("other"), Answered(), on_error="skip").write(sink)
     return flow

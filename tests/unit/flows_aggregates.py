@@ -128,7 +128,17 @@ def early_and_corrected_results() -> ef.Dataflow:
     return flow
 
 
+def kept_values_in_other_windows() -> ef.Dataflow:
+    """Sessions, and windows without keys."""
+    flow = ef.Dataflow("others")
+    rows = flow.read(source())
+    values = {name: function for name, function in kept_values().items() if name != "values"}
+    rows.key_by("key").window(ef.session("700ms")).aggregate(**values).write(ef.to_list([], name="sessions"))
+    rows.window(ef.tumbling("1s")).aggregate(best=ef.top(2, by="price"), n=ef.count_distinct("key")).write(ef.to_list([], name="all"))
+    return flow
+
+
 FLOWS = (
     windows_of_kept_values, sliding_windows_of_kept_values, kept_values_so_far, ranked_rows, kept_types_that_come_late,
-    early_results, corrected_results, early_and_corrected_results,
+    early_results, corrected_results, early_and_corrected_results, kept_values_in_other_windows,
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow.compute as pc
 from disordered import source
 
 import evenflow as ef
+from evenflow.testing import in_order
 
 
 class Multiplied:
@@ -65,6 +67,25 @@ def first_rows() -> ef.Dataflow:
     return flow
 
 
+def awaited_rows() -> ef.Dataflow:
+    """Coroutines that end in another order than that in which they began, and some that fail."""
+
+    async def late(row: dict[str, Any]) -> dict[str, Any]:
+        for _ in range(row["seq"] % 4):
+            await asyncio.sleep(0)
+        if row["seq"] % 10 == 7:
+            raise ValueError(f"{row['seq']} is poison")
+        return {"seq": row["seq"], "lane": row["lane"], "price": row["price"]}
+
+    flow = ef.Dataflow("awaited")
+    rows = flow.read(source()).map_async(late, concurrency=3, on_error="dead_letter")
+    rows.dead_letters.write(ef.to_list([], name="letters"))
+    rows.key_by("lane").stateful_map(in_order("seq", lanes=12)).write(ef.to_list([], name="ordered"))
+    anyhow = rows.map_async(late, concurrency=5, ordered=False).key_by("lane").window(ef.tumbling("1s"))
+    anyhow.aggregate(n=ef.count(), total=ef.sum("price")).write(ef.to_list([], name="windows"))
+    return flow
+
+
 NAMES = pa.table({
     "key": ["a", "b", "b", None, "z"], "half": [True, True, False, True, None], "value": [1.5, 2.5, 3.5, 4.5, 5.5],
     "name": pa.array(["ann", "bob", "bea", "nil", "zoe"]).dictionary_encode(),
@@ -85,4 +106,4 @@ def rows_with_names() -> ef.Dataflow:
     return flow
 
 
-FLOWS = (rows_with_names, first_rows, rows_of_keyed_streams, branches_of_branches)
+FLOWS = (awaited_rows, rows_with_names, first_rows, rows_of_keyed_streams, branches_of_branches)

@@ -1,4 +1,5 @@
-"""How many jobs a module of simulations runs: its usual number, or about as many as `EVENFLOW_SEEDS` says, shared out in the same way.
+"""How many jobs a module of simulations runs: a part of its full number, or about as many as `EVENFLOW_SEEDS` says, shared out in the same
+way.
 
 Seeds come in whole blocks, one block per test: a failure is found and shown early, and what a test counts is always counted over as many
 jobs.
@@ -8,11 +9,14 @@ from __future__ import annotations
 
 import os
 
+QUICKLY = 0.3
+"""The part of its full number that a module runs unless it is told: all tests together take ten minutes at most."""
 
-def proportion(usual: int) -> float:
-    """The factor for all numbers of seeds in a module that usually simulates `usual` jobs."""
+
+def proportion(full: int) -> float:
+    """The factor for all numbers of seeds in a module whose full number of jobs is `full`."""
     wanted = os.environ.get("EVENFLOW_SEEDS")
-    return int(wanted) / usual if wanted else 1.0
+    return int(wanted) / full if wanted else QUICKLY
 
 
 def blocks(seeds: int, size: int, times: float) -> list[range]:

@@ -2,7 +2,7 @@
 
 In every second block of seeds the disk is also full, or slow, for a while, whatever is being written then.
 
-All flows together run with about 5,000 seeds, those that take longer with fewer; `EVENFLOW_SEEDS=100000 pytest
+All flows together have about 5,000 seeds, those that take longer fewer, and run a third of them; `EVENFLOW_SEEDS=100000 pytest
 tests/unit/test_crashing.py` tries that many, in the same proportion. A seed that once failed becomes a test with a name.
 """
 

@@ -1,16 +1,16 @@
 """Sessions, count windows, windows without keys and functions of windows in simulated jobs: the rows are those of plain Python.
 
-`EVENFLOW_SEEDS=1000 pytest tests/unit/test_kinds_of_windows.py` tries that many seeds for each flow and kind of accident.
+`EVENFLOW_SEEDS=20000 pytest tests/unit/test_kinds_of_windows.py` simulates about that many jobs.
 """
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import pytest
 from disordered import disordered
 from flows_windows import FLOWS
+from seeds import blocks, proportion
 
 import evenflow as ef
 from evenflow.engine.protocol import handover
@@ -25,7 +25,8 @@ from evenflow.testing.zombies import with_zombies
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 
-SEEDS = int(os.environ.get("EVENFLOW_SEEDS", "2"))
+SEEDS, LATE, PLACES = 2, 6, ("lmdb", "server")
+"""Seeds for each flow and kind of accident, or place, and per test; those of rows that come late."""
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
 
 ACCIDENTS = {
@@ -40,22 +41,26 @@ ACCIDENTS = {
 UNSAVED = ("none", "moves", "scaling")
 """With these, nothing is lost that a checkpoint would have to bring back."""
 
+BLOCKS = blocks(SEEDS, SEEDS, proportion(SEEDS * len(FLOWS) * (len(ACCIDENTS) + len(PLACES))))
 
+
+@pytest.mark.parametrize("seeds", BLOCKS)
 @pytest.mark.parametrize("accidents", ACCIDENTS)
 @pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
-def test_windows_give_the_rows_of_plain_python_whatever_happens(make_flow, accidents):
+def test_windows_give_the_rows_of_plain_python_whatever_happens(make_flow, accidents, seeds):
     options = {"actions": ACCIDENTS[accidents]} if ACCIDENTS[accidents] else {}
-    check(make_flow, range(SEEDS), parallelism=(1, 2, 3), save_state=accidents not in UNSAVED, **options)
+    check(make_flow, seeds, parallelism=(1, 2, 3), save_state=accidents not in UNSAVED, **options)
 
 
-@pytest.fixture(params=["lmdb", "server"])
+@pytest.fixture(params=PLACES)
 def place(request):
     return request.getfixturevalue("state_server") if request.param == "server" else request.param
 
 
+@pytest.mark.parametrize("seeds", BLOCKS)
 @pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
-def test_windows_give_the_rows_of_plain_python_wherever_their_state_lies(make_flow, place, monkeypatch):
-    for seed in range(SEEDS):
+def test_windows_give_the_rows_of_plain_python_wherever_their_state_lies(make_flow, seeds, place, monkeypatch):
+    for seed in seeds:
         workers = 2 + seed % 2
         monkeypatch.setattr(handover, "CHUNK", 1 if seed % 2 else 2_048)
         config = changed(random_config(Random(seed), workers), state={"backend": place})
@@ -87,7 +92,7 @@ def rows_that_come_late() -> ef.Dataflow:
 def test_every_row_is_in_a_window_or_among_the_late_ones(actions):
     late = {"sessions": 0, "all": 0, "all_sessions": 0, "told": 0}
     options = {"actions": ACCIDENTS[actions]} if ACCIDENTS[actions] else {}
-    for seed in range(3 * SEEDS):
+    for seed in range(LATE):
         rows = simulate(rows_that_come_late(), seed, parallelism=2, save_state=actions == "crashes", **options).rows
         for name in late:
             in_time = [seq for row in rows[f"{name}_counts"] for seq in row["seqs"]]

@@ -11,6 +11,7 @@ from typing import Any
 
 import flows
 import flows_rows
+import flows_times
 import pytest
 from seeds import blocks, proportion
 
@@ -48,6 +49,8 @@ SEEDS = {
     flows.many_widths: 50,
     flows.union_and_branches: 50,
     flows_rows.first_rows: 50,
+    flows_times.times_from_a_column: 50,
+    flows_times.times_from_a_function: 50,
 }
 """Most for the flows that are quick to run. As many runs again, in which workers also join and leave, are in test_scaling.py."""
 

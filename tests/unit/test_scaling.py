@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import flows
 import flows_rows
+import flows_times
 import pytest
 from seeds import blocks, proportion
 
@@ -47,6 +48,8 @@ SEEDS = {
     flows.poison_with_states: 50,
     flows.no_rows: 50,
     flows_rows.first_rows: 50,
+    flows_times.times_from_a_column: 50,
+    flows_times.times_from_a_function: 50,
     flows_rows.branches_of_branches: 50,
 }
 """Most for the flows that are quick to run."""

@@ -71,7 +71,7 @@ WRONG = {
     "a decimal of too many digits": (
         lambda s: s.map(lambda row: {"a": Decimal("1.2345")}, schema={"a": pa.decimal128(4, 2)}), "`map`", "decimal128(4, 2)", "1.2345",
     ),
-    "windows without event time": (hourly, "`aggregate`: it has windows", "give the source event_time="),
+    "windows without event time": (hourly, "`aggregate` has windows, but the rows of `from_items` have no event time", "event_time="),
 }  # fmt: skip
 
 TIMED = {

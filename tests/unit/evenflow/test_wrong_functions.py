@@ -151,6 +151,14 @@ async def awaited(row):
     return row
 
 
+async def alone():
+    return {}
+
+
+async def lost(row):
+    await awaited(row)
+
+
 def yielding(row):
     yield row
 
@@ -246,6 +254,13 @@ WRONG = {
     "an async function": (lambda s: s.map(awaited), "map(awaited)", "async function, which is not awaited", "map_async"),
     "an async partial": (lambda s: s.map(functools.partial(awaited)), "map(", "async function"),
     "an object with an async call": (lambda s: s.map(Waiting()), "map(Waiting)", "async function"),
+    "a plain function for map_async": (lambda s: s.map_async(nothing), "map_async(nothing): expected an async function", "map takes a"),
+    "a plain object for map_async": (lambda s: s.map_async(5), "map_async(5): expected an async function of (row)"),
+    "an async function of none": (lambda s: s.map_async(alone), "map_async(alone)", "it takes (), but is called with (row)"),
+    "map_async of none at a time": (lambda s: s.map_async(awaited, concurrency=0), "map_async(concurrency=0): expected a whole number"),
+    "map_async without patience": (lambda s: s.map_async(awaited, timeout=0), "map_async(timeout=0): must be longer than zero"),
+    "map_async of no duration": (lambda s: s.map_async(awaited, timeout="soon"), "map_async(timeout=...) 'soon' is not a duration"),
+    "map_async returns None": (lambda s: s.map_async(lost), "`map_async`", "returned None in place of a row", "'v': 1"),
     "a class whose objects can't be called": (
         lambda s: s.map(Enriched), "map(Enriched)", "objects can't be called: give it a method __call__(self, row), or give a function",
     ),

@@ -52,6 +52,12 @@ WRONG = {
     "dead letters of an operator that has none": (lambda: rows().map(dict).dead_letters, 'give it on_error="dead_letter"'),
     "another on_error": (lambda: rows().map(dict, on_error="ignore"), "map(on_error='ignore'): expected \"stop\", \"skip\""),
     "on_error of an aggregate": (lambda: rows().key_by("k").aggregate(on_error="skip"), "aggregate has no on_error"),
+    # Event time
+    "with_time of no column": (lambda: rows().with_time(""), "with_time(''): expected the name of a column, or a function of (row)"),
+    "with_time of a number": (lambda: rows().with_time(5), "with_time(5): expected a function of (row)"),
+    "with_time of another unit": (lambda: rows().with_time("v", unit="h"), "with_time: event time unit 'h' is unknown: use \"s\", \"ms\""),
+    "with_time of no delay": (lambda: rows().with_time("v", max_delay="late"), "with_time(max_delay=...) 'late' is not a duration"),
+    "with_time that ignores": (lambda: rows().with_time("v", on_error="ignore"), "with_time(on_error='ignore'): expected \"stop\""),
     # Lookups
     "lookup in no table": (lambda: rows().lookup([1], on="k"), "lookup(list): expected a pyarrow Table, a pandas or Spark DataFrame, or a"),
     "lookup by a column that the table hasn't": (lambda: rows().lookup(TABLE, on="v"), "the table has no column `v`; there are: k, n, l"),

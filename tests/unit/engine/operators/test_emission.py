@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import evenflow as ef
+from evenflow.engine.keys.unkeyed import UNKEYED
 from evenflow.engine.operators.aggregate_windows import AggregateWindows
 from evenflow.engine.operators.emission import Emission
 from evenflow.engine.protocol.elements import MAX_TIME
@@ -109,6 +110,16 @@ def test_keys_that_left_are_not_emitted_and_those_that_came_are_emitted_again(dr
     assert here.advance(13) == []
     assert shown(there.advance(13)) == [(10, "a", 2), (10, "b", 2)]
     assert there.advance(14) == []
+
+
+def test_windows_without_keys_have_early_results_and_corrections(drive):
+    step = drive(AggregateWindows(UNKEYED, {"n": ef.count()}, TUMBLING, emission=Emission(updates=True, lateness=9)))
+    step.process({"v": [1, 2]}, [1, 2])
+    (early,) = step.advance(3)
+    assert list(early) == ["window_start", "window_end", "n"]
+    assert step.advance(10) == []
+    step.process({"v": [3]}, [4])
+    assert [row["n"] for row in [early, *step.advance(12)]] == [2, 3]
 
 
 def test_restored_state_is_emitted_again(drive):

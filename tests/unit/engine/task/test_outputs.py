@@ -12,6 +12,7 @@ from evenflow.engine.protocol.elements import Barrier, Element, End, Marker, Rew
 from evenflow.engine.protocol.handover_step import HandoverStep
 from evenflow.engine.protocol.routing import Move
 from evenflow.engine.task.outputs import Outputs
+from evenflow.engine.task.time_domains import TASK
 
 
 def outputs() -> Outputs:
@@ -92,7 +93,7 @@ def test_channel_to_a_worker_that_joins_is_told_the_event_time_and_one_to_a_work
 def test_rewind_goes_behind_what_was_said():
     out = outputs()
     out.advance(7)
-    out.rewind(3)
+    out.rewind({TASK: 3})
     assert left(out) == [Watermark(7), Watermark(7), Rewind(3), Rewind(3)]
     out.advance(5)
     out.flush()

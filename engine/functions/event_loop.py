@@ -1,0 +1,113 @@
+"""Runs a user's coroutines in an event loop of the worker's thread, up to a number at a time, until all have ended.
+
+Invariant: between two calls no coroutine of a record is under way. So a barrier, a marker and a snapshot see each record either before its
+coroutine began or after it ended, and nothing of it is lost or done twice in the state of the job.
+
+>>> async def doubled(row):
+...     return row["n"] * 2
+>>> loop = EventLoop(doubled, "call", concurrency=2, timeout=None)
+>>> [outcome.value for outcome in loop.outcomes([{"n": 1}, {"n": 2}, {"n": 3}], stop=True)]
+[2, 4, 6]
+>>> loop.close()
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from warnings import warn
+
+from ..errors import RecordError, shown
+from .error_policy import function_name
+from .function_class import class_of, made
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of row `place`: its `value`, or the `error` that its coroutine ended with."""
+
+    place: int
+    value: Any
+    error: BaseException | None = None
+
+
+class EventLoop:
+    """Used by one thread. `timeout`: seconds that a coroutine may take, None for any number.
+
+    A class in place of a function is made, and closed, inside the loop, so that it can hold a client that belongs to it. Raises
+    RecordError, naming the operator, for a constructor that raises.
+    """
+
+    def __init__(self, function: Any, operator: str, *, concurrency: int, timeout: float | None) -> None:
+        self._given, self._operator, self._concurrency, self._timeout = function, operator, concurrency, timeout
+        self._loop = asyncio.new_event_loop()
+        try:
+            self._function: Callable[[Any], Coroutine[Any, Any, Any]] = self._loop.run_until_complete(self._make())
+        except BaseException:
+            self._loop.close()
+            raise
+
+    def outcomes(self, rows: Sequence[Any], *, stop: bool) -> list[Outcome]:
+        """Of all rows, in the order in which they ended; with `stop` no more than those up to the first error."""
+        return self._loop.run_until_complete(self._run(rows, stop))
+
+    def close(self) -> None:
+        """Close the object that was made, and the loop. What that raises is a warning: all records are processed."""
+        if self._loop.is_closed():
+            return
+        try:
+            self._loop.run_until_complete(self._close())
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        finally:
+            self._loop.close()
+
+    async def _make(self) -> Any:
+        return made(self._given, self._operator)
+
+    async def _run(self, rows: Sequence[Any], stop: bool) -> list[Outcome]:
+        ended: list[Outcome] = []
+        left = iter(enumerate(rows))
+        tasks = [asyncio.ensure_future(self._work(left, ended, stop)) for _ in range(min(self._concurrency, len(rows)))]
+        waiting = set(tasks)
+        while waiting:
+            _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            failed = next((place for place, outcome in enumerate(ended) if outcome.error is not None), None) if stop else None
+            if failed is not None:
+                for task in waiting:
+                    task.cancel()
+                await asyncio.gather(*waiting, return_exceptions=True)
+                return ended[: failed + 1]
+        return ended
+
+    async def _work(self, left: Iterator[tuple[int, Any]], ended: list[Outcome], stop: bool) -> None:
+        """Take rows, one after the other, until none is left."""
+        for place, row in left:
+            outcome = await self._outcome(place, row)
+            ended.append(outcome)
+            if stop and outcome.error is not None:
+                return
+
+    async def _outcome(self, place: int, row: Any) -> Outcome:
+        limit = asyncio.timeout(self._timeout)
+        try:
+            async with limit:
+                return Outcome(place, await self._function(row))
+        except BaseException as error:  # noqa: BLE001 -- a user's coroutine may raise anything
+            if limit.expired():
+                problem = f"{function_name(self._given)} has not ended after {self._timeout:g} s: see what it waits for, or raise timeout="
+                return Outcome(place, None, RecordError(self._operator, problem))
+            return Outcome(place, None, error)
+
+    async def _close(self) -> None:
+        close = getattr(self._function, "close", None)
+        if class_of(self._given) is None or not callable(close):
+            return
+        try:
+            closing = close()
+            if inspect.isawaitable(closing):
+                await closing
+        except Exception as error:  # noqa: BLE001 -- a user's method may raise anything, and other operators must be closed too
+            warn(f"operator `{self._operator}`: {function_name(self._given)}.close raised {shown(error)}", RuntimeWarning, stacklevel=2)

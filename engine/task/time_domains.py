@@ -1,0 +1,44 @@
+"""Which watermark counts where in a task: that of the task, or that of an operator with an event time of its own.
+
+An operator that assigns event time begins a domain: all that is behind it in the chain, up to the next such operator, and the exchanges
+there.
+Invariant: the watermark of a domain rises, and reaches `MAX_TIME` when the operator that begins it has given its last row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..operators.own_time import OwnTime
+from ..plan.task_spec import TaskSpec
+from ..protocol.elements import MIN_TIME
+
+TASK = -1
+"""The domain of the task's own event time; the others are named by the position of the operator that begins them."""
+
+
+class TimeDomains:
+    """`reached`: the watermark of each domain but the task's, by the position of its operator."""
+
+    def __init__(self, spec: TaskSpec) -> None:
+        self._begins = [isinstance(chained.operator, OwnTime) for chained in spec.chain]
+        self._of: list[int] = []
+        for chained in spec.chain:
+            self._of.append(self.behind(chained.inputs[0][0]) if chained.inputs else TASK)
+        self.of_exchanges = [self.behind(exchange.source[0]) for exchange in spec.exchanges]
+        self.reached = {position: MIN_TIME for position, begins in enumerate(self._begins) if begins}
+
+    def behind(self, position: int) -> int:
+        """The domain of what reads from the operator at `position`."""
+        return position if self._begins[position] else self._of[position]
+
+    def operators(self, domain: int) -> Iterator[int]:
+        """The positions of the operators that are in a domain."""
+        return (position for position, own in enumerate(self._of) if own == domain)
+
+    def rises(self, domain: int, watermark: int) -> bool:
+        """Go on to `watermark`; whether it is later than what the domain has come to."""
+        if watermark <= self.reached[domain]:
+            return False
+        self.reached[domain] = watermark
+        return True

@@ -1,0 +1,154 @@
+"""`map_async`: coroutines that wait for one another, that fail, and that never end."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+
+import pytest
+
+from evenflow.engine.errors import RecordError
+from evenflow.engine.operators.map_async import MapAsync
+
+ROWS = [{"n": n} for n in range(6)]
+
+
+class Together:
+    """Ends a coroutine when `wanted` of them are under way, the newest first; notes how many were."""
+
+    def __init__(self, wanted):
+        self.wanted, self.waiting, self.most = wanted, [], 0
+
+    async def __call__(self, row):
+        mine = asyncio.get_running_loop().create_future()
+        self.waiting.append(mine)
+        self.most = max(self.most, len(self.waiting))
+        if len(self.waiting) == self.wanted:
+            for future in reversed(self.waiting):
+                future.set_result(None)
+            self.waiting = []
+        await mine
+        return row
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 3, 6])
+def test_as_many_rows_wait_at_a_time_as_are_allowed(drive, concurrency):
+    together = Together(concurrency)
+    step = drive(MapAsync(together, concurrency))
+    assert step.process(ROWS, list(range(6))) == ROWS
+    assert together.most == concurrency
+    assert step.times["out"] == list(range(6))
+
+
+def test_rows_leave_as_they_end_with_their_times_unless_they_are_ordered(drive):
+    step = drive(MapAsync(Together(6), 6, ordered=False))
+    assert step.process(ROWS, list(range(6))) == ROWS[::-1]
+    assert step.times["out"] == [5, 4, 3, 2, 1, 0]
+
+
+async def odd(row):
+    await asyncio.sleep(0)
+    if row["n"] == 4:
+        await asyncio.get_running_loop().create_future()
+    if row["n"] % 2 == 0:
+        raise ValueError(row["n"])
+    return row["n"] if row["n"] != 3 else "three"
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_refused_rows_leave_no_trace_but_their_letters(drive, ordered):
+    step = drive(MapAsync(odd, 6, ordered, timeout=0.01, on_error="dead_letter"))
+    assert sorted(row["item"] for row in step.process(ROWS, list(range(6)))) == [1, 5]
+    letters = {letter["record"]: letter["error"] for letter in step.rows["dead_letters"]}
+    assert letters == {'{"n": 0}': "ValueError", '{"n": 2}': "ValueError", '{"n": 3}': "RecordError", '{"n": 4}': "RecordError"}
+    assert sorted(step.times["out"]) == [1, 5]
+
+
+def test_coroutine_that_never_ends_is_named_with_its_operator_and_record(drive):
+    async def endless(row):
+        await asyncio.get_running_loop().create_future()
+
+    problem = r"(?s)operator `step`: .*endless has not ended after 0.01 s: see what it waits for.*record: \{'n': 0\}"
+    with pytest.raises(RecordError, match=problem):
+        drive(MapAsync(endless, 2, timeout=0.01)).process(ROWS)
+
+
+def test_time_out_of_the_function_itself_is_its_own_error(drive):
+    async def impatient(row):
+        raise TimeoutError("the server is slow")
+
+    with pytest.raises(RecordError, match=r"impatient raised TimeoutError: the server is slow"):
+        drive(MapAsync(impatient)).process(ROWS)
+
+
+def test_first_error_cancels_the_others_and_shows_its_row(drive):
+    cancelled = []
+
+    async def failing(row):
+        if row["n"] == 2:
+            await asyncio.sleep(0)
+            raise KeyError("two")
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            cancelled.append(row["n"])
+            raise
+
+    with pytest.raises(RecordError, match=r"(?s)raised KeyError: 'two'.*record: \{'n': 2\}"):
+        drive(MapAsync(failing, 4)).process(ROWS)
+    assert sorted(cancelled) == [0, 1, 3]
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()])
+def test_what_would_end_the_loop_ends_the_job_with_its_row(drive, error):
+    async def ending(row):
+        raise error
+
+    with pytest.raises(RecordError, match=rf"(?s)raised {type(error).__name__}.*record: \{{'n': 0\}}"):
+        drive(MapAsync(ending, on_error="skip")).process(ROWS)
+
+
+class Client:
+    """Belongs to the loop in which it is made."""
+
+    closed = 0
+
+    def __init__(self):
+        self.loop = asyncio.get_running_loop()
+
+    async def __call__(self, row):
+        assert asyncio.get_running_loop() is self.loop
+        return row
+
+    async def close(self):
+        assert asyncio.get_running_loop() is self.loop
+        Client.closed += 1
+
+
+def test_class_is_made_and_closed_inside_the_loop(drive):
+    step = drive(MapAsync(Client))
+    assert step.process(ROWS) == ROWS
+    step.operator.close()
+    step.operator.close()
+    assert Client.closed == 1
+
+
+class Stuck(Client):
+    async def close(self):
+        raise OSError("gone")
+
+
+class Broken(Client):
+    def __init__(self):
+        raise OSError("no server")
+
+
+def test_constructor_or_close_that_raises_names_the_operator(drive):
+    with pytest.raises(RecordError, match="operator `step`: the constructor of Broken raised OSError: no server"):
+        drive(MapAsync(Broken))
+    step = drive(MapAsync(Stuck))
+    with pytest.warns(RuntimeWarning, match=r"operator `step`: Stuck\.close raised OSError: gone"):
+        step.operator.close()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        step.operator.close()
