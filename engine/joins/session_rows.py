@@ -39,7 +39,9 @@ class SessionRows(WindowRows):
         hashes, lasts = self._lasts(logs, after, until)
         if not len(hashes):
             return
-        found = {side: [(segment.block, *_before(segment.ranges(hashes, None, lasts))) for segment in log.segments] for side, log in logs.items()}
+        found = {
+            side: [(segment.block, *_before(segment.ranges(hashes, None, lasts))) for segment in log.segments] for side, log in logs.items()
+        }
         parts = [(side, block, places, of) for side, blocks in found.items() for block, of, places in blocks if len(places)]
         times = np.concatenate([block.times[places] for _, block, places, _ in parts])
         of = np.concatenate([of for *_, of in parts])

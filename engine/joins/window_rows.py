@@ -100,7 +100,7 @@ class FixedWindows(WindowRows):
             start = end - self._windows.size
             blocks = {side: [piece for block in log.due_in(start, end) for piece in block.pieces()] for side, log in logs.items()}
             sides = {side: [(block, np.zeros(len(block), np.int64)) for block in found] for side, found in blocks.items()}
-            yield Complete(*(np.array([time]) for time in (start, end, end - 1)), sides)
+            yield Complete(np.array([start]), np.array([end]), np.array([end - 1]), sides)
 
     def forget(self, logs: Logs, watermark: int) -> None:
         for log in logs.values():

@@ -46,7 +46,7 @@ class WindowJoin(KeyedOperator):
         return WindowJoinInstance(self, context)
 
     def describe(self) -> str:
-        return f"{self.how}, in {self.windows.describe()}{"" if isinstance(self.windows, SessionWindows) else " windows"}"
+        return f"{self.how}, in {self.windows.describe()}{'' if isinstance(self.windows, SessionWindows) else ' windows'}"
 
 
 class WindowJoinInstance(WindowsOfTwo):

@@ -26,9 +26,11 @@ class WindowsOfTwo(KeyedInstance):
 
     state: JoinRows
 
-    def __init__(self, context: Context, left_keys: tuple[str, ...], right_keys: tuple[str, ...], windows: Windows | SessionWindows) -> None:
+    def __init__(
+        self, context: Context, left_keys: tuple[str, ...], right_keys: tuple[str, ...], windows: Windows | SessionWindows
+    ) -> None:
         KeyedInstance.__init__(self, context, key_names(len(left_keys)), JoinRows(context, left_keys, right_keys))
-        self._windows = windows
+        self._kind = windows
         self._of_rows: WindowRows = SessionRows(windows.gap) if isinstance(windows, SessionWindows) else FixedWindows(windows)
         self.watermark = MIN_TIME
 
@@ -43,7 +45,7 @@ class WindowsOfTwo(KeyedInstance):
         if not batch.num_rows:
             return
         self.note_rows(batch.rows)
-        times = timed(batch, self._windows, self.context.name)
+        times = timed(batch, self._kind, self.context.name)
         hashes = key_hashes(self.key_columns(batch.rows), self.context.name)
         block = sorted_rows(Block.of(rows, hashes, times, self._of_rows.due(times)))
         late = self._of_rows.late(block.times, self.watermark)
