@@ -313,11 +313,11 @@ class KeyedStream(Transformations["KeyedStream"]):
         schema: SchemaLike = None,
         on_error: OnError = "stop",
     ) -> JoinResults:
-        """The rows that `function(key, window, left_rows, right_rows)` yields, once per key and complete window with rows of either side.
+        """The rows that `function(key, window, left_rows, right_rows)` yields, per key and complete window with rows of either side.
 
-        `windows`: `ef.tumbling`, `ef.sliding` or `ef.session`. Each side's rows are a list of dicts in the order of event time, and of equal
-        times in the order of their values; it is empty if the side has none. A null in a key is a key like any other. The function, its
-        results and `on_error` are as for `.window(...).process`, late rows as for `join`.
+        `windows`: `ef.tumbling`, `ef.sliding` or `ef.session`. Each side's rows are a list of dicts in the order of event time, and of
+        equal times in the order of their values; it is empty if the side has none. A null in a key is a key like any other. The function,
+        its results and `on_error` are as for `.window(...).process`, late rows as for `join`.
 
         >>> import evenflow as ef
         >>> def missing(key, window, orders, payments):

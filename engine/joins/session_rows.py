@@ -6,7 +6,7 @@ stay for a while. Sessions are found by the hashes of keys: two keys of one hash
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -14,17 +14,18 @@ import numpy.typing as npt
 from ..batch import Times
 from .block import Block, Hashes, Places
 from .segment import expanded
-from .window_rows import Complete, Groups, Logs, WindowRows
+from .sides import Side
+from .window_rows import Complete, Groups, Keys, Logs, WindowRows, key_codes
 
 FEW = 4_096
 """Fewer rows of ended sessions than this are not removed."""
 
 
 class SessionRows(WindowRows):
-    """The due time of a row is the end of the session, if no other row follows."""
+    """`keys`: the names of the key columns of each side. The due time of a row is the end of the session, if no other row follows."""
 
-    def __init__(self, gap: int) -> None:
-        self._gap = gap
+    def __init__(self, gap: int, keys: Keys, operator: str) -> None:
+        self._gap, self._keys, self._operator = gap, keys, operator
         self._ended = 0
         """Rows of ended sessions that may still be in the logs."""
 
@@ -45,16 +46,13 @@ class SessionRows(WindowRows):
         parts = [(side, block, places, of) for side, blocks in found.items() for block, of, places in blocks if len(places)]
         times = np.concatenate([block.times[places] for _, block, places, _ in parts])
         of = np.concatenate([of for *_, of in parts])
-        mine, starts = self._in_last_session(of, times, lasts)
-        ends, sides, begin = lasts + self._gap, {side: list[tuple[Block, Groups]]() for side in logs}, 0
-        for side, block, places, groups in parts:
+        mine, begin, whole = _sessions(of, times, self._gap)[1] == lasts[of], 0, list[tuple[Side, Block]]()
+        for side, block, places, _ in parts:
             mask = mine[begin : begin + len(places)]
             begin += len(places)
-            if mask.any():
-                rows = block.take(places[mask])
-                sides[side] += [(piece, groups[mask][first : first + len(piece)]) for first, piece in _numbered(rows)]
+            whole += [(side, piece) for piece in block.take(places[mask]).pieces()]
         self._ended += int(np.count_nonzero(mine))
-        yield Complete(starts, ends, ends, sides)
+        yield self._by_key(whole)
 
     def forget(self, logs: Logs, watermark: int) -> None:
         """Removes the rows of ended sessions once they may be half of all."""
@@ -92,27 +90,23 @@ class SessionRows(WindowRows):
             followed |= end > start
         return hashes[~followed], times[~followed]
 
-    def _in_last_session(self, of: Groups, times: Times, lasts: Times) -> tuple[npt.NDArray[np.bool_], Times]:
-        """Which rows are in the session that ends with their group's last time; and where these sessions begin."""
-        firsts, ends = _sessions(of, times, self._gap)
-        mine = ends == lasts[of]
-        starts = np.empty(len(lasts), np.int64)
-        starts[of[mine]] = firsts[mine]
-        return mine, starts
+    def _by_key(self, parts: Sequence[tuple[Side, Block]]) -> Complete:
+        """The sessions of whole keys: those of the same hash are told apart."""
+        codes, _ = key_codes(parts, self._keys, self._operator)
+        firsts, lasts = _sessions(codes, np.concatenate([block.times for _, block in parts]), self._gap)
+        sessions, numbers = np.unique(np.stack([codes, firsts, lasts]), axis=1, return_inverse=True)
+        numbers, begin, sides = numbers.reshape(-1), 0, {side: list[tuple[Block, Groups]]() for side in self._keys}
+        for side, block in parts:
+            sides[side].append((block, numbers[begin : begin + len(block)]))
+            begin += len(block)
+        ends = sessions[2] + self._gap
+        return Complete(sessions[1], ends, ends, sides)
 
 
 def _before(ranges: tuple[Places, Places]) -> tuple[Places, Places]:
     """The number of the range, and the place, of every candidate."""
     found = expanded(*ranges)
     return found.probed, found.stored
-
-
-def _numbered(block: Block) -> Iterator[tuple[int, Block]]:
-    """The block's pieces in memory, each with the place of its first row."""
-    first = 0
-    for piece in block.pieces():
-        yield first, piece
-        first += len(piece)
 
 
 def _sessions(codes: npt.NDArray[np.integer], times: Times, gap: int) -> tuple[Times, Times]:

@@ -24,6 +24,9 @@ from .row_log import RowLog
 from .sides import Side, key_names
 
 Logs = Mapping[Side, RowLog]
+Keys = Mapping[Side, tuple[str, ...]]
+"""The names of the key columns of each side."""
+
 Groups = npt.NDArray[np.int64]
 
 
@@ -39,29 +42,23 @@ class Complete:
     times: Times
     sides: Mapping[Side, Sequence[tuple[Block, Groups]]]
 
-    def by_key(self, keys: Mapping[Side, tuple[str, ...]], operator: str) -> tuple[Complete, list[pa.Array]]:
+    def by_key(self, keys: Keys, operator: str) -> tuple[Complete, list[pa.Array]]:
         """The same with a window for each key, and the keys' columns, one row per window."""
         parts = [(side, block, groups) for side, blocks in self.sides.items() for block, groups in blocks]
-        columns = [[plain(side.form_key(block.rows.column(name))) for name in keys[side]] for side, block, _ in parts]
-        whole = [_concatenated([some[place] for some in columns]) for place in range(len(columns[0]))]
-        names = key_names(len(whole))
-        encoded = encode_keys(pa.RecordBatch.from_arrays(whole, names=list(names)), names, operator)
+        key, columns = key_codes([(side, block) for side, block, _ in parts], keys, operator)
         window = np.concatenate([groups for *_, groups in parts])
-        pairs, first, codes = np.unique(np.stack([window, encoded.codes]), axis=1, return_index=True, return_inverse=True)
+        pairs, first, codes = np.unique(np.stack([window, key]), axis=1, return_index=True, return_inverse=True)
         codes, sides, begin = codes.reshape(-1), dict[Side, list[tuple[Block, Groups]]](), 0
         for side, block, _ in parts:
             sides.setdefault(side, []).append((block, codes[begin : begin + len(block)]))
             begin += len(block)
         of = pairs[0]
         rows = pa.array(first)
-        return Complete(self.starts[of], self.ends[of], self.times[of], sides), [column.take(rows) for column in whole]
+        return Complete(self.starts[of], self.ends[of], self.times[of], sides), [column.take(rows) for column in columns]
 
 
 class WindowRows(ABC):
     """One kind of windows."""
-
-    one_per_key = False
-    """Whether a window of `Complete` has the rows of one key only."""
 
     @abstractmethod
     def due(self, times: Times) -> Times:
@@ -123,6 +120,14 @@ class FixedWindows(WindowRows):
                 first += ((after - first) // slide + 1) * slide
             ends.update(range(first, min(windows.last_end(pane), until) + 1, slide))
         return sorted(ends)
+
+
+def key_codes(parts: Sequence[tuple[Side, Block]], keys: Keys, operator: str) -> tuple[npt.NDArray[np.integer], list[pa.Array]]:
+    """A number per row, equal for equal keys, and the key columns, of all rows of blocks of both sides."""
+    names = key_names(len(next(iter(keys.values()))))
+    tables = [(side, block.rows, keys[side]) for side, block in parts]
+    columns = [_concatenated([plain(side.form_key(rows.column(of[place]))) for side, rows, of in tables]) for place in range(len(names))]
+    return encode_keys(pa.RecordBatch.from_arrays(columns, names=list(names)), names, operator).codes, columns
 
 
 def _concatenated(columns: Sequence[pa.Array]) -> pa.Array:

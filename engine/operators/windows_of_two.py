@@ -31,7 +31,11 @@ class WindowsOfTwo(KeyedInstance):
     ) -> None:
         KeyedInstance.__init__(self, context, key_names(len(left_keys)), JoinRows(context, left_keys, right_keys))
         self._kind = windows
-        self._of_rows: WindowRows = SessionRows(windows.gap) if isinstance(windows, SessionWindows) else FixedWindows(windows)
+        self._of_rows: WindowRows
+        if isinstance(windows, SessionWindows):
+            self._of_rows = SessionRows(windows.gap, self.state.keys, context.name)
+        else:
+            self._of_rows = FixedWindows(windows)
         self.watermark = MIN_TIME
 
     @abstractmethod
