@@ -13,7 +13,6 @@ import numpy as np
 from .building.columns import check_columns, keys_after
 from .building.deduplication import make_deduplicate
 from .building.emission import checked_emission
-from .building.explode import explode_operator
 from .building.joins import co_group, co_process, join, join_asof
 from .building.row_operators import make_drop, make_rename, make_select
 from .building.windows import AnyWindows, check_windows, make_process, window_aggregate
@@ -65,14 +64,6 @@ class Stream(Transformations["Stream"]):
 
     def _side(self, port: str) -> Stream:
         return Stream(self.flow, self.node, port)
-
-    def explode(self, column: str, *, position: str | None = None) -> Stream:
-        """A row for each element of the lists in `column`; the fields of structs become columns, other elements keep the column's name.
-
-        `position` names a column that numbers the elements of a list from 1. A row whose list is empty or null is left out. See `ef.top`
-        for an example.
-        """
-        return self._then("explode", explode_operator(column, position))
 
     def union(self, *others: Stream) -> Stream:
         """The rows of this stream and the others, in the order in which they come; all must have the same columns."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 import pyarrow as pa
 
 from .building.event_times import make_with_time
+from .building.explode import explode_operator
 from .building.lookup_table import make_lookup
 from .building.row_operators import (
     make_branch,
@@ -237,6 +238,14 @@ class Transformations(ABC, Generic[T_co]):
         row still counts exactly once.
         """
         return self._then("with_arrival_time", WithArrivalTime())
+
+    def explode(self, column: str, *, position: str | None = None) -> T_co:
+        """A row for each element of the lists in `column`; the fields of structs become columns, other elements keep the column's name.
+
+        `position` names a column that numbers the elements of a list from 1. A row whose list is empty or null is left out. See `ef.top`
+        for an example.
+        """
+        return self._then("explode", explode_operator(column, position))
 
     def select(self, *columns: str) -> T_co:
         """Keep only these columns, in this order."""

@@ -57,8 +57,7 @@ def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: Checkpo
             table, before = tables.get(stage.name), manifest.tables.get(stage.name)
             chains = _chains(index, entries, before, table)
             same = table is not None and before == table and len(entries) == stage.parallelism
-            task = RestoredTask(url, checkpoint, watermark, positions[index], chains, table, same, times)
-            tasks[worker_id(stage.name, index)] = task
+            tasks[worker_id(stage.name, index)] = RestoredTask(url, checkpoint, watermark, positions[index], chains, table, same, times)
     return tasks
 
 

@@ -28,7 +28,7 @@ from ..snapshots.chain import removed, replacing
 from ..snapshots.changes import Changes, SlotChanges
 from .base import StateTransfer
 from .ragged_slots import clear, grown
-from .series import Codes, Positions, Rows, Series
+from .series import NOWHERE, Codes, Found, Positions, Rows, Series
 
 CHUNK = 16_384
 """Rows of a chunk of a snapshot."""
@@ -66,7 +66,7 @@ class MemorySeries(Series):
         parts = sum(a.nbytes(p) for a, p in zip(self.aggregator.accumulators, self._parts, strict=False))
         return parts + 33 * len(self._live) + self._heads.nbytes + self._slots.nbytes
 
-    def read(self, keys: Sequence[pa.Array]) -> Rows | None:
+    def read(self, keys: Sequence[pa.Array]) -> Found:
         of = self._slots.of(keys)
         more = self._slots.capacity - len(self._heads)
         if more > 0:
@@ -74,15 +74,13 @@ class MemorySeries(Series):
         self._heads[self._slots.fresh] = _NONE
         codes, where = self._linked(of)
         self._read = of, where
-        return Rows(codes, self._positions[where], self._partial(where)) if len(where) else None
+        return Found(codes, self._positions[where], lambda places: self._partial(where[places]))
 
-    def write(self, rows: Rows) -> None:
+    def write(self, rows: Rows, kept: Where = NOWHERE) -> None:
         of, where = self._read
-        self._remove(where)
-        self._add(of, rows.codes, rows.positions, rows.partial)
-        without = np.ones(len(of), np.bool_)
-        without[rows.codes] = False
-        self._forget(of[without])
+        self._remove(np.delete(where, kept))
+        self._link(np.concatenate([where[kept], self._add(of, rows)]), of)
+        self._forget(of[self._heads[of] == _NONE])
 
     def take_before(self, position: int) -> Iterator[_Piece]:
         if self._lowest >= position:
@@ -155,24 +153,22 @@ class MemorySeries(Series):
             codes.append(codes[-1])
             found.append(self._next[found[-1]])
 
-    def _add(self, of: Where, codes: Codes, positions: Positions, partial: PartialAggregates) -> None:
-        """Add rows of the keys at the slots `of`, which have none."""
-        self._heads[of] = _NONE
-        if not len(codes):
-            return
-        where = self._take_free(len(codes))
-        self._keys[where], self._positions[where], self._rows[where] = of[codes], positions, partial.rows
-        for columns, values in zip(self._parts, partial.parts, strict=True):
+    def _add(self, of: Where, rows: Rows) -> Where:
+        """Add rows of the keys at the slots `of`, not linked yet. Returns their slots."""
+        if not len(rows.codes):
+            return NOWHERE
+        where = self._take_free(len(rows.codes))
+        self._keys[where], self._positions[where], self._rows[where] = of[rows.codes], rows.positions, rows.partial.rows
+        for columns, values in zip(self._parts, rows.partial.parts, strict=True):
             for column, value in zip(columns, values, strict=True):
                 column[where] = value
         self._live[where] = True
-        self._lowest = min(self._lowest, int(positions.min()))
-        self._link(where)
+        self._lowest = min(self._lowest, int(rows.positions.min()))
+        return where
 
-    def _link(self, where: Where, keys: Where | None = None) -> None:
-        """Link these rows, which are all that their keys have; `keys` may have none."""
-        if keys is not None:
-            self._heads[keys] = _NONE
+    def _link(self, where: Where, keys: Where) -> None:
+        """Link these rows, which are all that the keys at the slots `keys` have."""
+        self._heads[keys] = _NONE
         ordered = where[np.argsort(self._keys[where], kind="stable")]
         of = self._keys[ordered]
         other = of[1:] != of[:-1]

@@ -1,12 +1,12 @@
 """The interface of the state of sessions and count windows: for each key a series, rows of partial aggregates at int64 positions.
 
-A batch is processed between `read` and `write`, which exchange the whole series of the batch's keys: those are short.
+A batch is processed between `read` and `write`. What rows hold is looked up only where it is asked for, and rows that stay are not written.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,8 @@ from .base import KeyedState
 
 Codes = npt.NDArray[Any]
 Positions = npt.NDArray[np.int64]
+Where = npt.NDArray[np.int64]
+NOWHERE: Where = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,22 @@ class Rows:
     partial: PartialAggregates
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Rows that were read; `partial` gives what those at some places hold, without key columns."""
+
+    codes: Codes
+    positions: Positions
+    partial: Callable[[Where], PartialAggregates]
+
+    def at(self, where: Where) -> Rows:
+        """The rows at these places."""
+        return Rows(self.codes[where], self.positions[where], self.partial(where))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
 class Series(KeyedState):
     """Used by one thread. Positions of a key's rows differ."""
 
@@ -43,12 +61,15 @@ class Series(KeyedState):
         self.aggregator = aggregator
 
     @abstractmethod
-    def read(self, keys: Sequence[pa.Array]) -> Rows | None:
-        """The series of these distinct keys (key columns), in any order; None if none of them has one. `write` must follow."""
+    def read(self, keys: Sequence[pa.Array]) -> Found:
+        """The series of these distinct keys (key columns), in any order. `write` must follow."""
 
     @abstractmethod
-    def write(self, rows: Rows) -> None:
-        """Replace the series of the keys that were read; a key without rows is forgotten."""
+    def write(self, rows: Rows, kept: Where = NOWHERE) -> None:
+        """Replace the series of the keys that were read by `rows`, and of the rows that were found those at the places `kept`.
+
+        A key without rows is forgotten.
+        """
 
     @abstractmethod
     def take_before(self, position: int) -> Iterator[tuple[PartialAggregates, Positions]]:
@@ -65,17 +86,16 @@ class Series(KeyedState):
         """Add rows to their keys' series."""
         names = self.aggregator.keys
         keys = encode_keys(pa.record_batch(list(partial.keys), names=list(names)), names, self.aggregator.operator)
-        self.write(joined(self.read(keys.columns), Rows(keys.codes, positions, replace(partial, keys=()))))
+        found = self.read(keys.columns)
+        self.write(Rows(keys.codes, positions, replace(partial, keys=())), np.arange(len(found)))
 
     def check(self, schema: pa.Schema) -> None:
         if PANE not in schema.names:
             raise TypeError("it has no positions")
 
 
-def joined(first: Rows | None, second: Rows) -> Rows:
+def joined(first: Rows, second: Rows) -> Rows:
     """The rows of both; the codes have the same meaning."""
-    if first is None:
-        return second
     a, b = first.partial, second.partial
     parts = tuple(tuple(map(ragged.joined, zip(x, y, strict=True))) for x, y in zip(a.parts, b.parts, strict=True))
     partial = PartialAggregates((), np.concatenate([a.rows, b.rows]), parts)

@@ -7,6 +7,7 @@ its owner without being sent has the lowest bound until it is read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgpack
@@ -25,11 +26,12 @@ from ..protocol.routing import Move
 from ..snapshots.changes import Changes
 from .base import StateTransfer
 from .partial_rows import PartialRows
-from .series import Codes, Positions, Rows, Series
+from .series import NOWHERE, Codes, Found, Positions, Rows, Series
 from .stored_rows import Places, StoredRows
 
 _Piece = tuple[PartialAggregates, Positions]
 _LOWEST = -(2**63)
+_NO_ROWS = Rows(NOWHERE, NOWHERE, PartialAggregates((), NOWHERE, ()))
 
 
 class StoredSeries(Series):
@@ -41,45 +43,47 @@ class StoredSeries(Series):
         self._rows = StoredRows(context, aggregator.keys, self._sent, self._form.about)
         self.passes_on = self._rows.backend.passes_on
         self._places: Places = [], []
+        """The places of the keys that were read."""
+        self._found: tuple[Found, list[bytes]]
+        """The rows that were found there, and their bytes."""
         self._bounds = Bounds(self._rows)
 
-    def read(self, keys: Sequence[pa.Array]) -> Rows | None:
-        self._places = self._rows.places(keys)
-        return self._unpacked(self._rows.get(self._places))
+    def read(self, keys: Sequence[pa.Array]) -> Found:
+        return self._read_at(self._rows.places(keys))
 
-    def write(self, rows: Rows) -> None:
+    def write(self, rows: Rows, kept: Where = NOWHERE) -> None:
         groups, keys = self._places
-        packed = self._form.pack(rows.partial) if len(rows.codes) else []
+        found, there = self._found
+        packed = [there[place] for place in kept.tolist()] + (self._form.pack(rows.partial) if len(rows.codes) else [])
+        codes, at = np.concatenate([found.codes[kept], rows.codes]), np.concatenate([found.positions[kept], rows.positions])
         series: list[list[bytes]] = [[] for _ in keys]
         lowest = np.full(len(keys), np.iinfo(np.int64).max)
-        np.minimum.at(lowest, rows.codes, rows.positions)
-        positions = rows.positions.astype("<i8").view("V8").tolist()
-        for code, position, row in zip(rows.codes.tolist(), positions, packed, strict=True):
+        np.minimum.at(lowest, codes, at)
+        for code, position, row in zip(codes.tolist(), at.astype("<i8").view("V8").tolist(), packed, strict=True):
             series[code] += position, row
-        there = [place for place, one in enumerate(series) if one]
+        full = [place for place, one in enumerate(series) if one]
         gone = [place for place, one in enumerate(series) if not one]
-        self._rows.put(([groups[i] for i in there], [keys[i] for i in there]), [msgpack.packb(series[i]) for i in there])
+        self._rows.put(([groups[i] for i in full], [keys[i] for i in full]), [msgpack.packb(series[i]) for i in full])
         self._rows.backend.delete_many([groups[i] for i in gone], [keys[i] for i in gone])
-        self._bounds.set([(groups[i], keys[i]) for i in there], lowest[there])
+        self._bounds.set([(groups[i], keys[i]) for i in full], lowest[full])
         self._bounds.drop([(groups[i], keys[i]) for i in gone])
 
     def take_before(self, position: int) -> Iterator[_Piece]:
         due = self._bounds.below(position)
         for first in range(0, len(due), SNAPSHOT_CHUNK):
             some = due[first : first + SNAPSHOT_CHUNK]
-            self._places = [group for group, _ in some], [key for _, key in some]
-            rows = self._unpacked(self._rows.get(self._places))
-            if rows is None:  # of keys whose bounds came with another worker's names, before their state was read and forgotten
+            found = self._read_at(([group for group, _ in some], [key for _, key in some]))
+            if not len(found):  # of keys whose bounds came with another worker's names, before their state was read and forgotten
                 self._bounds.drop(some)
                 continue
-            taken = rows.positions < position
-            where, left = np.flatnonzero(taken), np.flatnonzero(~taken)
-            self.write(Rows(rows.codes[left], rows.positions[left], rows.partial.take(left)))
-            if len(where):
-                of = pa.array(rows.codes[where])
+            taken = found.positions < position
+            where = np.flatnonzero(taken)
+            rows = found.at(where) if len(where) else None
+            self.write(_NO_ROWS, np.flatnonzero(~taken))
+            if rows is not None:
+                of = pa.array(rows.codes)
                 keys = tuple(column.take(of) for column in self._rows.columns([key for _, key in some]))
-                partial = rows.partial.take(where)
-                yield PartialAggregates(keys, partial.rows, partial.parts), rows.positions[where]
+                yield replace(rows.partial, keys=keys), rows.positions
 
     def install(self, chunk: Batch) -> None:
         if self._form.learned(chunk, self._rows):
@@ -110,9 +114,11 @@ class StoredSeries(Series):
     def close(self) -> None:
         self._rows.backend.close()
 
-    def _unpacked(self, values: Sequence[bytes | None]) -> Rows | None:
-        codes, positions, rows = _taken_apart(values)
-        return Rows(codes, positions, self._form.unpack((), rows)) if rows else None
+    def _read_at(self, places: Places) -> Found:
+        codes, positions, rows = _taken_apart(self._rows.get(places))
+        found = Found(codes, positions, lambda where: self._form.unpack((), [rows[place] for place in where.tolist()]))
+        self._places, self._found = places, (found, rows)
+        return found
 
     def _batch(self, columns: list[pa.Array], values: list[bytes], binding: Binding | None) -> Batch:
         codes, positions, rows = _taken_apart(values)

@@ -18,7 +18,7 @@ from ..aggregates.kept_values import in_groups
 from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator
 from ..batch import Batch
 from ..keyed_state.opening import open_series
-from ..keyed_state.series import Codes, Rows, Series, joined
+from ..keyed_state.series import Codes, Found, Rows, Series, joined
 from ..keys.encoding import Keys, compact, encode_keys
 from ..keys.unkeyed import described, shown
 from ..time.row_windows import RowWindows
@@ -84,15 +84,16 @@ class AggregateRowsInstance(KeyedInstance):
         self.note_load(keys.columns, arrived)
         found = self.state.read(keys.columns)
         before = np.zeros(keys.count, np.int64)
-        if found is not None:
-            counts = np.flatnonzero(found.positions == _COUNT)
-            before[found.codes[counts]] = found.partial.rows[counts]
-            found = _taken(found, np.flatnonzero(found.positions != _COUNT))
+        if len(found):
+            counts = found.at(np.flatnonzero(found.positions == _COUNT))
+            before[counts.codes] = counts.partial.rows
         ends = np.cumsum(arrived)
         came = _Came(np.arange(batch.num_rows)[in_groups(keys.codes, keys.count)], ends - arrived, before, before + arrived)
-        panes = self._merged(joined(found, self._partial(batch, keys.codes, came)))
+        panes = self._partial(batch, keys.codes, came)
+        if len(found):
+            panes = self._with_found(panes, found, came)
         self._emit(self._windows(came), panes, keys, came, batch, emit)
-        self._keep(panes, came)
+        self._write(panes, found, came)
 
     def _partial(self, batch: Batch, codes: Codes, came: _Came) -> Rows:
         """The rows of the batch as panes."""
@@ -105,6 +106,13 @@ class AggregateRowsInstance(KeyedInstance):
         present, groups = compact(codes.astype(np.int64) * span + pane, len(first) * span)
         partial = self.aggregator.aggregate(batch, groups, (), len(present))
         return Rows(present // span, first[present // span] + present % span, partial)
+
+    def _with_found(self, panes: Rows, found: Found, came: _Came) -> Rows:
+        """The panes of the batch with those that were found, as far as they change or a window ends with this batch."""
+        ends = came.after // self.every > came.before // self.every
+        changes = found.positions == came.before[found.codes] // self.pane
+        needed = np.flatnonzero((found.positions != _COUNT) & (changes | ends[found.codes]))
+        return self._merged(joined(found.at(needed), panes)) if len(needed) else panes
 
     def _merged(self, rows: Rows) -> Rows:
         """Panes by key and number, each once; of equal ones the first in `rows` has the earlier records."""
@@ -155,13 +163,15 @@ class AggregateRowsInstance(KeyedInstance):
             where = np.arange(len(window)) - np.repeat(np.cumsum(number) - number, number) + places[some][window]
             yield codes[some], ends[some], self.aggregator.grouped([panes.partial.take(where)], (), window, len(number))
 
-    def _keep(self, panes: Rows, came: _Came) -> None:
-        """Keep the panes that the next windows need, and the counts."""
+    def _write(self, panes: Rows, found: Found, came: _Came) -> None:
+        """Write the panes that changed and that the next windows need, and the counts; what else they need stays as it is."""
         needed = ((came.after // self.every + 1) * self.every - self.size) // self.pane
-        kept = _taken(panes, np.flatnonzero(panes.positions >= needed[panes.codes]))
+        changed = came.before // self.pane
+        written = _taken(panes, np.flatnonzero(panes.positions >= np.maximum(needed, changed)[panes.codes]))
+        stays = (found.positions != _COUNT) & (found.positions >= needed[found.codes]) & (found.positions < changed[found.codes])
         empty = tuple(accumulator.empty(len(needed)) for accumulator in self.aggregator.accumulators)
         counts = Rows(np.arange(len(needed)), np.full(len(needed), _COUNT), PartialAggregates((), came.after, empty))
-        self.state.write(joined(kept, counts))
+        self.state.write(joined(written, counts), np.flatnonzero(stays))
 
 
 def _taken(rows: Rows, where: npt.NDArray[np.intp]) -> Rows:

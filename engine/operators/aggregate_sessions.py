@@ -78,7 +78,9 @@ class AggregateSessionsInstance(KeyedInstance):
         keys = encode_keys(pa.record_batch(list(partial.keys), names=list(self.keys)), self.keys, self.context.name)
         self._note_keys(keys.columns, keys.codes, partial)
         found = self.state.read(keys.columns)
-        rows = joined(found, Rows(keys.codes, _last(partial), replace(partial, keys=())))
+        rows = Rows(keys.codes, _last(partial), replace(partial, keys=()))
+        if len(found):
+            rows = joined(found.at(np.arange(len(found))), rows)
         codes, sessions, session_of = self._sessions(rows)
         late = self._ends(sessions) < self.watermark
         if late.any():

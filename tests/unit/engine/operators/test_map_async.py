@@ -13,6 +13,20 @@ from evenflow.engine.operators.map_async import MapAsync
 ROWS = [{"n": n} for n in range(6)]
 
 
+@pytest.fixture
+def drive(drive):
+    """Closes what was opened when the test is over: the collector would do it while a loop of another test runs."""
+    opened = []
+
+    def driven(operator):
+        opened.append(drive(operator))
+        return opened[-1]
+
+    yield driven
+    for step in opened:
+        step.operator.close()
+
+
 class Together:
     """Ends a coroutine when `wanted` of them are under way, the newest first; notes how many were."""
 

@@ -1,0 +1,23 @@
+"""Arrow expressions on batches."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from evenflow.engine.batch import Batch
+from evenflow.engine.errors import RecordError
+from evenflow.engine.expression import true_where
+
+BATCH = Batch(pa.record_batch({"price": [24_170_000, 3, None]}))
+
+
+def test_null_counts_as_false():
+    assert true_where(pc.field("price") < 1_000_000, BATCH, "op").tolist() == [False, True, False]
+    assert true_where(pc.field("price").cast("double") < 1e6, BATCH, "op").tolist() == [False, True, False]
+
+
+def test_float_that_arrow_cannot_compare_with_large_integers_says_how_to_write_it():
+    with pytest.raises(RecordError, match=r"where= \(price < 1000000\) fails: .* write 1_000_000"):
+        true_where(pc.field("price") < 1e6, BATCH, "op", "where=")
