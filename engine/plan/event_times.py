@@ -46,7 +46,8 @@ def check_event_times(graph: Graph) -> None:
         elif above is not None and _needs(operator):
             what = "has windows" if isinstance(operator, _IN_WINDOWS) else "joins by time"
             raise FlowError(
-                f"operator `{node.name}` {what}, but the rows of `{above}` have no event time: say event_time=... where you read it"
+                f"operator `{node.name}` {what}, but the rows of `{above}` have no event time: say event_time=... where you read it, "
+                "or assign it behind that by with_time"
             )
 
 
