@@ -157,6 +157,8 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
     ).late.write(sink)
     windows.aggregate(n=ef.count(where=pc.field("n") > 0), emit="update", every="1m", lateness="10m").late.write(sink)
     keyed.process(Sessions()).write(sink)
+    both = keyed.co_group(stream.key_by("other"), ef.session("1m"), lambda key, window, left, right: [{"n": len(left) + len(right)}])
+    assert_type(both, ef.JoinResults)
     keyed.co_process(stream.key_by("other"), Answered(), on_error="skip").write(sink)
     return flow
 
