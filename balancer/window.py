@@ -92,7 +92,8 @@ def snapshot_of(loads: list[WorkerLoad], table: RoutingTable, workers: int) -> L
     """One snapshot from a window of each worker.
 
     A group's load is the sum over the workers: while it moves, two of them measure some. A routed key that no worker reported as hot gets
-    the load that its worker measured for the key's group, because that group belongs to another worker.
+    the load that its worker measured for the key's group, because that group belongs to another worker. The
+    load of split keys is left out: no move of a balancer changes it.
     """
     by_group, by_bytes = np.zeros(len(table)), np.zeros(len(table), np.int64)
     keys = dict.fromkeys(table.keys, 0.0)
@@ -106,6 +107,10 @@ def snapshot_of(loads: list[WorkerLoad], table: RoutingTable, workers: int) -> L
             keys[key] = keys.get(key, 0.0) + seconds
             key_bytes[key] = key_bytes.get(key, 0) + size
     _add_unreported(keys, loads, table)
+    for key in table.splits:
+        key_bytes.pop(key, None)
+        by_group[group_of(np.array([key], np.uint64), len(table))] -= keys.pop(key, 0.0)
+    by_group = np.maximum(by_group, 0.0)
     hashes = np.array(list(keys), np.uint64)
     homes = group_of(hashes, len(table)).astype(np.int64)
     of_keys = np.bincount(homes, list(keys.values()), len(table))

@@ -23,7 +23,7 @@ def with_split(stage: Stage, table: RoutingTable, key: Hashable, to: Sequence[in
     """
     hashed = _hash(stage, key)
     if not stage.dealable:
-        problem = "only joins can, and a full join can't, because neither of its sides can be dealt"
+        problem = "only joins can, and a full join or one in sessions can't, because neither of its sides can be dealt"
         raise RequestError(f"operator `{stage.name}` can't split a key over several workers: {problem}")
     if dealt not in stage.dealable:
         sides = " or ".join(f"dealt={side!r}" for side in stage.dealable)

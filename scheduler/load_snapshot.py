@@ -41,7 +41,7 @@ def hash_of(key: Hashable) -> int:
 def load_snapshot(windows: Sequence[Sequence[WorkerWindow]], table: RoutingTable) -> LoadSnapshot:
     """The load of an operator: `windows[i]` are those of worker i that count; loads are useful seconds per second.
 
-    A worker's state is taken to be shared evenly by its key groups.
+    A worker's state is taken to be shared evenly by its key groups. The load of split keys is left out: no move of a balancer changes it.
     """
     loads, sizes = np.zeros(len(table)), np.zeros(len(table), np.int64)
     hot: dict[Hashable, float] = {}
@@ -54,7 +54,11 @@ def load_snapshot(windows: Sequence[Sequence[WorkerWindow]], table: RoutingTable
             loads[window.groups] += window.load / length
             per_record = float(window.load.sum()) / window.keyed_records / length if window.keyed_records else 0.0
             for key, count in window.hot_keys:
-                hot[key] = hot.get(key, 0.0) + count * per_record
+                if table.splits and (hashed := hash_of(key)) in table.splits:
+                    loads[group_of(np.array([hashed], np.uint64), len(table))] -= count * per_record
+                else:
+                    hot[key] = hot.get(key, 0.0) + count * per_record
+    loads = np.maximum(loads, 0.0)
     groups = [GroupLoad(i, int(w), float(x), int(b)) for i, (w, x, b) in enumerate(zip(table.groups, loads, sizes, strict=True))]
     return LoadSnapshot(len(windows), groups, _hot_keys(hot, loads, table))
 

@@ -1,15 +1,18 @@
-"""Files of a running job are deleted and its processes killed: right rows, or a job that stops and says what is lost."""
+"""Files of a running job are deleted, cut and flipped, and its processes killed: right rows, or a job that stops and says what is lost."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import signal
+import subprocess
+import sys
+from contextlib import suppress
 
 import pyarrow.parquet as pq
 import pytest
 import ray
-from watching import until
+from watching import PATIENCE, actors, end, until
 
 import evenflow as ef
 from evenflow.actors.cluster import NAMESPACE
@@ -28,8 +31,10 @@ def no_job_outlives_a_failed_test(nothing_outlives_its_test):
 
 
 def kill(job, *actors):
-    """All of these at one time."""
-    handles = [ray.get_actor(f"{job.name}/{actor}", namespace=NAMESPACE) for actor in actors]
+    """All of these at one time; a worker may be in a process that was a spare."""
+    places = job.status().places
+    names = [places[actor].process if actor in places else actor for actor in actors]
+    handles = [ray.get_actor(f"{job.name}/{name}", namespace=NAMESPACE) for name in names]
     for process in ray.get([handle.__ray_call__.remote(lambda _: os.getpid()) for handle in handles]):
         os.kill(process, signal.SIGKILL)
 
@@ -127,3 +132,126 @@ def test_job_whose_sink_can_not_take_back_stops_and_says_which_checkpoint_is_gon
     with pytest.raises(ef.JobError, match=words):
         job.wait("60s")
     assert len({row["seq"] for row in rows}) == len(rows)
+
+
+START = """
+import sys
+import evenflow as ef
+
+def number(state, row):
+    n = (state or 0) + 1
+    return n, {"seq": row["seq"], "key": row["key"], "n": n}
+
+flow = ef.Dataflow("damaged")
+numbered = flow.read(ef.generate(rate=500, keys=10)).key_by("key").stateful_map(number).named("count")
+numbered.write(ef.write_parquet(sys.argv[1] + "/parquet"))
+numbered.write(ef.to_spark(path=sys.argv[1] + "/spark"))
+checkpoint = ef.CheckpointConfig(sys.argv[1] + "/checkpoints", interval=None)
+worker, restart = ef.WorkerConfig(warm_spares=1), ef.RestartConfig(delay="10ms")
+flow.run(detached=True, config=ef.JobConfig(key_groups=8, checkpoint=checkpoint, restart=restart, worker=worker))
+print("started", flush=True)
+sys.stdin.read()
+"""
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def take_checkpoints(job):
+    """Two, also if the job goes back once more meanwhile: a worker may have found damaged state."""
+
+    def taken():
+        with suppress(ef.RequestError):
+            return job.checkpoint()
+
+    for _ in range(2):
+        until(taken, "a checkpoint is complete")
+
+
+FILES = {
+    "the newest manifest": lambda saved, _: [newest(saved) / "manifest"],
+    "all manifests": lambda saved, _: list(saved.glob("checkpoint-*/manifest")),
+    "the newest state": lambda saved, _: list(newest(saved).glob("*.state")),
+    "all state": lambda saved, _: list(saved.glob("checkpoint-*/*.state")),
+    "parts that are being written": lambda _, out: list((out / "parquet").glob(".part-*.inprogress")),
+    "the newest part": lambda _, out: [max((out / "parquet").glob("part-*"))],
+    "the newest log file": lambda _, out: [max((out / "spark" / "_spark_metadata").iterdir(), key=lambda path: int(path.name))],
+}
+
+
+@pytest.fixture
+def driver(cluster, tmp_path):
+    """The process that has started the job `damaged`, which is detached."""
+    command = [sys.executable, "-W", "ignore", "-c", START, str(tmp_path)]
+    environment = os.environ | {"RAY_ADDRESS": cluster}
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "started\n"
+        yield process
+        process.kill()
+        process.wait(PATIENCE)
+    end(name for name in actors() if name.startswith("damaged/"))  # a detached job's coordinator lingers to say how the job ended
+
+
+@pytest.mark.timeout(300)  # nine recoveries, each of which starts a process
+def test_rows_are_right_whatever_is_damaged_and_whoever_is_killed(driver, tmp_path):
+    job = ef.connect("damaged")
+    for files, damage, victims in (
+        ("the newest manifest", flip, ("driver", "coordinator")),
+        ("the newest manifest", cut, ("coordinator",)),
+        ("all manifests", remove, ("coordinator", "count-0")),
+        ("the newest state", remove, ("count-0",)),
+        ("the newest state", cut, ("count-0",)),
+        ("the newest state", flip, ("count-0",)),
+        ("all state", flip, ("count-0",)),
+        ("parts that are being written", remove, ("count-0",)),
+        ("parts that are being written", cut, ("count-0",)),
+    ):
+        take_checkpoints(job)
+        until(lambda: FILES["parts that are being written"](None, tmp_path), "rows are written behind the checkpoint")
+        attempt = job.status().attempt
+        paths = FILES[files](tmp_path / "checkpoints" / "damaged", tmp_path)
+        assert paths, files
+        for path in paths:
+            damage(path)
+        if "driver" in victims:
+            driver.kill()
+        kill(job, *(victim for victim in victims if victim != "driver"))
+        recover(job, attempt)
+    take_checkpoints(job)
+    job.stop()
+    job.wait("60s")
+    spark = Exchange(tmp_path / "spark")
+    for written in (sorted((tmp_path / "parquet").glob("*.parquet")), [file.path for file in spark.committed(spark.latest())]):
+        rows = sorted(tuple(row.values()) for row in pq.read_table(written).to_pylist())
+        assert [seq for seq, _, _ in rows] == list(range(len(rows))), "each row once, none left out"
+        counts = {}
+        for _, key, n in rows:
+            counts.setdefault(key, []).append(n)
+        assert all(sorted(numbers) == list(range(1, len(numbers) + 1)) for numbers in counts.values())
+
+
+@pytest.mark.parametrize(
+    ("files", "damage", "victim", "words"),
+    [
+        pytest.param("the newest part", remove, "count-0", r"`write_parquet`: .*prepared is gone", id="a part is deleted"),
+        pytest.param("the newest part", cut, "coordinator", r"`write_parquet`: .* bytes, and .* were written", id="a part is cut"),
+        pytest.param("the newest log file", cut, "count-0", r"_spark_metadata/0, line 2: not an entry", id="a log file is cut"),
+    ],
+)
+def test_job_whose_committed_files_are_damaged_stops_and_says_which(files, damage, victim, words, tmp_path):
+    job = numbers("hopeless", tmp_path, ef.to_list([])).run(config=config(tmp_path, restart={"most": 1}, worker={"warm_spares": 1}))
+    JOBS.append(job)
+    until(lambda: FILES["parts that are being written"](None, tmp_path), "rows are written")
+    job.checkpoint()
+    for path in FILES[files](tmp_path / "checkpoints" / "hopeless", tmp_path):
+        damage(path)
+    kill(job, victim)
+    with pytest.raises(ef.EvenflowError, match=f"(?s){words}"):
+        job.wait("60s")

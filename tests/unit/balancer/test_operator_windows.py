@@ -8,6 +8,7 @@ import pytest
 from evenflow.balancer.snapshot import KeyLoad
 from evenflow.balancer.window import OperatorWindows, WorkerLoad, snapshot_of
 from evenflow.engine.protocol.routing import RoutingTable, even_table
+from evenflow.engine.protocol.split_route import SplitRoute
 
 TABLE = even_table(4, 2)
 
@@ -93,6 +94,13 @@ def test_hot_keys_keep_their_routes():
     snapshot = snapshot_of([load(0, 0.0, {0: 1.0}, {8: 0.5}), load(1, 0.0, {0: 2.0}, {4: 1.5})], table, 2)
     assert set(snapshot.hot_keys) == {KeyLoad(4, 0, 1.5, 0, 1), KeyLoad(8, 0, 0.5)}
     assert snapshot.worker_loads().tolist() == [1.5, 1.5]
+
+
+def test_load_of_a_split_key_is_left_out():
+    table = RoutingTable(TABLE.groups, {}, {4: SplitRoute(0, (1,), "left")})
+    snapshot = snapshot_of([load(0, 0.0, {0: 1.0}, {4: 0.75, 8: 0.125}), load(1, 0.0, {0: 2.0}, {4: 2.0})], table, 2)
+    assert snapshot.hot_keys == (KeyLoad(8, 0, 0.125),)
+    assert snapshot.group_loads[0] == 0.25
 
 
 def test_a_routed_key_that_cooled_down_has_what_its_worker_measured():

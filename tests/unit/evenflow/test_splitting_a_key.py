@@ -67,5 +67,7 @@ def test_side_that_can_not_be_dealt_is_refused_with_the_one_that_can(running):
 
 @full
 def test_full_join_deals_no_side(running):
-    with pytest.raises(ef.RequestError, match="`joined` can't split a key over several workers: only joins can, and a full join can't"):
+    with pytest.raises(
+        ef.RequestError, match="`joined` can't split a key over several workers: only joins can, and a full join or one in sessions can't"
+    ):
         running.split("joined", 0, to=[0, 1])

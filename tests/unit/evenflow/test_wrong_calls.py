@@ -33,7 +33,10 @@ RUNNING = {
     "moving to a worker that isn't there": (lambda job: job.migrate("counts", groups=[1], to=7), "no worker 7: its 1 workers are 0 to 0"),
     "moving to a worker's text": (lambda job: job.migrate("counts", groups=[1], to="0"), "no worker '0': its 1 workers are 0 to 0"),
     "moving a list": (lambda job: job.migrate("counts", keys=[[1]], to=0), "this key can't be hashed"),
-    "splitting a key of what is no join": (lambda job: job.split("counts", 1, to=[0]), "only joins can, and a full join can't"),
+    "splitting a key of what is no join": (
+        lambda job: job.split("counts", 1, to=[0]),
+        "only joins can, and a full join or one in sessions can't",
+    ),
     "splitting a key of an operator that isn't there": (lambda job: job.split("sums", 1, to=[0]), "has no operator `sums`; there are"),
     "splitting a key of two columns": (lambda job: job.split("counts", (1, 2), to=[0]), "has keys of 1 columns, and (1, 2) has 2"),
     "splitting what has no state": (lambda job: job.split("generate", 1, to=[0]), "`generate` has no keyed state to move"),

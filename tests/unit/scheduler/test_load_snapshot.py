@@ -7,6 +7,7 @@ import pytest
 
 from evenflow.engine.errors import RecordError
 from evenflow.engine.protocol.routing import RoutingTable
+from evenflow.engine.protocol.split_route import SplitRoute
 from evenflow.scheduler.load_snapshot import STEP_BYTES, groups_per_step, hash_of, load_snapshot
 from evenflow.scheduler.window import WorkerWindow
 from evenflow.state.hashing import group_of
@@ -73,6 +74,14 @@ def test_hot_key_with_a_route_of_its_own_says_where_it_is():
     assert loads(snapshot) == [0.5, 0, 0, 0]
     assert [(hot.group, hot.worker) for hot in snapshot.hot_keys] == [(0, 1)]
     assert snapshot.worker_loads().tolist() == [pytest.approx(0.1), pytest.approx(0.4)]
+
+
+def test_load_of_a_split_key_is_left_out():
+    key = key_in(0)
+    table = RoutingTable(TABLE.groups, {}, {hash_of(key): SplitRoute(0, (1,), "left")})
+    snapshot = load_snapshot([[window(0, {0: 0.5}, hot=[(key, 50)])], [window(1, {0: 0.4}, hot=[(key, 100)])]], table)
+    assert loads(snapshot) == pytest.approx([0.25, 0, 0, 0])
+    assert not snapshot.hot_keys
 
 
 def test_keys_are_hashed_as_the_engine_hashes_them():
