@@ -129,7 +129,8 @@ class Answering:
             case ShowFigures():
                 return job.metrics.workers()
             case ShowLoad(operator, windows):
-                return job.metrics.load(job.plan.stage_of(operator).name, windows)
+                stage = job.plan.stage_of(operator)
+                return replace(job.metrics.load(stage.name, windows), can_split=bool(stage.dealable))
             case ShowSnapshot(operator):
                 return job.snapshot(operator, job.config.balance.windows)
             case ShowCheckpoints():

@@ -53,13 +53,15 @@ class WorkerFigures:
 class OperatorLoad:
     """Load of an operator over some windows, in useful seconds per second; `print` shows it in a few lines.
 
-    `hot_keys`: (key, records at least), hottest first; `records`: those of all keys.
+    `hot_keys`: (key, records at least), hottest first; `records`: those of all keys. `can_split`: whether a hot key can be split
+    (`job.split`).
     """
 
     workers: dict[str, float]
     groups: dict[int, float]
     hot_keys: tuple[tuple[Any, int], ...]
     records: int = 0
+    can_split: bool = False
 
     @property
     def imbalance(self) -> float:
@@ -71,14 +73,31 @@ class OperatorLoad:
     @property
     def floor(self) -> float:
         """The least imbalance with one owner per key: `max(1, workers * p1)`, p1 the hottest key's part of the records."""
-        return max(1.0, len(self.workers) * self.hot_keys[0][1] / self.records) if self.hot_keys and self.records else 1.0
+        return self._floor(0)
+
+    @property
+    def floor_with_split(self) -> float:
+        """The floor once the hottest key is split; the same as `floor` for an operator whose keys can't be."""
+        return self._floor(1) if self.can_split else self.floor
+
+    @property
+    def floors(self) -> str:
+        """The floor in words, and the one with a split where that is lower."""
+        split = f", {self.floor_with_split:.2f} with the hottest key split" if self.floor_with_split < self.floor else ""
+        return f"floor {self.floor:.2f}{split}"
+
+    def _floor(self, hottest: int) -> float:
+        """By the key at this place among the hottest, whose records one worker takes."""
+        if len(self.hot_keys) <= hottest or not self.records:
+            return 1.0
+        return max(1.0, len(self.workers) * self.hot_keys[hottest][1] / self.records)
 
     def __str__(self) -> str:
         total = sum(self.workers.values()) or 1.0
         groups = sorted(self.groups.items(), key=lambda item: -item[1])[:MOST]
         return "\n".join(
             (
-                f"load of {len(self.workers)} workers: imbalance {self.imbalance:.2f}, floor {self.floor:.2f}",
+                f"load of {len(self.workers)} workers: imbalance {self.imbalance:.2f}, {self.floors}",
                 *(
                     f"{worker}: useful {useful:.1%} of its time, {useful / total:.1%} of the load"
                     for worker, useful in self.workers.items()

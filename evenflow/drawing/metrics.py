@@ -50,7 +50,7 @@ def load_table(load: OperatorLoad) -> RenderableType:
 
 def worker_table(load: OperatorLoad) -> Table:
     """A worker per line; the bar is its part of the hottest worker's load."""
-    even = f"imbalance {load.imbalance:.2f}, floor {load.floor:.2f}"
+    even = f"imbalance {load.imbalance:.2f}, {load.floors}"
     columns = ("useful", "share", "of the mean")
     table = DataTable("worker", *columns, "", right=columns, title=f"load of {len(load.workers)} workers: {even}")
     total, hottest = sum(load.workers.values()), max(load.workers.values(), default=0.0)
