@@ -13,7 +13,7 @@ import numpy as np
 from .building.columns import check_columns, keys_after
 from .building.deduplication import make_deduplicate
 from .building.emission import checked_emission
-from .building.joins import co_process, join, join_asof
+from .building.joins import co_group, co_process, join, join_asof
 from .building.row_operators import make_drop, make_rename, make_select
 from .building.windows import AnyWindows, check_windows, make_process, window_aggregate
 from .engine.aggregates.base import AggregateFunction
@@ -30,6 +30,7 @@ from .engine.keys.unkeyed import UNKEYED, shown
 from .engine.operators.aggregate_rows import END_ROW, AggregateRows
 from .engine.operators.aggregate_running import AggregateRunning
 from .engine.operators.base import Operator
+from .engine.operators.co_group import CoGroupFunction
 from .engine.operators.join import LATE
 from .engine.operators.join_side import JoinSide
 from .engine.operators.key_by import KeyBy
@@ -45,6 +46,7 @@ from .engine.plan.graph import Input, Node
 from .engine.plan.worker_bounds import WorkerBounds
 from .engine.time.duration import Duration
 from .engine.time.row_windows import RowWindows
+from .engine.time.sessions import SessionWindows
 from .engine.time.windows import Windows
 from .transformations import Transformations
 
@@ -238,7 +240,9 @@ class KeyedStream(Transformations["KeyedStream"]):
         schema, on_error = arrow_schema(schema, "process"), check_on_error(on_error, "process")
         return self._keyed("process", Process(self.keys, function, schema, on_error))
 
-    def join(self, right: KeyedStream, within: Windows | Between | Always, *, how: How = "inner", suffix: str = "_right") -> JoinResults:
+    def join(
+        self, right: KeyedStream, within: Windows | SessionWindows | Between | Always, *, how: How = "inner", suffix: str = "_right"
+    ) -> JoinResults:
         """Join with the rows of `right` that have the same key, and a time that goes with this row's.
 
         `within` says which times go together: windows (both rows are in one window; a pair appears once per common window, with
@@ -290,6 +294,34 @@ class KeyedStream(Transformations["KeyedStream"]):
         The key columns of both may have different names. States, timers and `on_error` as for `process`.
         """
         return self._with("co_process", right, lambda keys: co_process(self.keys, keys, function, schema, on_error))
+
+    def co_group(
+        self,
+        right: KeyedStream,
+        windows: Windows | SessionWindows,
+        function: CoGroupFunction,
+        *,
+        schema: SchemaLike = None,
+        on_error: OnError = "stop",
+    ) -> JoinResults:
+        """The rows that `function(key, window, left_rows, right_rows)` yields, per key and complete window with rows of either side.
+
+        `windows`: `ef.tumbling`, `ef.sliding` or `ef.session`. Each side's rows are a list of dicts in the order of event time, and of
+        equal times in the order of their values; it is empty if the side has none. A null in a key is a key like any other. The function,
+        its results and `on_error` are as for `.window(...).process`, late rows as for `join`.
+
+        >>> import evenflow as ef
+        >>> def missing(key, window, orders, payments):
+        ...     yield {"customer": key, "missing": sum(row["price"] for row in orders) - sum(row["paid"] for row in payments)}
+        >>> flow, out = ef.Dataflow("orders"), []
+        >>> orders = flow.read(ef.from_items([{"who": "ann", "price": 9, "ts": 0}, {"who": "bob", "price": 4, "ts": 5}], event_time="ts"))
+        >>> payments = flow.read(ef.from_items([{"by": "ann", "paid": 8, "ts": 7}], event_time="ts"))
+        >>> _ = orders.key_by("who").co_group(payments.key_by("by"), ef.tumbling("1m"), missing).write(ef.to_list(out))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> sorted((row["customer"], row["missing"]) for row in out)
+        [('ann', 1), ('bob', 4)]
+        """
+        return self._joined("co_group", right, lambda keys: co_group(self.keys, keys, windows, function, schema, on_error))
 
     def _joined(self, name: str, right: Any, make: Callable[[tuple[str, ...]], KeyedOperator]) -> JoinResults:
         stream = self._with(name, right, make)

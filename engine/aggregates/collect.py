@@ -10,7 +10,7 @@ import pyarrow as pa
 from ..batch import Batch
 from .base import Accumulator, AggregateFunction, Codes, Parts
 from .column import InputColumn
-from .kept_values import ListAccumulator, in_groups, sorted_in_groups, taken, with_ties_in_order
+from .kept_values import AllValuesAccumulator, sorted_in_groups, with_ties_in_order
 from .ragged import Ragged
 from .row_order import has_order, order_keys
 from .untyped import UntypedAccumulator
@@ -31,7 +31,7 @@ class Collect(AggregateFunction):
         return CollectAccumulator(source)
 
 
-class CollectAccumulator(ListAccumulator):
+class CollectAccumulator(AllValuesAccumulator):
     """A list holds every value with its time, 0 without event time."""
 
     def __init__(self, source: InputColumn) -> None:
@@ -44,9 +44,6 @@ class CollectAccumulator(ListAccumulator):
         times = np.zeros(len(rows.codes), np.int64) if rows.times is None else rows.times
         values = pa.StructArray.from_arrays([pa.array(times), rows.values], fields=list(self.kind))
         return (self.reduced(values, rows.codes, groups),)
-
-    def reduced(self, values: pa.Array, codes: Codes, groups: int) -> Ragged:
-        return Ragged.of(taken(values, in_groups(codes, groups)), np.bincount(codes, minlength=groups))
 
     def finish(self, parts: Parts) -> pa.Array:
         lists: Ragged = parts[0]

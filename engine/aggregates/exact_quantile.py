@@ -17,7 +17,7 @@ import pyarrow as pa
 from ..batch import Batch
 from .base import Accumulator, AggregateFunction, Codes, Parts
 from .column import InputColumn
-from .kept_values import ListAccumulator, in_groups, sorted_in_groups, taken
+from .kept_values import AllValuesAccumulator, sorted_in_groups
 from .ragged import Ragged
 from .untyped import UntypedAccumulator
 
@@ -43,7 +43,7 @@ class Quantile(AggregateFunction):
         return ExactQuantileAccumulator(source, self.q)
 
 
-class ExactQuantileAccumulator(ListAccumulator):
+class ExactQuantileAccumulator(AllValuesAccumulator):
     """A list holds all values as float64."""
 
     def __init__(self, source: InputColumn, q: float) -> None:
@@ -54,9 +54,6 @@ class ExactQuantileAccumulator(ListAccumulator):
         rows = self.source.rows(batch, codes)
         values = rows.values.cast(pa.float64(), safe=False).to_numpy() + 0.0  # makes -0.0 the 0.0 that it equals
         return (self.reduced(pa.array(values), rows.codes, groups),)
-
-    def reduced(self, values: pa.Array, codes: Codes, groups: int) -> Ragged:
-        return Ragged.of(taken(values, in_groups(codes, groups)), np.bincount(codes, minlength=groups))
 
     def finish(self, parts: Parts) -> pa.Array:
         lists: Ragged = parts[0]

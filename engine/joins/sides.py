@@ -27,8 +27,13 @@ class Side:
 
     def tag(self, batch: Batch, keys: tuple[str, ...], operator: str = "join") -> Batch:
         """The batch in the common form. Raises RecordError, naming `operator`, for a missing key column."""
-        columns = [_common(key_column(batch.rows, key, operator)) for key in keys]
+        columns = [self.form_key(key_column(batch.rows, key, operator)) for key in keys]
         return batch.with_rows(self.form(columns, batch.rows))
+
+    @staticmethod
+    def form_key(column: pa.Array) -> pa.Array:
+        """A key column in the type that both sides have in the common form."""
+        return _common(column)
 
     def form(self, keys: list[pa.Array], rows: pa.RecordBatch) -> pa.RecordBatch:
         """Rows in the common form; `keys`: their key columns."""

@@ -40,13 +40,13 @@ def open_panes(aggregator: PartialAggregator, context: Context) -> Panes:
     return StoredPanes(aggregator, context)
 
 
-def open_series(aggregator: PartialAggregator, context: Context) -> Series:
-    """Series without keys. Raises StateBackendError if there is no room, or no server."""
+def open_series(aggregator: PartialAggregator, context: Context, *, falls_due: bool) -> Series:
+    """Series without keys; `falls_due`: whether `take_before` is called. Raises StateBackendError if there is no room, or no server."""
     if context.state.backend == MEMORY:
         series = MemorySeries(aggregator, context)
         aggregator.when_rebound(series.carry_over)
         return series
-    return StoredSeries(aggregator, context)
+    return StoredSeries(aggregator, context, falls_due=falls_due)
 
 
 def open_row_place(context: Context, sides: int) -> RowPlace:

@@ -37,7 +37,7 @@ _NO_ROWS = Rows(NOWHERE, NOWHERE, PartialAggregates((), NOWHERE, ()))
 class StoredSeries(Series):
     """A batch costs as much as the series of its distinct keys, however many keys there are in all."""
 
-    def __init__(self, aggregator: PartialAggregator, context: Context) -> None:
+    def __init__(self, aggregator: PartialAggregator, context: Context, *, falls_due: bool) -> None:
         super().__init__(aggregator)
         self._form = PartialRows(aggregator)
         self._rows = StoredRows(context, aggregator.keys, self._sent, self._form.about)
@@ -46,7 +46,7 @@ class StoredSeries(Series):
         """The places of the keys that were read."""
         self._found: tuple[Found, list[bytes]]
         """The rows that were found there, and their bytes."""
-        self._bounds = Bounds(self._rows)
+        self._bounds = Bounds(self._rows) if falls_due else None
 
     def read(self, keys: Sequence[pa.Array]) -> Found:
         return self._read_at(self._rows.places(keys))
@@ -57,18 +57,21 @@ class StoredSeries(Series):
         packed = [there[place] for place in kept.tolist()] + (self._form.pack(rows.partial) if len(rows.codes) else [])
         codes, at = np.concatenate([found.codes[kept], rows.codes]), np.concatenate([found.positions[kept], rows.positions])
         series: list[list[bytes]] = [[] for _ in keys]
-        lowest = np.full(len(keys), np.iinfo(np.int64).max)
-        np.minimum.at(lowest, codes, at)
         for code, position, row in zip(codes.tolist(), at.astype("<i8").view("V8").tolist(), packed, strict=True):
             series[code] += position, row
         full = [place for place, one in enumerate(series) if one]
         gone = [place for place, one in enumerate(series) if not one]
         self._rows.put(([groups[i] for i in full], [keys[i] for i in full]), [msgpack.packb(series[i]) for i in full])
         self._rows.backend.delete_many([groups[i] for i in gone], [keys[i] for i in gone])
-        self._bounds.set([(groups[i], keys[i]) for i in full], lowest[full])
-        self._bounds.drop([(groups[i], keys[i]) for i in gone])
+        if self._bounds is not None:
+            lowest = np.full(len(keys), np.iinfo(np.int64).max)
+            np.minimum.at(lowest, codes, at)
+            self._bounds.set([(groups[i], keys[i]) for i in full], lowest[full])
+            self._bounds.drop([(groups[i], keys[i]) for i in gone])
 
     def take_before(self, position: int) -> Iterator[_Piece]:
+        if self._bounds is None:
+            raise ValueError("series were opened as such that never fall due")
         due = self._bounds.below(position)
         for first in range(0, len(due), SNAPSHOT_CHUNK):
             some = due[first : first + SNAPSHOT_CHUNK]
@@ -86,11 +89,11 @@ class StoredSeries(Series):
                 yield replace(rows.partial, keys=keys), rows.positions
 
     def install(self, chunk: Batch) -> None:
-        if self._form.learned(chunk, self._rows):
+        if not self._form.learned(chunk, self._rows):
+            super().install(chunk)
+        elif self._bounds is not None:
             groups, keys = self._rows.places(chunk.rows.columns)
             self._bounds.set(list(zip(groups, keys, strict=True)), np.full(len(keys), _LOWEST))
-        else:
-            super().install(chunk)
 
     def snapshot(self) -> Iterator[Batch]:
         binding = self.aggregator.binding
@@ -104,7 +107,8 @@ class StoredSeries(Series):
         return self._rows.delta(changes, lambda columns, rows: self._batch(columns, rows, binding))
 
     def depart(self, move: Move) -> StateTransfer:
-        self._bounds.drop_moving(move)
+        if self._bounds is not None:
+            self._bounds.drop_moving(move)
         return self._rows.depart(move)
 
     @property

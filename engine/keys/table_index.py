@@ -31,7 +31,9 @@ class TableIndex:
         rows = np.flatnonzero(_complete(columns))
         hashes = key_hashes([column.take(pa.array(rows)) for column in columns], operator)
         order = np.argsort(hashes, kind="stable")
-        self._hashes, self._rows = hashes[order], rows[order]
+        hashes, self._rows = hashes[order], rows[order]
+        begins = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]])) if len(hashes) else np.zeros(0, np.intp)
+        self._hashes, self._begins = hashes[begins], np.append(begins, len(hashes))
 
     def find(self, columns: Sequence[pa.Array]) -> tuple[Places, Places]:
         """(place of the key, place of the row) for each row with one of these keys, in the order of the keys, then of the table.
@@ -39,8 +41,7 @@ class TableIndex:
         The key columns have types of the same kinds as the table's.
         """
         hashes = key_hashes(columns, self._operator)
-        first = np.searchsorted(self._hashes, hashes, side="left")
-        counts = np.searchsorted(self._hashes, hashes, side="right") - first
+        first, counts = self._stretches(hashes)
         counts[~_complete(columns)] = 0
         keys = np.repeat(np.arange(len(counts)), counts)
         ends = np.cumsum(counts)
@@ -50,13 +51,23 @@ class TableIndex:
 
     def repeated(self) -> int | None:
         """The place of a row whose key an earlier row has; None if all keys differ."""
-        for first, second in _neighbours(self._hashes):
-            stretch = np.sort(self._rows[first:second])
+        for long in np.flatnonzero(np.diff(self._begins) > 1).tolist():
+            stretch = np.sort(self._rows[self._begins[long] : self._begins[long + 1]])
             keys, rows = self.find([column.take(pa.array(stretch)) for column in self._columns])
             later = rows[rows > stretch[keys]]
             if len(later):
                 return int(later[0])
         return None
+
+    def _stretches(self, hashes: npt.NDArray[np.uint64]) -> tuple[Places, Places]:
+        """Where in `_rows` those with each of these hashes begin, and how many there are."""
+        if not len(self._hashes):
+            return np.zeros(len(hashes), np.intp), np.zeros(len(hashes), np.intp)
+        order = np.argsort(hashes)  # a bisection for rising hashes finds what it needs in the processor's cache: three times as fast
+        found = np.empty(len(hashes), np.intp)
+        found[order] = np.minimum(np.searchsorted(self._hashes, hashes[order]), len(self._hashes) - 1)
+        begins = self._begins[found]
+        return begins, np.where(self._hashes[found] == hashes, self._begins[found + 1] - begins, 0)
 
     def _equal(self, columns: Sequence[pa.Array], keys: Places, rows: Places) -> npt.NDArray[np.bool_]:
         """Whether these keys are those of these rows."""
@@ -98,11 +109,3 @@ def _complete(columns: Sequence[pa.Array]) -> npt.NDArray[np.bool_]:
         if column.null_count:
             complete &= column.is_valid().to_numpy(zero_copy_only=False)
     return complete
-
-
-def _neighbours(hashes: npt.NDArray[np.uint64]) -> list[tuple[int, int]]:
-    """The stretches of equal hashes that are longer than one."""
-    begins = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]])) if len(hashes) else np.zeros(0, np.intp)
-    ends = np.append(begins[1:], len(hashes))
-    long = ends - begins > 1
-    return list(zip(begins[long].tolist(), ends[long].tolist(), strict=True))

@@ -47,7 +47,7 @@ class AggregateRows(KeyedOperator):
 
     def open(self, context: Context) -> AggregateRowsInstance:
         aggregator = PartialAggregator(context.name, self.keys, self.functions)
-        return AggregateRowsInstance(self, context, aggregator, open_series(aggregator, context))
+        return AggregateRowsInstance(self, context, aggregator, open_series(aggregator, context, falls_due=False))
 
     def describe(self) -> str:
         return f"{', '.join(self.functions)} {described(self.keys)} in {self.windows.describe()}"

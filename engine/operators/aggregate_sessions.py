@@ -45,7 +45,7 @@ class AggregateSessions(KeyedOperator):
 
     def open(self, context: Context) -> AggregateSessionsInstance:
         batch_aggregator = BatchAggregator(context.name, self.keys, {**_BOUNDS, **self.functions}, self.windows)
-        return AggregateSessionsInstance(self, context, batch_aggregator, open_series(batch_aggregator.aggregator, context))
+        return AggregateSessionsInstance(self, context, batch_aggregator, open_series(batch_aggregator.aggregator, context, falls_due=True))
 
     def combined(self) -> tuple[Operator, Operator]:
         return Combine(self.keys, {**_BOUNDS, **self.functions}, self.windows), replace(self, behind_combiner=True)

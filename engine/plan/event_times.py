@@ -10,6 +10,7 @@ from ..joins.within import Between
 from ..operators.aggregate_sessions import AggregateSessions
 from ..operators.aggregate_windows import AggregateWindows
 from ..operators.branch import Branch
+from ..operators.co_group import CoGroup
 from ..operators.explode import Explode
 from ..operators.filter import Filter
 from ..operators.flat_map import FlatMap
@@ -29,7 +30,7 @@ from .graph import Graph
 _NO_TIME_OF_THEIR_OWN = (Branch, Explode, Filter, FlatMap, JoinSide, KeyBy, Map, MapBatches, Project, Union)
 """The rows that they emit have the times of their input's rows, or none."""
 
-_IN_WINDOWS = (AggregateSessions, AggregateWindows, ProcessWindows, WindowJoin)
+_IN_WINDOWS = (AggregateSessions, AggregateWindows, CoGroup, ProcessWindows, WindowJoin)
 
 
 def check_event_times(graph: Graph) -> None:
@@ -45,7 +46,8 @@ def check_event_times(graph: Graph) -> None:
         elif above is not None and _needs(operator):
             what = "has windows" if isinstance(operator, _IN_WINDOWS) else "joins by time"
             raise FlowError(
-                f"operator `{node.name}` {what}, but the rows of `{above}` have no event time: say event_time=... where you read it"
+                f"operator `{node.name}` {what}, but the rows of `{above}` have no event time: say event_time=... where you read it, "
+                "or assign it behind that by with_time"
             )
 
 

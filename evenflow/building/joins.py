@@ -12,11 +12,13 @@ from ..engine.functions.user_function import check_function
 from ..engine.joins.join_columns import How
 from ..engine.joins.sides import key_names
 from ..engine.joins.within import Always, Between
+from ..engine.operators.co_group import CoGroup
 from ..engine.operators.co_process import CoProcess
 from ..engine.operators.join import Join
 from ..engine.operators.join_asof import JoinAsof
 from ..engine.operators.window_join import WindowJoin
 from ..engine.time.duration import Duration, microseconds
+from ..engine.time.sessions import SessionWindows
 from ..engine.time.windows import Windows
 
 KINDS: tuple[str, ...] = get_args(How)
@@ -28,7 +30,7 @@ def join(left: tuple[str, ...], right: tuple[str, ...], within: Any, how: How, s
     _check_suffix("join", suffix)
     if how not in KINDS:
         raise FlowError(f"join(how={how!r}): expected one of {', '.join(KINDS)}")
-    if isinstance(within, Windows):
+    if isinstance(within, (Windows, SessionWindows)):
         return WindowJoin(left, right, within, how, suffix)
     if isinstance(within, (Between, Always)):
         return Join(left, right, within, how, suffix)
@@ -57,6 +59,16 @@ def co_process(left: tuple[str, ...], right: tuple[str, ...], function: Any, sch
         check_function(getattr(function, method), f"{name}.{method}", "key", what, "context", yields=True)
     fields, policy = arrow_schema(schema, "co_process"), check_on_error(on_error, "co_process")
     return CoProcess(key_names(len(left)), function, fields, policy, left_keys=left, right_keys=right)
+
+
+def co_group(left: tuple[str, ...], right: tuple[str, ...], windows: Any, function: Any, schema: SchemaLike, on_error: OnError) -> CoGroup:
+    """`co_group` of streams with these key columns. Raises FlowError for wrong arguments."""
+    _check_keys(left, right)
+    if not isinstance(windows, (Windows, SessionWindows)):
+        choice = 'ef.tumbling("1h"), ef.sliding("1h", every="5m") or ef.session("10m")'
+        raise FlowError(f"co_group(..., {windows!r:.200}): expected windows of event time: {choice}")
+    check_function(function, "co_group", "key", "window", "left_rows", "right_rows", yields=True, classes=True)
+    return CoGroup(left, right, windows, function, arrow_schema(schema, "co_group"), check_on_error(on_error, "co_group"))
 
 
 def _check_keys(left: tuple[str, ...], right: tuple[str, ...]) -> None:

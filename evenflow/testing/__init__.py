@@ -19,6 +19,7 @@ from . import (  # noqa: F401 -- they teach the oracle
     plain_lookup,
     plain_map_async,
     plain_times,
+    plain_two_windows,
     plain_windows,
 )
 from .actions import ACTIONS, Action, Choice, World

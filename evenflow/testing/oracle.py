@@ -49,13 +49,12 @@ from ..engine.operators.project import Project
 from ..engine.operators.stateful_map import StatefulMap
 from ..engine.operators.stateful_map_columns import StatefulMapColumns
 from ..engine.operators.union import Union
-from ..engine.operators.window_join import WindowJoin
 from ..engine.plan.graph import Node
 from ..engine.sink import Sink
 from ..engine.source import Source
 from ..engine.time.windows import Windows
 from .plain_aggregates import aggregated
-from .plain_joins import joined, joined_asof, joined_in_windows
+from .plain_joins import joined, joined_asof
 from .plain_process import Call, processed
 
 Row = dict[str, Any]
@@ -332,13 +331,6 @@ def _(operator: Join, inputs: Sequence[Records]) -> Records:
 @evaluate.register
 def _(operator: JoinAsof, inputs: Sequence[Records]) -> Records:
     return _timed_rows(joined_asof(operator, *map(_pairs, inputs)))
-
-
-@evaluate.register
-def _(operator: WindowJoin, inputs: Sequence[Records]) -> Records:
-    return _timed_rows(
-        joined_in_windows(operator, _pairs(inputs[0]), _pairs(inputs[1]), lambda time: window_starts(time, operator.windows))
-    )
 
 
 def _pairs(stream: Records) -> list[tuple[Row, int | None]]:

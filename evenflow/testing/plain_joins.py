@@ -44,19 +44,18 @@ def joined(operator: Join, left: Sequence[Timed], right: Sequence[Timed]) -> lis
     return [(row, _pair_time(a, b) if a is not None and b is not None else due_left(a) if a else due_right(b)) for row, a, b in results]  # type: ignore[arg-type]
 
 
-def joined_in_windows(
-    operator: WindowJoin, left: Sequence[Timed], right: Sequence[Timed], starts: Callable[[int], Sequence[int]]
-) -> list[Timed]:
-    """The rows of a join within windows; `starts`: the starts of all windows that a time is in."""
+WindowOf = tuple[int, int, int, list[Timed], list[Timed]]
+"""The start and the end of a window of one key, the event time of its results, and its rows of left and of right."""
+
+
+def joined_in_windows(operator: WindowJoin, left: Sequence[Timed], right: Sequence[Timed], windows: Sequence[WindowOf]) -> list[Timed]:
+    """The rows of a join within windows, which have the rows of `left` and `right`."""
     shape = _Shape(operator, left, right)
-    windows = sorted({start for _, time in (*left, *right) for start in starts(time or 0)})
     results: list[Timed] = []
-    for start in windows:
-        end = start + operator.windows.size
+    for start, end, time, lefts, rights in windows:
         bounds = {"window_start": _EPOCH + timedelta(microseconds=start), "window_end": _EPOCH + timedelta(microseconds=end)}
-        lefts, rights = ([row for row in rows if start <= _time(row) < end] for rows in (left, right))
         rows = _results(operator.how, shape, lefts, rights, lambda a, b: shape.same_key(a[0], b[0]))
-        results += [({**row, **bounds}, end - 1) for row, _, _ in rows]
+        results += [({**row, **bounds}, time) for row, _, _ in rows]
     return results
 
 

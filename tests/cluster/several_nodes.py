@@ -129,8 +129,14 @@ def spread(cluster, folder):
         head = ray.get_runtime_context().get_node_id()
         lost = next(node for node in nodes_of(job).values() if node != head)
         cluster.remove_node(next(node for node in cluster.list_all_nodes() if node.node_id == lost), allow_graceful=False)
-        until(lambda: job.status().state == "running" and lost not in nodes_of(job).values(), "its workers run elsewhere")
-        seen |= {"lost": lost, "survived": nodes_of(job)}
+
+        def elsewhere():
+            nodes = nodes_of(job)
+            return (
+                nodes if job.status().state == "running" and nodes.keys() == seen["after"].keys() and lost not in nodes.values() else None
+            )
+
+        seen |= {"lost": lost, "survived": until(elsewhere, "all workers run, and none on the lost node")}
         goes_on(rows)
         job.stop()
         job.wait("30s")

@@ -118,6 +118,9 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
     assert_type(stream, ef.Stream)
     keyed = stream.filter(lambda row: bool(row["word"])).key_by("word")
     assert_type(keyed, ef.KeyedStream)
+    assert_type(keyed.map(lambda row: row).rename(word="token").deduplicate(), ef.KeyedStream)
+    assert_type(stream.branch(lambda row: bool(row["word"])), tuple[ef.Stream, ef.Stream])
+    assert_type(stream.with_time("ts", max_delay="1s").lookup(source, on="word").with_arrival_time(), ef.Stream)
     windows = keyed.window(ef.tumbling("1h"))
     assert_type(windows, ef.WindowedStream)
     keyed.window(ef.sliding("1h", every="5m")).aggregate(n=ef.count()).write(sink)
@@ -154,6 +157,8 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
     ).late.write(sink)
     windows.aggregate(n=ef.count(where=pc.field("n") > 0), emit="update", every="1m", lateness="10m").late.write(sink)
     keyed.process(Sessions()).write(sink)
+    both = keyed.co_group(stream.key_by("other"), ef.session("1m"), lambda key, window, left, right: [{"n": len(left) + len(right)}])
+    assert_type(both, ef.JoinResults)
     keyed.co_process(stream.key_by("other"), Answered(), on_error="skip").write(sink)
     return flow
 

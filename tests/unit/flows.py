@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import flows_rows
-import flows_times
 import pyarrow as pa
 import pyarrow.compute as pc
 from disordered import source
@@ -326,5 +324,5 @@ def no_rows() -> ef.Dataflow:
 FLOWS = (
     tumbling_windows, sliding_windows, windows_of_windows, running_updates, running_finals, stateful_map_in_order, rows_in_order,
     stateful_map_columns, timers_of_a_key, states_that_expire, union_and_branches, many_widths, own_aggregates_and_sketches,
-    null_keys_made_by_a_map, types_that_come_late, poison_without_state, poison_with_states, no_rows, *flows_rows.FLOWS, *flows_times.FLOWS,
+    null_keys_made_by_a_map, types_that_come_late, poison_without_state, poison_with_states, no_rows,
 )  # fmt: skip

@@ -140,7 +140,39 @@ def co_process() -> ef.Dataflow:
     return flow
 
 
+def join_in_sessions() -> ef.Dataflow:
+    flow = ef.Dataflow("sessions")
+    left, right = sides(flow)
+    renamed = right.rename(key="id").key_by("id")
+    left.key_by("key").join(renamed, ef.session("200ms"), how="full").write(ef.to_list([]))
+    left.key_by("key").join(right.key_by("key"), ef.session("150ms")).write(ef.to_list([], name="inner"))
+    left.key_by("key", "both").join(right.key_by("key", "both"), ef.session("500ms"), how="anti").write(ef.to_list([], name="anti"))
+    return flow
+
+
+def summary(key: Any, window: ef.Window, left: list[dict[str, Any]], right: list[dict[str, Any]]) -> Any:
+    """Tells the order of the rows; refuses some windows."""
+    if (len(left) + len(right)) % 5 == 4:
+        raise ValueError(f"{len(left)} and {len(right)} rows")
+    seen = " ".join(str(row["l"]) for row in left) + "|" + " ".join(str(row["r"]) for row in right)
+    yield {"key": str(key), "start": window.start, "end": window.end, "seen": seen}
+
+
+def co_group() -> ef.Dataflow:
+    flow = ef.Dataflow("groups")
+    left, right = sides(flow)
+    keyed, other = left.key_by("key"), right.rename(key="id").key_by("id")
+    for name, windows in (
+        ("tumbling", ef.tumbling("1s")),
+        ("sliding", ef.sliding("600ms", every="300ms")),
+        ("sessions", ef.session("200ms")),
+    ):
+        groups = keyed.co_group(other, windows, summary, on_error="dead_letter").named(name).write(ef.to_list([], name=f"{name}_rows"))
+        groups.dead_letters.write(ef.to_list([], name=f"{name}_letters"))
+    return flow
+
+
 JOINS = (
     join_inner, join_left, join_right, join_full, join_semi, join_anti, join_always, join_with_itself, join_in_windows, join_asof,
-    join_then_windows, co_process,
+    join_then_windows, co_process, join_in_sessions, co_group,
 )  # fmt: skip

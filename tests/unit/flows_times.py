@@ -38,7 +38,9 @@ def times_from_a_function() -> ef.Dataflow:
     rows.dead_letters.write(ef.to_list([], name="letters"))
     counts = rows.key_by("key").window(ef.tumbling("1s")).aggregate(n=ef.count(), total=ef.sum("price"))
     counts.write(ef.to_list([], name="windows"))
-    later = counts.with_time("window_end").key_by("key").window(ef.tumbling("3s")).aggregate(n=ef.sum("n"), parts=ef.count())
+    later = (
+        counts.with_time("window_end", max_delay="1h").key_by("key").window(ef.tumbling("3s")).aggregate(n=ef.sum("n"), parts=ef.count())
+    )
     later.write(ef.to_list([], name="later"))
     return flow
 

@@ -10,8 +10,6 @@ from collections import Counter
 from typing import Any
 
 import flows
-import flows_rows
-import flows_times
 import pytest
 from seeds import blocks, proportion
 
@@ -48,9 +46,6 @@ SEEDS = {
     flows.poison_with_states: 50,
     flows.many_widths: 50,
     flows.union_and_branches: 50,
-    flows_rows.first_rows: 50,
-    flows_times.times_from_a_column: 50,
-    flows_times.times_from_a_function: 50,
 }
 """Most for the flows that are quick to run. As many runs again, in which workers also join and leave, are in test_scaling.py."""
 

@@ -7,8 +7,6 @@ the table doesn't name. `EVENFLOW_SEEDS=20000 pytest tests/unit/test_scaling.py`
 from __future__ import annotations
 
 import flows
-import flows_rows
-import flows_times
 import pytest
 from seeds import blocks, proportion
 
@@ -24,7 +22,7 @@ BLOCK = 50
 
 IN_ORDER = {
     flows.stateful_map_in_order, flows.rows_in_order, flows.stateful_map_columns, flows.timers_of_a_key, flows.states_that_expire,
-    flows.poison_with_states, flows_rows.first_rows,
+    flows.poison_with_states,
 }  # fmt: skip
 """Flows that rely on the order of a source's records: what a source worker hands on to another comes by another channel."""
 
@@ -47,10 +45,6 @@ SEEDS = {
     flows.poison_without_state: 50,
     flows.poison_with_states: 50,
     flows.no_rows: 50,
-    flows_rows.first_rows: 50,
-    flows_times.times_from_a_column: 50,
-    flows_times.times_from_a_function: 50,
-    flows_rows.branches_of_branches: 50,
 }
 """Most for the flows that are quick to run."""
 

@@ -22,7 +22,7 @@ from flows import (
     tumbling_windows,
     types_that_come_late,
 )
-from flows_joins import co_process, join_always, join_asof, join_full, join_in_windows, join_with_itself
+from flows_joins import co_group, co_process, join_always, join_asof, join_full, join_with_itself
 from flows_rows import first_rows
 from seeds import blocks, proportion
 
@@ -42,7 +42,7 @@ FLOWS = (
     running_updates, running_finals, own_aggregates_and_sketches, null_keys_made_by_a_map, types_that_come_late,
     first_rows,
 )  # fmt: skip
-JOINS = (join_full, join_always, join_with_itself, join_in_windows, join_asof, co_process)
+JOINS = (join_full, join_always, join_with_itself, join_asof, co_process, co_group)
 """Their rows lie in the backend, and what they are found by in memory."""
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
 

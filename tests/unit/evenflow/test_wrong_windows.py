@@ -84,6 +84,10 @@ def test_windows_that_need_no_event_time_are_planned_without():
     assert "join" in explained(lambda stream: stream.key_by("k").join(stream.key_by("k"), ef.always()))
 
 
+def test_time_that_is_assigned_behind_the_source_is_enough_for_windows():
+    assert "with_time" in explained(lambda stream: stream.with_time("t").window(ef.tumbling("1s")).aggregate(n=ef.count()))
+
+
 def test_plan_says_what_kind_of_windows_there_are():
     for windows, words in (
         (ef.session("10s"), "n by k in sessions, 10 s apart"),

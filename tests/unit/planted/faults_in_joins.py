@@ -9,9 +9,9 @@ import pytest
 
 from evenflow.engine.joins.row_log import RowLog
 from evenflow.engine.joins.segment import Segment
+from evenflow.engine.joins.window_rows import FixedWindows
 from evenflow.engine.keyed_state import join_changes
 from evenflow.engine.keyed_state.join_rows import JoinRows
-from evenflow.engine.operators.window_join import WindowJoinInstance
 from evenflow.engine.protocol.exchange import HashExchange
 from evenflow.engine.task.outputs import Outputs
 
@@ -100,5 +100,5 @@ def only_one_exchange_of_a_self_join_switches(patch: Patch) -> None:
 
 
 def window_is_joined_before_its_last_rows_came(patch: Patch) -> None:
-    complete = WindowJoinInstance._complete
-    patch.setattr(WindowJoinInstance, "_complete", lambda self, after, until: complete(self, after, min(until + 100_000, 2**62)))
+    complete = FixedWindows._ends
+    patch.setattr(FixedWindows, "_ends", lambda self, logs, after, until: complete(self, logs, after, min(until + 100_000, 2**62)))

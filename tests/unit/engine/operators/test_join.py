@@ -10,10 +10,12 @@ import pytest
 
 import evenflow as ef
 from evenflow.engine.batch import Batch
+from evenflow.engine.joins import session_rows
 from evenflow.engine.joins.matching import PIECE
 from evenflow.engine.joins.row_log import SMALLEST
 from evenflow.engine.joins.sides import LEFT, RIGHT
 from evenflow.engine.operators import join as joins
+from evenflow.engine.operators import windows_of_two
 from evenflow.engine.operators.join import Join
 from evenflow.engine.operators.join_asof import JoinAsof
 from evenflow.engine.operators.window_join import WindowJoin
@@ -142,6 +144,51 @@ def test_window_join_gives_everything_at_the_windows_end(drive):
     assert join.late("left") == [{"k": "a", "l": 4}], "the last window of 9 has ended"
     join.left(("a", 5, 10))
     assert sorted(row[:3] for row in join.advance(30)) == [("a", 5, 3), ("b", 2, None)]
+
+
+@pytest.fixture
+def sessions(drive):
+    return lambda how="full", gap=10: Sides(drive, WindowJoin(("k",), ("k",), ef.session(gap / 1e6), how, "_right"))
+
+
+def test_session_join_gives_a_session_once_the_watermark_is_past_its_end(sessions):
+    join = sessions()
+    join.left(("a", 1, 5), ("a", 2, 26), ("b", 3, 5))
+    join.right(("a", 4, 15), ("a", 5, 37))
+    assert [(row[:3], row[-1]) for row in join.advance(25)] == [(("b", 3, None), 15)]
+    assert [(row[:3], row[-1]) for row in join.advance(26)] == [(("a", 1, 4), 25)]
+    assert sorted(row[:2] for row in join.advance(47)) == [("a", 2)]
+    assert [(row[:3], row[-1]) for row in join.advance(48)] == [(("a", None, 5), 47)]
+
+
+def test_row_of_a_session_join_is_late_behind_the_watermark(sessions):
+    join = sessions("inner")
+    join.left(("a", 1, 20))
+    join.advance(18)
+    join.right(("a", 2, 17), ("a", 3, 18))
+    assert join.late("right") == [{"k": "a", "r": 2}]
+    assert [row[:3] for row in join.advance(100)] == [("a", 1, 3)]
+
+
+def test_sessions_of_keys_with_equal_hashes_are_told_apart(sessions, monkeypatch):
+    monkeypatch.setattr(windows_of_two, "key_hashes", lambda columns, operator: np.zeros(len(columns[0]), np.uint64))
+    join = sessions()
+    join.left(("a", 1, 5), ("b", 2, 14), ("a", 3, 23))
+    join.right(("b", 4, 15), ("a", 5, 24))
+    assert sorted((row[:3], row[-1]) for row in join.advance(100)) == [(("a", 1, None), 15), (("a", 3, 5), 34), (("b", 2, 4), 25)]
+
+
+def test_rows_of_ended_sessions_are_removed_and_those_of_long_ones_stay(sessions, monkeypatch):
+    monkeypatch.setattr(session_rows, "FEW", 10)
+    join = sessions("inner")
+    for time in range(0, 2_000, 5):
+        join.left(("long", 0, time), *((f"short {time} {i}", 1, time) for i in range(5)))
+        assert join.advance(time) == []
+        kept = sum(map(len, join.driven.operator.state.logs.values()))
+        assert kept <= 2 * (time // 5 + 20) + 10, "more than half of the rows are of sessions that have ended"
+    join.right(("long", 7, 1_995))
+    assert len(join.advance(3_000)) == 400
+    assert not any(map(len, join.driven.operator.state.logs.values()))
 
 
 def test_asof_join_takes_the_newest_row_that_is_not_later(drive):

@@ -1,0 +1,61 @@
+"""Row by row on keyed streams, branches, first rows, lookups, coroutines and event time from mid-stream: the rows of simulated jobs are
+those of plain Python.
+
+`EVENFLOW_SEEDS=1000 pytest tests/unit/test_rows_and_times.py` tries that many seeds for each flow and kind of accident.
+"""
+
+from __future__ import annotations
+
+import os
+
+import flows_rows
+import flows_times
+import pytest
+
+from evenflow.testing import ACTIONS, check
+from evenflow.testing.crashing import with_crashes, with_damage
+from evenflow.testing.full_disk import with_full_disk
+from evenflow.testing.moving import with_moves
+from evenflow.testing.scaling import with_scaling
+from evenflow.testing.steering import with_policies
+from evenflow.testing.zombies import with_zombies
+
+pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
+
+SEEDS = int(os.environ.get("EVENFLOW_SEEDS", "2"))
+STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
+FLOWS = (*flows_rows.FLOWS, *flows_times.FLOWS)
+IN_ORDER = {flows_rows.awaited_rows, flows_rows.first_rows, flows_times.times_behind_an_exchange}
+"""Flows that rely on the order of a source's records: what a source worker hands on to another comes by another channel."""
+
+
+def scaled(make_flow):
+    return with_scaling(keyed_only=make_flow in IN_ORDER)
+
+
+ACCIDENTS = {
+    "none": lambda make_flow: (),
+    "moves": lambda make_flow: with_moves(),
+    "crashes": lambda make_flow: with_damage(with_crashes(with_moves(5, STRATEGIES))),
+    "full disks": lambda make_flow: with_full_disk(with_damage(with_crashes(with_moves(5, STRATEGIES)))),
+    "zombies": lambda make_flow: with_zombies(with_damage(with_crashes(with_moves(5, STRATEGIES), 2), 1)),
+    "scaling": scaled,
+    "crashes while it scales": lambda make_flow: with_crashes(scaled(make_flow)),
+}
+UNSAVED = ("none", "moves", "scaling")
+"""With these, nothing is lost that a checkpoint would have to bring back."""
+
+
+@pytest.mark.parametrize("accidents", ACCIDENTS)
+@pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
+def test_rows_are_those_of_plain_python_whatever_happens(make_flow, accidents):
+    actions = ACCIDENTS[accidents](make_flow)
+    options = {"actions": actions} if actions else {}
+    check(make_flow, range(SEEDS), parallelism=(1, 2, 3), save_state=accidents not in UNSAVED, **options)
+
+
+def test_worker_that_joins_hears_no_time_that_is_behind_that_of_the_others():
+    """A window was emitted twice when the workers of a source said less after its splits were reassigned, or after a recovery."""
+    flow = flows_times.times_from_a_column
+    check(flow, [39], parallelism=1, save_state=True, actions=with_crashes(with_scaling()))
+    check(flow, [17], parallelism=3, save_state=True, actions=with_policies(with_crashes(ACTIONS), sources=True))
