@@ -110,8 +110,8 @@ class Job:
         return self
 
     def restore(self, saved: Job) -> Job:
-        self.source.restore(saved.reached)
-        self.keyed.restore(saved.prepared.watermark)
+        self.source.restore(saved.reached, {})
+        self.keyed.restore(saved.prepared.watermark, saved.prepared.own_times)
         for chunk in saved.chunks:
             self.keyed.install(chunk, self.table)
         return self
