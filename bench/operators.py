@@ -30,7 +30,7 @@ NOT_MEASURED = (
     "checkpoints: Flink and evenflow keep state in memory only, Spark's state store writes its files",
     "starting: processes, Ray, the JVM; of Flink the time of the same query over one row is taken off",
     "top rows in Spark: its streams have no row_number",
-    "the last minute of event time, which Spark does not emit, is left out of the comparison of results",
+    "what ends in the last minute of event time, which Spark does not emit, is left out of the comparison of results",
 )
 TIMEOUT = 3600.0
 FLINK = "EVENFLOW_FLINK_PYTHON"

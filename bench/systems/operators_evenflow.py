@@ -38,8 +38,8 @@ def _flow(task: Task, name: str) -> ef.Dataflow:
         b = _read(flow, task, "right").rename(seq="b").select("key", "b").key_by("key")
         a.join(b, ef.between(0, "1s")).rename(ts="t").select("key", "a", "b", "t").write(sink)
     elif task.name == "session":
-        sessions = left.key_by("key").window(ef.session("20s")).aggregate(n=ef.count(), total=ef.sum("value"))
-        sessions.map_batches(_in_ms).select("key", "t", "n", "total").write(sink)
+        sessions = left.key_by("key").window(ef.session("20s")).aggregate(t=ef.max("ts"), n=ef.count(), total=ef.sum("value"))
+        sessions.select("key", "t", "n", "total").write(sink)
     else:
         best = left.key_by("key").window(ef.tumbling("10s")).aggregate(best=ef.top(3, by="value"))
         best.map_batches(_in_ms).explode("best").select("key", "t", "value").write(sink)

@@ -27,7 +27,7 @@ INSERT INTO results SELECT l.`key`, l.seq, r.seq, l.ts
 FROM `left` l JOIN `right` r ON l.`key` = r.`key` AND r.t BETWEEN l.t AND l.t + INTERVAL '1' SECOND
 """
 SESSION = """
-INSERT INTO results SELECT `key`, MIN(ts), COUNT(*), SUM(v)
+INSERT INTO results SELECT `key`, MAX(ts), COUNT(*), SUM(v)
 FROM TABLE(SESSION(TABLE `left` PARTITION BY `key`, DESCRIPTOR(t), INTERVAL '20' SECOND))
 GROUP BY `key`, window_start, window_end
 """

@@ -49,5 +49,4 @@ def _results(spark: Any, task: Task) -> Any:
         near = f.expr("a.key = b.key AND b.time BETWEEN a.time AND a.time + INTERVAL 1 SECOND")
         return a.join(b, near).select("a.key", f.col("a.seq").alias("a"), f.col("b.seq").alias("b"), f.col("a.ts").alias("t"))
     sessions = left.groupBy("key", f.session_window("time", "20 seconds").alias("w"))
-    grouped = sessions.agg(f.count("*").alias("n"), f.sum("value").alias("total"))
-    return grouped.select("key", f.unix_millis(f.col("w.start")).alias("t"), "n", "total")
+    return sessions.agg(f.max("ts").alias("t"), f.count("*").alias("n"), f.sum("value").alias("total")).drop("w")
