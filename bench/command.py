@@ -154,7 +154,7 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     long.add_argument("--jobs", type=int, default=50, help="on either runtime; 0 leaves them out (default: %(default)s)")
     long.add_argument("--rate", type=float, default=soak_flow.RATE, help="rows per second of the long job (default: %(default)s)")
     long.add_argument("--backend", default="memory", help="where the long job's state lies (default: %(default)s)")
-    for parser in (rates, delays, cost, leaks, failures, moves, skews, elastic, long):
+    for parser in (rates, kinds, delays, cost, leaks, failures, moves, skews, elastic, long):
         parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the reports (default: %(default)s)")
 
 
