@@ -31,7 +31,6 @@ from .engine.operators.aggregate_rows import END_ROW, AggregateRows
 from .engine.operators.aggregate_running import AggregateRunning
 from .engine.operators.base import Operator
 from .engine.operators.co_group import CoGroupFunction
-from .engine.operators.join import LATE
 from .engine.operators.join_side import JoinSide
 from .engine.operators.key_by import KeyBy
 from .engine.operators.keyed import KeyedOperator
@@ -40,6 +39,7 @@ from .engine.operators.process_windows import WindowFunction
 from .engine.operators.project import Project
 from .engine.operators.stateful_map import StatefulFunction, StatefulMap
 from .engine.operators.stateful_map_columns import ColumnsFunction, StatefulMapColumns
+from .engine.operators.two_inputs import LATE
 from .engine.operators.union import Union
 from .engine.operators.window_bounds import END, START
 from .engine.plan.graph import Input, Node

@@ -19,13 +19,13 @@ from ..errors import RecordError
 from ..functions.error_policy import OnError, function_name
 from ..functions.window import Window
 from ..joins.block import Block
-from ..joins.sides import LEFT, RIGHT, Side, key_names
+from ..joins.sides import LEFT, RIGHT, Side
 from ..joins.window_rows import Complete
 from ..time.sessions import SessionWindows
 from ..time.windows import Windows
 from .base import Context, Emit
 from .function import FunctionOperator
-from .keyed import KeyedOperator
+from .two_inputs import TwoInputs
 from .window_bounds import END, START, timestamps
 from .window_calls import WindowCalls
 from .windows_of_two import WindowsOfTwo
@@ -35,21 +35,13 @@ CoGroupFunction = Callable[[Any, Window, list[dict[str, Any]], list[dict[str, An
 
 
 @dataclass(frozen=True, eq=False)
-class CoGroup(FunctionOperator, KeyedOperator):
-    """`left_keys`, `right_keys`: the key columns of the inputs, in pairs; `keys`: their names in the inputs' common form."""
+class CoGroup(FunctionOperator, TwoInputs):
+    """Calls `function` once for each key and complete window with rows on either side."""
 
-    left_keys: tuple[str, ...]
-    right_keys: tuple[str, ...]
     windows: Windows | SessionWindows
     function: CoGroupFunction
     schema: pa.Schema | None = None
     on_error: OnError = "stop"
-
-    needs_columns = True
-
-    @property
-    def keys(self) -> tuple[str, ...]:  # type: ignore[override]
-        return key_names(len(self.left_keys))
 
     def open(self, context: Context) -> CoGroupInstance:
         return CoGroupInstance(self, context)
@@ -62,7 +54,7 @@ class CoGroupInstance(WindowCalls, WindowsOfTwo):
     """Keeps the rows of both sides as a join within windows does."""
 
     def __init__(self, operator: CoGroup, context: Context) -> None:
-        WindowsOfTwo.__init__(self, context, operator.left_keys, operator.right_keys, operator.windows)
+        WindowsOfTwo.__init__(self, operator, context, operator.windows)
         self.open_calls(context, operator.function, operator.schema, operator.on_error)
 
     def emit_windows(self, windows: Complete, emit: Emit) -> None:

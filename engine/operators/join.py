@@ -19,38 +19,27 @@ from ..joins.block import Block
 from ..joins.join_columns import DEALABLE, How, JoinColumns, later_times
 from ..joins.matching import ANY_TIME, Bounds, Matcher
 from ..joins.rows import Reached
-from ..joins.segment import Found, sorted_rows
-from ..joins.sides import LEFT, RIGHT, Side, key_names, side_of
+from ..joins.segment import Found
+from ..joins.sides import LEFT, RIGHT, Side
 from ..joins.within import Always, Between
-from ..keyed_state.join_rows import JoinRows
-from ..keys.encoding import encode_keys, key_hashes
+from ..keys.encoding import encode_keys
 from ..protocol.elements import MAX_TIME, MIN_TIME
 from ..protocol.split_route import Dealt
 from ..time.event_time import EventTime
 from .base import Context, Emit
-from .keyed import KeyedInstance, KeyedOperator
+from .two_inputs import TwoInputs, TwoInputsInstance
 
 NEVER = MAX_TIME - 1
 """The due time of rows that are decided at the end of the stream."""
 
-LATE = {LEFT: "late_left", RIGHT: "late_right"}
-
 
 @dataclass(frozen=True, eq=False)
-class Join(KeyedOperator):
-    """`left_keys`, `right_keys`: the key columns of the inputs, in pairs; `keys`: their names in the inputs' common form."""
+class Join(TwoInputs):
+    """`within`: which times go together; `how`: which rows leave."""
 
-    left_keys: tuple[str, ...]
-    right_keys: tuple[str, ...]
     within: Between | Always
     how: How
     suffix: str
-
-    needs_columns = True
-
-    @property
-    def keys(self) -> tuple[str, ...]:  # type: ignore[override]
-        return key_names(len(self.left_keys))
 
     @property
     def dealable(self) -> tuple[Dealt, ...]:
@@ -63,13 +52,11 @@ class Join(KeyedOperator):
         return f"{self.how}, {self.within.describe()}"
 
 
-class JoinInstance(KeyedInstance):
+class JoinInstance(TwoInputsInstance):
     """Its state is the rows of both sides that may still have a partner, or are not decided."""
 
-    state: JoinRows
-
     def __init__(self, operator: Join, context: Context) -> None:
-        super().__init__(context, operator.keys, JoinRows(context, operator.left_keys, operator.right_keys))
+        super().__init__(operator, context)
         self._how, self._within = operator.how, operator.within
         self._columns = JoinColumns(context.name, operator.left_keys, operator.right_keys, operator.suffix)
         self._to_right = Matcher(operator.left_keys, operator.right_keys)
@@ -81,18 +68,8 @@ class JoinInstance(KeyedInstance):
         self._decides_right = operator.how in ("right", "full")
         self._gives_pairs = operator.how not in ("semi", "anti")
         self._timed = True
-        self.watermark = MIN_TIME
 
-    def process(self, batch: Batch, emit: Emit) -> None:
-        side = side_of(batch.rows.schema)
-        rows = side.rows(batch.rows)
-        self.state.learn(side, rows.schema)
-        if not batch.num_rows:
-            return
-        self.note_rows(batch.rows)
-        block = self._on_time(side, self._block(side, rows, batch), emit)
-        if not len(block):
-            return
+    def take(self, side: Side, block: Block, emit: Emit) -> None:
         if self._gives_pairs:
             self._emit_pairs(side, block, emit)
         elif self._how == "semi" and isinstance(self._within, Always):
@@ -115,18 +92,20 @@ class JoinInstance(KeyedInstance):
         if isinstance(self._within, Between):
             self._forget(self._within, watermark)
 
-    def _block(self, side: Side, rows: pa.RecordBatch, batch: Batch) -> Block:
-        hashes = key_hashes(self.key_columns(batch.rows), self.context.name)
-        if batch.times is None:
-            if isinstance(self._within, Between):
-                which = "left" if side is LEFT else "right"
-                problem = f"it joins by event time, and its {which} stream has none: give the source event_time=, or say ef.always()"
-                raise RecordError(self.context.name, problem)
-            self._timed = False
-        times = np.zeros(len(hashes), np.int64) if batch.times is None else batch.times
-        return sorted_rows(Block.of(rows, hashes, times, self._due(side, times, rows)))
+    def times_of(self, side: Side, batch: Batch) -> Times:
+        if batch.times is not None:
+            return batch.times
+        if isinstance(self._within, Between):
+            which = "left" if side is LEFT else "right"
+            problem = f"it joins by event time, and its {which} stream has none: give the source event_time=, or say ef.always()"
+            raise RecordError(self.context.name, problem)
+        self._timed = False
+        return np.zeros(batch.num_rows, np.int64)
 
-    def _due(self, side: Side, times: Times, rows: pa.RecordBatch) -> Times:
+    def late(self, times: Times) -> npt.NDArray[np.bool_]:
+        return np.zeros(len(times), np.bool_) if isinstance(self._within, Always) else super().late(times)
+
+    def due(self, side: Side, times: Times, rows: pa.RecordBatch) -> Times:
         within = self._within
         if isinstance(within, Always):
             return np.full(len(times), NEVER)
@@ -152,19 +131,6 @@ class JoinInstance(KeyedInstance):
             problem = f"left's column `{within.upper}`, the upper bound of between(), is null: filter such rows out before the join"
             raise RecordError(self.context.name, problem, record=row)
         return EventTime(within.upper).extract(rows, self.context.name)
-
-    def _on_time(self, side: Side, block: Block, emit: Emit) -> Block:
-        """The rows that are not late; the late ones leave."""
-        if isinstance(self._within, Always):
-            return block
-        late = block.times < self.watermark
-        if not late.any():
-            return block
-        gone = self.state.reported(side, block.filter(late))
-        if len(gone):
-            self.late_records += len(gone)
-            emit(Batch(gone.rows, gone.times), LATE[side])
-        return block.filter(~late)
 
     def _emit_pairs(self, side: Side, block: Block, emit: Emit) -> None:
         if side is LEFT:

@@ -9,40 +9,26 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch, Times
 from ..errors import RecordError
-from ..joins.block import Block
 from ..joins.join_columns import JoinColumns
 from ..joins.newest import newest, superseded
-from ..joins.segment import sorted_rows
-from ..joins.sides import LEFT, RIGHT, key_names, side_of
-from ..keyed_state.join_rows import JoinRows
-from ..keys.encoding import key_hashes
-from ..protocol.elements import MAX_TIME, MIN_TIME
+from ..joins.sides import LEFT, RIGHT, Side
+from ..protocol.elements import MAX_TIME
 from ..protocol.split_route import Dealt
 from .base import Context, Emit
-from .join import LATE
-from .keyed import KeyedInstance, KeyedOperator
+from .two_inputs import TwoInputs, TwoInputsInstance
 
 
 @dataclass(frozen=True, eq=False)
-class JoinAsof(KeyedOperator):
+class JoinAsof(TwoInputs):
     """`max_age`: how much earlier right's row may be, in microseconds, None for any."""
 
-    left_keys: tuple[str, ...]
-    right_keys: tuple[str, ...]
     how: Literal["left", "inner"]
     max_age: int | None
     suffix: str
-
-    needs_columns = True
-
-    @property
-    def keys(self) -> tuple[str, ...]:  # type: ignore[override]
-        return key_names(len(self.left_keys))
 
     @property
     def dealable(self) -> tuple[Dealt, ...]:
@@ -56,39 +42,27 @@ class JoinAsof(KeyedOperator):
         return f"{self.how}, the newest row of right that is not later{age}"
 
 
-class JoinAsofInstance(KeyedInstance):
+class JoinAsofInstance(TwoInputsInstance):
     """Its state is the rows of left that wait, and the rows of right that a later row of left may join."""
 
-    state: JoinRows
-
     def __init__(self, operator: JoinAsof, context: Context) -> None:
-        super().__init__(context, operator.keys, JoinRows(context, operator.left_keys, operator.right_keys))
+        super().__init__(operator, context)
         self._operator = operator
         self._columns = JoinColumns(context.name, operator.left_keys, operator.right_keys, operator.suffix)
-        self.watermark = MIN_TIME
         self.state.logs[RIGHT].drops = lambda block: superseded(block, operator.right_keys, self.watermark)
 
-    def process(self, batch: Batch, emit: Emit) -> None:
-        side = side_of(batch.rows.schema)
-        rows = side.rows(batch.rows)
-        self.state.learn(side, rows.schema)
-        if not batch.num_rows:
-            return
-        self.note_rows(batch.rows)
+    def times_of(self, side: Side, batch: Batch) -> Times:
         if batch.times is None:
             which = "left" if side is LEFT else "right"
             problem = f"it joins by event time, and its {which} stream has none: give the source event_time="
             raise RecordError(self.context.name, problem)
-        hashes = key_hashes(self.key_columns(batch.rows), self.context.name)
-        block = sorted_rows(Block.of(rows, hashes, batch.times, batch.times if side is LEFT else self._due(batch.times)))
-        late = block.times < self.watermark
-        if late.any():
-            gone = self.state.reported(side, block.filter(late))
-            if len(gone):
-                self.late_records += len(gone)
-                emit(Batch(gone.rows, gone.times), LATE[side])
-            block = block.filter(~late)
-        self.state.append(side, block)
+        return batch.times
+
+    def due(self, side: Side, times: Times, rows: pa.RecordBatch) -> Times:
+        """A row of right can be joined for sure until then; a newer row may supersede it before."""
+        if side is LEFT:
+            return times
+        return np.full(len(times), MAX_TIME - 1) if self._operator.max_age is None else times + self._operator.max_age
 
     def advance(self, watermark: int, emit: Emit) -> None:
         left, right = self.state.logs[LEFT], self.state.logs[RIGHT]
@@ -103,7 +77,3 @@ class JoinAsofInstance(KeyedInstance):
         self.watermark = watermark
         left.forget(watermark)
         right.forget(watermark)
-
-    def _due(self, times: Times) -> npt.NDArray[np.int64]:
-        """Until when a row of right can be joined for sure; a newer row may supersede it before."""
-        return np.full(len(times), MAX_TIME - 1) if self._operator.max_age is None else times + self._operator.max_age

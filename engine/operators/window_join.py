@@ -16,32 +16,24 @@ from ..joins.block import Block
 from ..joins.join_columns import DEALABLE, How, JoinColumns
 from ..joins.matching import Matcher
 from ..joins.row_log import RowLog
-from ..joins.sides import LEFT, RIGHT, Side, key_names
+from ..joins.sides import LEFT, RIGHT, Side
 from ..joins.window_rows import Complete, Groups
 from ..protocol.split_route import Dealt
 from ..time.sessions import SessionWindows
 from ..time.windows import Windows
 from .base import Context, Emit
-from .keyed import KeyedOperator
+from .two_inputs import TwoInputs
 from .window_bounds import END, START, timestamps
 from .windows_of_two import WindowsOfTwo
 
 
 @dataclass(frozen=True, eq=False)
-class WindowJoin(KeyedOperator):
-    """`left_keys`, `right_keys`: the key columns of the inputs, in pairs; `keys`: their names in the inputs' common form."""
+class WindowJoin(TwoInputs):
+    """`how`: which rows leave."""
 
-    left_keys: tuple[str, ...]
-    right_keys: tuple[str, ...]
     windows: Windows | SessionWindows
     how: How
     suffix: str
-
-    needs_columns = True
-
-    @property
-    def keys(self) -> tuple[str, ...]:  # type: ignore[override]
-        return key_names(len(self.left_keys))
 
     @property
     def dealable(self) -> tuple[Dealt, ...]:
@@ -59,7 +51,7 @@ class WindowJoinInstance(WindowsOfTwo):
     """Pairs rows of both sides that have the number of one window."""
 
     def __init__(self, operator: WindowJoin, context: Context) -> None:
-        super().__init__(context, operator.left_keys, operator.right_keys, operator.windows)
+        super().__init__(operator, context, operator.windows)
         self._how = operator.how
         self._columns = JoinColumns(context.name, operator.left_keys, operator.right_keys, operator.suffix)
         self._to_right = Matcher(operator.left_keys, operator.right_keys)

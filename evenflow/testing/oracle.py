@@ -37,7 +37,7 @@ from ..engine.operators.co_process import CoProcess
 from ..engine.operators.filter import Filter
 from ..engine.operators.flat_map import FlatMap
 from ..engine.operators.function import FunctionOperator
-from ..engine.operators.join import LATE, Join
+from ..engine.operators.join import Join
 from ..engine.operators.join_asof import JoinAsof
 from ..engine.operators.join_side import JoinSide
 from ..engine.operators.key_by import KeyBy
@@ -48,6 +48,7 @@ from ..engine.operators.process import Process
 from ..engine.operators.project import Project
 from ..engine.operators.stateful_map import StatefulMap
 from ..engine.operators.stateful_map_columns import StatefulMapColumns
+from ..engine.operators.two_inputs import LATE
 from ..engine.operators.union import Union
 from ..engine.plan.graph import Node
 from ..engine.sink import Sink

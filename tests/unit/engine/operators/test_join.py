@@ -14,8 +14,7 @@ from evenflow.engine.joins import session_rows
 from evenflow.engine.joins.matching import PIECE
 from evenflow.engine.joins.row_log import SMALLEST
 from evenflow.engine.joins.sides import LEFT, RIGHT
-from evenflow.engine.operators import join as joins
-from evenflow.engine.operators import windows_of_two
+from evenflow.engine.operators import two_inputs
 from evenflow.engine.operators.join import Join
 from evenflow.engine.operators.join_asof import JoinAsof
 from evenflow.engine.operators.window_join import WindowJoin
@@ -108,7 +107,7 @@ def test_rows_are_forgotten_when_nothing_can_join_them(bounded):
 
 
 def test_keys_with_equal_hashes_are_told_apart(bounded, monkeypatch):
-    monkeypatch.setattr(joins, "key_hashes", lambda columns, operator: np.zeros(len(columns[0]), np.uint64))
+    monkeypatch.setattr(two_inputs, "key_hashes", lambda columns, operator: np.zeros(len(columns[0]), np.uint64))
     join = bounded("full")
     join.left(("a", 1, 5), ("b", 2, 5), ("c", 3, 5))
     assert sorted(join.right(("b", 4, 6), ("a", 5, 6))) == [("a", 1, 5, 6), ("b", 2, 4, 6)]
@@ -171,7 +170,7 @@ def test_row_of_a_session_join_is_late_behind_the_watermark(sessions):
 
 
 def test_sessions_of_keys_with_equal_hashes_are_told_apart(sessions, monkeypatch):
-    monkeypatch.setattr(windows_of_two, "key_hashes", lambda columns, operator: np.zeros(len(columns[0]), np.uint64))
+    monkeypatch.setattr(two_inputs, "key_hashes", lambda columns, operator: np.zeros(len(columns[0]), np.uint64))
     join = sessions()
     join.left(("a", 1, 5), ("b", 2, 14), ("a", 3, 23))
     join.right(("b", 4, 15), ("a", 5, 24))

@@ -1,0 +1,83 @@
+"""The base of operators with two keyed inputs whose rows they keep: each batch is taken apart by side, and its late rows leave."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..batch import Batch, Times
+from ..joins.block import Block
+from ..joins.segment import sorted_rows
+from ..joins.sides import LEFT, RIGHT, Side, key_names, side_of
+from ..keyed_state.join_rows import JoinRows
+from ..keys.encoding import key_hashes
+from ..protocol.elements import MIN_TIME
+from .base import Context, Emit
+from .keyed import KeyedInstance, KeyedOperator
+
+LATE = {LEFT: "late_left", RIGHT: "late_right"}
+"""The ports by which late rows leave."""
+
+
+@dataclass(frozen=True, eq=False)
+class TwoInputs(KeyedOperator):
+    """`left_keys`, `right_keys`: the key columns of the inputs, in pairs; `keys`: their names in the inputs' common form."""
+
+    left_keys: tuple[str, ...]
+    right_keys: tuple[str, ...]
+
+    needs_columns = True
+
+    @property
+    def keys(self) -> tuple[str, ...]:  # type: ignore[override]
+        return key_names(len(self.left_keys))
+
+
+class TwoInputsInstance(KeyedInstance):
+    """Its state is rows of both sides; `watermark` is the event time that it has come to."""
+
+    state: JoinRows
+
+    def __init__(self, operator: TwoInputs, context: Context) -> None:
+        KeyedInstance.__init__(self, context, operator.keys, JoinRows(context, operator.left_keys, operator.right_keys))
+        self.watermark = MIN_TIME
+
+    @abstractmethod
+    def times_of(self, side: Side, batch: Batch) -> Times:
+        """The event times of a batch's rows. Raises RecordError if it has none and they are needed."""
+
+    @abstractmethod
+    def due(self, side: Side, times: Times, rows: pa.RecordBatch) -> Times:
+        """When the fate of each row is decided."""
+
+    def late(self, times: Times) -> npt.NDArray[np.bool_]:
+        """Which rows with these times are late, shape (rows,)."""
+        return times < self.watermark
+
+    def take(self, side: Side, block: Block, emit: Emit) -> None:
+        """Rows have come that are not late, at least one: keep them."""
+        self.state.append(side, block)
+
+    def process(self, batch: Batch, emit: Emit) -> None:
+        side = side_of(batch.rows.schema)
+        rows = side.rows(batch.rows)
+        self.state.learn(side, rows.schema)
+        if not batch.num_rows:
+            return
+        self.note_rows(batch.rows)
+        times = self.times_of(side, batch)
+        hashes = key_hashes(self.key_columns(batch.rows), self.context.name)
+        block = sorted_rows(Block.of(rows, hashes, times, self.due(side, times, rows)))
+        late = self.late(block.times)
+        if late.any():
+            gone = self.state.reported(side, block.filter(late))
+            if len(gone):
+                self.late_records += len(gone)
+                emit(Batch(gone.rows, gone.times), LATE[side])
+            block = block.filter(~late)
+        if len(block):
+            self.take(side, block, emit)
