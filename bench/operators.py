@@ -20,7 +20,7 @@ from .operators_data import Input, find
 from .process import run_system
 from .record import Case, Run, Verdict
 from .task import Answer, Task
-from .throughput import check_names
+from .throughput import check_names, check_results
 
 SYSTEMS = ("evenflow", "flink", "spark")
 SYSTEMS_OF = {"join": SYSTEMS, "session": SYSTEMS, "top": ("evenflow", "flink")}
@@ -53,12 +53,12 @@ def run(*, tasks: Sequence[str], systems: Sequence[str], repeat: int, rows: int,
     cases: list[Case] = []
     checks: list[str] = []
     for name in tasks:
-        results: dict[str, dict[str, float]] = {}
+        results: dict[str, Mapping[str, float]] = {}
         for system in (s for s in SYSTEMS_OF[name] if s in systems):
             case, results[system] = _measure(name, system, repeat, find(cache, name, rows))
             cases.append(case)
             say(f"{case.name}: {', '.join(f'{value / 1e6:.2f}' for value in case.values)} M rows/s")
-        checks += _check(name, results)
+        checks += check_results(name, results)
     arguments = {"tasks": list(tasks), "systems": list(systems), "repeat": repeat, "rows": rows}
     return record("operators", arguments, cases, _verdicts(cases), checks=checks, not_measured=NOT_MEASURED)
 
@@ -84,22 +84,12 @@ def _result(task: Task) -> dict[str, float]:
     table = f"read_csv({files!r}, columns={{{columns}}}, ignore_errors=false, header={_has_header(files[0])})"
     query = RESULTS[task.name].format(end=task.last_window - 60_000).replace("rows", table)
     row = duckdb.execute(query).fetchone() or (0, 0, 0)
-    return dict(zip(("rows", "first", "second"), (float(value or 0) for value in row), strict=True))
+    return dict(zip(("rows", "first column", "second column"), (float(value or 0) for value in row), strict=True))
 
 
 def _has_header(path: str) -> bool:
     with Path(path).open() as file:
         return not file.read(1).isdigit()
-
-
-def _check(name: str, results: Mapping[str, Mapping[str, float]]) -> list[str]:
-    if len(results) < 2:
-        return []
-    (first, expected), *others = results.items()
-    for system, result in others:
-        if result != expected:
-            raise BenchmarkError(f"benchmark {name}: {system} came to {dict(result)}, {first} to {dict(expected)}")
-    return [f"{name}: {', '.join(results)} came to the same {expected['rows']:,.0f} rows, and the same sums"]
 
 
 def _verdicts(cases: Sequence[Case]) -> list[Verdict]:
