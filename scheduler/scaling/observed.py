@@ -32,7 +32,7 @@ from ...engine.operators.aggregate_windows import AggregateWindows
 from ...engine.operators.read import Read
 from ...engine.plan.physical import Plan, Stage
 from ...engine.protocol.ids import WorkerId, worker_id
-from ..window import WorkerWindow
+from ..load.window import WorkerWindow
 from .figures import InstanceFigures, OperatorFigures
 from .settings import DEFAULTS, PolicySettings
 from .snapshot import DataflowSnapshot, Edge
