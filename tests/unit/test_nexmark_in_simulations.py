@@ -33,7 +33,7 @@ NEWEST = {
     "q19": (("auction", "rank_number"), lambda row: (row["price"], -row["dateTime"].timestamp())),
     "totals": (("category",), lambda row: (row["auctions"], row["total"])),
 }
-"""Of updates: the key, and what only grows. Updates of a key that has moved come to the sink by two channels, so their order doesn't tell."""
+"""Of updates the key, and what only grows: those of a key that has moved come to the sink by two channels, so their order doesn't tell."""
 
 CHOSEN = ("q4", "q5", "q7", "q8", "q9", "q11", "q18", "q19", "q20")
 

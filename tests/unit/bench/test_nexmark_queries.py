@@ -63,8 +63,10 @@ TRAPS = {
     "bids tie for the highest price of a window": f"FROM ({ORACLES['q7']}) GROUP BY window_start HAVING count(*) > 1",
     "a bidder bids twice at a time": 'FROM bid GROUP BY auction, bidder, "dateTime" HAVING count(*) > 1',
     "bids of one price and time compete": 'FROM bid GROUP BY auction, price, "dateTime" HAVING count(*) > 1',
-    "a pause is as long as the gap": """FROM (SELECT "dateTime" - lag("dateTime") OVER (PARTITION BY bidder ORDER BY "dateTime") AS pause FROM bid)
-        WHERE pause = INTERVAL 10 SECOND""",
+    "a pause is as long as the gap": """
+        FROM (SELECT "dateTime" - lag("dateTime") OVER (PARTITION BY bidder ORDER BY "dateTime") AS pause FROM bid)
+        WHERE pause = INTERVAL 10 SECOND
+    """,
 }
 
 
