@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
@@ -26,6 +26,22 @@ class Events:
 
     def __init__(self, person: Given, auction: Given, bid: Given, side: pa.Table) -> None:
         self._person, self._auction, self._bid, self.side = person, auction, bid, side
+
+    @classmethod
+    def generated(cls, flow: ef.Dataflow, **arguments: Any) -> Events:
+        """The events of `ef.nexmark(stream, **arguments)`, and the side table. Each source has the name of its stream.
+
+        >>> flow, rows = ef.Dataflow("people"), []
+        >>> _ = Events.generated(flow, events=100).person.select("id").write(ef.to_list(rows))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> rows
+        [{'id': 1000}, {'id': 1001}]
+        """
+
+        def stream(name: Literal["person", "auction", "bid"]) -> Callable[[], ef.Stream]:
+            return lambda: flow.read(ef.nexmark(name, name=name, **arguments))
+
+        return cls(stream("person"), stream("auction"), stream("bid"), side_table())
 
     @cached_property
     def person(self) -> ef.Stream:
