@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -13,6 +14,7 @@ from ...connectors.nexmark.schemas import SCHEMAS
 from ...connectors.nexmark.source import STREAMS
 from .data import CSV_SCHEMAS, EventFiles
 from .events import Events, side_table
+from .queries import QUERIES
 
 INPUTS = ("csv", "parquet", "generate")
 
@@ -21,6 +23,13 @@ def read_events(flow: ef.Dataflow, files: EventFiles, form: str) -> Events:
     """The three streams, of which only those that the query asks for are read. `form`: one of `INPUTS`."""
     person, auction, bid = (_reading(flow, files, form, stream) for stream in STREAMS)
     return Events(person, auction, bid, side_table())
+
+
+def streams_of(query: str) -> list[StreamName]:
+    """The streams that a query reads."""
+    flow = ef.Dataflow(query)
+    QUERIES[query](read_events(flow, EventFiles(Path(), 0), "generate"))
+    return [stream for stream in STREAMS if any(node.name == stream for node in flow.graph)]
 
 
 def _reading(flow: ef.Dataflow, files: EventFiles, form: str, stream: StreamName) -> Callable[[], ef.Stream]:
