@@ -9,6 +9,7 @@ import pytest
 import evenflow as ef
 from evenflow.bench.nexmark.data import FILES, EventFiles, find, make
 from evenflow.bench.nexmark.streams import INPUTS, read_events, streams_of
+from evenflow.cli import main
 from evenflow.connectors.nexmark.schemas import SCHEMAS
 from evenflow.connectors.nexmark.source import STREAMS, nexmark
 from evenflow.engine.errors import ConnectorError
@@ -101,3 +102,11 @@ def test_missing_events_say_how_to_make_them(tmp_path):
 @pytest.mark.parametrize(("query", "streams"), [("q0", ["bid"]), ("q3", ["person", "auction"]), ("q9", ["auction", "bid"])])
 def test_only_what_a_query_reads_counts_as_its_rows(query, streams):
     assert streams_of(query) == streams
+
+
+def test_the_command_makes_the_files_and_says_what_they_hold(tmp_path, capsys):
+    assert main(["bench", "data", "nexmark", "--events", "500", "--folder", str(tmp_path)]) == 0
+    told = capsys.readouterr()
+    assert "nexmark-500: 10 of person, 30 of auction, 460 of bid, as CSV and Parquet" in " ".join(told.out.split())
+    assert "bid: file 10 of 10, 46 rows" in told.err
+    assert find(tmp_path, 500).events == 500
