@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import lcm
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,9 @@ import numpy.typing as npt
 EPOCH = 50
 """Events after which the kinds repeat."""
 
-PLACES = {"person": range(1), "auction": range(1, 4), "bid": range(4, EPOCH)}
+StreamName = Literal["person", "auction", "bid"]
+
+PLACES: Final[dict[StreamName, range]] = {"person": range(1), "auction": range(1, 4), "bid": range(4, EPOCH)}
 """Where in an epoch the events of a stream are."""
 
 STRIDE = 953
@@ -39,7 +42,7 @@ class Numbering:
     `group`: how many events are out of order among themselves; 1 for none, at most `LARGEST_GROUP`, and no multiple of `STRIDE`.
     """
 
-    stream: str
+    stream: StreamName
     group: int = 1
 
     def numbers(self, rows: Numbers) -> Numbers:
@@ -63,7 +66,7 @@ class Numbering:
 
 
 @lru_cache(maxsize=16)
-def _period(stream: str, group: int) -> tuple[int, Numbers, Numbers]:
+def _period(stream: StreamName, group: int) -> tuple[int, Numbers, Numbers]:
     """The events after which kinds and order repeat; the positions of a stream's rows in them, ascending; and their event numbers."""
     period = lcm(EPOCH, group)
     position = np.arange(period)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,24 +25,20 @@ from ...engine.time.duration import Duration, seconds
 from ...engine.time.event_time import EARLIEST, LATEST
 from ..numbered import NumberedRows, NumberedSource
 from . import auctions, bids, people
-from .numbering import EPOCH, LARGEST_GROUP, PLACES, STRIDE, Numbering
+from .numbering import EPOCH, LARGEST_GROUP, PLACES, STRIDE, Numbering, StreamName
+from .schemas import SCHEMAS
 from .settings import NexmarkSettings
 
 BASE_TIME = 1_436_918_400_000
 """Midnight of 15 July 2015, UTC, in ms."""
 
 EVENT_RATE = 10_000.0
-STREAMS = tuple(PLACES)
-COLUMNS = {
-    "person": ("id", "name", "emailAddress", "creditCard", "city", "state", "dateTime", "extra", "seq"),
-    "auction": ("id", "itemName", "description", "initialBid", "reserve", "dateTime", "expires", "seller", "category", "extra", "seq"),
-    "bid": ("auction", "bidder", "price", "channel", "url", "dateTime", "extra", "seq"),
-}
+STREAMS: Final = tuple(SCHEMAS)
 _MAKERS = {"person": people.columns, "auction": auctions.columns, "bid": bids.columns}
 
 
 def nexmark(
-    stream: Literal["person", "auction", "bid"],
+    stream: StreamName,
     *,
     events: int | None = None,
     rate: float | None = None,
@@ -124,7 +120,8 @@ class NexmarkRows(NumberedRows):
         columns = _MAKERS[self.numbering.stream](self.settings, events)
         columns["dateTime"] = pa.array(times, pa.timestamp("ms", "UTC"))
         columns["seq"] = pa.array(events)
-        return Batch(pa.record_batch({name: columns[name] for name in COLUMNS[self.numbering.stream]}), times * 1000)
+        schema = SCHEMAS[self.numbering.stream]
+        return Batch(pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema), times * 1000)
 
     def earliest(self, number: int) -> int:
         return int(self.settings.times(np.array([self.numbering.least_number(number)]))[0]) * 1000
