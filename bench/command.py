@@ -1,4 +1,4 @@
-"""`evenflow bench data | run | compare`."""
+"""`evenflow bench data | run | check | compare`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from .comparison import compare, other_conditions
 from .conditions import RESULTS, save
 from .data import default_cache, make
 from .nexmark import run as nexmark
+from .nexmark.check import check_query
 from .nexmark.data import make as make_events
 from .nexmark.queries import QUERIES
 from .nexmark.streams import INPUTS
@@ -28,7 +29,7 @@ ROWS = 10_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
-    """The three subcommands."""
+    """The four subcommands."""
     commands = parser.add_subparsers(dest="bench_command", metavar="COMMAND", required=True)
     making = commands.add_parser("data", help="make the data that benchmarks read: of throughput, with Spark, or NexMark's events")
     making.add_argument("workload", nargs="?", choices=("throughput", "nexmark"), default="throughput", help="default: %(default)s")
@@ -37,13 +38,17 @@ def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
     _add_run(
         commands.add_parser("run", help="run a benchmark; writes JSON, Markdown and a plot").add_subparsers(dest="benchmark", required=True)
     )
+    checking = commands.add_parser("check", help="compare all rows of NexMark's queries with DuckDB's, in this process")
+    checking.add_argument("--queries", type=_names, default=list(QUERIES), help="default: all")
+    checking.add_argument("--events", type=int, default=1_000_000, help="all streams together (default: %(default)s)")
+    _add_folder(checking)
     comparing = commands.add_parser("compare", help="compare two runs of one benchmark; differences within the noise are called noise")
     comparing.add_argument("before", type=Path, metavar="A.json")
     comparing.add_argument("after", type=Path, metavar="B.json")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the chosen subcommand; a missed target is no error."""
+    """Run the chosen subcommand; a missed target is no error, wrong rows are."""
     if arguments.bench_command == "data":
         make_data(arguments)
     elif arguments.bench_command == "run":
@@ -53,6 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
         path = save(finished, arguments.results)
         plot(finished, path.with_suffix(".png"))
         show(finished, path)
+    elif arguments.bench_command == "check":
+        return check(arguments)
     else:
         show_comparison(Run.read(arguments.before), Run.read(arguments.after))
     return 0
@@ -68,6 +75,20 @@ def make_data(arguments: argparse.Namespace) -> None:
         for dataset in make(arguments.folder, arguments.rows):
             console().print(f"{dataset.folder}: {dataset.rows:,} rows in {len(dataset.files)} files")
     console().print(f"took {time.monotonic() - begun:.1f} s")
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """Check NexMark's queries one by one; returns 1 if a row of one is wrong or missing."""
+    say = console(stderr=True).print
+    files = make_events(arguments.folder, arguments.events, say)
+    table, right = DataTable("query", "rows in", "rows out", "rows/s", "missing", "wrong"), True
+    for name in arguments.queries:
+        checked = check_query(name, files.folder / "parquet")
+        right = right and checked.equal
+        table.row(name, *(f"{n:,.0f}" for n in (checked.rows_in, checked.rows_out, checked.rate, checked.missing, checked.wrong)))
+        say(f"{name}: {'equal' if checked.equal else 'NOT EQUAL'}")
+    console().print(table)
+    return 0 if right else 1
 
 
 def run_benchmark(given: argparse.Namespace) -> Run:

@@ -15,12 +15,12 @@ import duckdb
 
 import evenflow as ef
 
+from ...connectors.nexmark.source import STREAMS
 from ..errors import BenchmarkError
 from .events import Events, side_table
 from .oracles import ORACLES, UPDATED
 from .queries import QUERIES
 
-STREAMS = ("person", "auction", "bid")
 QUIET = ef.JobConfig(checkpoint=ef.CheckpointConfig(interval=None))
 
 
@@ -40,6 +40,11 @@ class Checked:
         """Whether all rows are those of DuckDB."""
         return not self.missing and not self.wrong
 
+    @property
+    def rate(self) -> float:
+        """Rows that it read per second."""
+        return self.rows_in / self.seconds
+
 
 def check_query(name: str, events_folder: Path, *, max_delay: str = "0s", config: ef.JobConfig = QUIET) -> Checked:
     """Run one query on the local runtime. `max_delay`: by how much events are out of order.
@@ -51,7 +56,7 @@ def check_query(name: str, events_folder: Path, *, max_delay: str = "0s", config
     folder = Path(tempfile.mkdtemp(prefix=f"nexmark-{name}-"))
     try:
         flow = ef.Dataflow(f"nexmark-{name}")
-        QUERIES[name](read_events(flow, events_folder, max_delay)).write(ef.write_parquet(folder))
+        QUERIES[name](_events(flow, events_folder, max_delay)).write(ef.write_parquet(folder))
         seconds = flow.run(runtime="local", config=config).wait().status().running_seconds
         read = [node.name for node in flow.graph if node.name in STREAMS]
         with connect(events_folder) as database:
@@ -60,15 +65,6 @@ def check_query(name: str, events_folder: Path, *, max_delay: str = "0s", config
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return Checked(name, rows_in, rows_out, seconds, missing, wrong)
-
-
-def read_events(flow: ef.Dataflow, folder: Path, max_delay: str = "0s") -> Events:
-    """The streams of a query, from files."""
-
-    def stream(name: str) -> Callable[[], ef.Stream]:
-        return lambda: flow.read(ef.read_parquet(folder / name, event_time="dateTime", max_delay=max_delay, name=name))
-
-    return Events(stream("person"), stream("auction"), stream("bid"), side_table())
 
 
 def connect(events_folder: Path) -> duckdb.DuckDBPyConnection:
@@ -95,6 +91,13 @@ def compare(database: duckdb.DuckDBPyConnection, name: str, results: Path) -> tu
         found += f" QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY filename DESC, file_row_number DESC) = 1"
     database.execute(f"CREATE OR REPLACE TEMP TABLE found AS SELECT {columns} FROM ({found})")
     return _count(database, "TABLE found"), _differ(database, "expected", "found"), _differ(database, "found", "expected")
+
+
+def _events(flow: ef.Dataflow, folder: Path, max_delay: str) -> Events:
+    def stream(name: str) -> Callable[[], ef.Stream]:
+        return lambda: flow.read(ef.read_parquet(folder / name, event_time="dateTime", max_delay=max_delay, name=name))
+
+    return Events(stream("person"), stream("auction"), stream("bid"), side_table())
 
 
 def _differ(database: duckdb.DuckDBPyConnection, some: str, others: str) -> int:

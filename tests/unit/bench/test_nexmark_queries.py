@@ -14,6 +14,8 @@ from evenflow.bench.nexmark import QUERIES, Events
 from evenflow.bench.nexmark import check as checking
 from evenflow.bench.nexmark.check import check_query, connect
 from evenflow.bench.nexmark.oracles import ORACLES, UPDATED
+from evenflow.bench.nexmark.queries_plain import q1
+from evenflow.cli import main
 
 SLEEP = time.sleep
 TOTAL, RATE = 20_000, 400
@@ -79,14 +81,26 @@ def test_events_have_what_a_query_can_get_wrong(trap, folders):
     assert found
 
 
-def test_a_wrong_row_a_missing_one_and_one_too_many_are_found(folders, monkeypatch):
-    def spoilt(bids: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.concat_batches([bids.slice(1), bids.slice(1, 1)])
+def spoilt(bids: pa.RecordBatch) -> pa.RecordBatch:
+    """Without the first bid, and with the second one twice."""
+    return pa.concat_batches([bids.slice(1), bids.slice(1, 1)])
 
-    monkeypatch.setitem(checking.QUERIES, "q0", lambda events: QUERIES["q2"](events).map_batches(spoilt))
-    monkeypatch.setitem(checking.ORACLES, "q0", ORACLES["q2"])
-    checked = check_query("q0", folders["in-order"], config=ef.JobConfig(checkpoint=ef.CheckpointConfig(interval=None)))
+
+def test_a_missing_row_and_one_too_many_are_found(folders, monkeypatch):
+    monkeypatch.setitem(checking.QUERIES, "q0", lambda events: QUERIES["q1"](events).map_batches(spoilt))
+    monkeypatch.setitem(checking.ORACLES, "q0", ORACLES["q1"])
+    checked = check_query("q0", folders["in-order"])
     assert (checked.missing, checked.wrong, checked.equal) == (1, 1, False)
+
+
+def test_command_checks_queries_over_events_that_it_makes_and_fails_if_a_row_is_wrong(tmp_path, monkeypatch, capsys):
+    command = ["bench", "check", "--queries", "q1,q5", "--events", "2000", "--folder", str(tmp_path)]
+    assert main(command) == 0
+    monkeypatch.setitem(checking.QUERIES, "q1", lambda events: q1(events).map_batches(spoilt))
+    assert main(command) == 1
+    said = capsys.readouterr()
+    assert "q5: equal" in said.err
+    assert "q1: NOT EQUAL" in said.err
 
 
 def test_every_query_has_an_oracle_and_a_question():
