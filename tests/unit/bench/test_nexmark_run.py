@@ -46,6 +46,7 @@ def answers(monkeypatch):
 
     monkeypatch.setattr(running, "run_system", answer)
     monkeypatch.setattr(running.machine, "busy_share", lambda: 0.0)
+    monkeypatch.setattr(running.machine, "commit", lambda: "0123456789ab")
     return given
 
 
