@@ -22,7 +22,6 @@ from ...connectors.nexmark.numbering import Numbering, StreamName
 from ...connectors.nexmark.schemas import SCHEMAS
 from ...connectors.nexmark.source import STREAMS, nexmark
 from ...connectors.share import Share
-from ...engine.errors import ConnectorError
 
 PARQUET_FILES, CSV_FILES = 10, 2
 BLOCK = 1_000
@@ -56,18 +55,14 @@ class EventFiles:
         return Numbering(stream).rows_before(self.events)
 
 
-def find(cache: Path, events: int) -> EventFiles:
-    """The files made earlier. Raises ConnectorError if there are none."""
-    files = _named(cache, events)
-    if not (files.folder / "_SUCCESS").exists():
-        command = f"evenflow bench data nexmark --events {events} --folder {cache}"
-        raise ConnectorError(f"no NexMark events in {files.folder}: make them with `{command}`")
-    return files
+def files_of(cache: Path, events: int) -> EventFiles:
+    """Where the files of so many events are, or would be."""
+    return EventFiles(cache / f"nexmark-{events}", events)
 
 
 def make(cache: Path, events: int, say: Callable[[str], None]) -> EventFiles:
     """The files, made now unless they are there; `say` hears how far it is."""
-    files = _named(cache, events)
+    files = files_of(cache, events)
     if not (files.folder / "_SUCCESS").exists():
         shutil.rmtree(files.folder, ignore_errors=True)
         for stream in STREAMS:
@@ -76,10 +71,6 @@ def make(cache: Path, events: int, say: Callable[[str], None]) -> EventFiles:
             _write(files, stream, say)
         (files.folder / "_SUCCESS").touch()
     return files
-
-
-def _named(cache: Path, events: int) -> EventFiles:
-    return EventFiles(cache / f"nexmark-{events}", events)
 
 
 def _write(files: EventFiles, stream: StreamName, say: Callable[[str], None]) -> None:

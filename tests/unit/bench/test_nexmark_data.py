@@ -8,13 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import evenflow as ef
-from evenflow.bench.nexmark.data import BLOCK, CSV_FILES, PARQUET_FILES, EventFiles, find, make
+from evenflow.bench.nexmark.data import BLOCK, CSV_FILES, PARQUET_FILES, files_of, make
 from evenflow.bench.nexmark.streams import INPUTS, read_events, streams_of
 from evenflow.cli import main
 from evenflow.connectors.nexmark.schemas import SCHEMAS
 from evenflow.connectors.nexmark.settings import NexmarkSettings
 from evenflow.connectors.nexmark.source import EVENT_RATE, STREAMS, nexmark
-from evenflow.engine.errors import ConnectorError
 
 EVENTS = 5_000
 SLEEP = time.sleep
@@ -99,7 +98,7 @@ def test_event_time_is_that_of_the_events(form, files):
 def test_files_that_are_there_are_not_made_again(files, cache):
     said = []
     before = files.of("csv", "bid").joinpath("000.csv").stat().st_mtime_ns
-    assert make(cache, EVENTS, said.append) == find(cache, EVENTS) == EventFiles(cache / f"nexmark-{EVENTS}", EVENTS)
+    assert make(cache, EVENTS, said.append) == files == files_of(cache, EVENTS)
     assert files.of("csv", "bid").joinpath("000.csv").stat().st_mtime_ns == before
     assert not said
 
@@ -109,11 +108,6 @@ def test_files_that_were_not_completed_are_made_again(tmp_path):
     (tmp_path / "nexmark-50" / "csv" / "bid" / "999.csv").write_text("half a li")
     made = make(tmp_path, 50, lambda _: None)
     assert len(list(made.of("csv", "bid").iterdir())) == CSV_FILES
-
-
-def test_missing_events_say_how_to_make_them(tmp_path):
-    with pytest.raises(ConnectorError, match="evenflow bench data nexmark --events 77 --folder"):
-        find(tmp_path, 77)
 
 
 @pytest.mark.parametrize(("query", "streams"), [("q0", ["bid"]), ("q3", ["person", "auction"]), ("q9", ["auction", "bid"])])
@@ -126,4 +120,4 @@ def test_the_command_makes_the_files_and_says_what_they_hold(tmp_path, capsys):
     told = capsys.readouterr()
     assert "nexmark-500: 10 of person, 30 of auction, 460 of bid, as CSV and Parquet" in " ".join(told.out.split())
     assert "bid: 460 of 460 rows" in told.err
-    assert find(tmp_path, 500).events == 500
+    assert make(tmp_path, 500, lambda _: None) == files_of(tmp_path, 500)

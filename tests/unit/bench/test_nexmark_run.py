@@ -64,6 +64,11 @@ def test_rates_and_processor_time_are_of_the_rows_that_the_query_reads(answers, 
     assert EventFiles(Path(task.folder), EVENTS).of("csv", "bid").is_dir()
 
 
+def test_events_that_the_job_generates_are_in_no_files(answers, tmp_path):
+    assert run(tmp_path, form="generate").case("q2/evenflow").values[0] == 460.0
+    assert not (tmp_path / f"nexmark-{EVENTS}").exists()
+
+
 def test_a_run_says_how_many_rows_were_compared(answers, tmp_path):
     (check,) = run(tmp_path).checks
     assert check.startswith("q2: evenflow gave the ")
