@@ -1,12 +1,15 @@
-"""NexMark's events as files, Parquet and CSV, in a cache folder: a folder each for people, auctions and bids, in the order of events.
+"""NexMark's events as files, Parquet and CSV, in a cache folder: a folder each for people, auctions and bids.
 
-A CSV file has no header, and times as whole milliseconds: what evenflow and Flink's `csv` format both read, and parse alike.
+The Parquet files are in the order of events. The two CSV files of a stream have every other block of events, so that two readers go through
+event time together: Flink reads the files of a folder in no particular order, and would drop the rows of earlier files as late. A CSV file
+has no header, and times as whole milliseconds: what evenflow and Flink's `csv` format both read, and parse alike.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,10 +22,10 @@ from ...connectors.nexmark.numbering import Numbering, StreamName
 from ...connectors.nexmark.schemas import SCHEMAS
 from ...connectors.nexmark.source import STREAMS, nexmark
 from ...connectors.share import Share
-from ...engine.errors import ConnectorError
 
-FILES = 10
-"""Files of a stream, each with the same number of events in a row."""
+PARQUET_FILES, CSV_FILES = 10, 2
+BLOCK = 1_000
+"""Events in a row of a CSV file. The blocks begin with a millisecond, so events of the same time are in one file."""
 
 PIECE = 65_536
 FORMATS = ("csv", "parquet")
@@ -52,47 +55,42 @@ class EventFiles:
         return Numbering(stream).rows_before(self.events)
 
 
-def find(cache: Path, events: int) -> EventFiles:
-    """The files made earlier. Raises ConnectorError if there are none."""
-    files = _named(cache, events)
-    if not (files.folder / "_SUCCESS").exists():
-        command = f"evenflow bench data nexmark --events {events} --folder {cache}"
-        raise ConnectorError(f"no NexMark events in {files.folder}: make them with `{command}`")
-    return files
+def files_of(cache: Path, events: int) -> EventFiles:
+    """Where the files of so many events are, or would be."""
+    return EventFiles(cache / f"nexmark-{events}", events)
 
 
 def make(cache: Path, events: int, say: Callable[[str], None]) -> EventFiles:
-    """The files, made now unless they are there; `say` hears of each that is complete."""
-    files = _named(cache, events)
+    """The files, made now unless they are there; `say` hears how far it is."""
+    files = files_of(cache, events)
     if not (files.folder / "_SUCCESS").exists():
         shutil.rmtree(files.folder, ignore_errors=True)
         for stream in STREAMS:
             for form in FORMATS:
                 files.of(form, stream).mkdir(parents=True)
-            for number in range(FILES):
-                rows = _write(files, stream, number)
-                say(f"{stream}: file {number + 1} of {FILES}, {rows:,} rows")
+            _write(files, stream, say)
         (files.folder / "_SUCCESS").touch()
     return files
 
 
-def _named(cache: Path, events: int) -> EventFiles:
-    return EventFiles(cache / f"nexmark-{events}", events)
-
-
-def _write(files: EventFiles, stream: StreamName, number: int) -> int:
-    """Write the file of that number in each format; returns its rows."""
-    first, last = (Numbering(stream).rows_before(files.events * n // FILES) for n in (number, number + 1))
-    text, columns = (files.of(form, stream) / f"{number:03}.{form}" for form in FORMATS)
+def _write(files: EventFiles, stream: StreamName, say: Callable[[str], None]) -> None:
+    options = csv.WriteOptions(include_header=False, quoting_style="none")
     coded = [name for name in SCHEMAS[stream].names if name not in LONG_TEXTS]
-    with (
-        csv.CSVWriter(text, CSV_SCHEMAS[stream], write_options=csv.WriteOptions(include_header=False, quoting_style="none")) as lines,
-        pq.ParquetWriter(columns, SCHEMAS[stream], use_dictionary=coded) as groups,
-    ):
-        for rows in _pieces(stream, first, last):
-            lines.write_batch(rows.cast(CSV_SCHEMAS[stream]))
-            groups.write_batch(rows, PIECE)
-    return last - first
+    with ExitStack() as stack:
+        texts = [
+            stack.enter_context(csv.CSVWriter(files.of("csv", stream) / f"{number:03}.csv", CSV_SCHEMAS[stream], write_options=options))
+            for number in range(CSV_FILES)
+        ]
+        for number in range(PARQUET_FILES):
+            first, last = (Numbering(stream).rows_before(files.events * n // PARQUET_FILES) for n in (number, number + 1))
+            path = files.of("parquet", stream) / f"{number:03}.parquet"
+            with pq.ParquetWriter(path, SCHEMAS[stream], use_dictionary=coded) as groups:
+                for rows in _pieces(stream, first, last):
+                    groups.write_batch(rows, PIECE)
+                    for turn, text in enumerate(texts):
+                        its = rows.filter(pa.array(rows["seq"].to_numpy() // BLOCK % CSV_FILES == turn))
+                        text.write_batch(its.cast(CSV_SCHEMAS[stream]))
+            say(f"{stream}: {last:,} of {files.rows(stream):,} rows")
 
 
 def _pieces(stream: StreamName, first: int, last: int) -> Iterator[pa.RecordBatch]:

@@ -23,7 +23,7 @@ from ..task import Answer, Task
 from ..throughput import check_names
 from .changelog import write_final_rows
 from .check import compare, connect
-from .data import EventFiles, make
+from .data import EventFiles, files_of, make
 from .flink_sql import NOT_IN_FLINK
 from .queries import QUERIES
 from .streams import INPUTS, streams_of
@@ -70,7 +70,8 @@ def run(
         raise BenchmarkError(f"Flink reads NexMark's CSV files only: --format csv, not --format {form}")
     if flink and not os.environ.get(FLINK):
         raise BenchmarkError(f"Flink needs an environment of its own: set {FLINK} to its interpreter, or leave out --flink")
-    given = Input(form, make(cache, events, say), make(cache, checked_events, say))
+    measured = files_of(cache, events) if form == "generate" else make(cache, events, say)
+    given = Input(form, measured, make(cache, checked_events, say))
     cases: list[Case] = []
     checks: list[str] = []
     wrong: list[str] = []

@@ -46,6 +46,7 @@ def answers(monkeypatch):
 
     monkeypatch.setattr(running, "run_system", answer)
     monkeypatch.setattr(running.machine, "busy_share", lambda: 0.0)
+    monkeypatch.setattr(running.machine, "commit", lambda: "0123456789ab")
     return given
 
 
@@ -61,6 +62,11 @@ def test_rates_and_processor_time_are_of_the_rows_that_the_query_reads(answers, 
     ((system, task),) = answers["tasks"]
     assert (system, task.rows, task.options["input"]) == ("nexmark_evenflow", 4_600, "csv")
     assert EventFiles(Path(task.folder), EVENTS).of("csv", "bid").is_dir()
+
+
+def test_events_that_the_job_generates_are_in_no_files(answers, tmp_path):
+    assert run(tmp_path, form="generate").case("q2/evenflow").values[0] == 460.0
+    assert not (tmp_path / f"nexmark-{EVENTS}").exists()
 
 
 def test_a_run_says_how_many_rows_were_compared(answers, tmp_path):
