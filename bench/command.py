@@ -22,6 +22,7 @@ from .nexmark.data import make as make_events
 from .nexmark.queries import QUERIES
 from .nexmark.streams import INPUTS
 from .plots import plot
+from .psm import run as psm
 from .record import Run
 from .report import case_row, difference_row, notes, verdict_row
 
@@ -106,6 +107,7 @@ def run_benchmark(given: argparse.Namespace) -> Run:
             queries=given.queries, events=given.events, checked_events=given.checked_events, form=given.format, flink=given.flink,
             repeat=given.repeat, cache=given.folder, say=say,
         ),
+        "psm": lambda: psm.run(turns=given.turns, rate=given.rate, scalers=given.scalers, repeat=given.repeat, say=say),
         "latency": lambda: latency.run(rates=given.rates, seconds=given.seconds, say=say),
         "overhead": lambda: overhead.run(pairs=given.pairs, rows=given.rows, cache=given.folder, say=say),
         "migration": lambda: migration.run(strategies=given.strategies, repeat=given.repeat, rate=given.rate, say=say),
@@ -160,16 +162,7 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     kinds.add_argument("--systems", type=_names, default=list(operators.SYSTEMS), help="default: all")
     kinds.add_argument("--repeat", type=int, default=3, help="iterations of each (default: %(default)s)")
     _add_data(kinds)
-    auctions = benchmarks.add_parser("nexmark", help="the queries of NexMark, beside Flink")
-    auctions.add_argument("--queries", type=_names, default=list(QUERIES), help="default: all")
-    auctions.add_argument("--events", type=int, default=nexmark.EVENTS, help="all streams together (default: %(default)s)")
-    auctions.add_argument(
-        "--checked-events", type=int, default=nexmark.CHECKED_EVENTS, help="whose results are compared with DuckDB's (default: %(default)s)"
-    )
-    auctions.add_argument("--format", choices=INPUTS, default="csv", help="what evenflow reads (default: %(default)s)")
-    auctions.add_argument("--flink", action="store_true", help="also run Flink, over the CSV files")
-    auctions.add_argument("--repeat", type=int, default=3, help="iterations of each (default: %(default)s)")
-    _add_folder(auctions)
+    _add_workloads(benchmarks)
     delays = benchmarks.add_parser("latency", help="p50 and p99 at fixed rates")
     delays.add_argument("--rates", type=_numbers, default=[50_000, 200_000], help="rows per second (default: 50000,200000)")
     delays.add_argument("--seconds", type=int, default=30, help="of each rate, after the warm-up (default: %(default)s)")
@@ -200,8 +193,26 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     long.add_argument("--jobs", type=int, default=50, help="on either runtime; 0 leaves them out (default: %(default)s)")
     long.add_argument("--rate", type=float, default=soak_flow.RATE, help="rows per second of the long job (default: %(default)s)")
     long.add_argument("--backend", default="memory", help="where the long job's state lies (default: %(default)s)")
-    for parser in (rates, kinds, auctions, delays, cost, leaks, failures, moves, skews, elastic, long):
+    for parser in benchmarks.choices.values():
         parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the reports (default: %(default)s)")
+
+
+def _add_workloads(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    auctions = benchmarks.add_parser("nexmark", help="the queries of NexMark, beside Flink")
+    auctions.add_argument("--queries", type=_names, default=list(QUERIES), help="default: all")
+    auctions.add_argument("--events", type=int, default=nexmark.EVENTS, help="all streams together (default: %(default)s)")
+    auctions.add_argument(
+        "--checked-events", type=int, default=nexmark.CHECKED_EVENTS, help="whose results are compared with DuckDB's (default: %(default)s)"
+    )
+    auctions.add_argument("--format", choices=INPUTS, default="csv", help="what evenflow reads (default: %(default)s)")
+    auctions.add_argument("--flink", action="store_true", help="also run Flink, over the CSV files")
+    auctions.add_argument("--repeat", type=int, default=3, help="iterations of each (default: %(default)s)")
+    _add_folder(auctions)
+    prices = benchmarks.add_parser("psm", help="the price search machine's queries as one job, scaled by latency and not")
+    prices.add_argument("--turns", type=int, default=psm.TURNS, help="each has two rows (default: %(default)s)")
+    prices.add_argument("--rate", type=float, help="turns a second (default: as fast as the job takes them)")
+    prices.add_argument("--scalers", type=_names, default=list(psm.SCALERS), help="default: all")
+    prices.add_argument("--repeat", type=int, default=1, help="iterations of each (default: %(default)s)")
 
 
 def _names(text: str) -> list[str]:
