@@ -116,7 +116,7 @@ class JobRecord:
         """The load of an operator with keyed state over its newest `windows`."""
         stage = self.keyed_stage(operator)
         newest = [self.metrics.history(worker_id(stage.name, i))[-windows:] for i in range(stage.parallelism)]
-        return load_snapshot(newest, self.migrations.tables[stage.name])
+        return load_snapshot(newest, self.migrations.tables[stage.name], stage.dealable)
 
     def keyed_stage(self, operator: str) -> Stage:
         """Raises RequestError if there is no such operator, or it has no keyed state."""
