@@ -118,6 +118,20 @@ class _Candidate(NamedTuple):
         return round(self.bytes * more * self.copied(split.dealt) / self.whole)
 
 
+class _Option(NamedTuple):
+    """`reached`: the least load that the hottest worker can have; `part`: what each worker has of the key, in multiples of the mean."""
+
+    reached: float
+    part: float
+    workers: int
+    dealt: Dealt
+
+    def preference(self) -> tuple[bool, float, float]:
+        """The fewest workers that leave room beside the part; if there is no room, the smallest part."""
+        crowded = self.part > ROOM
+        return crowded, self.part if crowded else self.workers, self.reached
+
+
 def _candidates(snapshot: LoadSnapshot, limits: Limits, gathered: frozenset[Hashable]) -> list[_Candidate]:
     """The keys that may be shared by more workers, the hottest first."""
     found = [
@@ -137,16 +151,17 @@ def _best(snapshot: LoadSnapshot, candidate: _Candidate) -> SplitKey | None:
     """The split that helps the most, with the fewest workers; None if none helps enough."""
     now, workers = len(candidate.workers), snapshot.workers
     before = snapshot.mean * workers
-    options: list[tuple[float, bool, int, Dealt]] = []
+    options = []
     for dealt in candidate.dealable:
         copied = candidate.copied(dealt)
         for count in range(now + 1, workers + 1):
             mean, part = (before + (count - now) * copied) / workers, (candidate.whole - copied) / count + copied
-            options.append((max(mean, part), part > ROOM * mean, count, dealt))
-    good = min(options, default=(np.inf,))[0]
+            options.append(_Option(max(mean, part), part / mean, count, dealt))
+    good = min((option.reached for option in options), default=np.inf)
     if good > (1 - LEAST_GAIN) * candidate.load:
         return None
-    _, _, count, dealt = min((option for option in options if option[0] <= NEARLY * good), key=lambda option: (*option[1:3], option[0]))
+    chosen = min((option for option in options if option.reached <= NEARLY * good), key=_Option.preference)
+    count, dealt = chosen.workers, chosen.dealt
     sharing = (*candidate.workers, *_coldest(snapshot, candidate, count - now))
     copied = candidate.copied(dealt)
     part = (candidate.whole - copied) / count + copied

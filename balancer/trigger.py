@@ -170,19 +170,19 @@ class Trigger:
     def _remember(self, snapshot: LoadSnapshot, plan: BalancePlan) -> None:
         self._acted, self._uneven, self._moved.under_way = self._window, 0, True
         group_loads = {group.group: group.load for group in snapshot.key_groups}
-        key_loads = {key.key: key.load for key in snapshot.hot_keys}
-        if plan.splits or plan.gathers:
-            gone = {*plan.gathers, *(split.key for split in plan.splits)}
-            kept = {route for route in _routes(snapshot) if route[0] not in gone}
-            self._awaited = frozenset((*kept, *((split.key, (split.home, *split.others), split.dealt) for split in plan.splits)))
-        for split in snapshot.split_keys:
-            if split.key in plan.gathers:
-                self._moved.keys[split.key] = _Moved(split.workers[0], split.whole_load, self._window)
+        gathered = {split.key: split for split in snapshot.split_keys if split.key in plan.gathers}
+        key_loads = {key.key: key.load for key in snapshot.hot_keys} | {key: split.whole_load for key, split in gathered.items()}
+        for key, split in gathered.items():
+            self._moved.keys[key] = _Moved(split.workers[0], split.whole_load, self._window)
         for move in plan.moves:
             if move.group is not None:
                 self._moved.groups[move.group] = _Moved(move.target, group_loads[move.group], self._window)
             else:
                 self._moved.keys[move.key] = _Moved(move.target, key_loads[move.key], self._window)
+        if plan.splits or gathered:
+            changed = {*gathered, *(split.key for split in plan.splits)}
+            kept = {route for route in _routes(snapshot) if route[0] not in changed}
+            self._awaited = frozenset((*kept, *((split.key, (split.home, *split.others), split.dealt) for split in plan.splits)))
 
     def _resting(self, snapshot: LoadSnapshot) -> tuple[frozenset[int], frozenset[Hashable]]:
         """Groups and keys that moved recently, are still at their new worker, and whose load hasn't shifted since."""
