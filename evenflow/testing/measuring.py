@@ -11,8 +11,8 @@ from random import Random
 import numpy as np
 
 from ..scheduler.config import JobConfig
-from ..scheduler.job_effects import JobState
-from ..scheduler.window import WorkerWindow
+from ..scheduler.job.effects import JobState
+from ..scheduler.load.window import WorkerWindow
 from .actions import COORDINATOR, Action, Choice, World, poll
 from .moving import poll_slowly
 from .settings import changed
