@@ -20,7 +20,6 @@ def test_next_hottest_key_makes_the_floor():
     assert "floor 2.40, 1.20 with the hottest key split" in str(found)
 
 
-@pytest.mark.parametrize("hot_keys", [(("JFK", 60),), (("JFK", 60), ("LAX", 10))], ids=["alone", "beside a cold one"])
 def test_load_says_which_part_of_a_hot_key_came_from_the_left():
     found = OperatorLoad(WORKERS, {}, (("JFK", 60), ("LAX", 30)), 100, can_split=True, hot_left=(50, 0))
     assert "'JFK' 60.0% (50.0% from the left), 'LAX' 30.0% (0.0% from the left)" in str(found)
@@ -36,6 +35,7 @@ def test_metrics_add_up_what_came_from_the_left(windows):
     assert found.hot_left == (5 * windows, 0)
 
 
+@pytest.mark.parametrize("hot_keys", [(("JFK", 60),), (("JFK", 60), ("LAX", 10))], ids=["alone", "beside a cold one"])
 def test_without_another_hot_key_all_can_be_even(hot_keys):
     assert load(*hot_keys).floor_with_split == 1.0
 
