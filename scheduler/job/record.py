@@ -11,6 +11,7 @@ from dataclasses import replace
 from ...balancer.snapshot import LoadSnapshot
 from ...engine.errors import RequestError
 from ...engine.plan.physical import Plan, Stage
+from ...engine.protocol.effects import OperatorProblem
 from ...engine.protocol.ids import WorkerId, worker_id
 from ...state.errors import EvenflowError
 from ..checkpoints.checkpoints import Checkpoints
@@ -26,6 +27,9 @@ from .newest import Newest
 STORY = 40
 """Events that are remembered."""
 
+PROBLEMS = 10
+"""Problems of operators that are remembered."""
+
 
 class JobRecord:
     """`now`: seconds since the epoch, by a clock that doesn't go back, of the event that is being handled."""
@@ -40,6 +44,7 @@ class JobRecord:
         self.stop_wanted = False
         self.checkpoints = Checkpoints(begin)
         self.migrations = Migrations(plan.tables)
+        self.problems: deque[str] = deque(maxlen=PROBLEMS)
         self.rescales = Newest[Rescaling]()
         self.metrics = JobMetrics({task.name: task.stage for task in plan.tasks})
         self._effects: list[Effect] = []
@@ -107,6 +112,13 @@ class JobRecord:
         """What is to be done, in order; it is not told again."""
         effects, self._effects = self._effects, []
         return effects
+
+    def note(self, problem: OperatorProblem) -> None:
+        """An operator had a problem that does not end the job; each worker may report the same one."""
+        text = f"operator `{problem.operator}`: {problem.problem}"
+        if text in self.problems:
+            self.problems.remove(text)
+        self.problems.append(text)
 
     def loads(self) -> dict[str, OperatorLoad]:
         """The load of every operator."""
