@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..drawing.terminal import DataTable, console
 from ..scheduler.config import LIVE
-from . import latency, memory, migration, operators, overhead, recovery, scaling, skew, soak, soak_flow, throughput
+from . import latency, memory, migration, operators, overhead, recovery, scaling, skew, soak, soak_flow, split, throughput
 from .comparison import compare, other_conditions
 from .conditions import RESULTS, save
 from .data import default_cache, make
@@ -57,7 +57,7 @@ def make_data(arguments: argparse.Namespace) -> None:
     console().print(f"took {time.monotonic() - begun:.1f} s")
 
 
-def run_benchmark(arguments: argparse.Namespace) -> Run:
+def run_benchmark(arguments: argparse.Namespace) -> Run:  # noqa: C901, PLR0911 -- a line for each benchmark
     """The benchmark of that name with its arguments."""
     say = console(stderr=True).print
     if arguments.benchmark == "throughput":
@@ -78,6 +78,11 @@ def run_benchmark(arguments: argparse.Namespace) -> Run:
     if arguments.benchmark == "skew":
         return skew.run(
             zipfs=arguments.zipf, ray_workers=arguments.ray_workers, workers=arguments.workers, seconds=arguments.seconds, say=say
+        )  # fmt: skip
+    if arguments.benchmark == "split":
+        return split.run(
+            zipf=arguments.zipf, workers=arguments.workers, settle=arguments.settle, seconds=arguments.seconds, repeat=arguments.repeat,
+            say=say,
         )  # fmt: skip
     if arguments.benchmark == "scaling":
         return scaling.run(parts=arguments.parts, policies=arguments.policies, say=say)
@@ -146,6 +151,12 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     skews.add_argument("--ray-workers", type=_numbers, default=[2, 4], help="default: 2,4")
     skews.add_argument("--workers", type=_numbers, default=[16, 64, 256, 1024], help="in the loop (default: 16,64,256,1024)")
     skews.add_argument("--seconds", type=float, default=15.0, help="on Ray, before and after balancing (default: %(default)s)")
+    parts = benchmarks.add_parser("split", help="a join of Zipf-distributed keys with its hot key split, with whole keys, and unbalanced")
+    parts.add_argument("--zipf", type=float, default=1.5, help="exponent (default: %(default)s)")
+    parts.add_argument("--workers", type=int, default=4, help="of the join (default: %(default)s)")
+    parts.add_argument("--settle", type=float, default=20.0, help="seconds for the balancer to act (default: %(default)s)")
+    parts.add_argument("--seconds", type=float, default=15.0, help="that are measured (default: %(default)s)")
+    parts.add_argument("--repeat", type=int, default=3, help="of each case (default: %(default)s)")
     elastic = benchmarks.add_parser("scaling", help="every scaling policy while demand doubles and halves, in a model and on Ray")
     elastic.add_argument("--parts", type=_names, default=list(scaling.PARTS), help=f"default: {','.join(scaling.PARTS)}")
     elastic.add_argument("--policies", type=_names, default=["ds2", "threshold"], help="on Ray; default: ds2,threshold")
@@ -154,7 +165,7 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     long.add_argument("--jobs", type=int, default=50, help="on either runtime; 0 leaves them out (default: %(default)s)")
     long.add_argument("--rate", type=float, default=soak_flow.RATE, help="rows per second of the long job (default: %(default)s)")
     long.add_argument("--backend", default="memory", help="where the long job's state lies (default: %(default)s)")
-    for parser in (rates, kinds, delays, cost, leaks, failures, moves, skews, elastic, long):
+    for parser in (rates, kinds, delays, cost, leaks, failures, moves, skews, parts, elastic, long):
         parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the reports (default: %(default)s)")
 
 
