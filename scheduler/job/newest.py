@@ -3,7 +3,7 @@
 >>> history = Newest[str](kept=2)
 >>> for event in ("a", "b", "c"):
 ...     history.append(event)
->>> len(history), list(history), history[1], history[-1]
+>>> len(history), list(history), history[1], history.newest
 (3, ['b', 'c'], 'b', 'c')
 >>> history[0]
 Traceback (most recent call last):
@@ -28,6 +28,11 @@ class Newest(Generic[T]):
     def __init__(self, kept: int = KEPT) -> None:
         self._items: deque[T] = deque(maxlen=kept)
         self._count = 0
+
+    @property
+    def newest(self) -> T | None:
+        """The last item, None before the first."""
+        return self._items[-1] if self._items else None
 
     def append(self, item: T) -> None:
         """The next number is this one's."""

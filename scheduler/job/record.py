@@ -32,7 +32,12 @@ PROBLEMS = 10
 
 
 class JobRecord:
-    """`now`: seconds since the epoch, by a clock that doesn't go back, of the event that is being handled."""
+    """`now`: seconds since the epoch, by a clock that doesn't go back, of the event that is being handled. `workers`: the names of all
+    workers of the plan; `sources`: of those that read sources.
+    """
+
+    workers: tuple[WorkerId, ...]
+    sources: frozenset[WorkerId]
 
     def __init__(self, plan: Plan, config: JobConfig, begin: RestorePoint) -> None:
         self.plan, self.config, self.settings = plan, config, config.job_settings()
@@ -56,14 +61,15 @@ class JobRecord:
         return self.plan.name
 
     @property
-    def workers(self) -> tuple[WorkerId, ...]:
-        """The names of all workers."""
-        return tuple(task.name for task in self.plan.tasks)
+    def plan(self) -> Plan:
+        """The physical plan, as it is now."""
+        return self._plan
 
-    @property
-    def sources(self) -> frozenset[WorkerId]:
-        """The workers that read sources."""
-        return frozenset(worker_id(s.name, i) for s in self.plan.stages if s.is_source for i in range(s.parallelism))
+    @plan.setter
+    def plan(self, plan: Plan) -> None:
+        self._plan = plan
+        self.workers = tuple(task.name for task in plan.tasks)
+        self.sources = frozenset(worker_id(s.name, i) for s in plan.stages if s.is_source for i in range(s.parallelism))
 
     @property
     def finished(self) -> frozenset[WorkerId]:
@@ -82,7 +88,7 @@ class JobRecord:
     @property
     def rescaling(self) -> Rescaling | None:
         """The rescale that is not over."""
-        newest = self.rescales[-1] if self.rescales else None
+        newest = self.rescales.newest
         return newest if newest is not None and newest.state is RescaleState.RUNNING else None
 
     @property

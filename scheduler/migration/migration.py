@@ -223,7 +223,8 @@ class Migrations:
     @property
     def current(self) -> Migration | None:
         """The one that is not over."""
-        return self.history[-1] if self.history and not self.history[-1].over else None
+        newest = self.history.newest
+        return newest if newest is not None and not newest.over else None
 
     @property
     def in_step(self) -> bool:

@@ -87,7 +87,7 @@ class Reconfiguration:
         job = self._job
         self._refuse_if_busy("workers can only join or leave")
         change = rescale(job.plan, stage, parallelism, job.migrations.tables)
-        token = job.rescales[-1].token if job.rescales else 0
+        token = job.rescales.newest.token if job.rescales.newest is not None else 0
         rescaling = Rescaling(len(job.rescales), job.plan, change, job.now, token)
         job.rescales.append(rescaling)
         job.plan = replace(job.plan, next_channel=change.plan.next_channel)  # whatever becomes of it, no number is used again

@@ -92,7 +92,8 @@ class NodeScaling:
     @property
     def busy(self) -> bool:
         """Whether one is under way."""
-        return bool(self._orders) and not self._orders[-1].report.over
+        newest = self._orders.newest
+        return newest is not None and not newest.report.over
 
     def reports(self) -> list[NodeScalingReport]:
         """The newest of the job, oldest first."""

@@ -89,7 +89,8 @@ class OperatorScaling:
     @property
     def busy(self) -> bool:
         """Whether an operator is being scaled."""
-        return bool(self._orders) and self._orders[-1].ended is None
+        newest = self._orders.newest
+        return newest is not None and newest.ended is None
 
     def scale(self, operator: str, parallelism: int, strategy: str | None = None, reason: str = "by hand") -> int:
         """Begin to give the operator `parallelism` workers; the scaling's number.
