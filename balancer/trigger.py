@@ -190,7 +190,8 @@ class Trigger:
         oldest = self._window - self._settings.rest
         moved.groups = {group: entry for group, entry in moved.groups.items() if entry.window > oldest}
         moved.keys = {key: entry for key, entry in moved.keys.items() if entry.window > oldest}
-        groups = frozenset(g.group for g in snapshot.key_groups if self._rests(moved.groups.get(g.group), g.worker, g.load))
+        present = snapshot.key_groups if moved.groups else ()
+        groups = frozenset(g.group for g in present if self._rests(moved.groups.get(g.group), g.worker, g.load))
         keys = zip(snapshot.hot_keys, snapshot.key_workers.tolist(), strict=True)
         return groups, frozenset(k.key for k, worker in keys if self._rests(moved.keys.get(k.key), worker, k.load))
 
