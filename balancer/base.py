@@ -17,13 +17,16 @@ class Limits:
     """The limits of a plan.
 
     `tolerance`: good enough is max / mean <= tolerance * floor. `max_bytes`: most state to move, None for any. `fixed_groups`,
-    `fixed_keys`: key groups and keys that must not move. Raises FlowError for a tolerance below 1 and for negative bytes.
+    `fixed_keys`: key groups and keys that must not move, nor be split. `split_keys`: whether the plan may split hot keys and gather them;
+    `kept_split`: keys that it must not gather. Raises FlowError for a tolerance below 1 and for negative bytes.
     """
 
     tolerance: float = 1.05
     max_bytes: int | None = None
     fixed_groups: frozenset[int] = frozenset()
     fixed_keys: frozenset[Hashable] = frozenset()
+    split_keys: bool = True
+    kept_split: frozenset[Hashable] = frozenset()
 
     def __post_init__(self) -> None:
         if not self.tolerance >= 1:
@@ -37,7 +40,7 @@ ANY_STATE = Limits()
 
 
 class Balancer(ABC):
-    """Called with a load snapshot to find a better placement. Pure: equal snapshots give equal plans.
+    """Called with a load snapshot to find a better placement. Pure: equal snapshots give equal plans. Only `hotspot` splits keys.
 
     `hotspot` improves the present placement within the limits. The others compute a new placement by their rule, however much that moves,
     and ignore the limits: they are the baselines for `hotspot`.
@@ -48,3 +51,11 @@ class Balancer(ABC):
     @abstractmethod
     def plan(self, snapshot: LoadSnapshot, limits: Limits = ANY_STATE) -> BalancePlan:
         """The moves to make, none if nothing helps."""
+
+    def floor(self, snapshot: LoadSnapshot, limits: Limits = ANY_STATE) -> float:
+        """The least imbalance that a plan of this balancer could reach, in multiples of the present mean load."""
+        return snapshot.floor
+
+    def needless_splits(self, snapshot: LoadSnapshot) -> frozenset[Hashable]:
+        """The split keys that a plan would gather, if they may be."""
+        return frozenset()

@@ -47,8 +47,8 @@ def _placed(snapshot: LoadSnapshot) -> Workers:
     ring = (order // POINTS_EACH).tolist()
     wanted = group_points(snapshot.group_ids)
     starts = (np.searchsorted(points[order], wanted) % len(ring)).tolist()
-    capacity = (1 + EPSILON) * float(snapshot.group_loads.sum()) / snapshot.workers
-    loads, placed = [0.0] * snapshot.workers, np.zeros(len(snapshot.key_groups), np.int64)
+    capacity = (1 + EPSILON) * snapshot.mean
+    loads, placed = snapshot.split_loads.tolist(), np.zeros(len(snapshot.key_groups), np.int64)
     for at in np.argsort(wanted, kind="stable").tolist():
         load, start = float(snapshot.group_loads[at]), starts[at]
         onward = (ring[point % len(ring)] for point in range(start, start + len(ring)))

@@ -13,6 +13,9 @@ only move the hotspot: it is left, and its neighbours go. A group with one key t
 pieces of their own. When no piece of the hottest worker can go, its hottest group with known hot keys is opened; when there is none, a
 piece is swapped against a colder one of one of the coldest workers. When that doesn't help either, the search is over.
 
+A hot key of a join that alone is hotter than the mean is split over several workers before the search, and gathered again when it has
+cooled (`splitting.py`).
+
 The design follows AutoFlow's hotspot diminishing; the greedy step weighs balance against migration cost as Gedik does (Partitioning
 functions for stateful data parallelism in stream processing, VLDB Journal 2014).
 
@@ -25,6 +28,8 @@ functions for stateful data parallelism in stream processing, VLDB Journal 2014)
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -34,6 +39,7 @@ from .pieces import Pieces
 from .placement import plan_to
 from .plan import BalancePlan
 from .snapshot import LoadSnapshot, Workers
+from .splitting import needless, reachable_floor, reshaped
 
 LEAST_EFFECT = 0.1
 """A move that lowers the hotter worker's load by less than this part of the piece would only move the hotspot."""
@@ -59,18 +65,41 @@ class Hotspot(Balancer):
     name: ClassVar[str] = "hotspot"
 
     def plan(self, snapshot: LoadSnapshot, limits: Limits = ANY_STATE) -> BalancePlan:
-        before, floor = snapshot.imbalance, snapshot.floor
-        good = f"{limits.tolerance:g} times the floor of {floor:.2f}"
-        hot = f"worker {int(snapshot.worker_loads().argmax())} has {before:.2f} times the mean load"
-        if before <= limits.tolerance * floor:
-            return _stay(snapshot, f"{hot}, which is within {good}")
-        search = _Search(snapshot, limits)
-        reached = search.run()
-        obstacle = "" if reached else f"; {search.obstacle()}"
-        groups = search.pieces.group_workers()
-        keys = _cold_ones_home(snapshot, groups, search.pieces.key_workers(), limits)
-        plan = plan_to(snapshot, groups, keys, f"{hot}, over {good}{obstacle}")
-        return plan if plan.imbalance_after < before else _stay(snapshot, plan.reason)
+        changed = reshaped(snapshot, limits)
+        if not (changed.splits or changed.gathers):
+            return _placed(snapshot, limits)
+        left = limits.max_bytes - changed.state_bytes if limits.max_bytes is not None else None
+        plan = _placed(changed.snapshot, replace(limits, max_bytes=left))
+        return replace(
+            plan,
+            imbalance_before=snapshot.imbalance,
+            state_bytes=plan.state_bytes + changed.state_bytes,
+            reason="; ".join((*changed.reasons, f"then {plan.reason}")),
+            splits=changed.splits,
+            gathers=changed.gathers,
+        )
+
+    def floor(self, snapshot: LoadSnapshot, limits: Limits = ANY_STATE) -> float:
+        return reachable_floor(snapshot, limits)
+
+    def needless_splits(self, snapshot: LoadSnapshot) -> frozenset[Hashable]:
+        return needless(snapshot)
+
+
+def _placed(snapshot: LoadSnapshot, limits: Limits) -> BalancePlan:
+    """The plan that moves pieces and changes no split."""
+    before, floor = snapshot.imbalance, snapshot.floor
+    good = f"{limits.tolerance:g} times the floor of {floor:.2f}"
+    hot = f"worker {int(snapshot.worker_loads().argmax())} has {before:.2f} times the mean load"
+    if before <= limits.tolerance * floor:
+        return _stay(snapshot, f"{hot}, which is within {good}")
+    search = _Search(snapshot, limits)
+    reached = search.run()
+    obstacle = "" if reached else f"; {search.obstacle()}"
+    groups = search.pieces.group_workers()
+    keys = _cold_ones_home(snapshot, groups, search.pieces.key_workers(), limits)
+    plan = plan_to(snapshot, groups, keys, f"{hot}, over {good}{obstacle}")
+    return plan if plan.imbalance_after < before else _stay(snapshot, plan.reason)
 
 
 class _Search:
@@ -78,7 +107,7 @@ class _Search:
 
     def __init__(self, snapshot: LoadSnapshot, limits: Limits) -> None:
         self.pieces = Pieces(snapshot, limits)
-        mean = float(snapshot.group_loads.sum()) / snapshot.workers
+        mean = snapshot.mean
         self.goal = limits.tolerance * snapshot.floor * mean
         self._unaffordable = False
         self._least = _TINY * mean
@@ -163,7 +192,7 @@ def _cold_ones_home(snapshot: LoadSnapshot, group_workers: Workers, key_workers:
     homes = group_workers[snapshot.key_at]
     routed = snapshot.key_workers != snapshot.group_workers[snapshot.key_at]
     resting = np.array([key.key in limits.fixed_keys for key in snapshot.hot_keys], np.bool_)
-    cold = routed & (snapshot.key_loads <= COLD * snapshot.group_loads.sum() / snapshot.workers) & ~resting
+    cold = routed & (snapshot.key_loads <= COLD * snapshot.mean) & ~resting
     if limits.max_bytes is not None:
         cold &= snapshot.key_bytes == 0
     return np.where(cold, homes, key_workers)

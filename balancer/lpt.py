@@ -31,12 +31,12 @@ class LongestFirst(Balancer):
     name: ClassVar[str] = "lpt"
 
     def plan(self, snapshot: LoadSnapshot, limits: Limits = ANY_STATE) -> BalancePlan:
-        mean = snapshot.group_loads.sum() / snapshot.workers
+        mean = snapshot.mean
         opened = snapshot.group_loads[snapshot.key_at] > mean
         of_opened = np.bincount(snapshot.key_at[opened], snapshot.key_loads[opened], len(snapshot.key_groups))
         loads = np.concatenate([np.maximum(snapshot.group_loads - of_opened, 0.0), np.where(opened, snapshot.key_loads, 0.0)])
         placed = np.concatenate([snapshot.group_workers, snapshot.key_workers])
-        coldest = [(0.0, worker) for worker in range(snapshot.workers)]
+        coldest = [(load, worker) for worker, load in enumerate(snapshot.split_loads.tolist())]
         heapify(coldest)
         for piece in np.argsort(-loads, kind="stable").tolist():
             if loads[piece] <= 0:

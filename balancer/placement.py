@@ -5,9 +5,9 @@ placement, computed from the snapshot's own loads.
 
 >>> from .snapshot import GroupLoad
 >>> snapshot = LoadSnapshot(2, [GroupLoad(0, 0, 1.0, 10), GroupLoad(1, 0, 1.0, 20)])
->>> plan_to(snapshot, np.array([0, 1]), snapshot.key_workers, "an example")
-BalancePlan(moves=(BalanceMove(source=0, target=1, group=1, key=None, share=1.0),), imbalance_before=2.0, imbalance_after=1.0, floor=1.0, \
-state_bytes=20, reason='an example')
+>>> plan = plan_to(snapshot, np.array([0, 1]), snapshot.key_workers, "an example")
+>>> plan.moves, plan.imbalance_before, plan.imbalance_after, plan.state_bytes
+((BalanceMove(source=0, target=1, group=1, key=None, share=1.0),), 2.0, 1.0, 20)
 """
 
 from __future__ import annotations

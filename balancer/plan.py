@@ -1,4 +1,4 @@
-"""A balance plan: the key groups and hot keys that should change their worker, the cost, and the reason.
+"""A balance plan: the key groups and hot keys that should change their worker, the keys to split or gather, the cost, and the reason.
 
 A plan is data. `BalancePlan.table` converts it to the target routing table; `balancer/strategies.py` plans the steps to it.
 
@@ -16,6 +16,7 @@ from typing import Any
 
 from ..engine.errors import RequestError
 from ..engine.protocol.routing import RoutingTable
+from ..engine.protocol.split_route import Dealt, SplitRoute
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,26 @@ class BalanceMove:
 
 
 @dataclass(frozen=True, slots=True)
+class KeySplit:
+    """A hot key of a join is to be shared by its home and the workers `others`; rows of the side `dealt` are dealt over all of them."""
+
+    key: Hashable
+    home: int
+    others: tuple[int, ...]
+    dealt: Dealt
+
+    def to_dict(self) -> dict[str, Any]:
+        """The split as a JSON object."""
+        return {"key": self.key, "home": self.home, "others": list(self.others), "dealt": self.dealt}
+
+
+@dataclass(frozen=True, slots=True)
 class BalancePlan:
-    """`imbalance_before`, `imbalance_after`: max / mean load of the workers, at present and as predicted. `floor`: the least that any
-    placement with one owner per key can reach. `state_bytes`: state that changes its worker. `reason`: a sentence for people.
+    """`moves`: of key groups and hot keys; `splits`: the hot keys that are to be shared by these workers; `gathers`: the keys that are to
+    be at their homes alone again.
+
+    `imbalance_before`, `imbalance_after`: max / mean load of the workers, at present and as predicted. `floor`: the least that any
+    placement can reach, with the keys split that are then. `state_bytes`: state that changes its worker. `reason`: a sentence for people.
     """
 
     moves: tuple[BalanceMove, ...]
@@ -54,11 +72,20 @@ class BalancePlan:
     floor: float
     state_bytes: int
     reason: str
+    splits: tuple[KeySplit, ...] = ()
+    gathers: tuple[Hashable, ...] = ()
+
+    @property
+    def changes(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.moves or self.splits or self.gathers)
 
     def to_json(self) -> str:
         """The JSON that `evenflow plan balance` prints. A key that JSON can't hold becomes its `str`."""
         document = {
             "moves": [move.to_dict() for move in self.moves],
+            **({"splits": [split.to_dict() for split in self.splits]} if self.splits else {}),
+            **({"gathers": list(self.gathers)} if self.gathers else {}),
             "imbalance_before": self.imbalance_before,
             "imbalance_after": self.imbalance_after,
             "floor": self.floor,
@@ -70,14 +97,20 @@ class BalancePlan:
     def table(self, current: RoutingTable, hash_of: Callable[[Hashable], int]) -> RoutingTable:
         """The routing table after the plan; `hash_of` gives a hot key's hash64.
 
-        Raises RequestError for a plan that splits a key, because a table gives each key one owner.
+        Raises RequestError for a plan with a share below 1, because a table can't route parts of a key by their load.
         """
         groups, keys = current.groups.copy(), dict(current.keys)
+        splits = dict(current.splits)
+        for key in self.gathers:
+            splits.pop(hash_of(key), None)
         for move in self.moves:
             if move.share != 1.0:
-                raise RequestError(f"the plan splits key {move.key!r} over several workers: a routing table gives each key one owner")
+                raise RequestError(
+                    f"the plan gives worker {move.target} a share of key {move.key!r}: a routing table gives each key one owner"
+                )
             if move.group is None:
                 keys[hash_of(move.key)] = move.target
             else:
                 groups[move.group] = move.target
-        return RoutingTable(groups, keys, current.splits)
+        splits.update((hash_of(split.key), SplitRoute(split.home, split.others, split.dealt)) for split in self.splits)
+        return RoutingTable(groups, keys, splits)

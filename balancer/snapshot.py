@@ -1,7 +1,7 @@
 """The load of one operator at one time: the input of every balancer.
 
-Invariant: every snapshot is consistent: loads are finite and not negative, workers and groups are in range, every group occurs once, and
-the hot keys of a group are not hotter than the group.
+Invariant: every snapshot is consistent: loads are finite and not negative, workers and groups are in range, every group and every key
+occurs once, and the hot keys of a group are not hotter than the group.
 
 >>> snapshot = LoadSnapshot(2, [GroupLoad(0, 0, 3.0), GroupLoad(1, 1, 1.0)], [KeyLoad("JFK", 0, 2.5)])
 >>> snapshot.worker_loads().tolist(), snapshot.imbalance, snapshot.floor
@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from ..engine.errors import SnapshotError
+from ..engine.protocol.split_route import Dealt
 from ..state.hashing import MAX_GROUPS
 from .outside_json import shown
 
@@ -52,7 +53,8 @@ class GroupLoad(NamedTuple):
 class KeyLoad(NamedTuple):
     """A hot key. Its load is part of its group's load, and its state of its group's state, wherever it is processed.
 
-    `worker`: where the key is if it has a route of its own; None, or the group's worker, if it goes with its group.
+    `worker`: where the key is if it has a route of its own; None, or the group's worker, if it goes with its group. `left`: the part of its
+    load that records from the left side of a join cause; None if that isn't known.
     """
 
     key: Hashable
@@ -60,14 +62,44 @@ class KeyLoad(NamedTuple):
     load: float
     state_bytes: int = 0
     worker: int | None = None
+    left: float | None = None
+
+
+class SplitKey(NamedTuple):
+    """A hot key of a join that several workers share. Its load is not part of its group's load.
+
+    `workers`: those that share it, its home first; `loads`: of each, what it has of the key's load. `dealt`: the side whose rows are dealt;
+    `copied`: the load that the rows of the other side cause at each of the workers.
+    """
+
+    key: Hashable
+    group: int
+    dealt: Dealt
+    workers: tuple[int, ...]
+    loads: tuple[float, ...]
+    copied: float = 0.0
+
+    @property
+    def dealt_load(self) -> float:
+        """The load of the dealt rows, at all workers together."""
+        return max(sum(self.loads) - len(self.loads) * self.copied, 0.0)
+
+    @property
+    def whole_load(self) -> float:
+        """The load of the key if its home had it alone."""
+        return self.dealt_load + self.copied
 
 
 @dataclass(frozen=True, slots=True)
 class LoadSnapshot:
     """`workers`: their number, with idle ones. Groups that are not listed have no load. Loads are in any one unit.
 
+    `split_keys`: keys that several workers share; no plan moves their home. `dealable`: the sides of the operator, a join, whose rows may
+    be dealt over several workers; empty if its keys can't be split.
+
     The arrays hold the same by columns: `group_*` have shape (groups,), `key_*` have shape (keys,). `key_at` is the position of a key's
-    group in `key_groups`; `key_workers` is where the key is, by its own route or its group's.
+    group in `key_groups`; `key_workers` is where the key is, by its own route or its group's. `split_loads` is what each worker has of the
+    split keys, shape (workers,).
 
     Raises SnapshotError, naming the field, for an inconsistent snapshot.
     """
@@ -75,6 +107,8 @@ class LoadSnapshot:
     workers: int
     key_groups: tuple[GroupLoad, ...]
     hot_keys: tuple[KeyLoad, ...] = ()
+    split_keys: tuple[SplitKey, ...] = ()
+    dealable: tuple[Dealt, ...] = ()
     group_ids: Workers = field(init=False, repr=False, compare=False)
     group_workers: Workers = field(init=False, repr=False, compare=False)
     group_loads: Loads = field(init=False, repr=False, compare=False)
@@ -83,9 +117,17 @@ class LoadSnapshot:
     key_workers: Workers = field(init=False, repr=False, compare=False)
     key_loads: Loads = field(init=False, repr=False, compare=False)
     key_bytes: Workers = field(init=False, repr=False, compare=False)
+    split_loads: Loads = field(init=False, repr=False, compare=False)
 
-    def __init__(self, workers: int, key_groups: Iterable[GroupLoad], hot_keys: Iterable[KeyLoad] = ()) -> None:
-        groups, keys = tuple(key_groups), tuple(hot_keys)
+    def __init__(
+        self,
+        workers: int,
+        key_groups: Iterable[GroupLoad],
+        hot_keys: Iterable[KeyLoad] = (),
+        split_keys: Iterable[SplitKey] = (),
+        dealable: Iterable[Dealt] = (),
+    ) -> None:
+        groups, keys, splits = tuple(key_groups), tuple(hot_keys), tuple(split_keys)
         _whole([workers], lambda _: "workers", 1, MAX_WORKERS)
         ids = _whole([g.group for g in groups], lambda i: f"key_groups[{i}].group", 0, MAX_GROUPS - 1)
         positions = _positions(ids)
@@ -101,15 +143,22 @@ class LoadSnapshot:
             "workers": workers,
             "key_groups": groups,
             "hot_keys": keys,
+            "split_keys": splits,
+            "dealable": tuple(dealable),
             "group_ids": ids,
             "group_workers": group_workers,
-            "group_loads": _loads([g.load for g in groups], "key_groups"),
+            "group_loads": _loads([g.load for g in groups], lambda i: f"key_groups[{i}].load"),
             "group_bytes": _whole([g.state_bytes for g in groups], lambda i: f"key_groups[{i}].state_bytes", 0, 2**53),
             "key_at": key_at,
             "key_workers": _whole(routed, lambda i: f"hot_keys[{i}].worker", 0, workers - 1),
-            "key_loads": _loads([k.load for k in keys], "hot_keys"),
+            "key_loads": _loads([k.load for k in keys], lambda i: f"hot_keys[{i}].load"),
             "key_bytes": _whole([k.state_bytes for k in keys], lambda i: f"hot_keys[{i}].state_bytes", 0, 2**53),
+            "split_loads": _split_loads(splits, positions, workers),
         }
+        lefts = _loads([0.0 if k.left is None else k.left for k in keys], lambda i: f"hot_keys[{i}].left")
+        if (wrong := np.flatnonzero(lefts > values["key_loads"] * (1 + _ROUNDING))).size:
+            at = int(wrong[0])
+            raise SnapshotError(f"hot_keys[{at}].left is {lefts[at]:g}, which is more than all of the key's load, {keys[at].load:g}")
         for name, value in values.items():
             object.__setattr__(self, name, value)
         self._check_keys()
@@ -123,10 +172,16 @@ class LoadSnapshot:
         away = of_keys != home
         loads -= np.bincount(home[away], self.key_loads[away], self.workers)
         loads += np.bincount(of_keys[away], self.key_loads[away], self.workers)
-        return np.maximum(loads, 0.0)
+        return np.maximum(loads, 0.0) + self.split_loads
+
+    @property
+    def mean(self) -> float:
+        """The mean load of a worker."""
+        return float(self.group_loads.sum() + self.split_loads.sum()) / self.workers
 
     def __str__(self) -> str:
-        what = f"{self.workers} workers, {len(self.key_groups)} key groups with load, {len(self.hot_keys)} hot keys"
+        splits = f", {len(self.split_keys)} split keys" if self.split_keys else ""
+        what = f"{self.workers} workers, {len(self.key_groups)} key groups with load, {len(self.hot_keys)} hot keys{splits}"
         loads = ", ".join(f"{load:.3g}" for load in self.worker_loads()[:_SHOWN])
         more = f" and {self.workers - _SHOWN} more" if self.workers > _SHOWN else ""
         return f"{what}: imbalance {self.imbalance:.2f}, floor {self.floor:.2f}; loads of the workers: {loads}{more}"
@@ -138,9 +193,9 @@ class LoadSnapshot:
 
     @property
     def floor(self) -> float:
-        """The least imbalance of any placement that gives a key one owner: `max(1, workers * p1)`, p1 the hottest key's share."""
-        total = float(self.group_loads.sum())
-        return max(1.0, self.workers * float(self.key_loads.max(initial=0.0)) / total) if total else 1.0
+        """The least imbalance of any placement, with the keys split that are: `max(1, workers * p1)`, p1 the hottest key's share."""
+        hottest = max(float(self.key_loads.max(initial=0.0)), float(self.split_loads.max()))
+        return max(1.0, hottest / self.mean) if self.mean else 1.0
 
     def _check_keys(self) -> None:
         seen = set[Hashable]()
@@ -148,6 +203,12 @@ class LoadSnapshot:
             if key.key in seen:
                 raise SnapshotError(f"hot_keys[{index}].key is {shown(key.key)}, which is there already: a hot key is listed once")
             seen.add(key.key)
+        for index, split in enumerate(self.split_keys):
+            if split.key in seen:
+                raise SnapshotError(f"split_keys[{index}].key is {shown(split.key)}, which is there already: a key is split or whole")
+            seen.add(split.key)
+        if wrong := [side for side in self.dealable if side not in get_args(Dealt)]:
+            raise SnapshotError(f"dealable has {shown(wrong[0])}: the sides of a join are left and right")
         of_keys = np.bincount(self.key_at, self.key_loads, len(self.key_groups))
         hotter = np.flatnonzero(of_keys > self.group_loads * (1 + _ROUNDING))
         if hotter.size:
@@ -175,6 +236,27 @@ def _positions(ids: Workers) -> Workers:
     return positions
 
 
+def _split_loads(splits: tuple[SplitKey, ...], positions: Workers, workers: int) -> Loads:
+    """What each worker has of the split keys, shape (workers,)."""
+    loads = np.zeros(workers)
+    for index, split in enumerate(splits):
+        _add_split(loads, split, f"split_keys[{index}]", positions)
+    return loads
+
+
+def _add_split(loads: Loads, split: SplitKey, where: str, positions: Workers) -> None:
+    group = _whole([split.group], lambda _: f"{where}.group", 0, MAX_GROUPS - 1)
+    if positions[group[0]] < 0:
+        raise SnapshotError(f"{where}.group is {split.group}, which is not among the key_groups: list it there too")
+    if split.dealt not in get_args(Dealt):
+        raise SnapshotError(f"{where}.dealt is {shown(split.dealt)}: the sides of a join are left and right")
+    sharing = _whole(list(split.workers), lambda i: f"{where}.workers[{i}]", 0, len(loads) - 1)
+    if not len(sharing) or len(set(split.workers)) != len(sharing) or len(sharing) != len(split.loads):
+        raise SnapshotError(f"{where} has workers {list(split.workers)} and {len(split.loads)} loads: list each worker once, with a load")
+    loads[sharing] += _loads(list(split.loads), lambda i: f"{where}.loads[{i}]")
+    _loads([split.copied], lambda _: f"{where}.copied")
+
+
 def _whole(values: list[Any], name: Callable[[int], str], low: int, high: int) -> Workers:
     for index, value in enumerate(values):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
@@ -182,9 +264,9 @@ def _whole(values: list[Any], name: Callable[[int], str], low: int, high: int) -
     return np.array(values, np.int64)
 
 
-def _loads(values: list[Any], entries: str) -> Loads:
+def _loads(values: list[Any], name: Callable[[int], str]) -> Loads:
     for index, value in enumerate(values):
         if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value <= MOST:
-            raise SnapshotError(f"{entries}[{index}].load is {shown(value)}: it must be a number, from 0 to {MOST:g}")
+            raise SnapshotError(f"{name(index)} is {shown(value)}: it must be a number, from 0 to {MOST:g}")
     loads = np.array(values, np.float64)
     return np.where(loads < LEAST, 0.0, loads)

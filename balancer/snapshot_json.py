@@ -15,27 +15,36 @@ from typing import Any
 
 from ..engine.errors import SnapshotError
 from .outside_json import object_of, shown
-from .snapshot import GroupLoad, KeyLoad, LoadSnapshot
+from .snapshot import GroupLoad, KeyLoad, LoadSnapshot, SplitKey
 
 
 def snapshot_from_json(text: str) -> LoadSnapshot:
-    """The snapshot in `text`. `hot_keys` and every `state_bytes` may be left out, and unknown fields are ignored.
+    """The snapshot in `text`. `hot_keys`, `split_keys`, `dealable` and every `state_bytes` may be left out, and unknown fields are ignored.
 
     A key is a string, a number, a boolean, null, or a list of these for a key of several columns (a tuple in the snapshot). Raises
     SnapshotError for text that is not JSON, or, naming the field, for an inconsistent snapshot.
     """
     document = object_of(text, "the load snapshot", '{"workers": 4, "key_groups": [...], "hot_keys": [...]}')
-    return LoadSnapshot(_required(document, "workers", ""), _groups(document), _keys(document))
+    dealable = document.get("dealable", [])
+    if not isinstance(dealable, list):
+        raise SnapshotError(f"dealable is {shown(dealable)}: it must be a list of sides, left and right")
+    return LoadSnapshot(_required(document, "workers", ""), _groups(document), _keys(document), _splits(document), dealable)
 
 
 def snapshot_to_json(snapshot: LoadSnapshot) -> str:
     """The inverse of `snapshot_from_json`. Raises TypeError for keys that JSON can't hold, ValueError for NaN and infinite ones."""
     keys = [key._asdict() for key in snapshot.hot_keys]
     for key in keys:
-        if key["worker"] is None:
-            del key["worker"]
+        for name in ("worker", "left"):
+            if key[name] is None:
+                del key[name]
     groups = [group._asdict() for group in snapshot.key_groups]
-    return json.dumps({"workers": snapshot.workers, "key_groups": groups, "hot_keys": keys}, allow_nan=False)
+    document: dict[str, Any] = {"workers": snapshot.workers, "key_groups": groups, "hot_keys": keys}
+    if snapshot.split_keys:
+        document["split_keys"] = [split._asdict() for split in snapshot.split_keys]
+    if snapshot.dealable:
+        document["dealable"] = list(snapshot.dealable)
+    return json.dumps(document, allow_nan=False)
 
 
 def _groups(document: dict[str, Any]) -> Iterator[GroupLoad]:
@@ -49,7 +58,18 @@ def _keys(document: dict[str, Any]) -> Iterator[KeyLoad]:
         return
     for where, entry in _entries(document, "hot_keys"):
         key, group, load = (_required(entry, name, where) for name in ("key", "group", "load"))
-        yield KeyLoad(_hashable(key, where), group, load, entry.get("state_bytes", 0), entry.get("worker"))
+        yield KeyLoad(_hashable(key, where), group, load, entry.get("state_bytes", 0), entry.get("worker"), entry.get("left"))
+
+
+def _splits(document: dict[str, Any]) -> Iterator[SplitKey]:
+    if "split_keys" not in document:
+        return
+    for where, entry in _entries(document, "split_keys"):
+        key, group, dealt, workers, loads = (_required(entry, name, where) for name in ("key", "group", "dealt", "workers", "loads"))
+        for name, value in (("workers", workers), ("loads", loads)):
+            if not isinstance(value, list):
+                raise SnapshotError(f"{where}{name} is {shown(value)}: it must be a list")
+        yield SplitKey(_hashable(key, where), group, dealt, tuple(workers), tuple(loads), entry.get("copied", 0.0))
 
 
 def _entries(document: dict[str, Any], name: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -2,7 +2,8 @@
 
 Invariants: a plan needs `windows` uneven windows in a row, and `cooldown` windows since the previous plan. Groups and keys that moved count
 with their old load at their new worker until they work there, so that the trigger doesn't react twice to one hotspot. They stay there for
-`rest` windows unless their load shifts.
+`rest` windows unless their load shifts. A key that is split stays so until it has been needlessly split for `rest` windows in a row; then
+it is gathered, however even the load is.
 
 >>> from .snapshot import GroupLoad
 >>> trigger = Trigger(Hotspot(), TriggerSettings(windows=2))
@@ -22,11 +23,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..engine.errors import FlowError
+from ..engine.protocol.split_route import Dealt
 from ..state.hashing import MAX_GROUPS
 from .base import Balancer, Limits
 from .hotspot import Hotspot
 from .plan import BalancePlan
-from .snapshot import LoadSnapshot
+from .snapshot import LoadSnapshot, SplitKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class TriggerSettings:
     `threshold`: uneven is max / mean load over `threshold * floor`. `windows`: the number of uneven windows in a row that lead to a plan,
     made from their mean. `cooldown`: windows from one plan to the next. `rest`: windows in which a moved group or key doesn't move again,
     unless its load changed by the factor `shift`. `least_gain`: a plan that lowers max / mean by less is not worth its moves. `tolerance`,
-    `max_bytes`: as in `Limits`, for each plan. Raises FlowError for values that can't work.
+    `max_bytes`, `split_keys`: as in `Limits`, for each plan. Raises FlowError for values that can't work.
     """
 
     threshold: float = 1.2
@@ -47,6 +49,7 @@ class TriggerSettings:
     least_gain: float = 0.02
     tolerance: float = 1.05
     max_bytes: int | None = None
+    split_keys: bool = True
 
     def __post_init__(self) -> None:
         Limits(self.tolerance, self.max_bytes)
@@ -77,6 +80,10 @@ class _Memory:
     keys: dict[Hashable, _Moved] = field(default_factory=dict)
 
 
+_Route = tuple[Hashable, tuple[int, ...], Dealt]
+"""A split key, the workers that share it, its home first, and its dealt side."""
+
+
 class Trigger:
     """One per operator. `observe` takes one snapshot per window."""
 
@@ -87,6 +94,8 @@ class Trigger:
         self._uneven = 0
         self._acted: int | None = None
         self._moved = _Memory()
+        self._awaited: frozenset[_Route] | None = None
+        self._needless: dict[Hashable, int] = {}
 
     def observe(self, snapshot: LoadSnapshot) -> BalancePlan | None:
         """The load of the next window; a plan if it is time to act.
@@ -96,40 +105,84 @@ class Trigger:
         """
         settings = self._settings
         self._window += 1
+        if self._awaits_splits(snapshot):
+            return None
         if self._recent and self._recent[-1].workers != snapshot.workers:
             self._recent.clear()
             self._uneven, self._moved = 0, _Memory()
+        if self._recent and _routes(self._recent[-1]) != _routes(snapshot):
+            self._recent.clear()
+            self._uneven = 0
         seen = self._expected(snapshot)
         self._recent.append(seen)
-        self._uneven = self._uneven + 1 if self._is_uneven(seen) else 0
-        if self._uneven < settings.windows or self._cooling:
+        ripe = self._ripe(seen)
+        self._uneven = self._uneven + 1 if self._is_uneven(seen, self._limits(seen, ripe)) else 0
+        if (self._uneven < settings.windows and not ripe) or self._cooling:
             return None
         mean = mean_of(self._recent)
-        if not self._is_uneven(mean):
+        limits = self._limits(mean, ripe)
+        if not (ripe or self._is_uneven(mean, limits)):
             return None
-        limits = Limits(settings.tolerance, settings.max_bytes, *self._resting(mean))
         plan = self._balancer.plan(mean, limits)
-        if not plan.moves or plan.imbalance_before - plan.imbalance_after < settings.least_gain:
+        if not plan.changes or not (plan.gathers or self._gain(mean, plan, limits) >= settings.least_gain):
             return None
         self._remember(mean, plan)
         return plan
+
+    def _awaits_splits(self, snapshot: LoadSnapshot) -> bool:
+        """Whether the last plan split or gathered keys, and this window was not measured wholly under that: it doesn't count then.
+
+        The first window that shows the splits of the plan is the last that is left out, because they were made while it lasted.
+        """
+        if self._awaited is None:
+            return False
+        if not self._cooling:
+            self._awaited = None
+        elif _routes(snapshot) == self._awaited:
+            self._awaited = None
+            return True
+        return self._awaited is not None
+
+    def _ripe(self, snapshot: LoadSnapshot) -> frozenset[Hashable]:
+        """The split keys that have been so needlessly for long enough to be gathered."""
+        settings = self._settings
+        needless = self._balancer.needless_splits(snapshot) if settings.split_keys else frozenset()
+        self._needless = {key: self._needless.get(key, 0) + 1 for key in needless}
+        return frozenset(key for key, windows in self._needless.items() if windows >= max(settings.rest, settings.windows))
+
+    def _limits(self, snapshot: LoadSnapshot, ripe: frozenset[Hashable]) -> Limits:
+        settings = self._settings
+        kept = frozenset(split.key for split in snapshot.split_keys) - ripe
+        return Limits(settings.tolerance, settings.max_bytes, *self._resting(snapshot), settings.split_keys, kept)
 
     @property
     def _cooling(self) -> bool:
         return self._acted is not None and self._window - self._acted < self._settings.cooldown
 
-    def _is_uneven(self, snapshot: LoadSnapshot) -> bool:
-        return snapshot.imbalance > self._settings.threshold * snapshot.floor
+    def _is_uneven(self, snapshot: LoadSnapshot, limits: Limits) -> bool:
+        return snapshot.imbalance > self._settings.threshold * self._balancer.floor(snapshot, limits)
+
+    def _gain(self, snapshot: LoadSnapshot, plan: BalancePlan, limits: Limits) -> float:
+        """How much lower the hottest worker's load will be, in multiples of the mean; with splits, if it gets to the floor."""
+        after = self._balancer.floor(snapshot, limits) if plan.splits else plan.imbalance_after
+        return plan.imbalance_before - after
 
     def _remember(self, snapshot: LoadSnapshot, plan: BalancePlan) -> None:
         self._acted, self._uneven, self._moved.under_way = self._window, 0, True
         group_loads = {group.group: group.load for group in snapshot.key_groups}
-        key_loads = {key.key: key.load for key in snapshot.hot_keys}
+        gathered = {split.key: split for split in snapshot.split_keys if split.key in plan.gathers}
+        key_loads = {key.key: key.load for key in snapshot.hot_keys} | {key: split.whole_load for key, split in gathered.items()}
+        for key, split in gathered.items():
+            self._moved.keys[key] = _Moved(split.workers[0], split.whole_load, self._window)
         for move in plan.moves:
             if move.group is not None:
                 self._moved.groups[move.group] = _Moved(move.target, group_loads[move.group], self._window)
             else:
                 self._moved.keys[move.key] = _Moved(move.target, key_loads[move.key], self._window)
+        if plan.splits or gathered:
+            changed = {*gathered, *(split.key for split in plan.splits)}
+            kept = {route for route in _routes(snapshot) if route[0] not in changed}
+            self._awaited = frozenset((*kept, *((split.key, (split.home, *split.others), split.dealt) for split in plan.splits)))
 
     def _resting(self, snapshot: LoadSnapshot) -> tuple[frozenset[int], frozenset[Hashable]]:
         """Groups and keys that moved recently, are still at their new worker, and whose load hasn't shifted since."""
@@ -137,7 +190,8 @@ class Trigger:
         oldest = self._window - self._settings.rest
         moved.groups = {group: entry for group, entry in moved.groups.items() if entry.window > oldest}
         moved.keys = {key: entry for key, entry in moved.keys.items() if entry.window > oldest}
-        groups = frozenset(g.group for g in snapshot.key_groups if self._rests(moved.groups.get(g.group), g.worker, g.load))
+        present = snapshot.key_groups if moved.groups else ()
+        groups = frozenset(g.group for g in present if self._rests(moved.groups.get(g.group), g.worker, g.load))
         keys = zip(snapshot.hot_keys, snapshot.key_workers.tolist(), strict=True)
         return groups, frozenset(k.key for k, worker in keys if self._rests(moved.keys.get(k.key), worker, k.load))
 
@@ -165,18 +219,37 @@ class Trigger:
                 arrived = arrived and group.worker == moved.target
                 groups[at] = group._replace(worker=moved.target, load=max(group.load, moved.load))
         self._moved.under_way = not arrived
-        return LoadSnapshot(snapshot.workers, groups, keys)
+        return LoadSnapshot(snapshot.workers, groups, keys, snapshot.split_keys, snapshot.dealable)
 
     def _of_last_plan(self, moved: _Moved | None) -> _Moved | None:
         return moved if moved is not None and moved.window == self._acted else None
 
 
 def mean_of(snapshots: Sequence[LoadSnapshot]) -> LoadSnapshot:
-    """The last snapshot with the mean loads of all; a group missing in one had no load then."""
+    """The last snapshot with the mean loads of all, in which the same keys are split; a group missing in one had no load then."""
     last, loads, keys = snapshots[-1], np.zeros(MAX_GROUPS), dict[Hashable, float]()
+    lefts = dict[Hashable, float | None]()
     for snapshot in snapshots:
         loads[snapshot.group_ids] += snapshot.group_loads / len(snapshots)
         for key, load in zip(snapshot.hot_keys, snapshot.key_loads.tolist(), strict=True):
             keys[key.key] = keys.get(key.key, 0.0) + load / len(snapshots)
+            left = lefts.get(key.key, 0.0)
+            lefts[key.key] = left + key.left / len(snapshots) if left is not None and key.left is not None else None
     groups = zip(last.key_groups, loads[last.group_ids].tolist(), strict=True)
-    return LoadSnapshot(last.workers, [g._replace(load=load) for g, load in groups], [k._replace(load=keys[k.key]) for k in last.hot_keys])
+    return LoadSnapshot(
+        last.workers,
+        [g._replace(load=load) for g, load in groups],
+        [k._replace(load=keys[k.key], left=lefts[k.key]) for k in last.hot_keys],
+        [_mean_split(split, snapshots) for split in last.split_keys],
+        last.dealable,
+    )
+
+
+def _mean_split(split: SplitKey, snapshots: Sequence[LoadSnapshot]) -> SplitKey:
+    same = [other for snapshot in snapshots for other in snapshot.split_keys if other.key == split.key]
+    loads = np.mean([other.loads for other in same], axis=0).tolist()
+    return split._replace(loads=tuple(loads), copied=float(np.mean([other.copied for other in same])))
+
+
+def _routes(snapshot: LoadSnapshot) -> frozenset[_Route]:
+    return frozenset((split.key, split.workers, split.dealt) for split in snapshot.split_keys)

@@ -39,7 +39,7 @@ class TwoChoices(Balancer):
     name: ClassVar[str] = "two_choices"
 
     def plan(self, snapshot: LoadSnapshot, limits: Limits = ANY_STATE) -> BalancePlan:
-        loads = [0.0] * snapshot.workers
+        loads = snapshot.split_loads.tolist()
         groups = _place_groups(snapshot, loads)
         shares = _split_keys(snapshot, loads)
         moves, key_bytes = list(group_moves(snapshot, groups)), 0

@@ -20,8 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..engine.protocol.routing import RoutingTable
+from ..engine.protocol.split_route import Dealt
 from ..state.hashing import group_of
-from .snapshot import GroupLoad, KeyLoad, LoadSnapshot
+from .snapshot import GroupLoad, KeyLoad, LoadSnapshot, SplitKey
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,7 +36,8 @@ class WorkerLoad:
     """The measurements of one worker in the window from `start` (seconds): parallel arrays, one entry per key group with load.
 
     `load` in useful seconds, or any unit that all workers share. `state_bytes` may be empty if it isn't known. `key_hashes` (hash64),
-    `key_loads` and `key_bytes` (may be empty): the hottest keys; their load is part of `load`.
+    `key_loads` and `key_bytes` (may be empty): the hottest keys; their load is part of `load`. `key_left` (may be empty): the part of each
+    one's load that records from the left side of a join cause.
     """
 
     worker: int
@@ -46,13 +48,17 @@ class WorkerLoad:
     key_hashes: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
     key_loads: Floats = field(default_factory=lambda: np.zeros(0))
     key_bytes: npt.NDArray[np.int64] = field(default_factory=_none)
+    key_left: Floats = field(default_factory=lambda: np.zeros(0))
 
 
 class OperatorWindows:
-    """Takes the workers' windows as they arrive, and gives a snapshot per window, in order. `length`: seconds of a window."""
+    """Takes the workers' windows as they arrive, and gives a snapshot per window, in order.
 
-    def __init__(self, length: float, patience: int = 3) -> None:
-        self._length, self._patience = length, patience
+    `length`: seconds of a window; `dealable`: the sides of the operator whose rows may be dealt.
+    """
+
+    def __init__(self, length: float, patience: int = 3, dealable: tuple[Dealt, ...] = ()) -> None:
+        self._length, self._patience, self._dealable = length, patience, dealable
         self._newest: dict[int, int] = {}
         self._taken: int | None = None
         self._waiting: dict[int, dict[int, WorkerLoad]] = {}
@@ -85,57 +91,98 @@ class OperatorWindows:
         self._last.update(self._waiting.pop(index))
         if any(worker not in self._last for worker in range(workers)):
             return None
-        return snapshot_of([self._last[worker] for worker in range(workers)], table, workers)
+        return snapshot_of([self._last[worker] for worker in range(workers)], table, workers, self._dealable)
 
 
-def snapshot_of(loads: list[WorkerLoad], table: RoutingTable, workers: int) -> LoadSnapshot:
+def snapshot_of(loads: list[WorkerLoad], table: RoutingTable, workers: int, dealable: tuple[Dealt, ...] = ()) -> LoadSnapshot:
     """One snapshot from a window of each worker.
 
     A group's load is the sum over the workers: while it moves, two of them measure some. A routed key that no worker reported as hot gets
-    the load that its worker measured for the key's group, because that group belongs to another worker. The
-    load of split keys is left out: no move of a balancer changes it.
+    the load that its worker measured for the key's group, because that group belongs to another worker. What each worker has of a split key
+    is counted by itself, and not in its group.
     """
     by_group, by_bytes = np.zeros(len(table)), np.zeros(len(table), np.int64)
-    keys = dict.fromkeys(table.keys, 0.0)
-    key_bytes = dict.fromkeys(table.keys, 0)
+    keys, key_bytes, lefts = dict.fromkeys(table.keys, 0.0), dict.fromkeys(table.keys, 0), dict[int, float]()
+    parts: dict[int, dict[int, tuple[float, float]]] = {key: {} for key in table.splits}
     for load in loads:
         np.add.at(by_group, load.groups, load.load)
         if len(load.state_bytes):
             np.add.at(by_bytes, load.groups, load.state_bytes)
         sizes = load.key_bytes if len(load.key_bytes) else np.zeros(len(load.key_hashes), np.int64)
-        for key, seconds, size in zip(load.key_hashes.tolist(), load.key_loads.tolist(), sizes.tolist(), strict=True):
-            keys[key] = keys.get(key, 0.0) + seconds
-            key_bytes[key] = key_bytes.get(key, 0) + size
-    _add_unreported(keys, loads, table)
+        of_left = load.key_left if len(load.key_left) else np.zeros(len(load.key_hashes))
+        for key, seconds, left, size in zip(
+            load.key_hashes.tolist(), load.key_loads.tolist(), of_left.tolist(), sizes.tolist(), strict=True
+        ):
+            if key in parts:
+                parts[key][load.worker] = seconds, left
+            else:
+                keys[key] = keys.get(key, 0.0) + seconds
+                lefts[key] = lefts.get(key, 0.0) + left
+                key_bytes[key] = key_bytes.get(key, 0) + size
+    measured = {load.worker: dict(zip(load.groups.tolist(), load.load.tolist(), strict=True)) for load in loads}
+    splits = _split_keys(parts, measured, table, by_group)
     for key in table.splits:
-        key_bytes.pop(key, None)
-        by_group[group_of(np.array([key], np.uint64), len(table))] -= keys.pop(key, 0.0)
-    by_group = np.maximum(by_group, 0.0)
+        keys.pop(key, None)
+    _add_unreported(keys, measured, table)
     hashes = np.array(list(keys), np.uint64)
     homes = group_of(hashes, len(table)).astype(np.int64)
-    of_keys = np.bincount(homes, list(keys.values()), len(table))
-    fits = np.divide(by_group, of_keys, out=np.ones(len(table)), where=of_keys > by_group)
+    sums = np.bincount(homes, list(keys.values()), len(table))
+    fits = np.divide(by_group, sums, out=np.ones(len(table)), where=sums > by_group)
     rows = zip(range(len(table)), table.groups.tolist(), by_group.tolist(), by_bytes.tolist(), strict=True)
     return LoadSnapshot(
         workers,
         [GroupLoad(*row) for row in rows],
         [
-            KeyLoad(key, home, keys[key] * fit, key_bytes[key], table.keys.get(key))
+            KeyLoad(
+                key,
+                home,
+                keys[key] * fit,
+                key_bytes[key],
+                table.keys.get(key),
+                min(lefts[key], keys[key]) * fit if dealable and key in lefts else None,
+            )
             for key, home, fit in zip(keys, homes.tolist(), fits[homes].tolist(), strict=True)
         ],
+        splits,
+        dealable,
     )
 
 
-def _add_unreported(keys: dict[int, float], loads: list[WorkerLoad], table: RoutingTable) -> None:
+def _split_keys(
+    parts: dict[int, dict[int, tuple[float, float]]], measured: dict[int, dict[int, float]], table: RoutingTable, by_group: Floats
+) -> list[SplitKey]:
+    """What each worker has of the split keys, taken out of what it measured for their groups, and out of `by_group`.
+
+    `parts`: by key and worker the load, and the left side's. A worker that has not reported a key as hot has what it measured for the key's
+    group, if another worker owns that, and next to nothing otherwise.
+    """
+    splits = []
+    for key, route in table.splits.items():
+        group = int(group_of(np.array([key], np.uint64), len(table))[0])
+        loads, copied = [], []
+        for worker in route.workers:
+            there = measured.get(worker, {})
+            seconds, left = parts[key].get(worker, (there.get(group, 0.0) if int(table.groups[group]) != worker else 0.0, None))
+            seconds = min(seconds, there.get(group, 0.0))
+            if left is not None:
+                copied.append(min(seconds - left if route.dealt == "left" else left, seconds))
+            there[group] = there.get(group, 0.0) - seconds
+            loads.append(seconds)
+        by_group[group] = max(float(by_group[group]) - sum(loads), 0.0)
+        splits.append(SplitKey(key, group, route.dealt, route.workers, tuple(loads), max(float(np.mean(copied)), 0.0) if copied else 0.0))
+    return splits
+
+
+def _add_unreported(keys: dict[int, float], measured: dict[int, dict[int, float]], table: RoutingTable) -> None:
     """Give routed keys without a load the rest of the load that their workers measured for their groups."""
-    if not table.keys:
+    routed = {key: worker for key, worker in table.keys.items() if key not in table.splits}
+    if not routed:
         return
-    hashes = np.array(list(table.keys), np.uint64)
-    homes = dict(zip(table.keys, group_of(hashes, len(table)).tolist(), strict=True))
-    measured = {load.worker: dict(zip(load.groups.tolist(), load.load.tolist(), strict=True)) for load in loads}
+    hashes = np.array(list(routed), np.uint64)
+    homes = dict(zip(routed, group_of(hashes, len(table)).tolist(), strict=True))
     left: dict[tuple[int, int], float] = {}
     silent: dict[tuple[int, int], list[int]] = {}
-    for key, worker in table.keys.items():
+    for key, worker in routed.items():
         place = worker, homes[key]
         left.setdefault(place, measured.get(worker, {}).get(homes[key], 0.0))
         left[place] -= keys[key]

@@ -186,11 +186,17 @@ class Transformations(ABC, Generic[T_co]):
         columns: Iterable[str] | None = None,
         unique: bool = False,
         suffix: str = "_right",
+        refresh: Duration | None = None,
     ) -> T_co:
         """Add columns of a table by keys that both have: `on` names them, or maps the stream's names to the table's.
 
-        `table` is a pyarrow Table, a pandas DataFrame, a Spark DataFrame, which is collected at once, or a source with an end, such as
-        `ef.read_parquet("airports/")`, which each worker reads whole whenever it starts. Every worker has the whole table in memory.
+        `table` is a pyarrow Table, a pandas DataFrame, a Spark DataFrame, which is collected at once, a source with an end, such as
+        `ef.read_parquet("airports/")`, or a function without arguments that returns a pyarrow Table or a DataFrame. Each worker reads a
+        source whole, or calls the function, whenever it starts. Every worker has the whole table in memory.
+
+        With `refresh="5m"` each worker reads it again five minutes after the last time, beside the stream, and uses the new table from the
+        next batch on. It must have the columns of the first one, of the same types. If it can't be read again the old one stays, and
+        `job.status().problems` says why. Which table a row meets depends on when it comes; after a recovery it may be another.
 
         A row without a match stays, with nulls (`how="left"`), or is left out ("inner"). A key with a null matches nothing. A row with
         several matches gives one row for each, with its event time; with `unique=True` a table in which a key comes twice is an error.
@@ -206,7 +212,7 @@ class Transformations(ABC, Generic[T_co]):
         >>> rows
         [{'dest': 'LHR', 'city': 'London'}, {'dest': 'XXX', 'city': None}]
         """
-        return self._then("lookup", make_lookup(table, on, how, columns, unique=unique, suffix=suffix))
+        return self._then("lookup", make_lookup(table, on, how, columns, unique=unique, suffix=suffix, refresh=refresh))
 
     def with_time(
         self, time: str | Callable[[dict[str, Any]], Any], *, unit: str = "ms", max_delay: Duration = 0, on_error: OnError = "stop"

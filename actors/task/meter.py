@@ -55,7 +55,7 @@ class Meter:
         spent = self._run_queue.take()
         own = own_share(now - self._start - self.wait_input - self.wait_credit, spent)
         groups = np.flatnonzero(self.load)
-        hot = sorted(task.load.take_hot().items(), key=lambda item: -item[1])[:HOTTEST]
+        hot = sorted(task.load.take_hot().items(), key=lambda item: -item[1][0])[:HOTTEST]
         window = WorkerWindow(
             worker=task.spec.name,
             start=self._start,
@@ -77,7 +77,8 @@ class Meter:
             refused_messages=refused,
             groups=groups.astype(np.int32),
             load=self.load[groups] * own,
-            hot_keys=tuple(hot),
+            hot_keys=tuple((key, records) for key, (records, _) in hot),
+            hot_left=tuple(left for _, (_, left) in hot),
             latencies=tuple(self.latencies),
         )
         self._rows = rows

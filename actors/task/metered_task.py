@@ -14,6 +14,7 @@ from ...scheduler.checkpoints.restore import RestoredTask
 from ...state.errors import StateBackendError
 from ...state.store import CheckpointStore
 from .meter import Meter
+from .outside_work import OutsideWork
 from .state_writer import StateWriter
 from .system_clock import SystemClock
 from .task_interpreter import TaskInterpreter
@@ -54,7 +55,7 @@ class MeteredTask(TaskInterpreter):
     ) -> None:
         writer = StateWriter(CheckpointStore(store_url), spec.name) if store_url is not None else None
         saved = CheckpointStore(restored.url) if restored is not None else None
-        super().__init__(spec, TaskPorts(channels, SystemClock(), reports, writer, saved), restored)
+        super().__init__(spec, TaskPorts(channels, SystemClock(), reports, writer, saved, OutsideWork(spec.name)), restored)
         self.meter = Meter(self.task, metrics_window)
         self._latency_interval = latency_interval
         self._next_mark = 0.0

@@ -11,12 +11,13 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import assert_never
 
 from ...engine.batch import Batch
 from ...engine.errors import JobFailedError, is_own, shown
 from ...engine.plan.task_spec import TaskSpec
-from ...engine.protocol.effects import Consumed, Effect, Finished, Latency, Prepared, Rewound, Saved, Switched
+from ...engine.protocol.effects import Consumed, Effect, Finished, Latency, OperatorProblem, Prepared, Rewound, Saved, Switched, Work
 from ...engine.protocol.elements import Element
 from ...engine.protocol.exchange import Sent
 from ...engine.protocol.handover import Arrived
@@ -57,6 +58,7 @@ class TaskInterpreter:
     def __init__(self, spec: TaskSpec, ports: TaskPorts, restored: RestoredTask | None = None) -> None:
         self.spec, self._restored = spec, restored
         self._channels, self._reports, self._writer, self._saved = ports.channels, ports.reports, ports.writer, ports.saved
+        self._outside = ports.outside
         self._now, self._timestamp = ports.clock.now, ports.clock.timestamp
         self.task = TaskCore(spec, self._timestamp() // 1_000 - round(self._now() * 1_000_000))
         self.source = PolledSource(spec)
@@ -95,6 +97,7 @@ class TaskInterpreter:
 
     def receive(self, channel: ChannelId, element: Element) -> None:
         """Take an element that has come in."""
+        self._bring()
         if self.task.finished:
             self._answer(lambda now: self.task.receive(channel, element, now))
         else:
@@ -102,6 +105,7 @@ class TaskInterpreter:
 
     def poll(self, rows: int, *, mark: bool = False) -> int:
         """Poll the source once, for about `rows` rows at most, and send a latency mark before them if `mark`. Returns the rows read."""
+        self._bring()
         before = self.task.rows_in
         self._work(lambda now: self._poll(rows, mark, now))
         return self.task.rows_in - before
@@ -120,8 +124,15 @@ class TaskInterpreter:
 
     def idle(self) -> None:
         """Send what waits in the buffers: there is nothing else to do."""
+        self._bring()
         if self.task.outputs.wait or self.task.chain.ticks:
             self._work(self.task.idle)
+
+    def _bring(self) -> None:
+        """Bring the task what has been done outside of its thread."""
+        if self._outside is not None and not self.over:
+            for position, outcome in self._outside.take():
+                self._work(partial(self.task.brought, position, outcome))
 
     def flush_if_due(self) -> None:
         """Send what waits in the buffers if a row has waited for longer than `linger`."""
@@ -218,6 +229,8 @@ class TaskInterpreter:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+        if self._outside is not None:
+            self._outside.close()
         self.source.close()
 
     def _work(self, step: Callable[[float], Iterable[Effect]]) -> None:
@@ -245,7 +258,7 @@ class TaskInterpreter:
         for effect in effects:
             self._carry_out(effect)
 
-    def _carry_out(self, effect: Effect) -> None:
+    def _carry_out(self, effect: Effect) -> None:  # noqa: C901 -- a line for each kind
         match effect:
             case Sent():
                 self._channels.send(effect.channel, effect.element)
@@ -263,7 +276,10 @@ class TaskInterpreter:
                     self._report_all(self._writer.flush())
                 self.over = True
                 self._reports(replace(effect, position=self.source.position))
-            case Switched() | Arrived() | Rewound():
+            case Work():
+                assert self._outside is not None
+                self._outside.begin(effect.position, effect.run)
+            case Switched() | Arrived() | Rewound() | OperatorProblem():
                 self._reports(effect)
             case _:
                 assert_never(effect)

@@ -6,14 +6,14 @@ block it, except `CheckpointWriter.flush` and `close`, and reading what a checkp
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from ...engine.batch import Batch
-from ...engine.protocol.effects import Prepared
+from ...engine.protocol.effects import Outcome, Prepared
 from ...engine.protocol.elements import Element
 from ...engine.protocol.ids import ChannelId, CheckpointNumber
 from ...scheduler.job.messages import CheckpointFailed, Report
@@ -77,12 +77,28 @@ class SavedState(Protocol):
         """The chunks of a file. Raises CorruptStateError if it is gone or is not what was written."""
 
 
+class Outside(Protocol):
+    """Does work outside of the task's thread, one piece after the other for each position."""
+
+    def begin(self, position: int, run: Callable[[], Any]) -> None:
+        """Called with work of the operator at `position`."""
+
+    def take(self) -> Iterable[tuple[int, Outcome]]:
+        """Called often: the work that has ended since the last call, by the position of its operator."""
+
+    def close(self) -> None:
+        """Called once at the end, also after an error: nobody wants what is still under way."""
+
+
 @dataclass(frozen=True, slots=True)
 class TaskPorts:
-    """The ports of one task. Without a `writer` its checkpoints hold no state; `saved` is there if it goes on from a checkpoint."""
+    """The ports of one task. Without a `writer` its checkpoints hold no state; `saved` is there if it goes on from a checkpoint, `outside`
+    if an operator may have work for it.
+    """
 
     channels: Channels
     clock: TaskClock
     reports: Reports
     writer: CheckpointWriter | None = None
     saved: SavedState | None = None
+    outside: Outside | None = None

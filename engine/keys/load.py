@@ -2,7 +2,8 @@
 
 Counts are records; the driver, which has a clock, turns them into useful time. When batches come fast, one in `EVERY` is counted: the
 shares stay accurate, and counting all would cost throughput. The hottest keys of every batch go into a Misra-Gries frequent-items sketch
-(1982) of `HOT_KEYS` keys, so that a key that is hot batch after batch is never missed.
+(1982) of `HOT_KEYS` keys, so that a key that is hot batch after batch is never missed. The left side of a join has a sketch of its own:
+who splits a hot key over several workers needs to know which side makes it hot.
 
 >>> load = KeyLoad(key_groups=4)
 >>> load.add(np.array([1, 1, 3]), np.array([10, 5, 1]))
@@ -16,6 +17,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from ..protocol.split_route import Dealt
 
 HOT_KEYS = 64
 """Keys that the sketch keeps: the worst error of a count is the records seen / HOT_KEYS."""
@@ -35,6 +38,7 @@ class KeyLoad:
         self._batches = 0
         self.records: npt.NDArray[np.int64] = np.zeros(key_groups, np.int64)
         self.hot: dict[Any, int] = {}
+        self.hot_left: dict[Any, int] = {}
         self.touched = False
 
     def due(self) -> bool:
@@ -50,14 +54,12 @@ class KeyLoad:
         else:
             np.add.at(self.records, groups, counts)
 
-    def add_keys(self, keys: list[Any], counts: list[int]) -> None:
-        """Count records of the given keys (the hottest of a batch will do) in the sketch."""
-        hot = self.hot
-        for key, count in zip(keys, counts, strict=True):
-            hot[key] = hot.get(key, 0) + count
-        if len(hot) > HOT_KEYS:
-            cut = sorted(hot.values(), reverse=True)[HOT_KEYS]
-            self.hot = {key: count - cut for key, count in hot.items() if count > cut}
+    def add_keys(self, keys: list[Any], counts: list[int], side: Dealt | None = None) -> None:
+        """Count records of the given keys (the hottest of a batch will do) in the sketch; `side`: the side of a join they came from."""
+        if side == "left":
+            self.hot_left = _counted(self.hot_left, keys, counts)
+        else:
+            self.hot = _counted(self.hot, keys, counts)
 
     def take(self) -> npt.NDArray[np.int64]:
         """Records per key group since the last call; resets them to zero."""
@@ -65,8 +67,18 @@ class KeyLoad:
         self.touched = False
         return records
 
-    def take_hot(self) -> dict[Any, int]:
-        """Lower bounds of the records per hot key since the last call."""
-        hot, self.hot = self.hot, {}
-        self._batches = 0
+    def take_hot(self) -> dict[Any, tuple[int, int]]:
+        """Lower bounds of the records per hot key since the last call, and of those of them that came from the left side of a join."""
+        hot, left = self.hot, self.hot_left
+        self.hot, self.hot_left, self._batches = {}, {}, 0
+        return {key: (hot.get(key, 0) + left.get(key, 0), left.get(key, 0)) for key in {**hot, **left}}
+
+
+def _counted(hot: dict[Any, int], keys: list[Any], counts: list[int]) -> dict[Any, int]:
+    """The sketch with these records too."""
+    for key, count in zip(keys, counts, strict=True):
+        hot[key] = hot.get(key, 0) + count
+    if len(hot) <= HOT_KEYS:
         return hot
+    cut = sorted(hot.values(), reverse=True)[HOT_KEYS]
+    return {key: count - cut for key, count in hot.items() if count > cut}

@@ -9,10 +9,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from ...state.backends.settings import StateSettings
 from ..batch import Batch
+from ..errors import shown
 from ..keys.load import KeyLoad
 from ..source import Source
 
@@ -54,6 +55,11 @@ class Operator(ABC):
         Raises StateBackendError if its state backend can't be opened, and the errors of a sink that can't begin.
         """
 
+    @property
+    def works_outside(self) -> bool:
+        """Whether its instances have work that is done outside of their worker's thread (`OperatorInstance.wanted`)."""
+        return False
+
     stays_with_input: ClassVar[bool] = False
     """Whether it always runs in the workers of the operator before it."""
 
@@ -91,6 +97,27 @@ class OperatorInstance(ABC):
 
     def finish(self, emit: Emit) -> None:
         """The input has ended (after `advance(MAX_TIME)`): emit the remaining results."""
+
+    def wanted(self) -> Callable[[], Any] | None:
+        """Asked after every event if the operator `works_outside`: work to be done outside of the worker's thread from now on.
+
+        Exactly one of `brought` and `failed` follows, between two batches, and `returned` before it, unless the task ends first.
+        """
+        return None
+
+    def returned(self) -> None:
+        """The work that was wanted is over."""
+
+    def brought(self, result: Any) -> None:
+        """The result of the work that was wanted."""
+
+    def failed(self, error: BaseException) -> str:
+        """The work that was wanted raised `error`: what to report of it. The task goes on."""
+        return shown(error)
+
+    def overdue(self) -> str | None:
+        """Asked after every event if the operator `works_outside`: what to report of work that takes too long; each time once."""
+        return None
 
     def close(self) -> None:
         """Called once at the end, also after an error: close files and connections."""

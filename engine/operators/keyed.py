@@ -61,15 +61,18 @@ class KeyedInstance(OperatorInstance):
         if self.context.load.due():
             self._note(columns, counts)
 
-    def note_rows(self, rows: pa.RecordBatch) -> None:
-        """Count the load of a batch whose keys were not encoded; hot keys are estimated from its first rows."""
+    def note_rows(self, rows: pa.RecordBatch, side: Dealt | None = None) -> None:
+        """Count the load of a batch whose keys were not encoded; hot keys are estimated from its first rows.
+
+        `side`: the side of a join that it came from.
+        """
         load, name = self.context.load, self.context.name
         if not load.due():
             return
         load.add(key_groups(self.key_columns(rows), self.context.key_groups, name))
         sample = rows.slice(0, SAMPLE)
         keys = encode_keys(sample, self.keys, name)
-        self._note_hottest(keys.columns, np.bincount(keys.codes, minlength=keys.count) * rows.num_rows // sample.num_rows)
+        self._note_hottest(keys.columns, np.bincount(keys.codes, minlength=keys.count) * rows.num_rows // sample.num_rows, side)
 
     def key_columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
         """The key columns of `rows`."""
@@ -79,7 +82,7 @@ class KeyedInstance(OperatorInstance):
         self.context.load.add(key_groups(list(columns), self.context.key_groups, self.context.name), counts)
         self._note_hottest(columns, counts)
 
-    def _note_hottest(self, columns: Sequence[pa.Array], counts: npt.NDArray[np.int64]) -> None:
+    def _note_hottest(self, columns: Sequence[pa.Array], counts: npt.NDArray[np.int64], side: Dealt | None = None) -> None:
         top = np.argpartition(counts, -HOTTEST)[-HOTTEST:] if len(counts) > HOTTEST else np.arange(len(counts))
         where = pa.array(top)
-        self.context.load.add_keys(key_values([c.take(where) for c in columns]), counts[top].tolist())
+        self.context.load.add_keys(key_values([c.take(where) for c in columns]), counts[top].tolist(), side)

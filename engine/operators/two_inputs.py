@@ -68,7 +68,7 @@ class TwoInputsInstance(KeyedInstance):
         self.state.learn(side, rows.schema)
         if not batch.num_rows:
             return
-        self.note_rows(batch.rows)
+        self.note_rows(batch.rows, side.dealt)
         times = self.times_of(side, batch)
         hashes = key_hashes(self.key_columns(batch.rows), self.context.name)
         block = sorted_rows(Block.of(rows, hashes, times, self.due(side, times, rows)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,4 +77,28 @@ class Rewound:
     """Every input of the task has stated its event time again (`Rewind`)."""
 
 
-Effect = Sent | Saved | Prepared | Finished | Latency | Consumed | Switched | Arrived | Rewound
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The operator at `position` has work that is to be done outside of the task's thread; the driver brings the result to the task."""
+
+    position: int
+    run: Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How `Work` ended: its result, or what it raised."""
+
+    result: Any = None
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorProblem:
+    """Something that `operator` wanted went wrong; the task goes on without it."""
+
+    operator: str
+    problem: str
+
+
+Effect = Sent | Saved | Prepared | Finished | Latency | Consumed | Switched | Arrived | Rewound | Work | OperatorProblem

@@ -18,7 +18,7 @@ from ..keys.encoding import key_hashes
 from ..keys.load import KeyLoad
 from ..operators.base import OperatorInstance
 from ..plan.task_spec import TaskSpec
-from ..protocol.effects import Consumed, Effect, Finished, Latency, Prepared, Rewound, Switched
+from ..protocol.effects import Consumed, Effect, Finished, Latency, Outcome, Prepared, Rewound, Switched
 from ..protocol.elements import MAX_TIME, Barrier, Element, End, LatencyMark, Marker, Rewind, Watermark
 from ..protocol.handover import Arrived, Handovers, Peer
 from ..protocol.handover_step import HandoverStep
@@ -240,6 +240,14 @@ class TaskCore:
         self.outputs.flush()
         return self._take()
 
+    def brought(self, position: int, outcome: Outcome, now: float) -> list[Effect]:
+        """`Work` that the operator at `position` wanted is over; between two batches."""
+        self._begin(now, "work outside is over", position)
+        problem = self.chain.brought(position, outcome)
+        if problem is not None:
+            self._out.append(problem)
+        return self._take()
+
     @property
     def operators(self) -> list[OperatorInstance]:
         """The operators of the chain, the first one first."""
@@ -265,6 +273,8 @@ class TaskCore:
     def _take(self) -> list[Effect]:
         self.outputs.take(self._out)
         effects, self._out = self._out, []
+        if not self.finished:
+            effects.extend(self.chain.outside())
         return effects
 
     def _receive(self, channel: ChannelId, element: Element) -> None:

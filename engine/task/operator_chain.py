@@ -6,7 +6,7 @@ behind an operator with an event time of its own sees that operator's watermark,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..operators.keyed import KeyedInstance
 from ..operators.own_time import OwnTime, OwnTimeInstance
 from ..operators.write import WriteInstance
 from ..plan.task_spec import TaskSpec
+from ..protocol.effects import OperatorProblem, Outcome, Work
 from ..protocol.elements import MAX_TIME, MIN_TIME
 from ..protocol.ids import CheckpointNumber
 from .outputs import Outputs
@@ -34,7 +35,8 @@ class OperatorChain:
         self._spec, self._load, self._outputs, self._epoch = spec, load, outputs, epoch
         self._domains = TimeDomains(spec)
         self._clocked = [at for at in self._domains.reached if isinstance(own := spec.chain[at].operator, OwnTime) and own.ticks]
-        self.ticks = bool(self._clocked)
+        self._outside = [at for at, chained in enumerate(spec.chain) if chained.operator.works_outside]
+        self.ticks = bool(self._clocked or self._outside)
         """Whether time that passes without records means anything to it."""
         self._ticked = -TICK
         self.operators: list[OperatorInstance] = []
@@ -109,6 +111,25 @@ class OperatorChain:
             for position in self._clocked:
                 self._own(position).tick()
                 self._go_on(position)
+
+    def outside(self) -> Iterator[Work | OperatorProblem]:
+        """What operators want to be done outside of the task's thread, and what of it takes too long."""
+        for position in self._outside:
+            operator = self.operators[position]
+            problem, work = operator.overdue(), operator.wanted()
+            if problem is not None:
+                yield OperatorProblem(operator.context.name, problem)
+            if work is not None:
+                yield Work(position, work)
+
+    def brought(self, position: int, outcome: Outcome) -> OperatorProblem | None:
+        """What the operator at `position` wanted is done, or has failed."""
+        operator = self.operators[position]
+        operator.returned()
+        if outcome.error is None:
+            operator.brought(outcome.result)
+            return None
+        return OperatorProblem(operator.context.name, operator.failed(outcome.error))
 
     def _own(self, position: int) -> OwnTimeInstance:
         operator = self.operators[position]

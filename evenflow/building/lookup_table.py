@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from ..engine.errors import FlowError, RecordError
+from ..engine.functions.error_policy import function_name
 from ..engine.keys.table_index import TableIndex
-from ..engine.operators.lookup import Lookup, plain, repeated_key, table_problem
+from ..engine.operators.lookup import Lookup
+from ..engine.operators.lookup_table import TableOrigin, plain, repeated_key, table_problem
 from ..engine.source import Source
+from ..engine.time.duration import Duration, seconds
 from .columns import check_columns
 
 
-def make_lookup(table: Any, on: Any, how: str, columns: Iterable[str] | None, *, unique: bool, suffix: str) -> Lookup:
-    """`lookup`. Raises FlowError for what is no table, a column that it hasn't, a key that can't be one, and repeated keys if `unique`."""
+def make_lookup(
+    table: Any, on: Any, how: str, columns: Iterable[str] | None, *, unique: bool, suffix: str, refresh: Duration | None
+) -> Lookup:
+    """`lookup`. Raises FlowError for what is no table, a column that it hasn't, a key that can't be one, and repeated keys if `unique`;
+    also for a `refresh` of what is no source and no function.
+    """
     if how not in ("left", "inner"):
         raise FlowError(f'lookup(how={how!r}): expected "left" or "inner"')
     if not isinstance(suffix, str) or not suffix:
@@ -23,14 +31,15 @@ def make_lookup(table: Any, on: Any, how: str, columns: Iterable[str] | None, *,
     if isinstance(columns, str):
         raise FlowError(f"lookup(columns={columns!r}): expected a list of column names")
     wanted = None if columns is None else check_columns(tuple(columns), "lookup(columns=...)")
-    operator = Lookup(_table(table), _pairs(on), how, wanted, unique, suffix)  # type: ignore[arg-type]  # it is one of them
+    origin, again = _origin(table), _refresh(table, refresh)
+    operator = Lookup(origin, _pairs(on), how, wanted, unique, suffix, again)  # type: ignore[arg-type]  # how is one of them
     if isinstance(operator.table, pa.Table):
         _check(operator.table, operator)
     return operator
 
 
 def _check(table: pa.Table, operator: Lookup) -> None:
-    problem = table_problem(table, operator)
+    problem = table_problem(table, operator.shape)
     if problem is not None:
         raise FlowError(f"lookup: {problem}")
     rows = table if operator.unique else table.slice(0, 0)
@@ -39,7 +48,7 @@ def _check(table: pa.Table, operator: Lookup) -> None:
     except RecordError as error:
         raise FlowError(f"lookup: {error.problem}") from error
     if place is not None:
-        raise FlowError(f"lookup: {repeated_key(table, operator.on, place)}")
+        raise FlowError(f"lookup: {repeated_key(table, operator.shape.keys, place)}")
 
 
 def _pairs(on: Any) -> dict[str, str]:
@@ -55,21 +64,63 @@ def _pairs(on: Any) -> dict[str, str]:
     return {name: name for name in names}
 
 
-def _table(table: Any) -> pa.Table | Source:
-    """The table as Arrow has it; a Spark DataFrame is collected here."""
-    package = type(table).__module__.partition(".")[0]
+def _refresh(table: Any, refresh: Duration | None) -> float | None:
+    if refresh is None:
+        return None
     try:
-        if isinstance(table, (pa.Table, Source)):
-            return table
-        if isinstance(table, pa.RecordBatch):
-            return pa.Table.from_batches([table])
-        if package == "pandas" and hasattr(table, "columns"):
-            return pa.Table.from_pandas(table, preserve_index=False)
-        if package == "pyspark" and hasattr(table, "toArrow"):
-            return table.toArrow()
+        every = seconds(refresh)
+    except FlowError as error:
+        raise FlowError(f"lookup(refresh={refresh!r}): {error}") from error
+    if every <= 0:
+        raise FlowError(f'lookup(refresh={refresh!r}): expected a duration above 0, for example "5m"')
+    if not (isinstance(table, Source) or _is_function(table)):
+        raise FlowError(
+            f"lookup(refresh={refresh!r}): a {type(table).__name__} stays as it is: give a source with an end, or a function that returns "
+            "the table as it is then"
+        )
+    return every
+
+
+def _is_function(table: Any) -> bool:
+    return callable(table) and not isinstance(table, (type, Source, pa.Table))
+
+
+def _origin(table: Any) -> TableOrigin:
+    """The table as Arrow has it, or what gives it; a Spark DataFrame is collected here."""
+    if isinstance(table, Source):
+        return table
+    if _is_function(table):
+        return partial(_called, table)
+    try:
+        found = _as_arrow(table)
     except (pa.ArrowException, TypeError) as error:
         raise FlowError(f"lookup: the {type(table).__name__} can't become an Arrow table: {error}") from error
-    raise FlowError(
-        f"lookup({type(table).__name__}): expected a pyarrow Table, a pandas or Spark DataFrame, or a source with an end, "
-        'for example ef.read_parquet("airports/")'
-    )
+    if found is None:
+        raise FlowError(
+            f"lookup({type(table).__name__}): expected a pyarrow Table, a pandas or Spark DataFrame, a source with an end, "
+            'for example ef.read_parquet("airports/"), or a function that returns such a table'
+        )
+    return found
+
+
+def _called(function: Callable[[], Any]) -> pa.Table:
+    """What the user's function returns, as Arrow has it. Raises FlowError for anything but a table."""
+    given = function()
+    table = _as_arrow(given)
+    if table is None:
+        problem = f"{function_name(function)} returned a {type(given).__name__}"
+        raise FlowError(f"{problem}: a function of a lookup returns a pyarrow Table, or a pandas or Spark DataFrame")
+    return table
+
+
+def _as_arrow(table: Any) -> pa.Table | None:
+    package = type(table).__module__.partition(".")[0]
+    if isinstance(table, pa.Table):
+        return table
+    if isinstance(table, pa.RecordBatch):
+        return pa.Table.from_batches([table])
+    if package == "pandas" and hasattr(table, "columns"):
+        return pa.Table.from_pandas(table, preserve_index=False)
+    if package == "pyspark" and hasattr(table, "toArrow"):
+        return table.toArrow()
+    return None

@@ -21,10 +21,17 @@ from ..state.errors import EvenflowError
 def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
     """The two kinds of plans, with their arguments."""
     plans = parser.add_subparsers(dest="plan", metavar="PLAN", required=True)
-    balance = _plan(plans, "balance", "which key groups and hot keys should change their worker", "load", balancers.POLICIES)
+    balance = _plan(
+        plans,
+        "balance",
+        "which key groups and hot keys should change their worker or be split",
+        "load",
+        balancers.POLICIES,
+    )
     tolerance = "good enough is max / mean load within this multiple of the floor (default: %(default)s)"
     balance.add_argument("--tolerance", type=float, default=ANY_STATE.tolerance, help=tolerance)
     balance.add_argument("--max-bytes", type=int, metavar="BYTES", help="most state to move (default: any)")
+    balance.add_argument("--whole-keys", action="store_true", help="split no hot key of a join over several workers, and gather none")
     _plan(plans, "scale", "how many workers every operator should have", "dataflow", scaling.POLICIES)
 
 
@@ -50,7 +57,8 @@ def _plan(
 
 
 def _balance(arguments: argparse.Namespace) -> str:
-    policy, limits = balancers.named(arguments.policy), Limits(arguments.tolerance, arguments.max_bytes)
+    policy = balancers.named(arguments.policy)
+    limits = Limits(arguments.tolerance, arguments.max_bytes, split_keys=not arguments.whole_keys)
     return policy.plan(load_snapshot_from_json(_read(arguments.snapshot, "load")), limits).to_json()
 
 

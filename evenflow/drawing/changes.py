@@ -35,6 +35,11 @@ def migration_table(report: MigrationReport) -> Table:
     if report.plan is not None:
         plan = report.plan
         table.row("plan", f"imbalance {plan.imbalance_before:.2f} to {plan.imbalance_after:.2f}, floor {plan.floor:.2f}")
+        for split in plan.splits:
+            workers = ", ".join(map(str, sorted((split.home, *split.others))))
+            table.row("split", f"{split.key!r} over workers {workers}, {split.dealt} is dealt")
+        for key in plan.gathers:
+            table.row("split no longer", repr(key))
     return table
 
 

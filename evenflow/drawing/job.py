@@ -39,6 +39,8 @@ def status_table(status: JobStatus) -> Table:
     if status.spares:
         table.row("warm spares", str(status.spares))
     table.row("metrics", status.metrics_url or "-")
+    if status.problems:
+        table.row("problems", "\n".join(status.problems))
     if status.error is not None:
         table.row("error", "\n".join([str(status.error), *getattr(status.error, "__notes__", ())]))
     return table

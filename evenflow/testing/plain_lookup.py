@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow as pa
+
 from ..engine.operators.lookup import Lookup
 from ..engine.source import Source
 from .oracle import Record, Records, evaluate, key_of, read
@@ -15,7 +17,8 @@ def _(operator: Lookup, inputs: Sequence[Records]) -> Records:
         table = [record.row for record in read(operator.table).items]
         names = list(table[0])
     else:
-        table, names = operator.table.to_pylist(), operator.table.column_names
+        whole = operator.table if isinstance(operator.table, pa.Table) else operator.table()
+        table, names = whole.to_pylist(), whole.column_names
     keys = tuple(operator.on.values())
     added = operator.columns if operator.columns is not None else [name for name in names if name not in keys]
     items = list[Record]()

@@ -5,6 +5,7 @@ The schedule decides which of its `may_...` happens next; each call lets it do o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..engine.errors import JobFailedError, ProtocolError
 from ..engine.operators.aggregate_windows import AggregateWindowsInstance
 from ..engine.operators.keyed import KeyedInstance
 from ..engine.plan.task_spec import TaskSpec
-from ..engine.protocol.effects import Finished, Prepared, Rewound, Switched
+from ..engine.protocol.effects import Finished, OperatorProblem, Outcome, Prepared, Rewound, Switched
 from ..engine.protocol.elements import FetchReply, TransferEnd, TransferStart
 from ..engine.protocol.handover import Arrived
 from ..engine.protocol.ids import Attempt, ChannelId
@@ -39,7 +40,8 @@ class Ready:
 
 SimulatedReport = (
     Ready | Attached | SourcePaused | Rewound | Prepared | CheckpointFailed | Finished | Failed | Announced | Switched | Arrived
-)
+    | OperatorProblem
+)  # fmt: skip
 
 
 class VirtualClock:
@@ -67,6 +69,24 @@ class SimulatedReports:
         self.mailbox.post(report)
 
 
+class SimulatedOutside:
+    """Work is done when the task next looks for it: after some other event."""
+
+    def __init__(self) -> None:
+        self._wanted: list[tuple[int, Callable[[], Any]]] = []
+
+    def begin(self, position: int, run: Callable[[], Any]) -> None:
+        self._wanted.append((position, run))
+
+    def take(self) -> Iterator[tuple[int, Outcome]]:
+        wanted, self._wanted = self._wanted, []
+        for position, run in wanted:
+            yield position, Outcome(run())
+
+    def close(self) -> None:
+        self._wanted.clear()
+
+
 class Worker:
     """`attempt`: of the job. `choices`: what it may do next, None once something has touched it."""
 
@@ -86,7 +106,7 @@ class Worker:
         self.channels = TaskChannels(spec, channels, credit, touched)
         self._clock, self._writer = VirtualClock(), SimulatedWriter(storage, spec.name, attempt)
         saved = SimulatedSavedState(storage)
-        ports = TaskPorts(self.channels, self._clock, SimulatedReports(self.reports), self._writer, saved)
+        ports = TaskPorts(self.channels, self._clock, SimulatedReports(self.reports), self._writer, saved, SimulatedOutside())
         self._interpreter = TaskInterpreter(spec, ports, restored)
         self.started = self.dead = False
         self.choices: list[Any] | None = None

@@ -8,13 +8,13 @@ from ...balancer.policies import POLICIES
 from ...balancer.two_choices import TwoChoices
 from ...engine.errors import FlowError
 from ...engine.time.duration import Duration
-from .checks import duration, number, refusal, whole
+from .checks import duration, flag, number, refusal, whole
 
 OFF = "off"
 """In place of a balancer's or a scaling policy's name."""
 
 AUTOMATIC = tuple(name for name in POLICIES if name != TwoChoices.name)
-"""The balancers that a job can use: `two_choices` splits keys, which no routing table can say."""
+"""The balancers that a job can use: `two_choices` gives two workers shares of a key, which no routing table can say."""
 
 LEAST_THRESHOLD = 1.05
 """The smallest `threshold`: below it a plan would be asked for what the last one left."""
@@ -27,7 +27,8 @@ class BalanceConfig:
     `policy`: the balancer that plans, `off` for none (`job.balancer` changes it for one operator). It acts when the hottest worker has had
     `threshold` times the least possible load for `after`, then not for `cooldown`; what moved stays for `rest` unless its load shifts.
     `least_busy`: the part of its time that the hottest worker must be busy for anything to be moved. `max_bytes`: most state that one plan
-    moves. `windows`: how many of the newest windows a plan on request (`job.rebalance`) looks at.
+    moves. `windows`: how many of the newest windows a plan on request (`job.rebalance`) looks at. `split_hot_keys`: whether `hotspot` may
+    split a key of a join over several workers where that key alone is more than a worker's mean load; when it has cooled it is whole again.
 
     >>> BalanceConfig("hotspot", threshold=1.5).policy
     'hotspot'
@@ -41,6 +42,7 @@ class BalanceConfig:
     least_busy: float = 0.05
     max_bytes: int | None = None
     windows: int = 5
+    split_hot_keys: bool = True
 
     def __post_init__(self) -> None:
         if (problem := balancer_problem(self.policy)) is not None:
@@ -48,6 +50,7 @@ class BalanceConfig:
         number(self, "threshold", "least_busy")
         duration(self, "after", "cooldown", "rest")
         whole(self, 1, "windows")
+        flag(self, "split_hot_keys")
         if not self.threshold >= LEAST_THRESHOLD:
             raise refusal(self, "threshold", f"a factor of at least {LEAST_THRESHOLD}")
         if not 0 <= self.least_busy <= 1:

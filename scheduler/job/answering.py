@@ -152,7 +152,7 @@ class Answering:
         """What `job.status()` shows."""
         job = self._job
         seconds, completed = self._lifecycle.running_seconds, job.checkpoints.completed
-        return JobStatus(job.name, job.state, job.error, job.workers, completed, seconds, attempt=job.attempt)
+        return JobStatus(job.name, job.state, job.error, job.workers, completed, seconds, attempt=job.attempt, problems=tuple(job.problems))
 
     def _take_savepoint(self, path: str) -> int:
         number = self._checkpointing.ask("for a savepoint", whole=True)

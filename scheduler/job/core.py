@@ -16,7 +16,7 @@ from typing import Any, assert_never
 
 from ...engine.errors import JobFailedError, JobLostError, ProtocolError
 from ...engine.plan.physical import Plan
-from ...engine.protocol.effects import Finished, Prepared
+from ...engine.protocol.effects import Finished, OperatorProblem, Prepared
 from ...engine.protocol.ids import Attempt, CheckpointNumber, WorkerId
 from ...state.errors import CorruptCheckpointError, EvenflowError
 from ..checkpoints.checkpointing import Checkpointing
@@ -190,6 +190,9 @@ class JobCore:
             self.balancing.add(report)
             return
         job.happens(f"{worker}: {type(report).__name__}", now)
+        if isinstance(report, OperatorProblem):
+            job.note(report)
+            return
         if job.state.final:
             return
         if isinstance(report, Failed):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from ...engine.plan.physical import ChannelSpec
-from ...engine.protocol.effects import Finished, Prepared, Rewound, Switched
+from ...engine.protocol.effects import Finished, OperatorProblem, Prepared, Rewound, Switched
 from ...engine.protocol.handover import Arrived, Peer
 from ...engine.protocol.handover_step import HandoverStep
 from ...engine.protocol.ids import NO_CHECKPOINT, ChannelId, CheckpointNumber, StepVersion, WorkerId
@@ -174,7 +174,20 @@ class CheckpointFailed:
     committables: dict[str, list[Any]]
 
 
-Report = Attached | SourcePaused | Rewound | Prepared | CheckpointFailed | Finished | Failed | WorkerWindow | Announced | Switched | Arrived
+Report = (
+    Attached
+    | SourcePaused
+    | Rewound
+    | Prepared
+    | CheckpointFailed
+    | Finished
+    | Failed
+    | WorkerWindow
+    | Announced
+    | Switched
+    | Arrived
+    | OperatorProblem
+)
 
 
 class InOrder(Generic[T]):

@@ -11,6 +11,7 @@ from dataclasses import replace
 from ...balancer.snapshot import LoadSnapshot
 from ...engine.errors import RequestError
 from ...engine.plan.physical import Plan, Stage
+from ...engine.protocol.effects import OperatorProblem
 from ...engine.protocol.ids import WorkerId, worker_id
 from ...state.errors import EvenflowError
 from ..checkpoints.checkpoints import Checkpoints
@@ -25,6 +26,9 @@ from .newest import Newest
 
 STORY = 40
 """Events that are remembered."""
+
+PROBLEMS = 10
+"""Problems of operators that are remembered."""
 
 
 class JobRecord:
@@ -45,6 +49,7 @@ class JobRecord:
         self.stop_wanted = False
         self.checkpoints = Checkpoints(begin)
         self.migrations = Migrations(plan.tables)
+        self.problems: deque[str] = deque(maxlen=PROBLEMS)
         self.rescales = Newest[Rescaling]()
         self.metrics = JobMetrics({task.name: task.stage for task in plan.tasks})
         self._effects: list[Effect] = []
@@ -114,6 +119,13 @@ class JobRecord:
         effects, self._effects = self._effects, []
         return effects
 
+    def note(self, problem: OperatorProblem) -> None:
+        """An operator had a problem that does not end the job; each worker may report the same one."""
+        text = f"operator `{problem.operator}`: {problem.problem}"
+        if text in self.problems:
+            self.problems.remove(text)
+        self.problems.append(text)
+
     def loads(self) -> dict[str, OperatorLoad]:
         """The load of every operator."""
         return {chained.name: self.metrics.load(stage.name) for stage in self.plan.stages for chained in stage.chain}
@@ -122,7 +134,7 @@ class JobRecord:
         """The load of an operator with keyed state over its newest `windows`."""
         stage = self.keyed_stage(operator)
         newest = [self.metrics.history(worker_id(stage.name, i))[-windows:] for i in range(stage.parallelism)]
-        return load_snapshot(newest, self.migrations.tables[stage.name])
+        return load_snapshot(newest, self.migrations.tables[stage.name], stage.dealable)
 
     def keyed_stage(self, operator: str) -> Stage:
         """Raises RequestError if there is no such operator, or it has no keyed state."""

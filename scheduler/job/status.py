@@ -18,6 +18,7 @@ from .effects import JobState
 class JobStatus:
     """What `job.status()` shows; `running_seconds` from when all workers had started (0.0 before) to the end.
 
+    `problems`: the newest ones of operators that the job goes on in spite of, such as a table that could not be read again.
     `attempt` rises whenever the job goes back to its last checkpoint. `places`: each worker's process and node,
     `spares`: the warm spares that have started; a local job has neither.
     """
@@ -32,11 +33,12 @@ class JobStatus:
     attempt: Attempt = FIRST_ATTEMPT
     places: Mapping[WorkerId, Place] = field(default_factory=dict)
     spares: int = 0
+    problems: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         facts = f"job `{self.name}`: {self.state.value}, {self.running_seconds:.1f} s, {self.completed_checkpoints} checkpoints"
         problem = () if self.error is None else (f"error: {self.error}", *getattr(self.error, "__notes__", ()))
-        return "\n".join((facts, f"{len(self.workers)} workers: {', '.join(self.workers)}", *problem))
+        return "\n".join((facts, f"{len(self.workers)} workers: {', '.join(self.workers)}", *self.problems, *problem))
 
 
 @dataclass(frozen=True, slots=True)

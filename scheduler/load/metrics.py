@@ -54,7 +54,7 @@ class OperatorLoad:
     """Load of an operator over some windows, in useful seconds per second; `print` shows it in a few lines.
 
     `hot_keys`: (key, records at least), hottest first; `records`: those of all keys. `can_split`: whether a hot key can be split
-    (`job.split`).
+    (`job.split`); `hot_left`: of the records of each hot key, those that came from the left side of the join.
     """
 
     workers: dict[str, float]
@@ -62,6 +62,7 @@ class OperatorLoad:
     hot_keys: tuple[tuple[Any, int], ...]
     records: int = 0
     can_split: bool = False
+    hot_left: tuple[int, ...] = ()
 
     @property
     def imbalance(self) -> float:
@@ -103,9 +104,15 @@ class OperatorLoad:
                     for worker, useful in self.workers.items()
                 ),
                 f"hottest groups: {', '.join(f'{group} {useful:.1%}' for group, useful in groups) or '-'}",
-                f"hottest keys: {', '.join(f'{key!r} {count / max(self.records, 1):.1%}' for key, count in self.hot_keys[:MOST]) or '-'}",
+                f"hottest keys: {', '.join(map(self._shown, range(min(MOST, len(self.hot_keys))))) or '-'}",
             )
         )
+
+    def _shown(self, at: int) -> str:
+        """The hot key at this place with its part of the records, and what of that came from the left side of a join."""
+        key, count = self.hot_keys[at]
+        left = f" ({self.hot_left[at] / max(self.records, 1):.1%} from the left)" if self.can_split and self.hot_left else ""
+        return f"{key!r} {count / max(self.records, 1):.1%}{left}"
 
 
 class JobMetrics:
@@ -159,6 +166,7 @@ class JobMetrics:
         workers: dict[str, float] = {}
         groups: dict[int, float] = {}
         hot: dict[Any, int] = {}
+        left: dict[Any, int] = {}
         records = 0
         for worker, name in self._operators.items():
             if name != operator:
@@ -172,7 +180,10 @@ class JobMetrics:
                     groups[group] = groups.get(group, 0.0) + load / length
                 for key, count in window.hot_keys:
                     hot[key] = hot.get(key, 0) + count
-        return OperatorLoad(workers, groups, tuple(sorted(hot.items(), key=lambda item: -item[1])[:16]), records)
+                for (key, _), count in zip(window.hot_keys, window.hot_left, strict=False):
+                    left[key] = left.get(key, 0) + count
+        hottest = tuple(sorted(hot.items(), key=lambda item: -item[1])[:16])
+        return OperatorLoad(workers, groups, hottest, records, hot_left=tuple(left.get(key, 0) for key, _ in hottest))
 
     def latency_between(self, begun: float, until: float) -> tuple[float, float] | None:
         """p50 and p99 (milliseconds) of the latency marks in windows that overlap [begun, until], seconds since the epoch."""

@@ -21,7 +21,7 @@ class WorkerWindow:
 
     `start`, `length`: seconds since the epoch, seconds. `useful`, `wait_input`, `wait_credit`, `starved` (ready, without a CPU): seconds.
     `groups`: key groups with load, int, shape (n,); `load`: useful seconds of each, `keyed_records`: the records counted for it.
-    `hot_keys`: (key, records), hottest first.
+    `hot_keys`: (key, records), hottest first; `hot_left`: those of the records that came from the left side of a join, in the same order.
     `latencies`: milliseconds from source to here, of latency marks; only workers without outputs have them. `watermark`: microseconds
     since the epoch. `queued`, `queued_rows`: batches that wait, and their rows; `backlog`: rows that are there and that its source has not
     read, None if it isn't a source or doesn't know.
@@ -48,4 +48,5 @@ class WorkerWindow:
     groups: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     load: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     hot_keys: tuple[tuple[Any, int], ...] = ()
+    hot_left: tuple[int, ...] = ()
     latencies: tuple[float, ...] = ()

@@ -33,7 +33,7 @@ class AutomaticBalancing:
         if check_balancer(policy) == OFF:
             self._balancings.pop(stage.name, None)
         else:
-            self._balancings[stage.name] = Balancing(policy, self._workers(stage.name), self._job.config)
+            self._balancings[stage.name] = self._begun(policy, stage.name)
 
     def add(self, window: WorkerWindow) -> None:
         """What a worker has measured; the last window of a worker that has left is dropped."""
@@ -58,8 +58,11 @@ class AutomaticBalancing:
         """The operator's, begun again where its workers have changed."""
         balancing, workers = self._balancings[name], self._workers(name)
         if workers != balancing.workers:
-            balancing = self._balancings[name] = Balancing(balancing.policy, workers, self._job.config)
+            balancing = self._balancings[name] = self._begun(balancing.policy, name)
         return balancing
+
+    def _begun(self, policy: str, name: str) -> Balancing:
+        return Balancing(policy, self._workers(name), self._job.config, self._job.plan.stage_of(name).dealable)
 
     def _workers(self, stage: str) -> tuple[WorkerId, ...]:
         return tuple(worker_id(stage, i) for i in range(self._job.plan.stage_of(stage).parallelism))

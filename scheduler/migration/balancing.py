@@ -11,20 +11,19 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from math import ceil
 
-import numpy as np
-
 from ...balancer.plan import BalancePlan
 from ...balancer.policies import named
 from ...balancer.trigger import Trigger, TriggerSettings
-from ...balancer.window import OperatorWindows, WorkerLoad
+from ...balancer.window import OperatorWindows
 from ...engine.errors import RequestError
 from ...engine.protocol.ids import WorkerId
 from ...engine.protocol.routing import RoutingTable
+from ...engine.protocol.split_route import Dealt
 from ...engine.time.duration import Duration, seconds
 from ..config import JobConfig
 from ..configs.balance import balancer_problem
 from ..load.window import WorkerWindow
-from .load_snapshot import hash_of
+from .load_snapshot import hash_of, worker_load
 
 MOST_NAMES = 65_536
 """Hot keys whose hashes are remembered, the newest: they are hot window after window."""
@@ -47,6 +46,7 @@ def trigger_settings(config: JobConfig) -> TriggerSettings:
         rest=windows(balance.rest),
         tolerance=GOAL,
         max_bytes=balance.max_bytes,
+        split_keys=balance.split_hot_keys,
     )
 
 
@@ -68,36 +68,22 @@ class Rebalance:
 class Balancing:
     """One operator's. `add` takes its workers' windows as they come, `decide` is asked a few times a window.
 
-    `workers`: their names by index. An operator whose hottest worker is busy for less than `config.balance.least_busy` of the time is left
-    as it is. Raises RequestError for a balancer that can't be used.
+    `workers`: their names by index; `dealable`: the sides of the operator whose rows may be dealt when a hot key is split. An operator
+    whose hottest worker is busy for less than `config.balance.least_busy` of the time is left as it is. Raises RequestError for a balancer
+    that can't be used.
     """
 
-    def __init__(self, policy: str, workers: tuple[WorkerId, ...], config: JobConfig) -> None:
+    def __init__(self, policy: str, workers: tuple[WorkerId, ...], config: JobConfig, dealable: tuple[Dealt, ...] = ()) -> None:
         self.policy, self.workers = policy, workers
         self._index = {worker: index for index, worker in enumerate(workers)}
-        self._windows = OperatorWindows(seconds(config.metrics.window))
+        self._windows = OperatorWindows(seconds(config.metrics.window), dealable=dealable)
         self._trigger = Trigger(named(check_balancer(policy)), trigger_settings(config))
         self._least_busy = config.balance.least_busy
         self._hashes: dict[Hashable, int] = {}
 
     def add(self, window: WorkerWindow, table: RoutingTable) -> None:
         """A window of one of the operator's workers, while `table` is the routing table."""
-        worker = self._index[window.worker]
-        owned = int(np.count_nonzero(table.groups == worker))
-        hashes = [self._hash(key) for key, _ in window.hot_keys]
-        length = max(window.length, 1e-9)
-        per_record = float(window.load.sum()) / window.keyed_records / length if window.keyed_records else 0.0
-        self._windows.add(
-            WorkerLoad(
-                worker,
-                window.start,
-                window.groups.astype(np.int64),
-                window.load / length,
-                np.full(len(window.groups), window.state_bytes // max(owned, 1), np.int64),
-                np.array(hashes, np.uint64),
-                np.array([count * per_record for _, count in window.hot_keys], np.float64),
-            )
-        )
+        self._windows.add(worker_load(self._index[window.worker], [window], table, self._hash))
 
     def decide(self, table: RoutingTable, *, moving: bool) -> Rebalance | None:
         """What to migrate to now, None if it is not time to. `moving`: keys of the operator are on their way."""
@@ -122,8 +108,17 @@ class Balancing:
     def _named(self, plan: BalancePlan) -> BalancePlan:
         names = {hashed: key for key, hashed in self._hashes.items()}
         reason = re.sub(r"hot key (\d+)", lambda match: f"hot key {names.get(int(match[1]), match[1])!r}", plan.reason)
-        moves = (move if move.group is not None else replace(move, key=names.get(_as_hash(move.key), move.key)) for move in plan.moves)
-        return replace(plan, moves=tuple(moves), reason=reason)
+
+        def name(key: Hashable) -> Hashable:
+            return names.get(_as_hash(key), key)
+
+        return replace(
+            plan,
+            moves=tuple(move if move.group is not None else replace(move, key=name(move.key)) for move in plan.moves),
+            splits=tuple(replace(split, key=name(split.key)) for split in plan.splits),
+            gathers=tuple(map(name, plan.gathers)),
+            reason=reason,
+        )
 
 
 def _as_hash(key: Hashable) -> int:

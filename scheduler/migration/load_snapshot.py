@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from ...balancer.snapshot import GroupLoad, KeyLoad, LoadSnapshot
+from ...balancer.snapshot import LoadSnapshot
+from ...balancer.window import WorkerLoad, snapshot_of
 from ...engine.keys.encoding import key_hashes
 from ...engine.protocol.routing import RoutingTable
-from ...state.hashing import group_of
+from ...engine.protocol.split_route import Dealt
 from ..load.window import WorkerWindow
 
 STEP_BYTES = 1 << 20
@@ -38,39 +39,50 @@ def hash_of(key: Hashable) -> int:
     return int(key_hashes(columns, "migrate")[0])
 
 
-def load_snapshot(windows: Sequence[Sequence[WorkerWindow]], table: RoutingTable) -> LoadSnapshot:
+def worker_load(
+    worker: int, history: Sequence[WorkerWindow], table: RoutingTable, hashed: Callable[[Hashable], int] = hash_of
+) -> WorkerLoad:
+    """The mean load of a worker over its windows `history`, oldest first, in useful seconds per second; `hashed` gives a key's hash64.
+
+    Its state is taken to be shared evenly by its key groups.
+    """
+    length = max(sum(window.length for window in history), 1e-9)
+    loads = np.zeros(len(table))
+    keys: dict[Hashable, tuple[float, float]] = {}
+    for window in history:
+        loads[window.groups] += window.load / length
+        per_record = float(window.load.sum()) / window.keyed_records / length if window.keyed_records else 0.0
+        lefts = window.hot_left or (0,) * len(window.hot_keys)
+        for (key, records), left in zip(window.hot_keys, lefts, strict=True):
+            before = keys.get(key, (0.0, 0.0))
+            keys[key] = before[0] + records * per_record, before[1] + left * per_record
+    owned = int(np.count_nonzero(table.groups == worker))
+    groups = np.flatnonzero((table.groups == worker) | (loads > 0))
+    size = history[-1].state_bytes // max(owned, 1) if history else 0
+    return WorkerLoad(
+        worker,
+        history[-1].start if history else 0.0,
+        groups,
+        loads[groups],
+        np.where(table.groups[groups] == worker, size, 0),
+        np.array([hashed(key) for key in keys], np.uint64),
+        np.array([load for load, _ in keys.values()], np.float64),
+        key_left=np.array([left for _, left in keys.values()], np.float64),
+    )
+
+
+def load_snapshot(windows: Sequence[Sequence[WorkerWindow]], table: RoutingTable, dealable: tuple[Dealt, ...] = ()) -> LoadSnapshot:
     """The load of an operator: `windows[i]` are those of worker i that count; loads are useful seconds per second.
 
-    A worker's state is taken to be shared evenly by its key groups. The load of split keys is left out: no move of a balancer changes it.
+    Its keys are those that some window names, the hottest first. `dealable`: the sides of the operator whose rows may be dealt.
     """
-    loads, sizes = np.zeros(len(table)), np.zeros(len(table), np.int64)
-    hot: dict[Hashable, float] = {}
-    for worker, history in enumerate(windows):
-        length = max(sum(window.length for window in history), 1e-9)
-        owned = np.flatnonzero(table.groups == worker)
-        if history and len(owned):
-            sizes[owned] = history[-1].state_bytes // len(owned)
-        for window in history:
-            loads[window.groups] += window.load / length
-            per_record = float(window.load.sum()) / window.keyed_records / length if window.keyed_records else 0.0
-            for key, count in window.hot_keys:
-                if table.splits and (hashed := hash_of(key)) in table.splits:
-                    loads[group_of(np.array([hashed], np.uint64), len(table))] -= count * per_record
-                else:
-                    hot[key] = hot.get(key, 0.0) + count * per_record
-    loads = np.maximum(loads, 0.0)
-    groups = [GroupLoad(i, int(w), float(x), int(b)) for i, (w, x, b) in enumerate(zip(table.groups, loads, sizes, strict=True))]
-    return LoadSnapshot(len(windows), groups, _hot_keys(hot, loads, table))
-
-
-def _hot_keys(hot: dict[Hashable, float], loads: np.ndarray[tuple[int], np.dtype[np.float64]], table: RoutingTable) -> list[KeyLoad]:
-    """The hot keys, cut so that those of a group are together not hotter than the group."""
-    left, keys = loads.copy(), []
-    for key, load in sorted(hot.items(), key=lambda item: -item[1]):
-        hashed = hash_of(key)
-        group = int(group_of(np.array([hashed], np.uint64), len(table))[0])
-        part = min(load, float(left[group]))
-        left[group] -= part
-        if part > 0:
-            keys.append(KeyLoad(key, group, part, 0, table.keys.get(hashed)))
-    return keys
+    names: dict[Hashable, Hashable] = {hash_of(key): key for history in windows for window in history for key, _ in window.hot_keys}
+    seen = snapshot_of([worker_load(worker, history, table) for worker, history in enumerate(windows)], table, len(windows), dealable)
+    hot = sorted((key for key in seen.hot_keys if key.key in names and key.load > 0), key=lambda key: -key.load)
+    return LoadSnapshot(
+        seen.workers,
+        seen.key_groups,
+        [key._replace(key=names[key.key]) for key in hot],
+        [split._replace(key=names[split.key]) for split in seen.split_keys if split.key in names],
+        dealable,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...balancer.base import Limits
 from ...balancer.plan import BalancePlan
 from ...balancer.policies import named
 from ...balancer.strategies import plan_steps
@@ -39,5 +40,6 @@ class Mover:
         """
         stage = self._job.keyed_stage(operator)
         table = self._job.migrations.tables[stage.name]
-        plan = named(policy).plan(self._job.snapshot(operator, self._job.config.balance.windows))
+        balance = self._job.config.balance
+        plan = named(policy).plan(self._job.snapshot(operator, balance.windows), Limits(split_keys=balance.split_hot_keys))
         return self.move(stage, strategy, plan.table(table, hash_of), f"{policy}: {plan.reason}", plan)

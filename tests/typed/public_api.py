@@ -121,6 +121,7 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
     assert_type(keyed, ef.KeyedStream)
     assert_type(keyed.map(lambda row: row).rename(word="token").deduplicate(), ef.KeyedStream)
     assert_type(stream.branch(lambda row: bool(row["word"])), tuple[ef.Stream, ef.Stream])
+    assert_type(stream.lookup(source, on="word", refresh="5m"), ef.Stream)
     assert_type(stream.with_time("ts", max_delay="1s").lookup(source, on="word").with_arrival_time(), ef.Stream)
     windows = keyed.window(ef.tumbling("1h"))
     assert_type(windows, ef.WindowedStream)

@@ -98,6 +98,7 @@ def rows_with_names() -> ef.Dataflow:
     rows = flow.read(source()).select("key", "half", "seq", "value", "lane")
     named = rows.lookup(NAMES, on="key", columns=["name", "value"]).write(ef.to_list([], name="named"))
     named.key_by("name").aggregate(n=ef.count(), total=ef.sum("value_right"), emit="final").write(ef.to_list([], name="totals"))
+    rows.lookup(lambda: NAMES, on="key", refresh="10ms").write(ef.to_list([], name="read again"))
     rows.lookup(NAMES, on=["key", "half"], how="inner", unique=True).write(ef.to_list([], name="pairs"))
     lanes = ef.from_items([{"number": i, "side": "left" if i % 2 else "right"} for i in range(0, 12, 3)])
     rows.key_by("lane").lookup(lanes, on={"lane": "number"}).window(ef.tumbling("1s")).aggregate(

@@ -46,6 +46,7 @@ SHELLS = {
     "local": "the thread of a local job",
     "meter": "measures a task",
     "outbox": "notes when batches left, for the limit of what is in flight",
+    "outside_work": "does what operators want to be done outside of a task's thread",
     "pings": "asks processes whether they are there",
     "placement": "waits for nodes",
     "process": "waits for processes",

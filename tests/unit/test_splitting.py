@@ -9,12 +9,13 @@ from __future__ import annotations
 import flows_joins
 import pytest
 from seeds import blocks, proportion
+from split_watcher import SplitWatcher
 
 from evenflow.testing import check
 from evenflow.testing.crashing import with_crashes, with_damage
 from evenflow.testing.moving import with_moves
 from evenflow.testing.scaling import with_scaling
-from evenflow.testing.splitting import REASON, with_splits
+from evenflow.testing.splitting import with_splits
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 
@@ -36,26 +37,11 @@ ACCIDENTS = {
 }
 
 
-class Watcher:
-    """An action that does nothing: it remembers how many keys' rows were copied or returned in each run."""
-
-    def __init__(self):
-        self.histories = {}
-
-    def __call__(self, world):
-        self.histories[id(world)] = world, world.coordinator.core.migrations.history
-        return iter(())
-
-    @property
-    def rows(self):
-        return sum(m.keys_moved for _, history in self.histories.values() for m in history if m.reason == REASON)
-
-
 @pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(ACCIDENTS) * len(DEALABLE))))
 @pytest.mark.parametrize("accidents", ACCIDENTS)
 @pytest.mark.parametrize("make_flow", DEALABLE, ids=lambda make_flow: make_flow.__name__)
 def test_split_keys_are_joined_as_if_they_were_at_one_worker(make_flow, accidents, seeds):
-    watcher = Watcher()
+    watcher = SplitWatcher()
     check(make_flow, seeds, parallelism=(2, 3, 4), save_state="crashes" in accidents, actions=(*ACCIDENTS[accidents], watcher))
     few = make_flow is flows_joins.join_with_itself  # a key of it has one row or two, which seldom come before the split
     assert watcher.rows or few, "rows were copied or returned"

@@ -22,9 +22,23 @@ from flows import (
     tumbling_windows,
     types_that_come_late,
 )
-from flows_joins import co_group, co_process, join_always, join_asof, join_full, join_with_itself
+from flows_joins import (
+    co_group,
+    co_process,
+    join_always,
+    join_anti,
+    join_asof,
+    join_full,
+    join_in_windows,
+    join_inner,
+    join_left,
+    join_right,
+    join_semi,
+    join_with_itself,
+)
 from flows_rows import first_rows
 from seeds import blocks, proportion
+from split_watcher import SplitWatcher
 
 import evenflow as ef
 from evenflow.engine.protocol import handover
@@ -34,6 +48,7 @@ from evenflow.testing.crashing import with_crashes
 from evenflow.testing.moving import with_moves
 from evenflow.testing.settings import changed
 from evenflow.testing.simulation import random_config
+from evenflow.testing.splitting import with_splits
 
 SEEDS, PLACES = 5, ("lmdb", "server")
 """Seeds for each flow and place, and per test."""
@@ -44,6 +59,8 @@ FLOWS = (
 )  # fmt: skip
 JOINS = (join_full, join_always, join_with_itself, join_asof, co_process, co_group)
 """Their rows lie in the backend, and what they are found by in memory."""
+SPLIT = (join_inner, join_left, join_right, join_semi, join_anti, join_always, join_in_windows, join_asof)
+"""Joins of which a side may be dealt."""
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
 
 
@@ -61,6 +78,19 @@ def test_moves_and_losses_leave_the_rows_of_the_oracle_wherever_the_state_lies(m
         config = changed(random_config(Random(seed), workers), state={"backend": place})
         actions = with_crashes(with_moves(5, STRATEGIES))
         check(make_flow, [seed], parallelism=workers, config=config, save_state=True, actions=actions)
+
+
+@pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(SPLIT) * len(PLACES))))
+@pytest.mark.parametrize("make_flow", SPLIT, ids=lambda make_flow: make_flow.__name__)
+def test_split_keys_leave_the_rows_of_the_oracle_wherever_the_state_lies(make_flow, seeds, place, monkeypatch):
+    watcher = SplitWatcher()
+    for seed in seeds:
+        workers = 2 + seed % 3
+        monkeypatch.setattr(handover, "CHUNK", 1 if seed % 2 else 2_048)
+        config = changed(random_config(Random(seed), workers), state={"backend": place})
+        actions = (*with_crashes(with_splits(with_moves(3, STRATEGIES), 6, STRATEGIES)), watcher)
+        check(make_flow, [seed], parallelism=workers, config=config, save_state=True, actions=actions)
+    assert watcher.rows, "rows were copied or returned"
 
 
 @pytest.mark.parametrize("backend", ["rocksdb", "redis://", "redis://host:port/0", "redis://host/zero", "rediss://host/0", None, 5])

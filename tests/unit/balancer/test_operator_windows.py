@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenflow.balancer.snapshot import KeyLoad
+from evenflow.balancer.snapshot import KeyLoad, SplitKey
 from evenflow.balancer.window import OperatorWindows, WorkerLoad, snapshot_of
 from evenflow.engine.protocol.routing import RoutingTable, even_table
 from evenflow.engine.protocol.split_route import SplitRoute
@@ -13,8 +13,15 @@ from evenflow.engine.protocol.split_route import SplitRoute
 TABLE = even_table(4, 2)
 
 
-def load(worker: int, start: float, loads: dict[int, float], keys: dict[int, float] | None = None, state_bytes: int = 0) -> WorkerLoad:
-    keys = keys or {}
+def load(
+    worker: int,
+    start: float,
+    loads: dict[int, float],
+    keys: dict[int, float] | None = None,
+    state_bytes: int = 0,
+    left: dict[int, float] | None = None,
+) -> WorkerLoad:
+    keys, left = keys or {}, left or {}
     return WorkerLoad(
         worker,
         start,
@@ -23,6 +30,7 @@ def load(worker: int, start: float, loads: dict[int, float], keys: dict[int, flo
         np.full(len(loads), state_bytes),
         np.array(list(keys), np.uint64),
         np.array(list(keys.values()), float),
+        key_left=np.array([left.get(key, 0.0) for key in keys], float),
     )
 
 
@@ -96,11 +104,31 @@ def test_hot_keys_keep_their_routes():
     assert snapshot.worker_loads().tolist() == [1.5, 1.5]
 
 
-def test_load_of_a_split_key_is_left_out():
+def test_each_worker_that_shares_a_key_has_its_part_of_it():
     table = RoutingTable(TABLE.groups, {}, {4: SplitRoute(0, (1,), "left")})
-    snapshot = snapshot_of([load(0, 0.0, {0: 1.0}, {4: 0.75, 8: 0.125}), load(1, 0.0, {0: 2.0}, {4: 2.0})], table, 2)
-    assert snapshot.hot_keys == (KeyLoad(8, 0, 0.125),)
+    home = load(0, 0.0, {0: 1.0}, {4: 0.75, 8: 0.125}, left={4: 0.5})
+    snapshot = snapshot_of([home, load(1, 0.0, {0: 2.0}, {4: 2.0}, left={4: 1.75})], table, 2, ("left",))
+    assert snapshot.hot_keys == (KeyLoad(8, 0, 0.125, left=0.0),)
     assert snapshot.group_loads[0] == 0.25
+    assert snapshot.split_keys == (SplitKey(4, 0, "left", (0, 1), (0.75, 2.0), 0.25),)
+    assert snapshot.worker_loads().tolist() == [1.0, 2.0]
+
+
+def test_worker_that_did_not_report_a_key_that_it_shares_has_what_it_measured_for_its_group():
+    table = RoutingTable(TABLE.groups, {12: 1}, {4: SplitRoute(0, (1,), "right")})
+    snapshot = snapshot_of([load(0, 0.0, {0: 1.0}), load(1, 0.0, {0: 0.5})], table, 2, ("right",))
+    (split,) = snapshot.split_keys
+    assert (split.loads, split.copied) == ((0.0, 0.5), 0.0)
+    assert [(key.key, key.load) for key in snapshot.hot_keys] == [(12, 0.0)]
+    assert snapshot.group_loads[0] == 1.0
+
+
+def test_home_of_a_split_key_away_from_its_group_keeps_its_part():
+    table = RoutingTable(TABLE.groups, {}, {4: SplitRoute(1, (0,), "left")})
+    snapshot = snapshot_of([load(0, 0.0, {0: 1.0}, {4: 0.25}), load(1, 0.0, {0: 0.5}, {4: 0.5})], table, 2, ("left",))
+    assert not snapshot.hot_keys
+    assert snapshot.split_keys[0].loads == (0.5, 0.25)
+    assert snapshot.worker_loads().tolist() == [1.0, 0.5]
 
 
 def test_a_routed_key_that_cooled_down_has_what_its_worker_measured():

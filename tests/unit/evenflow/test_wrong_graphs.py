@@ -59,7 +59,11 @@ WRONG = {
     "with_time of no delay": (lambda: rows().with_time("v", max_delay="late"), "with_time(max_delay=...) 'late' is not a duration"),
     "with_time that ignores": (lambda: rows().with_time("v", on_error="ignore"), "with_time(on_error='ignore'): expected \"stop\""),
     # Lookups
-    "lookup in no table": (lambda: rows().lookup([1], on="k"), "lookup(list): expected a pyarrow Table, a pandas or Spark DataFrame, or a"),
+    "lookup in no table": (lambda: rows().lookup([1], on="k"), "lookup(list): expected a pyarrow Table, a pandas or Spark DataFrame"),
+    "refresh of a table": (lambda: rows().lookup(TABLE, on="k", refresh="5m"), "lookup(refresh='5m'): a Table stays as it is: give"),
+    "refresh at once": (lambda: rows().lookup(lambda: TABLE, on="k", refresh=0), "lookup(refresh=0): expected a duration above 0"),
+    "refresh by a word": (lambda: rows().lookup(lambda: TABLE, on="k", refresh="often"), "lookup(refresh='often'): "),
+    "lookup in a class": (lambda: rows().lookup(dict, on="k"), "lookup(type): expected a pyarrow Table"),
     "lookup by a column that the table hasn't": (lambda: rows().lookup(TABLE, on="v"), "the table has no column `v`; there are: k, n, l"),
     "lookup of a column that the table hasn't": (lambda: rows().lookup(TABLE, on="k", columns=["m"]), "the table has no column `m`"),
     "lookup by lists": (lambda: rows().lookup(TABLE, on="l"), "lookup: this key can't be hashed: a value of type list<item: int64>"),

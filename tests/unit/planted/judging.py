@@ -1,9 +1,13 @@
-"""Judges of runs whose rows differ from run to run."""
+"""Judges of runs whose rows differ from run to run, or that other settings are for."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import evenflow as ef
-from evenflow.testing import simulate
+from evenflow.testing import ACTIONS, check, simulate
+from evenflow.testing.actions import Action, Choice, World
+from evenflow.testing.measuring import acting_on_load, with_measured_load
 
 ROWS = 60
 
@@ -25,3 +29,21 @@ def every_row_is_counted_once_or_late_once(seed: int) -> None:
     late = len(result.rows["late"])
     assert late == result.late_records["windows"]
     assert sum(row["n"] for row in result.rows["counts"]) + late == ROWS
+
+
+def exact_by_measured_load(make_flow: Callable[[], ef.Dataflow], *more: Action) -> Callable[[int], None]:
+    """A judge of runs in which a balancer acts by the load that there is: the rows must be the oracle's."""
+
+    def judge(seed: int) -> None:
+        config = acting_on_load(seed)
+        check(make_flow, [seed], parallelism=config.parallelism, config=config, actions=(*with_measured_load(ACTIONS), *more))
+
+    return judge
+
+
+def only_left_is_dealt(world: World) -> Iterable[Choice]:
+    """An action that does nothing: of a join with four times as many rows on the left, no right rows are dealt."""
+    tables = world.coordinator.core.migrations.tables
+    dealt = {route.dealt for table in tables.values() for route in table.splits.values()}
+    assert dealt <= {"left"}
+    return ()

@@ -130,3 +130,101 @@ def test_durations_become_windows_rounded_up():
 def test_a_balancer_that_splits_keys_cannot_balance_a_job():
     with pytest.raises(RequestError, match="'two_choices' can't balance a job: use hotspot"):
         Balancing("two_choices", WORKERS, CONFIG)
+
+
+class JoinOperator(Operator):
+    """A join of which all rows come from the left, but for a part of each key's that comes from the right."""
+
+    def __init__(self, loads, *, right=0.05, dealable=("left",), config=CONFIG, noise=0.0):
+        super().__init__(loads, config=config, noise=noise)
+        self.right, self.balancing = right, Balancing("hotspot", WORKERS, config, dealable)
+
+    def parts(self, key, load):
+        """Worker -> what it has of a key's load."""
+        (hashed,) = hashes_of([key])
+        split = self.table.splits.get(int(hashed))
+        if split is None:
+            return {int(self.table.owners(np.array([hashed]))[0]): load}
+        return {worker: load * ((1 - self.right) / len(split.workers) + self.right) for worker in split.workers}
+
+    def workers(self):
+        loads = np.zeros(len(WORKERS))
+        for key, load in self.loads.items():
+            for worker, part in self.parts(key, load).items():
+                loads[worker] += part
+        return loads
+
+    def windows(self):
+        groups = group_of(hashes_of(self.loads), GROUPS)
+        by_group, hot = np.zeros((len(WORKERS), GROUPS)), [[] for _ in WORKERS]
+        for (key, load), group in zip(self.loads.items(), groups.tolist(), strict=True):
+            now = load * (1 + self.noise * self.random.uniform(-1, 1))
+            for worker, part in self.parts(key, now).items():
+                by_group[worker, group] += part
+                left = part - now * self.right
+                hot[worker].append((key, int(part * 10_000), int(left * 10_000)))
+        for index, worker in enumerate(WORKERS):
+            present, top = np.flatnonzero(by_group[index]), sorted(hot[index], key=lambda item: -item[1])[:16]
+            total = float(by_group[index].sum())
+            yield WorkerWindow(
+                worker, float(self.window), 1.0, useful=total, keyed_records=int(total * 10_000), state_bytes=1000,
+                groups=present.astype(np.int32), load=by_group[index][present], hot_keys=tuple((key, n) for key, n, _ in top),
+                hot_left=tuple(left for *_, left in top),
+            )  # fmt: skip
+
+
+def with_hot_key(load=0.8):
+    cold = [*keys_of_worker(0, 20), *keys_of_worker(1, 20)]
+    return dict.fromkeys(cold, 0.01) | {cold[0]: load}
+
+
+def test_hot_key_is_split_and_left_so_while_it_is_hot():
+    operator = JoinOperator(with_hot_key())
+    assert operator.run(60) < 1.1
+    ((_, plan),) = operator.rebalances
+    (split,) = plan.splits
+    assert (split.key, split.home, split.others, split.dealt) == (keys_of_worker(0, 1)[0], 0, (1,), "left")
+    assert f"hot key {split.key!r} alone has" in plan.reason
+
+
+def test_key_that_cooled_is_gathered_after_a_rest_and_split_again_when_it_is_hot_again():
+    operator = JoinOperator(with_hot_key())
+    operator.run(10)
+    hot = operator.rebalances[0][1].splits[0].key
+    operator.loads[hot] = 0.01
+    operator.run(9)
+    assert operator.table.splits, "it rests"
+    operator.run(10)
+    assert not operator.table.splits
+    assert operator.rebalances[-1][1].gathers == (hot,)
+    operator.loads[hot] = 0.8
+    operator.run(10)
+    assert operator.table.splits
+    assert operator.workers().max() < 0.7
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.3])
+@pytest.mark.parametrize("load", [0.2, 0.3, 0.4, 0.8])
+def test_noise_does_not_make_a_key_go_from_split_to_whole_and_back(noise, load):
+    operator = JoinOperator(with_hot_key(load), noise=noise)
+    operator.run(120)
+    changes = [plan for _, plan in operator.rebalances if plan.splits or plan.gathers]
+    assert len(changes) <= 1
+
+
+@pytest.mark.parametrize("period", [4, 15])
+def test_key_that_is_hot_now_and_then_changes_no_more_often_than_it_must(period):
+    operator = JoinOperator(with_hot_key())
+    hot, changes = keys_of_worker(0, 1)[0], 120 // period
+    for turn in range(changes):
+        operator.loads[hot] = 0.8 if turn % 2 else 0.01
+        operator.run(period)
+    reshaping = [plan for _, plan in operator.rebalances if plan.splits or plan.gathers]
+    assert len(reshaping) <= (1 if period < 10 else changes)
+
+
+def test_setting_and_operators_that_can_not_deal_leave_keys_whole():
+    whole = JobConfig(key_groups=GROUPS, parallelism=2, balance=BalanceConfig("hotspot", split_hot_keys=False))
+    for operator in (JoinOperator(with_hot_key(), config=whole), JoinOperator(with_hot_key(), dealable=())):
+        operator.run(30)
+        assert not operator.table.splits

@@ -6,10 +6,11 @@ import pytest
 from job_script import WORKERS, ScriptedJob, commits, counting, told
 
 from evenflow.engine.errors import JobError
-from evenflow.engine.protocol.effects import Finished, Prepared
+from evenflow.engine.protocol.effects import Finished, OperatorProblem, Prepared
 from evenflow.scheduler.checkpoints.storage_answers import Committed, SinksRestored
 from evenflow.scheduler.job.effects import Commit, Deploy, Ended, JobState, RememberStart, RestoreSinks
 from evenflow.scheduler.job.messages import BeginCheckpoint, Shutdown, StopSource
+from evenflow.scheduler.job.record import PROBLEMS
 from evenflow.scheduler.job.requests import Fail, ShowProgress, ShowStatus
 
 
@@ -34,6 +35,17 @@ def finished(*items):
 
 def prepared(checkpoint, *items):
     return Prepared(checkpoint, {"to_list": list(items)} if items else {})
+
+
+def test_problems_of_operators_are_kept_once_each_and_only_the_newest():
+    job = running_job()
+    for number in (*range(PROBLEMS + 2), 3):
+        for worker in WORKERS[:2]:
+            job.report(worker, OperatorProblem("look", f"no table {number}"))
+    shown = job.ask(ShowStatus()).problems
+    assert len(shown) == PROBLEMS
+    assert shown[-2:] == (f"operator `look`: no table {PROBLEMS + 1}", "operator `look`: no table 3")
+    assert job.core.state is JobState.RUNNING
 
 
 def test_job_begins_with_its_sinks_then_deploys_its_workers():

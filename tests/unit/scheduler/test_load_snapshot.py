@@ -15,7 +15,7 @@ from evenflow.state.hashing import group_of
 TABLE = RoutingTable(np.array([0, 0, 1, 1], np.uint16))
 
 
-def window(worker, loads, hot=(), length=1.0, records=100, state_bytes=0):
+def window(worker, loads, hot=(), length=1.0, records=100, state_bytes=0, left=()):
     groups = np.array(sorted(loads), np.int32)
     return WorkerWindow(
         f"count-{worker}",
@@ -24,6 +24,7 @@ def window(worker, loads, hot=(), length=1.0, records=100, state_bytes=0):
         groups=groups,
         load=np.array([loads[group] for group in groups.tolist()]),
         hot_keys=tuple(hot),
+        hot_left=tuple(left),
         keyed_records=records,
         state_bytes=state_bytes,
     )
@@ -76,12 +77,30 @@ def test_hot_key_with_a_route_of_its_own_says_where_it_is():
     assert snapshot.worker_loads().tolist() == [pytest.approx(0.1), pytest.approx(0.4)]
 
 
-def test_load_of_a_split_key_is_left_out():
+def test_each_worker_that_shares_a_key_has_its_part_of_it():
     key = key_in(0)
     table = RoutingTable(TABLE.groups, {}, {hash_of(key): SplitRoute(0, (1,), "left")})
-    snapshot = load_snapshot([[window(0, {0: 0.5}, hot=[(key, 50)])], [window(1, {0: 0.4}, hot=[(key, 100)])]], table)
+    home, other = window(0, {0: 0.5}, hot=[(key, 50)], left=(40,)), window(1, {0: 0.4}, hot=[(key, 100)], left=(80,))
+    snapshot = load_snapshot([[home], [other]], table, ("left",))
     assert loads(snapshot) == pytest.approx([0.25, 0, 0, 0])
     assert not snapshot.hot_keys
+    (split,) = snapshot.split_keys
+    assert (split.key, split.workers, split.dealt) == (key, (0, 1), "left")
+    assert split.loads == pytest.approx((0.25, 0.4))
+    assert split.copied == pytest.approx((0.05 + 0.08) / 2)
+    assert snapshot.worker_loads() == pytest.approx([0.5, 0.4])
+
+
+def test_hot_key_of_a_join_says_which_part_of_its_load_came_from_the_left():
+    key = key_in(0)
+    history = [window(0, {0: 0.8}, hot=[(key, 75)], left=(25,)), window(0, {0: 0.8}, hot=[(key, 75)], left=(75,))]
+    (found,) = load_snapshot([history, []], TABLE, ("left", "right")).hot_keys
+    assert (found.load, found.left) == pytest.approx((0.6, 0.4))
+
+
+def test_split_key_that_no_window_names_is_left_out():
+    table = RoutingTable(TABLE.groups, {}, {hash_of(key_in(0)): SplitRoute(0, (1,), "left")})
+    assert not load_snapshot([[window(0, {0: 0.5})], [window(1, {0: 0.1})]], table, ("left",)).split_keys
 
 
 def test_keys_are_hashed_as_the_engine_hashes_them():

@@ -11,21 +11,25 @@ from hypothesis import strategies as st
 from evenflow.engine.keys.load import EXACT, HOT_KEYS, KeyLoad
 
 heavy = st.tuples(st.integers(0, 200), st.integers(1, 100))
+sides = st.sampled_from((None, "left", "right"))
 
 
-@given(batches=st.lists(st.lists(heavy, max_size=120), max_size=8))
+@given(batches=st.lists(st.tuples(sides, st.lists(heavy, max_size=120)), max_size=8))
 def test_count_of_a_hot_key_is_never_too_high_and_too_low_by_at_most_a_small_share(batches):
-    load, true = KeyLoad(4), Counter()
-    for batch in batches:
+    load, true, true_left = KeyLoad(4), Counter(), Counter()
+    for side, batch in batches:
         counts = Counter()
         for key, count in batch:
             counts[key] += count
         true.update(counts)
-        load.add_keys(list(counts), list(counts.values()))
-        assert len(load.hot) <= HOT_KEYS
+        true_left.update(counts if side == "left" else ())
+        load.add_keys(list(counts), list(counts.values()), side)
+        assert max(len(load.hot), len(load.hot_left)) <= HOT_KEYS
     found = load.take_hot()
     for key, count in true.items():
-        assert count - true.total() / HOT_KEYS <= found.get(key, 0) <= count
+        records, left = found.get(key, (0, 0))
+        assert count - true.total() / HOT_KEYS <= records <= count
+        assert true_left[key] - true_left.total() / HOT_KEYS <= left <= true_left[key]
 
 
 @given(groups=st.lists(st.integers(0, 7)), weights=st.lists(st.integers(1, 9), min_size=8, max_size=8))
@@ -40,9 +44,10 @@ def test_taking_starts_anew():
     load = KeyLoad(2)
     load.add(np.array([0, 1]))
     load.add_keys(["a"], [2])
+    load.add_keys(["a"], [3], "left")
     assert load.touched
     load.take()
-    load.take_hot()
+    assert load.take_hot() == {"a": (5, 3)}
     assert not load.touched
     assert load.take().tolist() == [0, 0]
     assert load.take_hot() == {}

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenflow.balancer.policies import POLICIES
+from evenflow.balancer.snapshot_json import snapshot_from_json, snapshot_to_json
 from evenflow.cli import main
 from evenflow.scheduler.scaling.policies import POLICIES as SCALING
 
@@ -46,6 +47,14 @@ def snapshot(tmp_path):
     return str(path)
 
 
+JOIN = {
+    "workers": 4,
+    "key_groups": [{"group": group, "worker": group % 4, "load": 0.1} for group in range(8)] + [{"group": 8, "worker": 0, "load": 0.6}],
+    "hot_keys": [{"key": "ATL", "group": 8, "load": 0.6, "left": 0.58}],
+    "dealable": ["left", "right"],
+}
+
+
 def assert_one_line(shown, message: str = "") -> None:
     """That an error, and nothing else, was said."""
     assert shown.out == ""
@@ -57,6 +66,58 @@ def assert_one_line(shown, message: str = "") -> None:
 def plan(capsys, *words: str) -> dict:
     assert main(["plan", "balance", *words]) == 0
     return json.loads(capsys.readouterr().out)
+
+
+def test_plan_for_a_join_splits_its_hot_key_and_says_why(capsys, tmp_path):
+    path = tmp_path / "join.json"
+    path.write_text(json.dumps(JOIN))
+    found = plan(capsys, "--snapshot", str(path))
+    assert found["splits"] == [{"key": "ATL", "home": 0, "others": [1, 2], "dealt": "left"}]
+    assert found["reason"].startswith("hot key 'ATL' alone has 1.71 times the mean load, which no placement of whole keys divides")
+    assert "splits" not in plan(capsys, "--snapshot", str(path), "--whole-keys")
+    path.write_text(json.dumps({**JOIN, "dealable": []}))
+    assert "splits" not in plan(capsys, "--snapshot", str(path))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"dealable": ["top"]}, "dealable has 'top'"),
+        ({"dealable": "left"}, "dealable is 'left'"),
+        ({"hot_keys": [{"key": "ATL", "group": 8, "load": 0.6, "left": 0.7}]}, "hot_keys[0].left is 0.7"),
+        ({"hot_keys": [{"key": "ATL", "group": 8, "load": 0.6, "left": "all"}]}, "hot_keys[0].left is 'all'"),
+        ({"split_keys": [{"key": "ATL"}]}, "split_keys[0].group is missing"),
+        (
+            {"split_keys": [{"key": "ATL", "group": 8, "dealt": "left", "workers": [0, 1], "loads": [0.1, 0.1]}]},
+            "split_keys[0].key is 'ATL', which is there already",
+        ),
+        (
+            {"split_keys": [{"key": "LAX", "group": 8, "dealt": "up", "workers": [0, 1], "loads": [0.1, 0.1]}]},
+            "split_keys[0].dealt is 'up'",
+        ),
+        (
+            {"split_keys": [{"key": "LAX", "group": 8, "dealt": "left", "workers": [0, 9], "loads": [0.1, 0.1]}]},
+            "split_keys[0].workers[1] is 9",
+        ),
+        ({"split_keys": [{"key": "LAX", "group": 8, "dealt": "left", "workers": [0, 0], "loads": [0.1, 0.1]}]}, "list each worker once"),
+        ({"split_keys": [{"key": "LAX", "group": 8, "dealt": "left", "workers": [0], "loads": [0.1, 0.1]}]}, "list each worker once"),
+        ({"split_keys": [{"key": "LAX", "group": 8, "dealt": "left", "workers": [0, 1], "loads": [0.1, -1]}]}, "loads[1] is -1"),
+        ({"split_keys": [{"key": "LAX", "group": 9, "dealt": "left", "workers": [0, 1], "loads": [0.1, 0.1]}]}, "group is 9, which is not"),
+        ({"split_keys": [{"key": "LAX", "group": 8, "dealt": "left", "workers": 0, "loads": [0.1]}]}, "split_keys[0].workers is 0"),
+    ],
+)
+def test_impossible_splits_are_refused_by_the_field(capsys, tmp_path, wrong, message):
+    path = tmp_path / "join.json"
+    path.write_text(json.dumps({**JOIN, **wrong}))
+    assert main(["plan", "balance", "--snapshot", str(path)]) == 2
+    assert_one_line(capsys.readouterr(), message)
+
+
+def test_snapshot_with_split_keys_is_written_as_it_is_read(tmp_path):
+    split = {"key": ["LAX", 1], "group": 8, "dealt": "left", "workers": [0, 1], "loads": [0.1, 0.1], "copied": 0.05}
+    found = snapshot_from_json(json.dumps({**JOIN, "split_keys": [split]}))
+    assert snapshot_from_json(snapshot_to_json(found)) == found
+    assert found.split_keys[0].whole_load == pytest.approx(0.15)
 
 
 def test_it_prints_the_plan_as_json(snapshot, capsys):

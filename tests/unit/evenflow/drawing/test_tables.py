@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
-from evenflow.balancer.plan import BalancePlan
+from evenflow.balancer.plan import BalancePlan, KeySplit
 from evenflow.drawing.changes import migration_table, migrations_table, node_scalings_table, scalings_table
-from evenflow.drawing.job import checkpoints_table
+from evenflow.drawing.job import checkpoints_table, status_table
 from evenflow.drawing.metrics import load_table
 from evenflow.drawing.terminal import as_text
 from evenflow.drawing.units import bar
 from evenflow.scheduler.checkpoints.checkpoints import CheckpointReport, CheckpointState
+from evenflow.scheduler.job.effects import JobState
+from evenflow.scheduler.job.status import JobStatus
 from evenflow.scheduler.load.metrics import OperatorLoad
 from evenflow.scheduler.migration.migration import MigrationReport, MigrationState
 from evenflow.scheduler.rescaling.node_scaling import NodeScalingReport, NodeScalingState
@@ -48,6 +51,18 @@ def test_load_of_nothing_is_even():
 def test_a_migration_is_drawn_with_what_moved_why_and_how_long_it_took():
     text = as_text(migration_table(report(latency_ms=(1.0, 2.5))))
     assert all(part in text for part in ("fluid", "done", "1,234", "56,789", "0.250", "1.0/2.5", "1.50 to 1.20, floor 1.20"))
+
+
+def test_splits_of_a_plan_are_drawn():
+    plan = replace(PLAN, splits=(KeySplit("JFK", 2, (0, 1), "left"),), gathers=("LAX",))
+    text = as_text(migration_table(report(plan=plan)))
+    assert "'JFK' over workers 0, 1, 2, left is dealt" in text
+    assert "'LAX'" in text
+
+
+def test_problems_that_a_job_goes_on_in_spite_of_are_drawn():
+    text = as_text(status_table(JobStatus("shop", JobState.RUNNING, None, ("a-0",), 3, 1.25, problems=("operator `look`: no table",))))
+    assert "operator `look`: no table" in text
 
 
 def test_a_migration_under_way_shows_its_steps():

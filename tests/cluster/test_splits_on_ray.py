@@ -1,0 +1,105 @@
+"""A hot key of a join is split over workers and gathered again on Ray while a worker is lost: the rows are those of DuckDB's join."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import duckdb
+import pyarrow as pa
+import ray
+from watching import until
+
+import evenflow as ef
+from evenflow.actors.cluster import NAMESPACE
+from evenflow.scheduler.migration.migration import MigrationState
+
+JOIN = "SELECT l.key, l.seq, r.seq FROM l LEFT JOIN r ON l.key = r.key AND r.ts BETWEEN l.ts - 20 AND l.ts + 50"
+
+
+def expected(left, right):
+    """The join of the rows that the job took."""
+    connection = duckdb.connect()
+    for name, rows in (("l", left), ("r", right)):
+        connection.register(name, pa.Table.from_pylist(rows))
+    return sorted(connection.execute(JOIN).fetchall(), key=repr)
+
+
+def joining(name, taken, rows, *, left=800, right=200):
+    """A dataflow with a join of Zipf keys, of which key 0 is the hottest."""
+    flow, sides = ef.Dataflow(name), []
+    for side, (rate, kept) in enumerate(zip((left, right), taken, strict=True)):
+        source = ef.generate(rate=rate, every="50ms", keys=20, zipf=1.5, seed=side, max_delay="100ms", name=f"side-{side}")
+        stream = flow.read(source).parallelism(1)
+        stream.write(ef.to_list(kept, name=f"taken-{side}"))
+        sides.append(stream.key_by("key"))
+    joined = sides[0].join(sides[1], ef.between("-20ms", "50ms"), how="left").named("joined")
+    joined.select("key", "seq", "seq_right").write(ef.to_list(rows))
+    return flow
+
+
+def settings(folder, **groups):
+    saved = ef.CheckpointConfig(str(folder), interval="300ms")
+    restart = ef.RestartConfig(delay="10ms", most=1_000)  # a busy machine may keep a worker silent for longer than `heartbeat_timeout`
+    return ef.JobConfig(parallelism=3, key_groups=16, checkpoint=saved, restart=restart, **groups)
+
+
+def triples(rows):
+    return sorted(((row["key"], row["seq"], row["seq_right"]) for row in rows), key=repr)
+
+
+def done(change):
+    """Ask for a change until it is made: a job that goes back to a checkpoint refuses it for a while, or ends it early."""
+
+    def tried():
+        with suppress(ef.JobNotRunningError, ef.JobBusyError):
+            return change().state is MigrationState.DONE
+        return False
+
+    until(tried, "the splits are changed")
+
+
+def test_key_is_split_and_gathered_by_hand_and_a_worker_that_shares_it_is_lost(tmp_path):
+    taken, rows = ([], []), []
+    job = joining("split-live", taken, rows).run(config=settings(tmp_path))
+
+    def more():
+        before = len(rows)
+        until(lambda: len(rows) > before + 300, "rows are joined")
+
+    try:
+        more()
+        done(lambda: job.split("joined", 0, to=[0, 1, 2], dealt="left", timeout="120s"))
+        more()
+        attempt = job.status().attempt
+        ray.kill(ray.get_actor("split-live/joined-1", namespace=NAMESPACE))
+        until(lambda: job.status().attempt > attempt, "the job goes back to its last checkpoint")
+        more()
+        done(lambda: job.unsplit("joined", 0, timeout="120s"))
+        more()
+        done(lambda: job.split("joined", 0, to=[0, 1, 2], dealt="left", timeout="120s"))
+        more()
+        job.stop()
+        job.wait("120s")
+    finally:
+        job.cancel()
+    assert triples(rows) == expected(*taken)
+
+
+def test_hotspot_splits_the_hottest_key_by_itself(tmp_path):
+    taken, rows = ([], []), []
+    balance = ef.BalanceConfig("hotspot", after="500ms", cooldown="500ms", least_busy=0.0)
+    job = joining("split-itself", taken, rows).run(config=settings(tmp_path, balance=balance, metrics=ef.MetricsConfig(window="250ms")))
+
+    def with_splits():
+        return [m for m in job.migrations() if m.plan is not None and m.plan.splits and m.state is MigrationState.DONE]
+
+    try:
+        (split, *_) = until(with_splits, "a key has been split")[0].plan.splits
+        before = len(rows)
+        until(lambda: len(rows) > before + 300, "rows are joined by several workers")
+        job.stop()
+        job.wait("120s")
+    finally:
+        job.cancel()
+    assert (split.key, split.dealt) == (0, "left")
+    assert triples(rows) == expected(*taken)
