@@ -17,19 +17,19 @@ from ..engine.errors import ClusterError, JobLostError, JobNotRunningError, JobT
 from ..engine.plan.physical import Plan
 from ..engine.time.duration import seconds
 from ..scheduler.config import JobConfig
-from ..scheduler.job_effects import JobState
-from ..scheduler.job_status import JobStatus, Outcome, Progress
-from ..scheduler.metrics import WorkerFigures
-from ..scheduler.requests import AnyRequest, Cancel, Fail, Question, Request, ShowLoad, Stop
+from ..scheduler.job.effects import JobState
+from ..scheduler.job.requests import AnyRequest, Cancel, Fail, Question, Request, ShowLoad, Stop
+from ..scheduler.job.status import JobStatus, Outcome, Progress
+from ..scheduler.load.metrics import WorkerFigures
 from ..state.errors import EvenflowError
-from .coordinator import STORAGE_PATIENCE, Coordinator
-from .ended import why_ended
-from .first_manifest import Savepoint
-from .process import NAMESPACE
-from .ray_internals import JOINING_LOG, heads_on_this_machine
-from .ray_workers import LEAVE_TIMEOUT
-from .reach import check_reachable
-from .unpicklable import refusal
+from .job.first_manifest import Savepoint
+from .processes.coordinator import STORAGE_PATIENCE, Coordinator
+from .processes.ended import why_ended
+from .processes.process import NAMESPACE
+from .processes.ray_internals import JOINING_LOG, heads_on_this_machine
+from .processes.ray_workers import LEAVE_TIMEOUT
+from .processes.reach import check_reachable
+from .processes.unpicklable import refusal
 
 A = TypeVar("A")
 

@@ -19,22 +19,22 @@ from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.elements import Element
 from ..engine.protocol.ids import Attempt, ChannelId, WorkerId
 from ..engine.time.duration import seconds
+from ..scheduler.checkpoints.restore import RestoredTask
+from ..scheduler.checkpoints.storage_answers import StorageAnswer
 from ..scheduler.config import JobConfig
-from ..scheduler.job import JobCore
-from ..scheduler.job_effects import Deploy, JobState, Spawn
-from ..scheduler.job_status import JobStatus, Progress
-from ..scheduler.messages import Attach, Command, Report
-from ..scheduler.metrics import WorkerFigures
-from ..scheduler.requests import Fail, Request, ShowFigures, ShowProgress, ShowStatus
-from ..scheduler.restore import RestoredTask
-from ..scheduler.storage_answers import StorageAnswer
+from ..scheduler.job.core import JobCore
+from ..scheduler.job.effects import Deploy, JobState, Spawn
+from ..scheduler.job.messages import Attach, Command, Report
+from ..scheduler.job.requests import Fail, Request, ShowFigures, ShowProgress, ShowStatus
+from ..scheduler.job.status import JobStatus, Progress
+from ..scheduler.load.metrics import WorkerFigures
 from ..state.errors import EvenflowError
-from .first_manifest import Savepoint
-from .job_clock import JobClock
-from .job_interpreter import JobInterpreter
-from .job_storage import JobStorage
-from .metered_task import MeteredTask
-from .storage_thread import StorageThread
+from .job.first_manifest import Savepoint
+from .job.job_clock import JobClock
+from .job.job_interpreter import JobInterpreter
+from .job.job_storage import JobStorage
+from .job.storage_thread import StorageThread
+from .task.metered_task import MeteredTask
 
 A = TypeVar("A")
 

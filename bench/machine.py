@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import psutil
 
-from ..actors.titles import ACTORS
+from ..actors.processes.titles import ACTORS
 
 PACKAGES = ("evenflow", "ray", "pyspark", "pyarrow", "numpy", "pyzmq", "duckdb", "bytewax")
 

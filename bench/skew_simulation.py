@@ -22,10 +22,10 @@ from ..connectors.generate import zipf_cdf
 from ..engine.keys.encoding import key_hashes
 from ..engine.protocol.ids import WorkerId, worker_id
 from ..engine.protocol.routing import RoutingTable, even_table
-from ..scheduler.balancing import Balancing
 from ..scheduler.config import JobConfig
 from ..scheduler.configs.balance import BalanceConfig
-from ..scheduler.window import WorkerWindow
+from ..scheduler.load.window import WorkerWindow
+from ..scheduler.migration.balancing import Balancing
 from ..state.hashing import group_of
 
 KEYS = 100_000

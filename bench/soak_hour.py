@@ -16,8 +16,8 @@ from ray.exceptions import RayError
 
 import evenflow as ef
 
-from ..actors.process import NAMESPACE
-from ..actors.ray_internals import object_store
+from ..actors.processes.process import NAMESPACE
+from ..actors.processes.ray_internals import object_store
 from . import machine
 from .footprint import Footprint, files_in, own_footprint, together
 from .soak_flow import KEYS, soak_flow

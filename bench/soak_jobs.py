@@ -15,8 +15,8 @@ import ray
 
 import evenflow as ef
 
-from ..actors.ray_internals import references
-from ..actors.titles import ACTORS
+from ..actors.processes.ray_internals import references
+from ..actors.processes.titles import ACTORS
 from . import machine
 from .errors import BenchmarkError
 from .footprint import Footprint, files_in, own_footprint, own_threads, together

@@ -18,7 +18,7 @@ import ray
 from ray.cluster_utils import Cluster
 from ray.exceptions import RayError
 
-from evenflow.actors.process import NAMESPACE
+from evenflow.actors.processes.process import NAMESPACE
 from evenflow.testing.sleepers import where
 
 HEALTH = {"health_check_period_ms": 1_000, "health_check_timeout_ms": 3_000, "health_check_failure_threshold": 5}

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from .engine.time.windows import sliding, tumbling
     from .job import Job, connect
     from .savepoint import SavedJob, read_savepoint
-    from .scheduler.checkpoints import CheckpointReport, CheckpointState
+    from .scheduler.checkpoints.checkpoints import CheckpointReport, CheckpointState
     from .scheduler.config import JobConfig
     from .scheduler.configs.autoscale import AutoscaleConfig
     from .scheduler.configs.balance import BalanceConfig
@@ -89,12 +89,12 @@ if TYPE_CHECKING:
     from .scheduler.configs.restart import RestartConfig
     from .scheduler.configs.state import StateConfig
     from .scheduler.configs.worker import WorkerConfig
-    from .scheduler.job_effects import JobState
-    from .scheduler.job_status import JobStatus
-    from .scheduler.metrics import OperatorLoad, WorkerFigures
-    from .scheduler.migration import MigrationReport
-    from .scheduler.node_scaling import NodeScalingReport
-    from .scheduler.operator_scaling import ScalingReport
+    from .scheduler.job.effects import JobState
+    from .scheduler.job.status import JobStatus
+    from .scheduler.load.metrics import OperatorLoad, WorkerFigures
+    from .scheduler.migration.migration import MigrationReport
+    from .scheduler.rescaling.node_scaling import NodeScalingReport
+    from .scheduler.rescaling.operator_scaling import ScalingReport
     from .scheduler.scaling.controller import DecisionRecord
     from .state.errors import CorruptStateError, EvenflowError, StateBackendError, StateError
     from .stream import JoinResults, KeyedStream, Stream, WindowedStream
@@ -105,8 +105,8 @@ _HOMES = {
     "BalanceConfig": "scheduler.configs.balance",
     "Batch": "engine.batch",
     "CheckpointConfig": "scheduler.configs.checkpoint",
-    "CheckpointReport": "scheduler.checkpoints",
-    "CheckpointState": "scheduler.checkpoints",
+    "CheckpointReport": "scheduler.checkpoints.checkpoints",
+    "CheckpointState": "scheduler.checkpoints.checkpoints",
     "ClusterError": "engine.errors",
     "CoKeyedFunction": "engine.functions.keyed_function",
     "ConnectorError": "engine.errors",
@@ -122,8 +122,8 @@ _HOMES = {
     "JobFailedError": "engine.errors",
     "JobLostError": "engine.errors",
     "JobNotRunningError": "engine.errors",
-    "JobState": "scheduler.job_effects",
-    "JobStatus": "scheduler.job_status",
+    "JobState": "scheduler.job.effects",
+    "JobStatus": "scheduler.job.status",
     "JobTimeoutError": "engine.errors",
     "KeyContext": "engine.functions.keyed_function",
     "KeyedFunction": "engine.functions.keyed_function",
@@ -131,16 +131,16 @@ _HOMES = {
     "KeyedStream": "stream",
     "LoadSnapshot": "balancer.snapshot",
     "MetricsConfig": "scheduler.configs.metrics",
-    "MigrationReport": "scheduler.migration",
+    "MigrationReport": "scheduler.migration.migration",
     "NetworkConfig": "scheduler.configs.network",
-    "NodeScalingReport": "scheduler.node_scaling",
-    "OperatorLoad": "scheduler.metrics",
+    "NodeScalingReport": "scheduler.rescaling.node_scaling",
+    "OperatorLoad": "scheduler.load.metrics",
     "ProtocolError": "engine.errors",
     "RecordError": "engine.errors",
     "RequestError": "engine.errors",
     "RestartConfig": "scheduler.configs.restart",
     "SavedJob": "savepoint",
-    "ScalingReport": "scheduler.operator_scaling",
+    "ScalingReport": "scheduler.rescaling.operator_scaling",
     "Sink": "engine.sink",
     "SinkWriter": "engine.sink",
     "SnapshotError": "engine.errors",
@@ -153,7 +153,7 @@ _HOMES = {
     "Window": "engine.functions.window",
     "WindowedStream": "stream",
     "WorkerConfig": "scheduler.configs.worker",
-    "WorkerFigures": "scheduler.metrics",
+    "WorkerFigures": "scheduler.load.metrics",
     "approx_distinct": "engine.aggregates.functions",
     "approx_quantile": "engine.aggregates.functions",
     "collect": "engine.aggregates.functions",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from .actors.first_manifest import Savepoint
+from .actors.job.first_manifest import Savepoint
 from .engine.errors import FlowError
 from .engine.operators.base import Operator
 from .engine.plan.graph import Graph, Node, check_name

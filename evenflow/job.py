@@ -22,15 +22,11 @@ from .engine.errors import ConnectorError, JobFailedError, JobLostError, JobTime
 from .engine.sink import Sink
 from .engine.source import Source
 from .engine.time.duration import Duration, seconds
-from .scheduler.checkpoints import CheckpointReport, CheckpointState
-from .scheduler.job_effects import JobState
-from .scheduler.job_status import JobStatus, Progress
-from .scheduler.metrics import HISTORY, OperatorLoad, WorkerFigures
-from .scheduler.migration import MigrationReport
-from .scheduler.node_scaling import NodeScalingReport
-from .scheduler.operator_scaling import ScalingReport
-from .scheduler.report import Report
-from .scheduler.requests import (
+from .scheduler.checkpoints.checkpoints import CheckpointReport, CheckpointState
+from .scheduler.checkpoints.savepoints import SavepointReport
+from .scheduler.job.effects import JobState
+from .scheduler.job.report import Report
+from .scheduler.job.requests import (
     Autoscale,
     Balance,
     Cancel,
@@ -55,7 +51,11 @@ from .scheduler.requests import (
     TakeSavepoint,
     Unsplit,
 )
-from .scheduler.savepoints import SavepointReport
+from .scheduler.job.status import JobStatus, Progress
+from .scheduler.load.metrics import HISTORY, OperatorLoad, WorkerFigures
+from .scheduler.migration.migration import MigrationReport
+from .scheduler.rescaling.node_scaling import NodeScalingReport
+from .scheduler.rescaling.operator_scaling import ScalingReport
 from .scheduler.scaling.controller import DecisionRecord, Mode
 from .state.errors import EvenflowError
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .actors.saved_state import SAVEPOINT
+from .actors.task.saved_state import SAVEPOINT
 from .engine.aggregates.partial_aggregates import INPUT, PANE, ROWS
 from .engine.errors import ConnectorError, RequestError
 from .engine.joins.sides import KEY, other, side_of
@@ -31,7 +31,7 @@ from .engine.keyed_state.objects import STATE
 from .engine.keys.encoding import key_hashes
 from .engine.protocol.routing import among
 from .engine.snapshots.chain import resolved
-from .scheduler.manifest import Manifest, TaskEntry
+from .scheduler.checkpoints.manifest import Manifest, TaskEntry
 from .state.errors import CorruptStateError
 from .state.packing import unpack_value
 from .state.store import CheckpointStore

@@ -21,7 +21,7 @@ from .configs.network import NetworkConfig
 from .configs.restart import RestartConfig
 from .configs.state import StateConfig
 from .configs.worker import WorkerConfig
-from .job_settings import JobSettings
+from .job.settings import JobSettings
 
 LIVE = tuple(name for name in STRATEGIES if name != "restart")
 """The strategies that move keys while the stream runs."""

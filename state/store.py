@@ -3,7 +3,7 @@
 `checkpoint-00000012/` holds state files and, once the checkpoint is complete, its `manifest`. A checkpoint without a manifest doesn't
 count, whatever files it has; manifests appear whole or not at all. A manifest may refer to files in the folders of earlier checkpoints, so
 a file stays while a remaining manifest refers to it. `terms/` has a file for each coordinator that replaced a lost one
-(`scheduler/terms.py`).
+(`scheduler/checkpoints/terms.py`).
 
 >>> import tempfile
 >>> store = CheckpointStore(tempfile.mkdtemp())

@@ -106,7 +106,11 @@ class RoutingTable:
         return hash((self.groups.tobytes(), tuple(sorted(self.keys.items())), tuple(sorted(self.splits))))
 
     def __reduce__(self) -> Any:
-        return _unpickled, (self.groups.tobytes(), dict(self.keys), dict(self.splits))  # an array would lie beside: see actors/sent.py
+        return _unpickled, (
+            self.groups.tobytes(),
+            dict(self.keys),
+            dict(self.splits),
+        )  # an array lies beside: see actors/processes/sent.py
 
     def owners(self, hashes: Hashes) -> npt.NDArray[np.uint16]:
         """The worker of each key, of a split key its home, shape (keys,)."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from ..scheduler.migration import MigrationReport, MigrationState
-from ..scheduler.node_scaling import NodeScalingReport
-from ..scheduler.operator_scaling import ScalingReport
-from ..scheduler.placement import short
+from ..scheduler.migration.migration import MigrationReport, MigrationState
+from ..scheduler.rescaling.node_scaling import NodeScalingReport
+from ..scheduler.rescaling.operator_scaling import ScalingReport
+from ..scheduler.rescaling.placement import short
 from ..scheduler.scaling.controller import DecisionRecord
 from .reports import clock, story, taken
 from .terminal import DataTable, lines

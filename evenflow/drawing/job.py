@@ -1,8 +1,8 @@
 """A job's state and its checkpoints as tables.
 
 >>> from .terminal import as_text
->>> from ..scheduler.job_effects import JobState
->>> from ..scheduler.job_status import JobStatus
+>>> from ..scheduler.job.effects import JobState
+>>> from ..scheduler.job.status import JobStatus
 >>> print(as_text(status_table(JobStatus("words", JobState.RUNNING, None, ("read-0", "count-0"), 3, 1.25))))
              words
 ────────────────────
@@ -22,9 +22,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from ..engine.protocol.ids import WorkerId
-from ..scheduler.checkpoints import CheckpointReport
-from ..scheduler.job_status import JobStatus
-from ..scheduler.placement import short
+from ..scheduler.checkpoints.checkpoints import CheckpointReport
+from ..scheduler.job.status import JobStatus
+from ..scheduler.rescaling.placement import short
 from .reports import clock, taken
 from .terminal import DataTable, lines
 

@@ -8,7 +8,7 @@ from itertools import groupby
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from ..scheduler.metrics import OperatorLoad, WorkerFigures
+from ..scheduler.load.metrics import OperatorLoad, WorkerFigures
 from .terminal import DataTable, lines
 from .units import bar, event_time, milliseconds, short_bytes, short_number
 

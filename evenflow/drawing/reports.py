@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from ..scheduler.report import Report
+from ..scheduler.job.report import Report
 
 
 def clock(at: float | None) -> str:

@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..scheduler.job_status import JobStatus
-from ..scheduler.metrics import OperatorLoad, WorkerFigures
-from ..scheduler.migration import MigrationReport
+from ..scheduler.job.status import JobStatus
+from ..scheduler.load.metrics import OperatorLoad, WorkerFigures
+from ..scheduler.migration.migration import MigrationReport
 from .changes import migrations_table
 from .metrics import keys_of, lag, latency, newest_time
 from .terminal import DataTable

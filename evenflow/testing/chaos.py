@@ -26,7 +26,7 @@ from typing import Any, Self
 import ray
 from ray.exceptions import RayError
 
-from ..actors.process import NAMESPACE
+from ..actors.processes.process import NAMESPACE
 from ..engine.errors import ClusterError, FlowError
 from ..engine.time.duration import Duration, seconds
 from ..job import Job

@@ -16,7 +16,7 @@ from ..engine.operators.aggregate_running import AggregateRunning
 from ..engine.operators.aggregate_windows import AggregateWindows
 from ..engine.sink import Sink
 from ..scheduler.config import JobConfig
-from ..scheduler.job_effects import JobState
+from ..scheduler.job.effects import JobState
 from .actions import ACTIONS, Action
 from .network import SimulationError
 from .oracle import Row, key_of, oracle

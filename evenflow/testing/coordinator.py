@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..actors.job_interpreter import JobInterpreter
+from ..actors.job.job_interpreter import JobInterpreter
 from ..engine.plan.physical import Plan
 from ..engine.protocol.ids import Attempt, WorkerId
 from ..engine.sink import Sink
-from ..scheduler.cluster_view import ClusterView
+from ..scheduler.checkpoints.restore_point import RestorePoint
+from ..scheduler.checkpoints.storage_answers import Delivery
+from ..scheduler.checkpoints.terms import Terms, first_attempt
 from ..scheduler.config import JobConfig
-from ..scheduler.job import JobCore
-from ..scheduler.job_effects import Deploy, Spawn
-from ..scheduler.messages import Command
-from ..scheduler.requests import Request, ShowProgress
-from ..scheduler.restore_point import RestorePoint
-from ..scheduler.storage_answers import Delivery
-from ..scheduler.terms import Terms, first_attempt
+from ..scheduler.job.core import JobCore
+from ..scheduler.job.effects import Deploy, Spawn
+from ..scheduler.job.messages import Command
+from ..scheduler.job.requests import Request, ShowProgress
+from ..scheduler.rescaling.cluster_view import ClusterView
 from .job_storage import SimulatedStorage
 from .ledger import Ledger
 from .simulated_nodes import SimulatedNodes

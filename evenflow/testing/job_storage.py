@@ -1,6 +1,6 @@
 """The storage port of a simulated coordinator: each effect takes several steps, and between two steps any process may act or be lost.
 
-Invariant: it does what `actors/job_storage.py` does, in the same order: the number of a checkpoint is noted before it is committed, and
+Invariant: it does what `actors/job/job_storage.py` does, in the same order: the number of a checkpoint is noted before it is committed, and
 what the whole run sees is done only while no later coordinator has begun.
 """
 
@@ -13,10 +13,18 @@ from typing import Any, assert_never
 from ..engine.errors import JobFailedError
 from ..engine.protocol.ids import NO_CHECKPOINT
 from ..engine.sink import Sink
-from ..scheduler.job_effects import Commit, CopySavepoint, Discard, FindOlder, RememberStart, RestoreSinks, Save, StorageEffect
-from ..scheduler.manifest import Manifest
-from ..scheduler.storage_answers import Committed, Delivery, OlderFound, Saved, SavepointCopied, SinksRestored, StorageAnswer
-from ..scheduler.terms import Terms
+from ..scheduler.checkpoints.manifest import Manifest
+from ..scheduler.checkpoints.storage_answers import (
+    Committed,
+    Delivery,
+    OlderFound,
+    Saved,
+    SavepointCopied,
+    SinksRestored,
+    StorageAnswer,
+)
+from ..scheduler.checkpoints.terms import Terms
+from ..scheduler.job.effects import Commit, CopySavepoint, Discard, FindOlder, RememberStart, RestoreSinks, Save, StorageEffect
 from .ledger import Ledger
 from .network import SimulationError
 from .storage import Storage

@@ -11,7 +11,7 @@ from ..engine.plan.physical import Stage
 from ..engine.protocol.ids import worker_id
 from ..engine.protocol.routing import RoutingTable
 from ..scheduler.config import LIVE
-from ..scheduler.job_effects import JobState
+from ..scheduler.job.effects import JobState
 from ..state.hashing import hash64
 from .actions import ACTIONS, COORDINATOR, Action, Choice, World, poll
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..engine.protocol.ids import WorkerId
-from ..scheduler.cluster_view import ClusterView
-from ..scheduler.placement import Node, Place
+from ..scheduler.rescaling.cluster_view import ClusterView
+from ..scheduler.rescaling.placement import Node, Place
 
 NODES = ("a", "b", "c", "d")
 CPUS = 4.0

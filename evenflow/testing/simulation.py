@@ -31,16 +31,16 @@ from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.ids import Attempt, ChannelId, WorkerId
 from ..engine.sink import Sink
 from ..engine.source import Source
+from ..scheduler.checkpoints.restore import RestoredTask, restored_tasks
+from ..scheduler.checkpoints.restore_point import RestorePoint
+from ..scheduler.checkpoints.terms import Terms
 from ..scheduler.config import JobConfig
 from ..scheduler.configs.autoscale import AutoscaleConfig
 from ..scheduler.configs.balance import BalanceConfig
 from ..scheduler.configs.checkpoint import CheckpointConfig
 from ..scheduler.configs.metrics import MetricsConfig
 from ..scheduler.configs.network import NetworkConfig
-from ..scheduler.job_effects import Deploy, JobState, Spawn
-from ..scheduler.restore import RestoredTask, restored_tasks
-from ..scheduler.restore_point import RestorePoint
-from ..scheduler.terms import Terms
+from ..scheduler.job.effects import Deploy, JobState, Spawn
 from .actions import ACTIONS, TIME, Action, Choice, OfWorker, World
 from .coordinator import Clock, Coordinator, Counts, Surroundings
 from .ledger import Ledger

@@ -11,7 +11,7 @@ import ray
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from ..actors.process import NAMESPACE
+from ..actors.processes.process import NAMESPACE
 
 ANSWER_SECONDS = 30.0
 """How long a process may take to say which it is, or to be stopped."""

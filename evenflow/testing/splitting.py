@@ -13,7 +13,7 @@ from ..engine.plan.physical import Stage
 from ..engine.protocol.routing import RoutingTable
 from ..engine.protocol.split_route import SplitRoute
 from ..scheduler.config import LIVE
-from ..scheduler.job_effects import JobState
+from ..scheduler.job.effects import JobState
 from ..state.hashing import hash64
 from .actions import COORDINATOR, Action, Choice, World
 

@@ -11,9 +11,9 @@ from random import Random
 
 from ..engine.batch import Batch
 from ..engine.protocol.ids import NO_CHECKPOINT, Attempt, CheckpointNumber
-from ..scheduler.manifest import Manifest
-from ..scheduler.retention import Needs, retained
-from ..scheduler.terms import Terms
+from ..scheduler.checkpoints.manifest import Manifest
+from ..scheduler.checkpoints.retention import Needs, retained
+from ..scheduler.checkpoints.terms import Terms
 from ..state.errors import CorruptStateError
 from ..state.files import StateFile
 

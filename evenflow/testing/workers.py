@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..actors.task_interpreter import TaskInterpreter
-from ..actors.task_ports import TaskPorts
+from ..actors.task.task_interpreter import TaskInterpreter
+from ..actors.task.task_ports import TaskPorts
 from ..engine.batch import Batch
 from ..engine.errors import JobFailedError, ProtocolError
 from ..engine.operators.aggregate_windows import AggregateWindowsInstance
@@ -23,19 +23,9 @@ from ..engine.protocol.handover import Arrived
 from ..engine.protocol.ids import Attempt, ChannelId
 from ..engine.protocol.routing import Move, RoutingTable
 from ..engine.task.core import TaskCore
-from ..scheduler.messages import (
-    Announced,
-    Attach,
-    Attached,
-    CheckpointFailed,
-    Command,
-    Detach,
-    Failed,
-    Report,
-    SourcePaused,
-)
-from ..scheduler.restore import RestoredTask
-from ..scheduler.window import WorkerWindow
+from ..scheduler.checkpoints.restore import RestoredTask
+from ..scheduler.job.messages import Announced, Attach, Attached, CheckpointFailed, Command, Detach, Failed, Report, SourcePaused
+from ..scheduler.load.window import WorkerWindow
 from .checkpoint_writer import SimulatedSavedState, SimulatedWriter
 from .network import Channel, Mailbox
 from .storage import Storage

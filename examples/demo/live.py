@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 import evenflow as ef
-from evenflow.scheduler.metrics import WorkerFigures
+from evenflow.scheduler.load.metrics import WorkerFigures
 
 from .report import CONSOLE
 

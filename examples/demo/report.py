@@ -12,7 +12,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from evenflow.scheduler.metrics import OperatorLoad, WorkerFigures
+from evenflow.scheduler.load.metrics import OperatorLoad, WorkerFigures
 
 from .check import Comparison
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...engine.time.duration import Duration, seconds
-from ..restarts import STRATEGIES, RestartSettings
+from ..job.restarts import STRATEGIES, RestartSettings
 from .checks import choice, duration, whole
 
 

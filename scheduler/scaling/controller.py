@@ -82,8 +82,8 @@ class DecisionRecord:
 class Controller:
     """One per job. Ask `due` as often as you like, `observe` when it is; then `carried_out` or `refused` for what `observe` gave.
 
-    `history`: the last decisions, of which `keep` are kept; looks that led to none are not among them, `last_look` has the newest. Raises
-    RequestError for a policy or a mode that isn't one.
+    `history`: the last `keep` decisions. Looks without a decision are not in it; `last_look` is the newest look. Raises RequestError for an
+    unknown policy or mode.
     """
 
     def __init__(self, policy: str = "ds2", mode: Mode = "act", keep: int = 1000) -> None:

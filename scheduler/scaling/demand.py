@@ -1,4 +1,4 @@
-"""How many records would come to every operator if none held any back: the demand from outside, carried through the dataflow.
+"""The demand of every operator: the rates of the sources, carried through the dataflow as if nothing held records back.
 
 One pass in topological order; the rates are not rounded on the way (Kalavri et al., OSDI 2018, equations 7 and 8):
 
@@ -50,7 +50,7 @@ def backlog_over(seconds: float) -> Callable[[OperatorFigures], Rate]:
 
 
 def arrivals(snapshot: DataflowSnapshot, from_outside: Callable[[OperatorFigures], Rate] = offered) -> dict[str, Rate]:
-    """The records per second that would come to every operator. An `arrival_rate` that was measured stands for what others send."""
+    """The demand of every operator, in records per second. A measured `arrival_rate` replaces the sum of what other operators send."""
     arriving: dict[str, Rate] = {}
     for name in snapshot.order:
         operator, edges = snapshot.operator(name), snapshot.inputs(name)

@@ -136,7 +136,7 @@ def _judged(snapshot: DataflowSnapshot, change: Change, memory: Ds2Memory) -> tu
 def needs(snapshot: DataflowSnapshot, correction: float = 1.0) -> tuple[dict[str, float], tuple[str, ...]]:
     """The workers that every operator needs, not rounded, and the operators for which that isn't known.
 
-    Sources of which no true rate is known take any demand, and are neither.
+    A source without a known true rate takes any demand; it is in neither result.
     """
     settings = snapshot.settings
     arriving = arrivals(snapshot)
@@ -249,5 +249,5 @@ def _reason(
     elif not parts and not unknown:
         parts = ["no operator's need is known: none has a true rate"]
     parts += [f"{name} is left as it is: its true rates, or those of what feeds it, are not known" for name in unknown]
-    parts += [f"{name} waits for a CPU, of which more workers make none" for name in snapshot.order if _starved(snapshot.operator(name))]
+    parts += [f"{name} waits for a CPU; more workers would not add one" for name in snapshot.order if _starved(snapshot.operator(name))]
     return "; ".join([*parts, *notes])

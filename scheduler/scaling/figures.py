@@ -64,9 +64,9 @@ class OperatorFigures:
     """All instances of an operator together; None: not known.
 
     `source_rate`: records per second that come from outside, read or not; `backlog_growth`: how much faster they come than they are read,
-    negative while a backlog is worked off. `arrival_rate`: records that come to the operator, where it was measured. `queue_records`:
-    records that wait, for a source those that it has not read. `backpressure`: the parts of their time that the instances waited for the
-    credit of who comes after them, summed; `starvation`: those in which they were ready and had no CPU. `latency_ms`: what the operator
+    negative while a backlog is worked off. `arrival_rate`: records that arrive at the operator, where measured. `queue_records`:
+    records that wait; for a source, records that it has not read. `backpressure`: the shares of time in which the instances waited for
+    credit of the next operators, summed; `starvation`: the shares in which they were ready and had no CPU. `latency_ms`: what the operator
     adds to a record's latency. `nodes`: where each instance is.
     `kind`: one of KINDS. `chain`: operators of the same chain run in the same workers. `hottest_key_share`: the part of its records
     that have its hottest key. `keyed`: whether records go by their keys, which can be rebalanced, or round robin. `min_parallelism`,
@@ -121,7 +121,7 @@ class OperatorFigures:
 
     @classmethod
     def summed(cls, name: str, instances: Sequence[InstanceFigures], **others: Any) -> OperatorFigures:
-        """An operator by its instances, of which those without true rates count as the mean of the rest; `others` are taken as they are."""
+        """An operator from its instances. An instance without true rates counts as the mean of the others; `others`: further fields."""
         sums = {field: _sum(field, [getattr(one, field) for one in instances]) for field in SUMMED}
         known = {field: value for field, value in sums.items() if value is not None}
         return cls(name, **{"parallelism": len(instances), **known, **others, "instances": tuple(instances)})

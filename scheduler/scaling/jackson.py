@@ -23,7 +23,7 @@ from ...balancer.snapshot import MAX_WORKERS
 
 @dataclass(frozen=True, slots=True)
 class Station:
-    """An operator: records that arrive per second, and those that one worker serves per second."""
+    """An operator: the records per second that arrive, and the records per second that one worker serves."""
 
     name: str
     arriving: float

@@ -5,12 +5,12 @@ workers share their figures, so they are one operator here, with the stage's nam
 
 Three figures are estimates, for they are not measured:
 
-- What a source is offered, if it neither states its `rate` nor knows its backlog, of which what was read and the growth are the demand:
-  what each of its workers reads over the part of its time in which it didn't wait for credit, `MOST_HELD_BACK` times as much at most. A
-  source that reads without a pace is taken to offer all that it can read.
+- The demand of a source. If it knows its backlog, the demand is what was read plus the backlog's growth. If it states neither a `rate` nor
+  a backlog, it is what each worker reads, divided by the share of time in which the worker did not wait for credit, and at most
+  `MOST_HELD_BACK` times what it reads. A source that reads without a pace counts as one that offers all that it can read.
 - The share of an edge where an operator has several outputs: what the receiver took in, in equal parts where several feed it.
-- An operator's latency: records that wait over those processed (Little's law), and for an operator without outputs what of the latency
-  marks the way before it leaves.
+- An operator's latency: waiting records divided by processed records (Little's law). For an operator without outputs: the latency of its
+  marks, less the latency of the path before it.
 
 >>> import evenflow as ef
 >>> flow = ef.Dataflow("f")
@@ -32,7 +32,7 @@ from ...engine.operators.aggregate_windows import AggregateWindows
 from ...engine.operators.read import Read
 from ...engine.plan.physical import Plan, Stage
 from ...engine.protocol.ids import WorkerId, worker_id
-from ..window import WorkerWindow
+from ..load.window import WorkerWindow
 from .figures import InstanceFigures, OperatorFigures
 from .settings import DEFAULTS, PolicySettings
 from .snapshot import DataflowSnapshot, Edge

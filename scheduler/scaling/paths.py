@@ -25,7 +25,7 @@ def sink_latencies(snapshot: DataflowSnapshot) -> dict[str, float]:
 
 
 def upstream(snapshot: DataflowSnapshot, name: str) -> set[str]:
-    """All operators from which records come to `name`."""
+    """All operators whose records reach `name`."""
     found: set[str] = set()
     for other in reversed(snapshot.order):
         if any(edge.target == name or edge.target in found for edge in snapshot.outputs(other)):

@@ -60,7 +60,7 @@ class Queueing(Policy[None]):
 
 
 def network(snapshot: DataflowSnapshot) -> tuple[tuple[Station, ...], tuple[str, ...]]:
-    """The operators as stations, and those of which too little is known. Sources that count no input are where records come from.
+    """The operators as stations, and the names of operators without the necessary figures. Sources that count no input are no stations.
 
     What arrives is the demand carried through the dataflow, or what was processed where that isn't known.
     """

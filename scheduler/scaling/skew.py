@@ -49,7 +49,7 @@ def overloaded(operator: OperatorFigures, need: float) -> bool:
 
 
 def could_get_through(operator: OperatorFigures, need: float) -> float:
-    """The part, 0 to 1, of what comes to an operator that needs so many workers that those it has can do, the busiest of them first."""
+    """The share, 0 to 1, of an operator's demand that its workers can process. `need`: in workers. The busiest decides."""
     busiest = max(hottest_share(operator) or 0.0, 1 / operator.parallelism) * need
     return 1.0 if busiest <= 1 + _ROUNDING else 1 / busiest
 

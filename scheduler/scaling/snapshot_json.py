@@ -27,7 +27,7 @@ _WHOLE = ("time", "reconfiguration_s", "node_loads")
 def snapshot_from_json(text: str) -> DataflowSnapshot:
     """The snapshot that `text` holds; fields that are not known say nothing, settings that are not known are refused.
 
-    An operator's `instances` may give its rates one by one: those that it doesn't give itself are their sums. An edge is [from, to] or
+    An operator's `instances` may give rates: a rate that the operator does not give is the sum over its instances. An edge is [from, to] or
     [from, to, share]. Raises SnapshotError, naming the field, for text that is no JSON and for a snapshot that can't be.
     """
     document = object_of(text, "the dataflow snapshot", '{"operators": [...], "edges": [...], "policy": {...}}')

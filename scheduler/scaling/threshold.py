@@ -50,8 +50,8 @@ class Down:
 
 @dataclass(frozen=True, slots=True)
 class Up:
-    """`operator` was given `workers`, when its rate was `rate` (records/s); it was expected to become `expected`: the capacity that was
-    asked for, or what so many workers can bring if they are fewer than that takes.
+    """A scale-out: `operator` got `workers` at the rate `rate` (records/s), and was expected to reach the rate `expected`. That is the
+    capacity asked for, or less where the bounds allow fewer workers.
     """
 
     operator: str

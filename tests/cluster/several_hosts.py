@@ -21,7 +21,7 @@ from wire import Wire, touches
 
 import evenflow as ef
 from evenflow.actors.cluster import start_cluster
-from evenflow.actors.process import NAMESPACE
+from evenflow.actors.processes.process import NAMESPACE
 
 FIRST = "10.77.0.1"
 PATIENCE = 120.0

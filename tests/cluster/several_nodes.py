@@ -20,7 +20,7 @@ from ray.cluster_utils import Cluster
 from watching import until
 
 import evenflow as ef
-from evenflow.actors.process import NAMESPACE
+from evenflow.actors.processes.process import NAMESPACE
 
 
 def build(name):

@@ -17,7 +17,7 @@ from watching import PATIENCE, actors, end, until
 import evenflow as ef
 from evenflow.actors.cluster import NAMESPACE
 from evenflow.connectors.spark.exchange import Exchange
-from evenflow.scheduler.job_effects import JobState
+from evenflow.scheduler.job.effects import JobState
 from evenflow.testing.settings import changed
 
 JOBS = []

@@ -15,9 +15,9 @@ import zmq
 from watching import socket_folders, until
 
 import evenflow as ef
+from evenflow.actors.channels.gatekeeper import USER
+from evenflow.actors.channels.headers import pack
 from evenflow.actors.cluster import NAMESPACE
-from evenflow.actors.gatekeeper import USER
-from evenflow.actors.headers import pack
 
 GARBAGE = [
     [b""],

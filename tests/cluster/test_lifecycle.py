@@ -12,7 +12,7 @@ from watching import actors, figures_of, socket_folders, until
 
 import evenflow as ef
 from evenflow.actors.cluster import NAMESPACE
-from evenflow.scheduler.job_effects import JobState
+from evenflow.scheduler.job.effects import JobState
 
 
 def endless(name, sink, **options):

@@ -13,9 +13,9 @@ from watching import processes_of, socket_folders, until
 
 import evenflow as ef
 from evenflow.actors.cluster import RayJob
-from evenflow.actors.coordinator import Coordinator
-from evenflow.actors.job_interpreter import JobInterpreter
-from evenflow.actors.titles import ACTORS
+from evenflow.actors.job.job_interpreter import JobInterpreter
+from evenflow.actors.processes.coordinator import Coordinator
+from evenflow.actors.processes.titles import ACTORS
 
 
 def run(runtime, end, folder):

@@ -14,7 +14,7 @@ from comparing import assert_same
 from watching import until
 
 import evenflow as ef
-from evenflow.scheduler.migration import MigrationState
+from evenflow.scheduler.migration.migration import MigrationState
 
 STRATEGIES = ("sudden", "fluid", "batched", "pause", "lazy")
 OPERATORS = ("numbered", "updates", "totals", "windows")

@@ -14,8 +14,8 @@ import pytest
 from watching import PATIENCE, actors, processes_of, socket_folders, until
 
 import evenflow as ef
-from evenflow.actors.titles import ACTORS
-from evenflow.scheduler.job_effects import JobState
+from evenflow.actors.processes.titles import ACTORS
+from evenflow.scheduler.job.effects import JobState
 
 START = """
 import sys

@@ -21,9 +21,9 @@ from watching import PATIENCE, actors, figures_of, socket_folders, until
 
 import evenflow as ef
 from evenflow.actors.cluster import NAMESPACE
-from evenflow.scheduler.checkpoints import CheckpointState
-from evenflow.scheduler.job_effects import JobState
-from evenflow.scheduler.migration import MigrationState
+from evenflow.scheduler.checkpoints.checkpoints import CheckpointState
+from evenflow.scheduler.job.effects import JobState
+from evenflow.scheduler.migration.migration import MigrationState
 from evenflow.testing.settings import changed
 
 RATE = 2_000

@@ -10,8 +10,8 @@ import ray
 from watching import actors, until
 
 import evenflow as ef
-from evenflow.actors.process import NAMESPACE
-from evenflow.actors.titles import ACTORS
+from evenflow.actors.processes.process import NAMESPACE
+from evenflow.actors.processes.titles import ACTORS
 
 
 @pytest.fixture

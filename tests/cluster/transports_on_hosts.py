@@ -13,10 +13,10 @@ import pyarrow as pa
 from hosts import Host
 from wire import Wire, touches
 
-from evenflow.actors.address import Address
-from evenflow.actors.credit import ChannelLimits
-from evenflow.actors.security import Security
-from evenflow.actors.transport import Transport
+from evenflow.actors.channels.address import Address
+from evenflow.actors.channels.credit import ChannelLimits
+from evenflow.actors.channels.security import Security
+from evenflow.actors.channels.transport import Transport
 from evenflow.engine.batch import Batch
 
 ROWS, PATIENCE = 2_000, 60.0

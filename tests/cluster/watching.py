@@ -13,7 +13,7 @@ import psutil
 import ray
 
 from evenflow.actors.cluster import NAMESPACE
-from evenflow.scheduler.metrics import WorkerFigures
+from evenflow.scheduler.load.metrics import WorkerFigures
 
 PATIENCE = 60.0
 

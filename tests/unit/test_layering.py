@@ -24,7 +24,7 @@ ONLY_IN = {
     "rich": frozenset({"evenflow", "bench"}),
 }
 HOMES = {
-    "ray._private": ("evenflow", "actors", "ray_internals"),
+    "ray._private": ("evenflow", "actors", "processes", "ray_internals"),
     "valkey": ("evenflow", "state", "backends", "server_client"),
 }
 """What one module imports, and no other."""
@@ -156,7 +156,7 @@ def test_only_shells_among_the_actors_have_clocks_and_threads():
         pytest.param("engine", "def f():\n    import time", "2: imports time", id="inside a function"),
         pytest.param("balancer", "from threading import Lock", "imports threading.Lock", id="a thread in a pure package"),
         pytest.param("connectors", "import ray.data", "ray is imported in actors and bench and evenflow only", id="ray in a connector"),
-        pytest.param("actors", "from ray._private import services", "in evenflow.actors.ray_internals only", id="inside Ray"),
+        pytest.param("actors", "from ray._private import services", "in evenflow.actors.processes.ray_internals only", id="inside Ray"),
         pytest.param("state", "import valkey", "in evenflow.state.backends.server_client only", id="a state server's client"),
         pytest.param("engine", "import lmdb", "lmdb is imported in state only", id="lmdb outside state"),
         pytest.param("actors", "from rich.table import Table", "rich is imported in bench and evenflow only", id="drawing below the top"),

@@ -17,8 +17,8 @@ import evenflow as ef
 from evenflow.engine.protocol import handover
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.scheduler.config import LIVE
-from evenflow.scheduler.job_effects import JobState
-from evenflow.scheduler.requests import Stop
+from evenflow.scheduler.job.effects import JobState
+from evenflow.scheduler.job.requests import Stop
 from evenflow.testing import ACTIONS, Choice, check, simulate
 from evenflow.testing.actions import poll
 from evenflow.testing.moving import with_moves

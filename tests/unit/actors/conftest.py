@@ -6,10 +6,10 @@ import pytest
 import zmq
 from transports import LIMITS
 
-from evenflow.actors.gatekeeper import USER
-from evenflow.actors.security import Security
-from evenflow.actors.socket_folder import SocketFolder
-from evenflow.actors.transport import Transport
+from evenflow.actors.channels.gatekeeper import USER
+from evenflow.actors.channels.security import Security
+from evenflow.actors.channels.socket_folder import SocketFolder
+from evenflow.actors.channels.transport import Transport
 
 REFUSALS = zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_DISCONNECTED
 

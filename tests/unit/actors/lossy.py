@@ -5,13 +5,13 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 
-from evenflow.actors.job_clock import JobClock
-from evenflow.actors.job_interpreter import JobInterpreter
-from evenflow.actors.job_storage import JobStorage
+from evenflow.actors.job.job_clock import JobClock
+from evenflow.actors.job.job_interpreter import JobInterpreter
+from evenflow.actors.job.job_storage import JobStorage
+from evenflow.actors.job.storage_thread import StorageThread
 from evenflow.actors.local import LocalJob
-from evenflow.actors.storage_thread import StorageThread
-from evenflow.scheduler.job import JobCore
-from evenflow.scheduler.requests import ShowProgress
+from evenflow.scheduler.job.core import JobCore
+from evenflow.scheduler.job.requests import ShowProgress
 
 PATIENCE = 30.0
 

@@ -4,7 +4,7 @@ import pickle
 
 import msgpack
 
-from evenflow.actors.address import Address
+from evenflow.actors.channels.address import Address
 
 ADDRESS = Address("map[0]", "node-1", "ipc:///run/x.sock", "tcp://127.0.0.1:5555", b"k" * 40)
 

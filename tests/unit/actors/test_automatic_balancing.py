@@ -12,7 +12,7 @@ import pytest
 import evenflow as ef
 from evenflow.engine.keys.encoding import key_hashes
 from evenflow.engine.protocol.routing import even_table
-from evenflow.scheduler.migration import MigrationState
+from evenflow.scheduler.migration.migration import MigrationState
 
 SLEEP = time.sleep
 PATIENCE = 60.0

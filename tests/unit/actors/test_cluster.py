@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from evenflow.actors.cluster import RayJob, WatchedJob
-from evenflow.scheduler.job_effects import JobState
-from evenflow.scheduler.job_status import JobStatus, Outcome
+from evenflow.scheduler.job.effects import JobState
+from evenflow.scheduler.job.status import JobStatus, Outcome
 
 
 def test_who_watches_a_job_gives_a_lost_coordinator_as_long_to_come_back_as_who_started_it():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.actors.credit import ChannelLimits, ReceiverCredit, SenderCredit
+from evenflow.actors.channels.credit import ChannelLimits, ReceiverCredit, SenderCredit
 from evenflow.engine.errors import FlowError, ProtocolError
 
 LIMITS = ChannelLimits(credit_batches=4, credit_bytes=1000)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenflow.actors.state_writer import StateWriter
+from evenflow.actors.task.state_writer import StateWriter
 from evenflow.engine.batch import Batch
 from evenflow.engine.protocol.effects import Prepared
 from evenflow.engine.snapshots.chain import replacing, resolved

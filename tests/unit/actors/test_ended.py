@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ray.exceptions import RayActorError
 
-from evenflow.actors.ended import why_ended
+from evenflow.actors.processes.ended import why_ended
 
 ACTOR = "The actor died unexpectedly before finishing this task.\n\tclass_name: Worker\n\tactor_id: 45\n\tpid: 7\n\tip: 192.0.2.2\n"
 EXIT = "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: it exits with a "

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.actors.frames import MAX_SCHEMAS, ChannelDecoder, ChannelEncoder
-from evenflow.actors.headers import pack, unpack
+from evenflow.actors.channels.frames import MAX_SCHEMAS, ChannelDecoder, ChannelEncoder
+from evenflow.actors.channels.headers import pack, unpack
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import ProtocolError, RecordError
 from evenflow.engine.protocol.elements import Barrier, End, LatencyMark, Watermark

@@ -14,7 +14,7 @@ import pytest
 
 import evenflow as ef
 from evenflow.connectors.list_sink import ListSink
-from evenflow.scheduler.checkpoints import CheckpointState
+from evenflow.scheduler.checkpoints.checkpoints import CheckpointState
 
 SLEEP = time.sleep
 PATIENCE = 60.0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.actors.headers import MAX_HEADER_BYTES, MAX_NUMBER, number, pack, unpack
+from evenflow.actors.channels.headers import MAX_HEADER_BYTES, MAX_NUMBER, number, pack, unpack
 from evenflow.engine.errors import ProtocolError
 
 VALUES = st.recursive(

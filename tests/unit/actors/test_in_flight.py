@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.actors.in_flight import DRAIN_SECONDS, FIRST, PIECES, InFlightLimit
+from evenflow.actors.channels.in_flight import DRAIN_SECONDS, FIRST, PIECES, InFlightLimit
 
 
 class Receiver:

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.actors.input_queues import TURNS, InputQueues
+from evenflow.actors.task.input_queues import TURNS, InputQueues
 from evenflow.engine.batch import Batch
 from evenflow.engine.protocol.elements import Barrier, Rewind, Watermark
 from evenflow.engine.protocol.ids import CheckpointNumber

@@ -7,12 +7,12 @@ import threading
 import pytest
 
 import evenflow as ef
-from evenflow.actors.job_interpreter import JobInterpreter
+from evenflow.actors.job.job_interpreter import JobInterpreter
 from evenflow.engine.errors import ClusterError, JobError, RequestError
 from evenflow.engine.protocol.effects import Finished
-from evenflow.scheduler.cluster_view import ClusterView
-from evenflow.scheduler.job import JobCore
-from evenflow.scheduler.job_effects import (
+from evenflow.scheduler.checkpoints.storage_answers import Committed, SinksRestored
+from evenflow.scheduler.job.core import JobCore
+from evenflow.scheduler.job.effects import (
     AskForRoom,
     Commit,
     CopySavepoint,
@@ -30,11 +30,11 @@ from evenflow.scheduler.job_effects import (
     Tell,
     UseNodes,
 )
-from evenflow.scheduler.messages import BeginCheckpoint, Failed
-from evenflow.scheduler.placement import Place
-from evenflow.scheduler.requests import Cancel, Scale, ShowMigrations, ShowStatus, Stop
-from evenflow.scheduler.storage_answers import Committed, SinksRestored
-from evenflow.scheduler.window import WorkerWindow
+from evenflow.scheduler.job.messages import BeginCheckpoint, Failed
+from evenflow.scheduler.job.requests import Cancel, Scale, ShowMigrations, ShowStatus, Stop
+from evenflow.scheduler.load.window import WorkerWindow
+from evenflow.scheduler.rescaling.cluster_view import ClusterView
+from evenflow.scheduler.rescaling.placement import Place
 from evenflow.testing.settings import changed
 
 PATIENCE = 30.0

@@ -8,16 +8,16 @@ from queue import SimpleQueue
 import pytest
 
 import evenflow as ef
-from evenflow.actors.first_manifest import Savepoint
-from evenflow.actors.job_storage import JobStorage
-from evenflow.actors.run_memory import RunMemory
-from evenflow.actors.saved_state import SAVEPOINT, SupersededError
-from evenflow.actors.storage_thread import StorageThread
+from evenflow.actors.job.first_manifest import Savepoint
+from evenflow.actors.job.job_storage import JobStorage
+from evenflow.actors.job.run_memory import RunMemory
+from evenflow.actors.job.storage_thread import StorageThread
+from evenflow.actors.task.saved_state import SAVEPOINT, SupersededError
 from evenflow.engine.errors import FlowError, JobError
-from evenflow.scheduler.checkpoints import Checkpoints
-from evenflow.scheduler.job_effects import Commit, CopySavepoint, Discard, FindOlder, RememberStart, RestoreSinks, Save
-from evenflow.scheduler.manifest import TaskEntry
-from evenflow.scheduler.storage_answers import Committed, OlderFound, Saved, SavepointCopied, SinksRestored
+from evenflow.scheduler.checkpoints.checkpoints import Checkpoints
+from evenflow.scheduler.checkpoints.manifest import TaskEntry
+from evenflow.scheduler.checkpoints.storage_answers import Committed, OlderFound, Saved, SavepointCopied, SinksRestored
+from evenflow.scheduler.job.effects import Commit, CopySavepoint, Discard, FindOlder, RememberStart, RestoreSinks, Save
 from evenflow.state.store import CheckpointStore
 
 PATIENCE = 30.0

@@ -18,8 +18,8 @@ from evenflow.engine.batch import Batch
 from evenflow.engine.sink import Sink, SinkWriter
 from evenflow.engine.source import Source, SourceReader
 from evenflow.engine.time.event_time import EventTime
-from evenflow.scheduler.job_effects import JobState
-from evenflow.scheduler.operator_scaling import ScalingState
+from evenflow.scheduler.job.effects import JobState
+from evenflow.scheduler.rescaling.operator_scaling import ScalingState
 
 SLEEP = time.sleep
 PATIENCE = 30.0

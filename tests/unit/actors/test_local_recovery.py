@@ -14,10 +14,10 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 import evenflow as ef
-from evenflow.actors.saved_state import SavedState
+from evenflow.actors.task.saved_state import SavedState
 from evenflow.connectors.list_sink import ListSink
-from evenflow.scheduler.checkpoints import CheckpointState
-from evenflow.scheduler.manifest import Manifest
+from evenflow.scheduler.checkpoints.checkpoints import CheckpointState
+from evenflow.scheduler.checkpoints.manifest import Manifest
 from evenflow.stream import Stream
 from evenflow.testing.settings import changed
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenflow as ef
-from evenflow.actors.meter import Meter, own_share
-from evenflow.actors.run_queue import RunQueue, Spent
+from evenflow.actors.task.meter import Meter, own_share
+from evenflow.actors.task.run_queue import RunQueue, Spent
 from evenflow.engine.task.core import TaskCore
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import evenflow as ef
-from evenflow.actors.metered_task import GIVE_SHARE, IDLE, SAVE_SHARE, MeteredTask
-from evenflow.actors.task_interpreter import TaskInterpreter
+from evenflow.actors.task.metered_task import GIVE_SHARE, IDLE, SAVE_SHARE, MeteredTask
+from evenflow.actors.task.task_interpreter import TaskInterpreter
 
 
 class NoChannels:

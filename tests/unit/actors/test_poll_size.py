@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.actors.poll_size import FIRST, LEAVES_WITHIN, PollSize
+from evenflow.actors.task.poll_size import FIRST, LEAVES_WITHIN, PollSize
 
 
 @pytest.mark.parametrize("rate", [10.0, 400.0, 30_000.0])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import evenflow as ef
-from evenflow.actors.polled_source import PolledSource
+from evenflow.actors.task.polled_source import PolledSource
 from evenflow.engine.errors import ProtocolError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from evenflow.actors.run_queue import RunQueue, Spent, read_schedstat
+from evenflow.actors.task.run_queue import RunQueue, Spent, read_schedstat
 
 
 def test_nothing_has_been_spent_at_the_first_question():

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 import evenflow as ef
-from evenflow.actors.saved_state import SavedState, SupersededError
+from evenflow.actors.task.saved_state import SavedState, SupersededError
 from evenflow.engine.errors import FlowError
 from evenflow.engine.protocol.routing import RoutingTable
-from evenflow.scheduler.manifest import Manifest, TaskEntry
-from evenflow.scheduler.terms import first_attempt
+from evenflow.scheduler.checkpoints.manifest import Manifest, TaskEntry
+from evenflow.scheduler.checkpoints.terms import first_attempt
 from evenflow.state.files import StateFile
 from evenflow.state.store import CheckpointStore, seen_from_beside
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.actors.schemas import MAX_SCHEMA_BYTES, loose_columns, plain_schema, plain_type, read_schema, write_schema
+from evenflow.actors.channels.schemas import MAX_SCHEMA_BYTES, loose_columns, plain_schema, plain_type, read_schema, write_schema
 from evenflow.engine.errors import ProtocolError
 
 CITY = pa.dictionary(pa.int32(), pa.string())

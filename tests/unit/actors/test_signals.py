@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from evenflow.actors.signals import BATCH, BY_CODE, BY_TYPE, KINDS
+from evenflow.actors.channels.signals import BATCH, BY_CODE, BY_TYPE, KINDS
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import ProtocolError
 from evenflow.engine.protocol.elements import (

@@ -9,9 +9,9 @@ import pytest
 
 import evenflow as ef
 from evenflow.connectors.list_sink import ListSink
-from evenflow.scheduler.checkpoints import CheckpointState
-from evenflow.scheduler.job_effects import JobState
-from evenflow.scheduler.migration import MigrationState
+from evenflow.scheduler.checkpoints.checkpoints import CheckpointState
+from evenflow.scheduler.job.effects import JobState
+from evenflow.scheduler.migration.migration import MigrationState
 
 SLEEP = time.sleep
 PATIENCE = 30.0

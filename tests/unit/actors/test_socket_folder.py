@@ -6,8 +6,8 @@ import tempfile
 
 import pytest
 
-from evenflow.actors import socket_folder
-from evenflow.actors.socket_folder import SocketFolder
+from evenflow.actors.channels import socket_folder
+from evenflow.actors.channels.socket_folder import SocketFolder
 from evenflow.engine.errors import ClusterError
 
 

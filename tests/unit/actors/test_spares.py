@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenflow.actors.spares import REPLACE_AFTER, ROOM_INTERVAL, Spares
+from evenflow.actors.processes.spares import REPLACE_AFTER, ROOM_INTERVAL, Spares
 
 
 class Process:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.actors.stale_folders import sweep_stale_folders
+from evenflow.actors.channels.stale_folders import sweep_stale_folders
 
 
 @pytest.fixture

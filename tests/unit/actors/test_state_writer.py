@@ -9,10 +9,10 @@ import threading
 import pyarrow as pa
 import pytest
 
-from evenflow.actors.state_writer import StateWriter
+from evenflow.actors.task.state_writer import StateWriter
 from evenflow.engine.batch import Batch
 from evenflow.engine.protocol.effects import Prepared
-from evenflow.scheduler.messages import CheckpointFailed
+from evenflow.scheduler.job.messages import CheckpointFailed
 from evenflow.state.store import CheckpointStore
 
 

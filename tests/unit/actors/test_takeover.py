@@ -10,20 +10,20 @@ import pyarrow.parquet as pq
 import pytest
 
 import evenflow as ef
-from evenflow.actors.job_interpreter import JobInterpreter
-from evenflow.actors.job_storage import JobStorage
-from evenflow.actors.run_memory import RunMemory
-from evenflow.actors.saved_state import SavedState, SupersededError
+from evenflow.actors.job.job_interpreter import JobInterpreter
+from evenflow.actors.job.job_storage import JobStorage
+from evenflow.actors.job.run_memory import RunMemory
+from evenflow.actors.task.saved_state import SavedState, SupersededError
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import JobError
 from evenflow.engine.plan.rescale import rescale
 from evenflow.engine.protocol.effects import Prepared
 from evenflow.engine.protocol.routing import RoutingTable
-from evenflow.scheduler.checkpoints import Checkpoints
-from evenflow.scheduler.job import JobCore
-from evenflow.scheduler.job_effects import JobState
-from evenflow.scheduler.manifest import TaskEntry
-from evenflow.scheduler.requests import ShowStatus, TakeCheckpoint
+from evenflow.scheduler.checkpoints.checkpoints import Checkpoints
+from evenflow.scheduler.checkpoints.manifest import TaskEntry
+from evenflow.scheduler.job.core import JobCore
+from evenflow.scheduler.job.effects import JobState
+from evenflow.scheduler.job.requests import ShowStatus, TakeCheckpoint
 from evenflow.testing.settings import changed
 
 

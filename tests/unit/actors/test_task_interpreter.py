@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 import evenflow as ef
-from evenflow.actors.task_interpreter import TaskInterpreter, own_error
-from evenflow.actors.task_ports import TaskPorts
+from evenflow.actors.task.task_interpreter import TaskInterpreter, own_error
+from evenflow.actors.task.task_ports import TaskPorts
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import JobFailedError, ProtocolError, RecordError
 from evenflow.engine.keys.encoding import key_hashes
@@ -17,7 +17,8 @@ from evenflow.engine.protocol.elements import Barrier, End, FetchRequest, Latenc
 from evenflow.engine.protocol.handover_step import HandoverStep
 from evenflow.engine.protocol.restored_keys import RestoredKeys
 from evenflow.engine.protocol.routing import Move
-from evenflow.scheduler.messages import (
+from evenflow.scheduler.checkpoints.restore import RestoredChain, RestoredTask
+from evenflow.scheduler.job.messages import (
     Announce,
     Announced,
     Attach,
@@ -33,7 +34,6 @@ from evenflow.scheduler.messages import (
     Switch,
     TakeSource,
 )
-from evenflow.scheduler.restore import RestoredChain, RestoredTask
 from evenflow.state.errors import CorruptCheckpointError, CorruptStateError, StateBackendError
 from evenflow.state.files import StateFile
 from evenflow.testing.settings import changed

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from transports import LIMITS, PATIENCE, TCP, numbers, receive, shown
 
-from evenflow.actors.socket_folder import SocketFolder
-from evenflow.actors.transport import Transport
+from evenflow.actors.channels.socket_folder import SocketFolder
+from evenflow.actors.channels.transport import Transport
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import ClusterError, JobError
 from evenflow.engine.protocol.elements import End, Watermark

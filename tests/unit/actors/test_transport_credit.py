@@ -7,8 +7,8 @@ import time
 import pytest
 from transports import PATIENCE, numbers, receive, until
 
-from evenflow.actors.credit import ChannelLimits
-from evenflow.actors.in_flight import FIRST, PIECES
+from evenflow.actors.channels.credit import ChannelLimits
+from evenflow.actors.channels.in_flight import FIRST, PIECES
 from evenflow.engine.protocol.elements import Barrier, Watermark
 
 

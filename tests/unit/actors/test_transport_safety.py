@@ -12,11 +12,11 @@ import pytest
 import zmq
 from transports import PATIENCE, TCP, numbers, receive, until
 
-from evenflow.actors import sockets
-from evenflow.actors.frames import ChannelEncoder
-from evenflow.actors.headers import pack
-from evenflow.actors.security import Security
-from evenflow.actors.socket_folder import SocketFolder
+from evenflow.actors.channels import sockets
+from evenflow.actors.channels.frames import ChannelEncoder
+from evenflow.actors.channels.headers import pack
+from evenflow.actors.channels.security import Security
+from evenflow.actors.channels.socket_folder import SocketFolder
 from evenflow.engine.errors import ProtocolError
 from evenflow.engine.protocol.elements import Watermark
 

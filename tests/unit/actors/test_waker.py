@@ -4,7 +4,7 @@ import select
 
 import pytest
 
-from evenflow.actors.waker import Waker
+from evenflow.actors.channels.waker import Waker
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import pytest
 
 import evenflow as ef
-from evenflow.actors.security import Security
-from evenflow.actors.sent import received
-from evenflow.actors.worker import Worker
+from evenflow.actors.channels.security import Security
+from evenflow.actors.processes.sent import received
+from evenflow.actors.processes.worker import Worker
 from evenflow.engine.errors import JobError
-from evenflow.scheduler.window import WorkerWindow
+from evenflow.scheduler.load.window import WorkerWindow
 
 
 def test_what_was_asked_for_an_attempt_that_is_over_is_refused_however_late_it_comes():

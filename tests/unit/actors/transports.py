@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evenflow.actors.credit import ChannelLimits
+from evenflow.actors.channels.credit import ChannelLimits
 from evenflow.engine.batch import Batch
 
 PATIENCE = 30.0

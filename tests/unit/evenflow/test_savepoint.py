@@ -12,7 +12,7 @@ import pytest
 import evenflow as ef
 from evenflow.cli import main
 from evenflow.engine.errors import ConnectorError, RequestError
-from evenflow.scheduler.checkpoints import CheckpointReport, CheckpointState
+from evenflow.scheduler.checkpoints.checkpoints import CheckpointReport, CheckpointState
 
 SLEEP = time.sleep
 PATIENCE = 60.0

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from evenflow.actors.job_interpreter import JobInterpreter
+from evenflow.actors.job.job_interpreter import JobInterpreter
 from evenflow.engine.protocol.routing import RoutingTable
-from evenflow.scheduler.checkpointing import Checkpointing
-from evenflow.scheduler.checkpoints import Checkpoints
-from evenflow.scheduler.job import JobCore
-from evenflow.scheduler.job_effects import Commit, RestoreSinks
-from evenflow.scheduler.job_record import JobRecord
-from evenflow.scheduler.node_scaling import NodeScaling
-from evenflow.scheduler.reconfiguration import Reconfiguration
-from evenflow.scheduler.rescaling import Rescaling
-from evenflow.scheduler.storage_answers import Saved
+from evenflow.scheduler.checkpoints.checkpointing import Checkpointing
+from evenflow.scheduler.checkpoints.checkpoints import Checkpoints
+from evenflow.scheduler.checkpoints.storage_answers import Saved
+from evenflow.scheduler.job.core import JobCore
+from evenflow.scheduler.job.effects import Commit, RestoreSinks
+from evenflow.scheduler.job.record import JobRecord
+from evenflow.scheduler.migration.reconfiguration import Reconfiguration
+from evenflow.scheduler.rescaling.node_scaling import NodeScaling
+from evenflow.scheduler.rescaling.rescaling import Rescaling
 
 Patch = pytest.MonkeyPatch
 

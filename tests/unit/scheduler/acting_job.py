@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from evenflow.engine.protocol.effects import Finished, Prepared, Rewound, Switched
 from evenflow.engine.protocol.handover import Arrived
-from evenflow.scheduler.job import JobCore
-from evenflow.scheduler.job_effects import (
+from evenflow.scheduler.checkpoints.storage_answers import Committed, Saved, SavepointCopied, SinksRestored
+from evenflow.scheduler.job.core import JobCore
+from evenflow.scheduler.job.effects import (
     AskForRoom,
     Commit,
     CopySavepoint,
@@ -18,7 +19,7 @@ from evenflow.scheduler.job_effects import (
     Tell,
     UseNodes,
 )
-from evenflow.scheduler.messages import (
+from evenflow.scheduler.job.messages import (
     Announce,
     Announced,
     Attach,
@@ -31,7 +32,6 @@ from evenflow.scheduler.messages import (
     Switch,
     TakeSource,
 )
-from evenflow.scheduler.storage_answers import Committed, Saved, SavepointCopied, SinksRestored
 
 ROUNDS = 100
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import evenflow as ef
 from evenflow.engine.errors import JobError
 from evenflow.engine.protocol.effects import Finished, Prepared
-from evenflow.scheduler.job import JobCore
-from evenflow.scheduler.job_effects import Commit, Deploy, JobState, RememberStart, RestoreSinks, Save, Tell
-from evenflow.scheduler.messages import BeginCheckpoint, Failed
-from evenflow.scheduler.requests import Cancel, ShowCheckpoints, Stop
-from evenflow.scheduler.storage_answers import Committed, OlderFound, Saved, SinksRestored
+from evenflow.scheduler.checkpoints.storage_answers import Committed, OlderFound, Saved, SinksRestored
+from evenflow.scheduler.job.core import JobCore
+from evenflow.scheduler.job.effects import Commit, Deploy, JobState, RememberStart, RestoreSinks, Save, Tell
+from evenflow.scheduler.job.messages import BeginCheckpoint, Failed
+from evenflow.scheduler.job.requests import Cancel, ShowCheckpoints, Stop
 from evenflow.state.files import StateFile
 from evenflow.testing.settings import changed
 

@@ -9,11 +9,9 @@ from acting_job import ActingJob
 import evenflow as ef
 from evenflow.engine.errors import JobError, RequestError
 from evenflow.engine.protocol.routing import Move as GroupMove
-from evenflow.scheduler.job_effects import JobState
-from evenflow.scheduler.load_snapshot import hash_of
-from evenflow.scheduler.migration import MigrationState
-from evenflow.scheduler.newest import KEPT
-from evenflow.scheduler.requests import (
+from evenflow.scheduler.job.effects import JobState
+from evenflow.scheduler.job.newest import KEPT
+from evenflow.scheduler.job.requests import (
     HISTORIES,
     Balance,
     Cancel,
@@ -28,7 +26,9 @@ from evenflow.scheduler.requests import (
     TakeCheckpoint,
     TakeSavepoint,
 )
-from evenflow.scheduler.window import WorkerWindow
+from evenflow.scheduler.load.window import WorkerWindow
+from evenflow.scheduler.migration.load_snapshot import hash_of
+from evenflow.scheduler.migration.migration import MigrationState
 from evenflow.testing.settings import changed
 
 

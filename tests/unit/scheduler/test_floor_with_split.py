@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenflow.scheduler.metrics import OperatorLoad
+from evenflow.scheduler.load.metrics import OperatorLoad
 
 WORKERS = {"join-0": 0.75, "join-1": 0.25, "join-2": 0.0, "join-3": 0.0}
 

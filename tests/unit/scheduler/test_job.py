@@ -7,10 +7,10 @@ from job_script import WORKERS, ScriptedJob, commits, counting, told
 
 from evenflow.engine.errors import JobError
 from evenflow.engine.protocol.effects import Finished, Prepared
-from evenflow.scheduler.job_effects import Commit, Deploy, Ended, JobState, RememberStart, RestoreSinks
-from evenflow.scheduler.messages import BeginCheckpoint, Shutdown, StopSource
-from evenflow.scheduler.requests import Fail, ShowProgress, ShowStatus
-from evenflow.scheduler.storage_answers import Committed, SinksRestored
+from evenflow.scheduler.checkpoints.storage_answers import Committed, SinksRestored
+from evenflow.scheduler.job.effects import Commit, Deploy, Ended, JobState, RememberStart, RestoreSinks
+from evenflow.scheduler.job.messages import BeginCheckpoint, Shutdown, StopSource
+from evenflow.scheduler.job.requests import Fail, ShowProgress, ShowStatus
 
 
 def new_job(interval=None):

@@ -11,19 +11,12 @@ from job_script import FULL, LOST, ROWS, WORKERS, commits, kinds, manifests, new
 from evenflow.engine.errors import JobError, RecordError
 from evenflow.engine.protocol.effects import Finished
 from evenflow.engine.protocol.routing import RoutingTable
-from evenflow.scheduler.checkpoints import CheckpointState
-from evenflow.scheduler.job_effects import (
-    Commit,
-    Deploy,
-    Discard,
-    Ended,
-    JobState,
-    RestoreSinks,
-)
-from evenflow.scheduler.manifest import TaskEntry
-from evenflow.scheduler.messages import BeginCheckpoint, StopSource
-from evenflow.scheduler.restore_point import RestorePoint
-from evenflow.scheduler.storage_answers import Committed, SinksRestored
+from evenflow.scheduler.checkpoints.checkpoints import CheckpointState
+from evenflow.scheduler.checkpoints.manifest import TaskEntry
+from evenflow.scheduler.checkpoints.restore_point import RestorePoint
+from evenflow.scheduler.checkpoints.storage_answers import Committed, SinksRestored
+from evenflow.scheduler.job.effects import Commit, Deploy, Discard, Ended, JobState, RestoreSinks
+from evenflow.scheduler.job.messages import BeginCheckpoint, StopSource
 
 
 def test_lost_worker_takes_the_job_back_to_its_newest_checkpoint():

@@ -9,11 +9,10 @@ from job_script import LAST, ROWS, WORKERS, commits, manifests, saving_job, told
 import evenflow as ef
 from evenflow.engine.errors import JobError
 from evenflow.engine.protocol.effects import Finished
-from evenflow.scheduler.job_effects import Commit, Ended, JobState, RestoreSinks
-from evenflow.scheduler.messages import BeginCheckpoint, StopSource
-from evenflow.scheduler.migration import MigrationState
-from evenflow.scheduler.operator_scaling import ScalingState
-from evenflow.scheduler.requests import (
+from evenflow.scheduler.checkpoints.storage_answers import Committed
+from evenflow.scheduler.job.effects import Commit, Ended, JobState, RestoreSinks
+from evenflow.scheduler.job.messages import BeginCheckpoint, StopSource
+from evenflow.scheduler.job.requests import (
     Move,
     Scale,
     ShowCheckpoints,
@@ -24,8 +23,9 @@ from evenflow.scheduler.requests import (
     TakeCheckpoint,
     TakeSavepoint,
 )
-from evenflow.scheduler.storage_answers import Committed
-from evenflow.scheduler.window import WorkerWindow
+from evenflow.scheduler.load.window import WorkerWindow
+from evenflow.scheduler.migration.migration import MigrationState
+from evenflow.scheduler.rescaling.operator_scaling import ScalingState
 
 
 class Job(ActingJob):

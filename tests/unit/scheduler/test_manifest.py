@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.engine.protocol.routing import RoutingTable
-from evenflow.scheduler.manifest import MAGIC, Manifest, TaskEntry
+from evenflow.scheduler.checkpoints.manifest import MAGIC, Manifest, TaskEntry
 from evenflow.state.errors import CorruptStateError
 from evenflow.state.files import StateFile
 

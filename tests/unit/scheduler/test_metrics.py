@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenflow.scheduler.metrics import HISTORY, JobMetrics
-from evenflow.scheduler.window import WorkerWindow
+from evenflow.scheduler.load.metrics import HISTORY, JobMetrics
+from evenflow.scheduler.load.window import WorkerWindow
 
 
 def window(worker, start=0.0, **figures):

@@ -8,8 +8,17 @@ import evenflow as ef
 from evenflow.engine.plan.rescale import rescale
 from evenflow.engine.protocol.effects import Rewound
 from evenflow.engine.protocol.routing import even_table
-from evenflow.scheduler.messages import Attach, Attached, Detach, ExpectRewind, PauseSource, ResumeSource, SourcePaused, TakeSource
-from evenflow.scheduler.rescaling import Phase, RescaleState, Rescaling
+from evenflow.scheduler.job.messages import (
+    Attach,
+    Attached,
+    Detach,
+    ExpectRewind,
+    PauseSource,
+    ResumeSource,
+    SourcePaused,
+    TakeSource,
+)
+from evenflow.scheduler.rescaling.rescaling import Phase, RescaleState, Rescaling
 
 NOBODY = frozenset()
 

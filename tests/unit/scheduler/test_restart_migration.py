@@ -9,12 +9,9 @@ from job_script import WORKERS, kinds, manifests, saving_job, told
 from evenflow.balancer.strategies import plan_steps
 from evenflow.engine.protocol.handover_step import HandoverStep
 from evenflow.engine.protocol.routing import RoutingTable
-from evenflow.scheduler.job_effects import (
-    Commit,
-    RestoreSinks,
-)
-from evenflow.scheduler.messages import BeginCheckpoint, StopSource
-from evenflow.scheduler.migration import MigrationState
+from evenflow.scheduler.job.effects import Commit, RestoreSinks
+from evenflow.scheduler.job.messages import BeginCheckpoint, StopSource
+from evenflow.scheduler.migration.migration import MigrationState
 
 
 def migrate_by_restart(job, now):

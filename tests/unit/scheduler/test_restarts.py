@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evenflow.engine.errors import FlowError, JobError, RecordError
-from evenflow.scheduler.restarts import LONGEST, Restarts, RestartSettings
+from evenflow.scheduler.job.restarts import LONGEST, Restarts, RestartSettings
 
 LOST = JobError("worker count-0 is gone")
 

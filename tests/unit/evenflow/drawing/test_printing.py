@@ -11,11 +11,11 @@ from evenflow.balancer.snapshot import GroupLoad, KeyLoad, LoadSnapshot
 from evenflow.cli import main
 from evenflow.drawing.metrics import metrics_tables
 from evenflow.drawing.terminal import Listing, as_text
-from evenflow.scheduler.job_status import JobStatus
-from evenflow.scheduler.metrics import OperatorLoad, WorkerFigures
-from evenflow.scheduler.migration import MigrationReport, MigrationState
-from evenflow.scheduler.node_scaling import NodeScalingReport, NodeScalingState
-from evenflow.scheduler.operator_scaling import ScalingReport, ScalingState
+from evenflow.scheduler.job.status import JobStatus
+from evenflow.scheduler.load.metrics import OperatorLoad, WorkerFigures
+from evenflow.scheduler.migration.migration import MigrationReport, MigrationState
+from evenflow.scheduler.rescaling.node_scaling import NodeScalingReport, NodeScalingState
+from evenflow.scheduler.rescaling.operator_scaling import ScalingReport, ScalingState
 from evenflow.scheduler.scaling.controller import DecisionRecord
 from evenflow.scheduler.scaling.decision import ScalingDecision
 from evenflow.scheduler.scaling.figures import OperatorFigures

@@ -233,7 +233,7 @@ def test_operators_that_wait_for_a_cpu_are_no_reason_to_correct_and_the_reason_s
     short = dataflow(300, working("count", 3, 100, starvation=1.5), observed_output_rate=250, backpressure=0.2)
     decision, memory = decide(short)
     assert (memory.correction, decision.parallelism) == (1.0, {})
-    assert decision.reason.endswith("count waits for a CPU, of which more workers make none")
+    assert decision.reason.endswith("count waits for a CPU; more workers would not add one")
 
 
 def skewed(loads: list[float], demand: float = 160.0, **others) -> DataflowSnapshot:

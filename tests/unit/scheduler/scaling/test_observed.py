@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 import evenflow as ef
 from evenflow.engine.source import Source
+from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.scaling.ds2 import Ds2
 from evenflow.scheduler.scaling.observed import MOST_HELD_BACK, observed
 from evenflow.scheduler.scaling.settings import PolicySettings
 from evenflow.scheduler.scaling.snapshot_json import snapshot_from_json, snapshot_to_json
-from evenflow.scheduler.window import WorkerWindow
 
 
 class Pipe(Source):

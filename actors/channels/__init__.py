@@ -1,0 +1,1 @@
+"""Records between workers: sockets, frames, credit, and who may connect."""

@@ -1,0 +1,54 @@
+"""What a job begins from, and what it goes on from when the checkpoint that it would go on from is damaged.
+
+Invariant: a job that began from a savepoint never begins from nothing; if it needs the savepoint and that is damaged, it ends.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from ...engine.plan.physical import Plan
+from ...engine.protocol.ids import CheckpointNumber
+from ...scheduler.checkpoints.manifest import Manifest
+from ...state.errors import CorruptStateError
+from ..task.saved_state import SAVEPOINT, SavedState
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """What a job begins from. `allow_lost_state`: state of operators that the flow no longer has is left behind."""
+
+    path: str
+    allow_lost_state: bool = False
+
+
+class FirstManifest:
+    """`savepoint`: None for a job that begins from nothing."""
+
+    def __init__(self, saved: SavedState, savepoint: Savepoint | None) -> None:
+        self._saved, self._savepoint = saved, savepoint
+
+    def manifest(self, plan: Plan) -> Manifest | None:
+        """The savepoint's. Raises FlowError if it can't be read, or state of it fits nowhere."""
+        if self._savepoint is None:
+            return None
+        return self._saved.open_savepoint(self._savepoint.path, plan, allow_lost=self._savepoint.allow_lost_state)
+
+    def instead_of(self, checkpoint: CheckpointNumber, problem: str, plan: Plan) -> Manifest | None:
+        """The one before `checkpoint`, which is damaged, or else what the job began from, perhaps nothing.
+
+        Raises CorruptStateError if that is what is damaged.
+        """
+        if checkpoint == SAVEPOINT and self._savepoint is not None:
+            raise CorruptStateError(f"job `{plan.name}` can't begin from {self._savepoint.path}: {problem}")
+        manifest = self._saved.newest(below=checkpoint)
+        if manifest is not None:
+            instead = f"checkpoint {manifest.checkpoint}"
+        else:
+            manifest = self.manifest(plan)
+            instead = "the beginning" if self._savepoint is None else self._savepoint.path
+        _LOG.warning("job `%s`: checkpoint %d can't be restored: %s; it goes on from %s", plan.name, checkpoint, problem, instead)
+        return manifest

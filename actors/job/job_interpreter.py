@@ -1,0 +1,144 @@
+"""The interpreter of a job: hands events to its state machine, and turns the effects into calls on the runtime's ports.
+
+Invariant: effects are carried out in the order in which they were decided, also if carrying one out brings about another event.
+
+One lock lets one thread at a time at the state machine. `clock()`: seconds since the epoch, and it doesn't go back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from threading import RLock
+from typing import Any, TypeVar, assert_never, cast
+
+from ...engine.errors import ClusterError
+from ...engine.protocol.ids import Attempt, WorkerId
+from ...scheduler.checkpoints.storage_answers import StorageAnswer
+from ...scheduler.job.core import JobCore
+from ...scheduler.job.effects import (
+    AskForRoom,
+    Commit,
+    CopySavepoint,
+    Deploy,
+    Discard,
+    Effect,
+    Ended,
+    FindOlder,
+    RememberStart,
+    Reserve,
+    RestoreSinks,
+    Retire,
+    Save,
+    Spawn,
+    Tell,
+    UseNodes,
+    Warn,
+)
+from ...scheduler.job.messages import Report
+from ...scheduler.job.requests import AnyRequest, Change, Request
+from ...state.errors import EvenflowError
+from .job_ports import Storage, Workers
+
+A = TypeVar("A")
+
+_LOG = logging.getLogger(__name__)
+
+
+class JobInterpreter:
+    """Its methods may be called by any thread, and by the ports while they carry something out."""
+
+    def __init__(self, core: JobCore, workers: Workers, storage: Storage, clock: Callable[[], float]) -> None:
+        self.core, self._workers, self._storage, self._clock = core, workers, storage, clock
+        self.lock = RLock()
+        self._busy = False
+
+    def begin(self) -> None:
+        """Start the job."""
+        self._event(self.core.begin)
+
+    def ready(self, worker: WorkerId, attempt: Attempt) -> None:
+        """A worker has started in this attempt."""
+        self._event(self.core.ready, worker, attempt)
+
+    def report(self, worker: WorkerId, attempt: Attempt, report: Report) -> None:
+        """A worker's report, in the order in which it sent them. Those of an attempt that is over are dropped."""
+        with self.lock:
+            if attempt == self.core.attempt:
+                self._event(self.core.report, worker, report)
+
+    def lost(self, worker: WorkerId, why: str) -> None:
+        """A worker's process is gone."""
+        self._event(self.core.lost, worker, why)
+
+    def not_deployed(self, attempt: Attempt, error: EvenflowError) -> None:
+        """An attempt could not be brought up."""
+        self._event(self.core.not_deployed, attempt, error)
+
+    def not_spawned(self, workers: tuple[WorkerId, ...], attempt: Attempt, problem: str) -> None:
+        """Workers that were to join could not be brought up."""
+        self._event(self.core.not_spawned, workers, attempt, problem)
+
+    def stored(self, answer: StorageAnswer) -> None:
+        """Storage has carried something out."""
+        self._event(self.core.stored, answer)
+
+    def tick(self) -> None:
+        """Time passes; to be called a few times a second."""
+        with self.lock:
+            view = self._workers.view(nodes=self.core.watches_nodes)
+            self._event(lambda now: self.core.tick(now, view))
+
+    def ask(self, request: Request[A]) -> A:
+        """What the job answers. Raises RequestError for what can't be, JobBusyError or JobNotRunningError for what can't be now."""
+        with self.lock:
+            view = self._workers.view(nodes=True) if isinstance(request, Change) else None
+            try:
+                return cast(A, self.core.answer(cast(AnyRequest, request), self._clock(), view))
+            finally:
+                self.carry_out()
+
+    def _event(self, happens: Callable[..., None], *what: Any) -> None:
+        with self.lock:
+            happens(*what, self._clock())
+            self.carry_out()
+
+    def carry_out(self) -> None:
+        """Carry out what is decided and not done yet."""
+        if self._busy:
+            return  # an outer call is already carrying out effects, and will also carry out the new ones
+        self._busy = True
+        try:
+            while effects := self.core.effects():
+                for effect in effects:
+                    self._do(effect)
+        finally:
+            self._busy = False
+
+    def _do(self, effect: Effect) -> None:  # noqa: C901 -- a line for each kind
+        match effect:
+            case Tell():
+                self._workers.tell(effect.worker, effect.command)
+            case Save() | Commit() | RestoreSinks() | FindOlder() | Discard() | CopySavepoint() | RememberStart():
+                self._storage.put(effect)
+            case Deploy():
+                self._workers.deploy(effect)
+            case Spawn():
+                self._workers.spawn(effect)
+            case Retire():
+                self._workers.retire(effect.workers)
+            case UseNodes():
+                self._workers.use_nodes(effect.avoid, effect.prefer)
+            case Reserve():
+                try:
+                    self._workers.reserve(effect.count)
+                except ClusterError as error:
+                    self.core.not_reserved(str(error), self._clock())
+            case AskForRoom():
+                self._workers.ask_for_room(effect.workers)
+            case Warn():
+                _LOG.warning("%s", effect.text)
+            case Ended():
+                pass  # the runtime sees the state
+            case _:
+                assert_never(effect)

@@ -1,0 +1,220 @@
+"""Carries out what a job wants of its storage: manifests, the sinks' commits and retractions, savepoints. It decides nothing.
+
+Invariant: the number of a checkpoint is noted before the first sink commits it, and everything that the whole run sees is done only while
+no later coordinator has begun.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NoReturn, assert_never
+
+from ...engine.errors import JobFailedError, shown
+from ...engine.operators.read import Read
+from ...engine.operators.write import Write
+from ...engine.plan.physical import Plan
+from ...engine.protocol.ids import NO_CHECKPOINT, CheckpointNumber, WorkerId
+from ...engine.sink import Sink
+from ...engine.source import Source
+from ...scheduler.checkpoints.manifest import Manifest
+from ...scheduler.checkpoints.restore import RestoredTask
+from ...scheduler.checkpoints.restore_point import RestorePoint
+from ...scheduler.checkpoints.storage_answers import (
+    Committed,
+    Delivery,
+    OlderFound,
+    Saved,
+    SavepointCopied,
+    SinksRestored,
+    StorageAnswer,
+)
+from ...scheduler.checkpoints.terms import first_attempt
+from ...scheduler.config import JobConfig
+from ...scheduler.job.effects import Commit, CopySavepoint, Discard, FindOlder, RememberStart, RestoreSinks, Save, StorageEffect
+from ...state.errors import EvenflowError
+from ..task.saved_state import SavedState, SupersededError
+from .first_manifest import FirstManifest, Savepoint
+from .retraction import retract
+from .run_memory import RunMemory
+
+_LOG = logging.getLogger(__name__)
+
+
+class JobStorage:
+    """Of one job, used by one thread at a time. `memory`: what a later coordinator must know and can't find in the checkpoints."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        config: JobConfig,
+        *,
+        savepoint: Savepoint | None = None,
+        run: str | None = None,
+        memory: RunMemory | None = None,
+        leave: Callable[[SupersededError], NoReturn] | None = None,
+    ) -> None:
+        """`run` names this run of the job. `leave` is called once another coordinator has taken this one's place, and must not return."""
+        self._plan, self._config = plan, config
+        self._memory = memory if memory is not None else RunMemory()
+        self._saved = SavedState(
+            config.checkpoint.url(plan.name), config.checkpoint.kept, run if run is not None else secrets.token_hex(8), leave
+        )
+        self._first = FirstManifest(self._saved, savepoint)
+        self._sinks = plan_sinks(plan)
+        self._taken_over = False
+
+    def restore_point(self, *, takes_over: bool = False) -> RestorePoint:
+        """Where the job begins. Raises FlowError for a savepoint that doesn't fit, OSError if the folder can't be read."""
+        if not takes_over:
+            return RestorePoint(self._first.manifest(self._plan), from_savepoint=True, last=self._saved.last)
+        newest = self._saved.take_over(self._memory.record.term)
+        self._memory.keep(replace(self._memory.record, term=self._saved.term))
+        manifest = newest if newest is not None else self._first.manifest(self._plan)
+        known = self._memory.record
+        self._saved.discard_unfinished(known.committed)
+        return RestorePoint(
+            manifest,
+            from_savepoint=newest is None,
+            last=self._saved.last,
+            takes_over=True,
+            committed=CheckpointNumber(known.committed),
+            attempt=first_attempt(self._saved.term),
+            completed=known.completed,
+            running_since=known.running_since,
+        )
+
+    def restored(self, manifest: Manifest | None, plan: Plan) -> dict[WorkerId, RestoredTask]:
+        """What each worker of `plan` restores of `manifest`. May be called by any thread."""
+        return self._saved.restored(manifest, plan)
+
+    def stay_in_charge(self) -> None:
+        """Returns if no later coordinator of this run has begun. Raises OSError."""
+        self._saved.stay_in_charge()
+
+    def perform(self, effect: StorageEffect, later: Callable[[StorageAnswer], None]) -> StorageAnswer | None:
+        """Carry it out; the answer, if there is one. `later` is called with that of what goes on in a thread of its own."""
+        match effect:
+            case Save():
+                return Saved(effect.manifest.checkpoint, self._saved.complete(effect.manifest))
+            case Commit():
+                return self._commit(effect)
+            case RestoreSinks():
+                return self._restore_sinks(effect)
+            case FindOlder():
+                return self._find_older(effect)
+            case Discard():
+                self._saved.discard(effect.checkpoint)
+            case CopySavepoint():
+                self._saved.hold(effect.manifest.checkpoint)
+                threading.Thread(target=self._copy, args=(effect, later), name=f"{self._plan.name}/savepoint", daemon=True).start()
+            case RememberStart():
+                self._remember_start(effect.since)
+            case _:
+                assert_never(effect)
+        return None
+
+    def _commit(self, commit: Commit) -> Committed:
+        try:
+            deliveries = self._commit_sinks(commit.checkpoint, commit.committables, commit.completed)
+        except SupersededError:
+            raise
+        except Exception as error:  # noqa: BLE001 -- a sink is the user's or a library's: whatever it raises fails the job
+            return Committed(commit.checkpoint, error=_own(error))
+        if commit.last:
+            self._sweep()
+        return Committed(commit.checkpoint, tuple(deliveries))
+
+    def _commit_sinks(self, checkpoint: CheckpointNumber, committables: Any, completed: int | None = None) -> list[Delivery]:
+        """Raises EvenflowError naming the sink that can't commit."""
+        who, deliveries = f"job `{self._plan.name}`", list[Delivery]()
+        try:
+            record = self._memory.record
+            completed = record.completed if completed is None else completed
+            self._memory.keep(replace(record, committed=max(record.committed, checkpoint), completed=completed))
+            self._saved.stay_in_charge()
+            for name, sink in self._sinks.items():
+                who = f"sink `{name}`"
+                deliveries += [(name, payload) for payload in sink.commit(checkpoint, committables.get(name, []))]
+        except EvenflowError:
+            raise
+        except BaseException as error:
+            raise JobFailedError(f"{who} could not commit checkpoint {checkpoint}: {shown(error)}") from error
+        return deliveries
+
+    def _restore_sinks(self, wanted: RestoreSinks) -> SinksRestored:
+        deliveries: list[Delivery] = []
+        at = wanted.manifest.checkpoint if wanted.manifest is not None else NO_CHECKPOINT
+        try:
+            self._saved.stay_in_charge()
+            if wanted.retracts is not None:
+                allowed = self._config.checkpoint.allow_duplicates
+                try:
+                    deliveries += retract(self._plan.name, at, wanted.retracts, self._sinks, self._saved, allow_duplicates=allowed)
+                except SupersededError:
+                    raise
+                except JobFailedError as error:
+                    return SinksRestored(wanted.attempt, error=error, hopeless=True)
+            if wanted.manifest is not None:
+                deliveries += self._commit_sinks(at, wanted.manifest.committables)
+        except SupersededError:
+            raise
+        except Exception as error:  # noqa: BLE001 -- as in a commit
+            return SinksRestored(wanted.attempt, tuple(deliveries), _own(error))
+        self._sweep()
+        self._take_over()
+        return SinksRestored(wanted.attempt, tuple(deliveries))
+
+    def _find_older(self, wanted: FindOlder) -> OlderFound:
+        try:
+            manifest = self._first.instead_of(wanted.checkpoint, wanted.problem, self._plan)
+        except Exception as error:  # noqa: BLE001 -- a file system's library may raise anything
+            return OlderFound(wanted.checkpoint, wanted.problem, error=_own(error))
+        return OlderFound(wanted.checkpoint, wanted.problem, manifest)
+
+    def _copy(self, wanted: CopySavepoint, later: Callable[[StorageAnswer], None]) -> None:
+        checkpoint = wanted.manifest.checkpoint
+        try:
+            problem = self._saved.copy(wanted.manifest, wanted.path)
+        finally:
+            self._saved.let_go(checkpoint)
+        later(SavepointCopied(checkpoint, problem))
+
+    def _remember_start(self, since: float) -> None:
+        try:
+            self._memory.keep(replace(self._memory.record, running_since=since))
+        except Exception as error:  # noqa: BLE001 -- only the seconds that a status shows depend on it
+            _LOG.warning("job `%s`: when it began to run could not be noted: %s", self._plan.name, error)
+
+    def _sweep(self) -> None:
+        self._tidy(lambda sink: sink.sweep(), "what nobody will commit")
+
+    def _take_over(self) -> None:
+        if not self._taken_over:
+            self._taken_over = True
+            job = f"{self._plan.name} {self._config.checkpoint.url(self._plan.name) or ''}"
+            self._tidy(lambda sink: sink.take_over(job, self._saved.committables), "what killed runs have left")
+
+    def _tidy(self, remove: Callable[[Sink], None], what: str) -> None:
+        for name, sink in self._sinks.items():
+            try:
+                remove(sink)
+            except Exception as error:  # noqa: BLE001 -- as in a commit; nothing depends on what is left
+                _LOG.warning("job `%s`: sink `%s` could not remove %s: %s", self._plan.name, name, what, error)
+
+
+def plan_sources(plan: Plan) -> dict[str, Source]:
+    """The sources of a plan by operator name."""
+    return {c.name: c.operator.source for stage in plan.stages for c in stage.chain if isinstance(c.operator, Read)}
+
+
+def plan_sinks(plan: Plan) -> dict[str, Sink]:
+    """The sinks of a plan by operator name."""
+    return {c.name: c.operator.sink for stage in plan.stages for c in stage.chain if isinstance(c.operator, Write)}
+
+
+def _own(error: Exception) -> EvenflowError:
+    return error if isinstance(error, EvenflowError) else JobFailedError(f"{type(error).__name__}: {error}")

@@ -1,0 +1,39 @@
+"""What the coordinator of a run must know again when its process was lost, kept where neither that nor the checkpoint folder is.
+
+If a checkpoint's manifest is deleted, nothing in the folder shows that it existed. So its number is noted here before the first sink
+commits it, and a restarted coordinator can tell that rows of a checkpoint are visible that it doesn't find.
+
+>>> from dataclasses import replace
+>>> memory = RunMemory()
+>>> memory.keep(replace(memory.record, committed=3))
+>>> memory.record.committed
+3
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """`term`: that of the newest coordinator (`scheduler/checkpoints/terms.py`). `committed`: the newest checkpoint that sinks may have
+    committed. `completed`: how many there were. `running_since`: seconds since the epoch when all workers had started, None if
+    they have not yet.
+    """
+
+    term: int = 0
+    committed: int = 0
+    completed: int = 0
+    running_since: float | None = None
+
+
+class RunMemory:
+    """Of a run whose coordinator is never restarted: in this process."""
+
+    def __init__(self) -> None:
+        self.record = RunRecord()
+
+    def keep(self, record: RunRecord) -> None:
+        """From now on it is this. What raises has perhaps not been kept."""
+        self.record = record

@@ -1,0 +1,46 @@
+"""The thread in which a job's manifests are written and its sinks commit, one after the other, while everything else goes on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+
+from ...engine.errors import JobFailedError, shown
+from ...scheduler.checkpoints.storage_answers import StorageAnswer, StorageFailed
+from ...scheduler.job.effects import StorageEffect
+from ...state.errors import EvenflowError
+from .job_storage import JobStorage
+
+
+class StorageThread:
+    """`answer` is called in this thread, and for the copy of a savepoint in another."""
+
+    def __init__(self, job: str, storage: JobStorage, answer: Callable[[StorageAnswer], None]) -> None:
+        self._job, self._storage, self._answer = job, storage, answer
+        self._queue: SimpleQueue[StorageEffect | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=f"{job}/storage", daemon=True)
+        self._thread.start()
+
+    def put(self, effect: StorageEffect) -> None:
+        """Carry it out behind those before it."""
+        self._queue.put(effect)
+
+    def close(self, patience: float) -> bool:
+        """End once everything is carried out. Whether it is within `patience` seconds; what takes longer goes on until the process ends."""
+        self._queue.put(None)
+        self._thread.join(timeout=patience)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while (effect := self._queue.get()) is not None:
+            answer = self._perform(effect)
+            if answer is not None:
+                self._answer(answer)
+
+    def _perform(self, effect: StorageEffect) -> StorageAnswer | None:
+        try:
+            return self._storage.perform(effect, self._answer)
+        except BaseException as error:  # noqa: BLE001 -- without an answer the job would wait for ever
+            why = f"job `{self._job}`: {type(effect).__name__} failed: {shown(error)}"
+            return StorageFailed(error if isinstance(error, EvenflowError) else JobFailedError(why))

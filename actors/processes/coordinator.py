@@ -1,0 +1,225 @@
+"""The coordinator actor: one job on Ray.
+
+Ray's threads call in, and a thread of its own keeps time; the interpreter carries out what the job decides.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import uuid
+import warnings
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import ray
+
+from ...engine.errors import JobFailedError
+from ...engine.plan.physical import Plan
+from ...engine.sink import Sink
+from ...engine.source import Source
+from ...engine.time.duration import seconds
+from ...scheduler.config import JobConfig
+from ...scheduler.job.core import JobCore
+from ...scheduler.job.effects import JobState
+from ...scheduler.job.requests import HISTORIES, Cancel, Request, ShowFigures, ShowProgress, ShowStatus
+from ...scheduler.job.status import JobStatus, Outcome, Progress
+from ...scheduler.load.metrics import WorkerFigures
+from ...state.errors import EvenflowError
+from ..channels.security import Security
+from ..channels.socket_folder import SocketFolder
+from ..job.cluster_memory import ClusterMemory
+from ..job.first_manifest import Savepoint
+from ..job.job_clock import JobClock
+from ..job.job_interpreter import JobInterpreter
+from ..job.job_storage import JobStorage, plan_sinks, plan_sources
+from ..job.prometheus import MetricsServer
+from ..job.storage_thread import StorageThread
+from ..task.saved_state import SupersededError
+from .ray_workers import LEAVE_TIMEOUT, RayWorkers
+from .sent import received
+from .titles import entitle
+
+_LOG = logging.getLogger(__name__)
+
+TICK = 0.05
+TRY_AGAIN = 1.0
+"""Seconds that a coordinator waits before it lets Ray make another in its place."""
+
+LINGER_SECONDS = 60.0
+"""How long the coordinator of a detached job stays when that is over: who watches asks every ten seconds."""
+
+WATCHERS_PATIENCE = 0.5
+"""Seconds that the coordinator of a job that others watch stays when its owner has closed it, so that they hear how it ended."""
+
+STORAGE_PATIENCE = 10.0
+"""Seconds that storage has, once the job has ended, to carry out what it was told before."""
+
+
+class Coordinator:
+    """One per job, an actor named `JOB/coordinator`. `run`: names this run of it. `savepoint`: where a job begins that goes on from one.
+
+    `detached`: there is no driver, so this actor stops the sinks and ends itself when the job is over.
+    """
+
+    def __init__(self, plan: Plan, config: JobConfig, run: str, savepoint: Savepoint | None = None, detached: bool = False) -> None:
+        self._plan, self._config, self._detached = plan, config, detached
+        self._metrics: MetricsServer | None = None
+        self._security = Security.generate(run)
+        self._closed = threading.Event()
+        self._watched_at = -LINGER_SECONDS
+        entitle(self, plan.name, "coordinator")
+        self._incarnation = uuid.uuid4().hex
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Ray's own, about a method that it calls itself
+            again = ray.get_runtime_context().was_current_actor_reconstructed
+        self._memory = ClusterMemory(run)
+        self._refused: EvenflowError | None = None
+        """Why the job can't begin: what an actor's `__init__` raises would arrive as a text of Ray's."""
+        try:
+            self._make(run, savepoint, again=again)
+        except EvenflowError as error:
+            if again:
+                raise
+            self._refused = error
+        except OSError as error:
+            if again:
+                _try_again(error)
+            raise
+        if again:
+            self._start(ray.get_runtime_context().current_actor)
+
+    def _make(self, run: str, savepoint: Savepoint | None, *, again: bool) -> None:
+        plan, config = self._plan, self._config
+        self._saved = JobStorage(plan, config, savepoint=savepoint, run=run, memory=self._memory, leave=_leave_at_once)
+        core = JobCore(plan, config, self._saved.restore_point(takes_over=again))
+        self._workers = RayWorkers(plan, config, self._security, self._saved)
+        self._storage = StorageThread(plan.name, self._saved, lambda answer: self._interpreter.stored(answer))
+        self._made = JobInterpreter(core, self._workers, self._storage, JobClock())
+
+    @property
+    def _interpreter(self) -> JobInterpreter:
+        """Raises why the job can't begin, if it can't."""
+        if self._refused is not None:
+            raise self._refused
+        return self._made
+
+    def deploy(self, me: Any) -> None:
+        """Start the workers and the job; `me` is this actor's handle. Raises ClusterError naming the workers that didn't come up.
+
+        A job that has ended meanwhile, by what its first workers met, has started: its outcome tells.
+        """
+        core = self._interpreter.core
+        self._start(me)
+        deadline = time.monotonic() + 2 * seconds(self._config.worker.start_timeout)
+        while core.state is JobState.STARTING:
+            if time.monotonic() > deadline:
+                raise JobFailedError(
+                    f"job `{self._plan.name}` waits for its sinks: they have not got ready within {self._config.worker.start_timeout}"
+                )
+            time.sleep(TICK / 5)
+        if self._workers.not_started is not None:
+            self._closed.wait(LEAVE_TIMEOUT + STORAGE_PATIENCE)
+            raise self._workers.not_started
+
+    def _start(self, me: Any) -> None:
+        self._workers.attend(self._interpreter, me)
+        self._metrics = MetricsServer(self._plan.name, self._config.metrics.port, self.figures)
+        self._interpreter.begin()
+        threading.Thread(target=self._keep_time, name=f"{self._plan.name}/clock", daemon=True).start()
+
+    def report(self, packed: bytes) -> None:
+        """A worker, its attempt, and a numbered report."""
+        self._workers.received(*received(packed))
+
+    def progress(self, seen: int, incarnation: str) -> Progress:
+        """The job's state and what the sinks deliver from number `seen` of `incarnation` on; all of it, if that was another."""
+        progress = self._interpreter.ask(ShowProgress(seen if incarnation == self._incarnation else 0))
+        return replace(progress, incarnation=self._incarnation)
+
+    def outcome(self, patience: float) -> Outcome:
+        """All that stays once the job has ended; status and figures alone after `patience` seconds, for those who watch."""
+        if patience:
+            self._watched_at = time.monotonic()
+        self._closed.wait(patience)
+        with self._interpreter.lock:
+            status = self.status()
+            if not status.state.final:
+                return Outcome(status, self.figures())
+            core = self._interpreter.core
+            return Outcome(status, self.figures(), core.record.loads(), {question: self.ask(question) for question in HISTORIES})
+
+    def status(self) -> JobStatus:
+        """What `job.status()` shows."""
+        with self._interpreter.lock:
+            status, url = self._interpreter.ask(ShowStatus()), self._metrics.url if self._metrics is not None else None
+            return replace(status, metrics_url=url, places=self._workers.pool.places(), spares=self._workers.pool.spares.ready)
+
+    def figures(self) -> list[WorkerFigures]:
+        """What `job.metrics()` shows."""
+        return self._interpreter.ask(ShowFigures())
+
+    def ask(self, request: Request[Any]) -> Any:
+        """What the job answers. Raises RequestError for what can't be, JobBusyError or JobNotRunningError for what can't be now."""
+        return self._interpreter.ask(request)
+
+    def close(self) -> None:
+        """Returns when all workers are gone; the job has ended or is cancelled by this."""
+        if self._refused is None:
+            self.ask(Cancel())
+            self._closed.wait(LEAVE_TIMEOUT + STORAGE_PATIENCE + 5)
+            if time.monotonic() - self._watched_at < LINGER_SECONDS:
+                time.sleep(WATCHERS_PATIENCE)
+        self._memory.forget()
+
+    def lingers(self) -> bool:
+        """Whether the job is over, and this actor there only to tell how it ended."""
+        return self._detached and self._closed.is_set()
+
+    def _keep_time(self) -> None:
+        while not self._interpreter.core.state.final:
+            self._workers.look_after()
+            self._interpreter.tick()
+            time.sleep(TICK)
+        self._close()
+        if self._detached:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Do what a driver does when its job is over, give clients time to read the final state, and exit."""
+        connectors: list[Source | Sink] = [*plan_sources(self._plan).values(), *plan_sinks(self._plan).values()]
+        for connector in connectors:
+            connector.stop()
+        time.sleep(LINGER_SECONDS)
+        self._memory.forget()
+        ray.kill(self._workers.pool.coordinator)
+
+    def _close(self) -> None:
+        """Let storage end what it was told, and take down what the job has on this machine."""
+        if not self._storage.close(STORAGE_PATIENCE):
+            _LOG.warning("job `%s` has ended, but its storage or a sink is still busy after %g s", self._plan.name, STORAGE_PATIENCE)
+        with suppress(OSError):  # if the folder can't be reached, no other coordinator can have begun
+            self._saved.stay_in_charge()
+        self._workers.close()
+        with self._interpreter.lock:
+            metrics, self._metrics = self._metrics, None
+        if metrics is not None:
+            metrics.close()
+        SocketFolder(self._security.job).remove()
+        self._closed.set()
+
+
+def _leave_at_once(why: SupersededError) -> NoReturn:
+    """This process was taken for lost, and Ray made another coordinator: what is left here to be closed or removed is that one's now."""
+    _LOG.warning("%s", why)
+    os._exit(1)
+
+
+def _try_again(why: OSError) -> NoReturn:
+    """The folder of the checkpoints is full or out of reach: Ray replaces this actor if its process is lost, not if it raises."""
+    _LOG.warning("the coordinator can't go on where the one before it was lost, and tries again: %s", why)
+    time.sleep(TRY_AGAIN)
+    os._exit(1)

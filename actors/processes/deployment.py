@@ -1,0 +1,148 @@
+"""Bringing workers up: each gets a process, its task, the channels to its peers, and begins.
+
+Invariant: no step begins before all workers have finished the previous one, so that no worker sends to one that isn't there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import ray
+from ray.exceptions import RayActorError, RayError
+
+from ...engine.errors import ClusterError, JobFailedError, JobLostError
+from ...engine.plan.physical import Plan
+from ...engine.protocol.ids import Attempt, WorkerId
+from ...engine.time.duration import seconds
+from ...scheduler.checkpoints.restore import RestoredTask
+from ...scheduler.config import JobConfig
+from ...scheduler.rescaling.placement import NoRoomError
+from ...state.errors import EvenflowError
+from ..channels.address import Address
+from .ended import why_ended
+from .worker_pool import WorkerPool
+
+_PATIENCE = 0.2
+
+Check = Callable[[], None]
+
+
+class Deployment:
+    """`addresses`: where the workers of this attempt are reached. Each step takes a `check` that raises if they are no longer needed."""
+
+    def __init__(self, job: str, config: JobConfig, pool: WorkerPool) -> None:
+        self._job, self._config, self._pool = job, config, pool
+        self.addresses: dict[WorkerId, Address] = {}
+        self._operators: dict[str, str] = {}
+        self._across_nodes = False
+
+    def deadline(self) -> float:
+        """When workers that begin to start now must have started."""
+        return time.monotonic() + seconds(self._config.worker.start_timeout)
+
+    def begin_attempt(self, check: Check) -> None:
+        """All workers are brought up again. Those of a cluster with one node listen on loopback only, and the job stays there for now."""
+        check()
+        nodes = _nodes()
+        self._across_nodes = len(nodes) > 1
+        self._pool.confine(None if self._across_nodes else nodes)
+        self.addresses = {}
+
+    def reach_others(self, deadline: float, check: Check) -> None:
+        """If the cluster has more than one node by now, let the running workers listen to workers on other nodes."""
+        if self._across_nodes or len(_nodes()) < 2:
+            return
+        names = list(self.addresses.keys() & self._pool.processes.keys())
+        listening = [worker.listen.remote() for worker in self._handles(names).values()]
+        self.addresses |= dict(zip(names, self._await(listening, names, deadline, "listen to other nodes", check), strict=True))
+        self._across_nodes = True
+        self._pool.confine(None)
+
+    def acquire(self, names: Sequence[WorkerId], deadline: float, check: Check) -> None:
+        """A process for each that has none, as soon as there is room. Raises ClusterError if there is none by the deadline."""
+        try:
+            self._pool.acquire(names, deadline, deadline, check)
+        except NoRoomError as error:
+            missing = ", ".join(name for name in names if name not in self._pool.processes)
+            raise ClusterError(
+                f"job `{self._job}`: {missing} did not start within {self._config.worker.start_timeout}; is there room in the cluster "
+                f"(`ray status`)? There is {error}"
+            ) from error
+
+    def bring_up(
+        self,
+        attempt: Attempt,
+        plan: Plan,
+        names: Sequence[WorkerId],
+        restored: Mapping[WorkerId, RestoredTask],
+        deadline: float,
+        check: Check,
+    ) -> None:
+        """A task and channels for each of these, which have processes. Raises ClusterError for those that don't start in time."""
+        tasks = {task.name: task for task in plan.tasks}
+        self._operators |= {name: task.operators for name, task in tasks.items()}
+        workers = self._handles(names)
+        deployed = [
+            workers[name].deploy.remote(attempt, tasks[name], self._config, restored.get(name), across_nodes=self._across_nodes)
+            for name in names
+        ]
+        self.addresses |= dict(zip(names, self._await(deployed, names, deadline, "start", check), strict=True))
+        connected = []
+        for name in names:
+            channels = tuple(c for c in plan.channels if name in (c.sender, c.receiver))
+            connected.append(workers[name].connect.remote(attempt, {c.receiver: self.addresses[c.receiver] for c in channels}, channels))
+        self._await(connected, names, deadline, "connect to its peers", check)
+
+    def start(self, attempt: Attempt, names: Sequence[WorkerId], deadline: float, check: Check) -> None:
+        """Let them begin to work."""
+        self._await([worker.start.remote(attempt) for worker in self._handles(names).values()], names, deadline, "begin", check)
+
+    def _handles(self, names: Sequence[WorkerId]) -> dict[WorkerId, Any]:
+        there = self._pool.processes
+        gone = [name for name in names if name not in there]
+        if gone:
+            raise JobLostError(f"job `{self._job}`: the process of {', '.join(gone)} was ended before it began")
+        return {name: there[name].handle for name in names}
+
+    def _await(self, refs: Sequence[Any], names: Sequence[WorkerId], deadline: float, what: str, check: Check) -> list[Any]:
+        """What the workers answer. Raises ClusterError for those that don't by the deadline, and as soon as the job has ended."""
+        waiting: list[Any] = list(refs)
+        try:
+            while waiting:
+                done, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=_PATIENCE)
+                ray.get(done)
+                check()
+                if waiting and time.monotonic() > deadline:
+                    missing = ", ".join(name for name, ref in zip(names, refs, strict=True) if ref in waiting)
+                    raise ClusterError(
+                        f"job `{self._job}`: {missing} did not {what} within {self._config.worker.start_timeout}; "
+                        "is there room in the cluster (`ray status`)? WorkerConfig(start_timeout=...) sets the bound"
+                    )
+            return list(ray.get(list(refs)))
+        except RayError as error:
+            cause = getattr(error, "cause", None)
+            if isinstance(cause, EvenflowError):
+                raise cause from None
+            why = why_ended(error) if isinstance(error, RayActorError) else str(error)
+            lost = [name for name, ref in zip(names, refs, strict=True) if _lost(ref)]
+            runs = [f"worker {name}, which runs {self._operators[name]}," for name in lost if name in self._operators]
+            workers = " and ".join(runs) or "a worker"
+            raise JobFailedError(f"job `{self._job}`: {workers} did not {what}: {why}") from None
+
+
+def _lost(ref: Any) -> bool:
+    """Whether the worker that was to answer is gone."""
+    try:
+        ray.get(ref, timeout=0)
+    except RayActorError:
+        return True
+    except (RayError, TimeoutError):
+        return False
+    return False
+
+
+def _nodes() -> list[str]:
+    """The nodes that are alive."""
+    return [node["NodeID"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]

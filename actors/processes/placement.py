@@ -1,0 +1,59 @@
+"""The cluster's nodes as Ray tells of them, and asking its autoscaler for more: what `scheduler/rescaling/placement.py` plans with.
+
+Ray's view of what is free is a moment old. CPUs of processes that were just started are taken off here; of those that have just ended it
+learns a little later, so a search that finds no room is repeated for `ROOM_PATIENCE`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+
+import ray
+from ray.autoscaler.sdk import request_resources
+
+from ...scheduler.rescaling.placement import Node
+from .process import WorkerProcess
+from .ray_internals import free_resources
+
+ROOM_PATIENCE = 2.0
+"""Seconds until a node that is full is believed to be so."""
+
+_JUST = 1.0
+"""Seconds for which Ray may not count a new process yet."""
+
+
+def cluster_nodes(processes: Iterable[WorkerProcess], cpus: float) -> list[Node]:
+    """The nodes that are alive, with the job's processes, each of which has set `cpus` aside, as their workers."""
+    there = list(processes)
+    workers = Counter(process.node for process in there)
+    recent = Counter(process.node for process in there if time.monotonic() - process.begun < _JUST)
+    free = free_resources()
+    nodes = []
+    for node in ray.nodes():  # type: ignore[no-untyped-call]
+        if node["Alive"]:
+            name, total = node["NodeID"], float(node["Resources"].get("CPU", 0.0))
+            left = float(free.get(name, {}).get("CPU", 0.0)) - recent[name] * cpus
+            nodes.append(Node(name, total, min(max(left, 0.0), total), workers[name]))
+    return nodes
+
+
+class RoomRequest:
+    """What one job asks of Ray's autoscaler; without one it has no effect. Ray keeps only the newest request of a cluster."""
+
+    def __init__(self) -> None:
+        self._asked: list[dict[str, float]] = []
+
+    def ask(self, workers: int, cpus: float) -> None:
+        """Ask for room for `workers` workers in total; a worker that reserves no CPU counts as one slot of one CPU."""
+        self._request([{"CPU": cpus or 1.0}] * workers)
+
+    def withdraw(self) -> None:
+        """The job needs it no more."""
+        self._request([])
+
+    def _request(self, bundles: list[dict[str, float]]) -> None:
+        if bundles != self._asked:
+            self._asked = bundles
+            request_resources(bundles=bundles)

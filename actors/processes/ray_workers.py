@@ -1,0 +1,248 @@
+"""The workers of a job on Ray, as its interpreter needs them: deployed, spawned and retired in threads, told by actor calls, and watched.
+
+Invariant: one deployment is under way at a time, and it gives up as soon as a later attempt is wanted or the job has ended.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from queue import SimpleQueue
+from typing import Any
+
+import ray
+from ray.exceptions import RayActorError
+
+from ...engine.errors import JobFailedError
+from ...engine.plan.physical import Plan
+from ...engine.protocol.ids import Attempt, WorkerId
+from ...engine.time.duration import seconds
+from ...scheduler.config import JobConfig
+from ...scheduler.job.effects import Deploy, JobState, Spawn
+from ...scheduler.job.messages import Attach, Command, InOrder, Report
+from ...scheduler.rescaling.cluster_view import ClusterView
+from ...scheduler.rescaling.placement import Node
+from ...state.errors import EvenflowError
+from ..channels.security import Security
+from ..job.job_interpreter import JobInterpreter
+from ..job.job_storage import JobStorage
+from .deployment import Deployment
+from .ended import why_ended
+from .pings import Pings
+from .placement import ROOM_PATIENCE
+from .process import WorkerProcess
+from .worker_pool import WorkerPool
+
+_LOG = logging.getLogger(__name__)
+
+LEAVE_TIMEOUT = 5.0
+"""Seconds that workers have to leave after the end of the job; a user's function that takes longer is cut off."""
+
+VIEW_SECONDS = 1.0
+"""How old the list of nodes may be that a look at the cluster shows: Ray is asked for it."""
+
+
+class RayWorkers:
+    """`attend(interpreter)` comes first. The interpreter's lock guards everything here."""
+
+    def __init__(self, plan: Plan, config: JobConfig, security: Security, storage: JobStorage) -> None:
+        self._plan, self._config, self._storage = plan, config, storage
+        self._joins: dict[Any, WorkerId] = {}
+        self._pings = Pings(seconds(config.worker.heartbeat_timeout))
+        self._numbers: dict[WorkerId, int] = {}
+        self._inboxes: dict[WorkerId, InOrder[Report]] = {}
+        self._tasks: Any = None
+        self._nodes: tuple[Node, ...] = ()
+        self._seen_at = -VIEW_SECONDS
+        self._wanted: SimpleQueue[Deploy | None] = SimpleQueue()
+        self.not_started: EvenflowError | None = None
+        """Why the first attempt could not be brought up."""
+        self._security = security
+
+    def attend(self, interpreter: JobInterpreter, coordinator: Any) -> None:
+        """Have the job of this interpreter; workers report to the actor `coordinator`."""
+        self._interpreter = interpreter
+        self.pool = WorkerPool(self._plan.name, self._config, self._security, interpreter.lock, self._warm)
+        self.pool.coordinator = coordinator
+        self._deployment = Deployment(self._plan.name, self._config, self.pool)
+        threading.Thread(target=self._deploy_wanted, name=f"{self._plan.name}/deploy", daemon=True).start()
+
+    def tell(self, worker: WorkerId, command: Command) -> None:
+        number = self._numbers.get(worker, 0)
+        self._numbers[worker] = number + 1
+        handle = self.pool.handle(worker)
+        if handle is not None:
+            if isinstance(command, Attach):
+                addresses = self._deployment.addresses
+                command = replace(command, addresses={c.receiver: addresses[c.receiver] for c in command.connect})
+            handle.command.options(num_returns=0).remote(self._interpreter.core.attempt, number, command)
+
+    def deploy(self, wanted: Deploy) -> None:
+        self._wanted.put(wanted)
+
+    def spawn(self, wanted: Spawn) -> None:
+        for name in wanted.workers:
+            self._numbers.pop(name, None)
+            self._inboxes.pop(name, None)
+        threading.Thread(target=self._spawn, args=(wanted,), name=f"{self._plan.name}/spawn", daemon=True).start()
+
+    def retire(self, workers: tuple[WorkerId, ...]) -> None:
+        joins = [ref for ref, name in self._joins.items() if name in workers]
+        self._forget(workers)
+        processes = self.pool.let_go(workers)
+        threading.Thread(target=_end, args=(processes, joins), name=f"{self._plan.name}/retire", daemon=True).start()
+
+    def use_nodes(self, avoid: frozenset[str], prefer: frozenset[str]) -> None:
+        self.pool.avoid(avoid)
+        self.pool.prefer(prefer)
+
+    def reserve(self, count: int) -> None:
+        self.pool.reserve(count)
+
+    def ask_for_room(self, workers: int) -> None:
+        self.pool.ask(workers)
+
+    def view(self, *, nodes: bool) -> ClusterView:
+        """Places and spares as they are; nodes as they were `VIEW_SECONDS` ago at most."""
+        now = time.monotonic()
+        if nodes and now - self._seen_at > VIEW_SECONDS:
+            self._seen_at, self._nodes = now, tuple(self.pool.nodes())
+        return ClusterView(self._nodes if nodes else (), self.pool.places(), self.pool.reserved())
+
+    def received(self, worker: WorkerId, attempt: Attempt, number: int, report: Report) -> None:
+        """A worker's numbered report; these may arrive in any order. Those of an attempt that is over are dropped."""
+        with self._interpreter.lock:
+            if attempt == self._interpreter.core.attempt:
+                for due in self._inboxes.setdefault(worker, InOrder()).put(number, report):
+                    self._interpreter.report(worker, attempt, due)
+
+    def look_after(self) -> None:
+        """A worker whose join has returned while the job runs is lost, and so is one that doesn't answer for `heartbeat_timeout`.
+
+        While workers are deployed the deployment itself waits for their answers, and a spare would only be in their way.
+        """
+        with self._interpreter.lock:  # a worker that leaves is told so and taken out of `_joins` at one time
+            core = self._interpreter.core
+            if core.deploying:
+                return
+            if core.state is JobState.RUNNING:
+                self.pool.tick()
+            for name, why in self._lost().items():
+                self._interpreter.lost(name, why)
+                self._forget([name])
+                for process in self.pool.let_go([name]):
+                    process.end()
+
+    def close(self) -> None:
+        """Wait until the workers have left, and end those that don't."""
+        self._wanted.put(None)
+        if self._joins:
+            ray.wait(list(self._joins), num_returns=len(self._joins), timeout=LEAVE_TIMEOUT)
+        self.pool.close()
+
+    def _lost(self) -> dict[WorkerId, str]:
+        done, _ = ray.wait(list(self._joins), num_returns=len(self._joins), timeout=0) if self._joins else ([], [])
+        lost: dict[WorkerId, str] = {}
+        for ref in done:
+            name = self._joins.pop(ref)
+            try:
+                ray.get(ref, timeout=1)
+                lost[name] = "it left before the job ended"
+            except RayActorError as error:
+                lost[name] = why_ended(error)
+        watched = set(self._joins.values())  # one that starts is not silent yet
+        return lost | self._pings.silent({name: process.handle for name, process in self.pool.processes.items() if name in watched})
+
+    def _deploy_wanted(self) -> None:
+        while (wanted := self._wanted.get()) is not None:
+            try:
+                self._deploy(wanted)
+            except Exception as problem:  # noqa: BLE001 -- whatever goes wrong with an attempt, the next one or the job's end follows
+                own = isinstance(problem, EvenflowError)
+                error = problem if own else JobFailedError(f"job `{self._plan.name}` did not start: {type(problem).__name__}: {problem}")
+                assert isinstance(error, EvenflowError)
+                with self._interpreter.lock:
+                    core = self._interpreter.core
+                    first = core.state is JobState.STARTING and wanted.attempt == core.attempt
+                    self.not_started = error if first else None
+                    self._interpreter.not_deployed(wanted.attempt, error)
+
+    def _deploy(self, wanted: Deploy) -> None:
+        """Bring every task of the plan up in attempt `wanted.attempt`, in the processes there are and others for those that are gone."""
+        deployment, attempt = self._deployment, wanted.attempt
+
+        def check() -> None:
+            """Raises JobFailedError if the job has failed or goes back again; it may finish before all know that they began."""
+            core = self._interpreter.core
+            if core.attempt != attempt or core.state in (JobState.FAILED, JobState.CANCELLED):
+                raise core.error or JobFailedError(f"job `{self._plan.name}`: attempt {attempt} is over before it has begun")
+
+        check()
+        deadline = deployment.deadline()
+        names = [task.name for task in wanted.plan.tasks]
+        restored = self._storage.restored(wanted.manifest, wanted.plan)
+        deployment.begin_attempt(check)
+        ended = self.pool.end_unusable(frozenset(names))
+        with self._interpreter.lock:
+            self._forget(ended)
+        deployment.acquire(names, deadline, check)
+        deployment.bring_up(attempt, wanted.plan, names, restored, deadline, check)
+        with self._interpreter.lock:
+            check()
+            self._numbers, self._inboxes = {}, {}
+        deployment.start(attempt, names, deadline, check)
+        self._begun(names, attempt)
+
+    def _spawn(self, wanted: Spawn) -> None:
+        """Start workers beside those that run, and tell the job when they have."""
+        deployment, names = self._deployment, wanted.workers
+
+        def check() -> None:
+            core = self._interpreter.core
+            rescaling = core.rescaling
+            if wanted.attempt != core.attempt or rescaling is None or rescaling.rescale.joining != names:
+                raise JobFailedError("they are no longer wanted")
+
+        try:
+            deadline = deployment.deadline()
+            deployment.reach_others(deadline, check)
+            self.pool.acquire(names, deadline, min(deadline, time.monotonic() + ROOM_PATIENCE), check)
+            deployment.bring_up(wanted.attempt, wanted.plan, names, {}, deadline, check)
+            deployment.start(wanted.attempt, names, deadline, check)
+        except Exception as error:  # noqa: BLE001 -- the job runs on without them, and says why
+            self._interpreter.not_spawned(names, wanted.attempt, str(error))
+        else:
+            self._begun(names, wanted.attempt)
+
+    def _begun(self, names: Sequence[WorkerId], attempt: Attempt) -> None:
+        """These work now; from now on the end of one is a loss."""
+        with self._interpreter.lock:
+            if attempt != self._interpreter.core.attempt:
+                return
+            processes = self.pool.processes
+            self._joins.update({processes[name].join: name for name in names if name in processes})
+            for name in names:
+                self._interpreter.ready(name, attempt)
+
+    def _forget(self, names: Sequence[WorkerId]) -> None:
+        """The end of these processes is no loss any more."""
+        self._joins = {ref: name for ref, name in self._joins.items() if name not in names}
+        for name in names:
+            self._pings.forget(name)
+
+    def _warm(self, spare: WorkerProcess) -> None:
+        """Let a spare load now what a task of the job needs."""
+        if self._tasks is None:
+            self._tasks = ray.put([task for task in self._plan.tasks if task.index == 0])
+        spare.handle.warm.remote(self._tasks)
+
+
+def _end(processes: Sequence[WorkerProcess], joins: list[Any]) -> None:
+    """End workers that have left; they get a moment to close what they have."""
+    if joins:
+        ray.wait(joins, num_returns=len(joins), timeout=LEAVE_TIMEOUT)
+    for process in processes:
+        process.end()

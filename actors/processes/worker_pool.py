@@ -1,0 +1,193 @@
+"""The processes of a job: one for each worker that has a task, and the spares.
+
+Invariant: a process is in one place, with a worker's name, among the spares, or handed to the caller who is to end it; none is forgotten.
+Which nodes the job may use is decided here and nowhere else. Every method may be called by any thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from threading import RLock
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from ...engine.errors import ClusterError
+from ...engine.protocol.ids import WorkerId
+from ...scheduler.config import JobConfig
+from ...scheduler.rescaling.placement import Node, NoRoomError, Place, place
+from ..channels.security import Security
+from .placement import RoomRequest, cluster_nodes
+from .process import WorkerProcess, start_process
+from .spares import Spares
+
+PING_PATIENCE = 2.0
+"""Seconds that a worker has to answer before an attempt does without it."""
+
+_AGAIN = 0.1
+"""Seconds until what can't be had yet is asked for again."""
+
+
+class WorkerPool:
+    """`coordinator` is its handle; `warm(process)` lets a new spare get ready."""
+
+    def __init__(self, job: str, config: JobConfig, security: Security, lock: RLock, warm: Callable[[WorkerProcess], None]) -> None:
+        self._job, self._config, self._security, self._lock, self._warm = job, config, security, lock, warm
+        self.coordinator: Any = None
+        self._processes: dict[WorkerId, WorkerProcess] = {}
+        self._avoided: frozenset[str] = frozenset()
+        self._preferred: frozenset[str] = frozenset()
+        self._within: frozenset[str] | None = None
+        self._room = RoomRequest()
+        self.spares = Spares[WorkerProcess](config.worker.warm_spares, self._start_spare)
+
+    @property
+    def processes(self) -> Mapping[WorkerId, WorkerProcess]:
+        """Those with a task, by the worker's name."""
+        with self._lock:
+            return dict(self._processes)
+
+    def handle(self, worker: WorkerId) -> Any:
+        """The worker's actor; None if it has no process."""
+        process = self._processes.get(worker)
+        return None if process is None else process.handle
+
+    def acquire(self, workers: Sequence[WorkerId], deadline: float, patience: float, check: Callable[[], None]) -> None:
+        """A process for each of the workers that has none: a spare, or a new one on the node that the job's strategy says.
+
+        Raises NoRoomError if the cluster has had no room until `patience`, ClusterError if Ray has not freed a name until `deadline`, and
+        what `check` raises if the workers are no longer needed.
+        """
+        missing = [worker for worker in workers if worker not in self._processes]
+        while missing:
+            try:
+                with self._lock:
+                    check()
+                    self._acquire(missing)
+            except NoRoomError as error:
+                self.ask(error.missing)
+                if time.monotonic() >= patience:
+                    raise
+            except ValueError as error:
+                if time.monotonic() > deadline:
+                    raise ClusterError(f"job `{self._job}`: the name of a worker is still taken: {error}") from error
+            if missing:
+                time.sleep(_AGAIN)
+
+    def let_go(self, workers: Iterable[WorkerId]) -> list[WorkerProcess]:
+        """Detach these workers from their processes, and return the processes; the caller ends them."""
+        with self._lock:
+            return [self._processes.pop(worker) for worker in workers if worker in self._processes]
+
+    def end_unusable(self, wanted: Collection[WorkerId]) -> list[WorkerId]:
+        """End the processes that don't answer, are where the job is not to be, or whose worker is not wanted; whose they were."""
+        there = self.processes
+        pings = {name: process.handle.ping.remote() for name, process in there.items() if name in wanted and self.allowed(process.node)}
+        if pings:
+            ray.wait(list(pings.values()), num_returns=len(pings), timeout=PING_PATIENCE)
+        unusable = [name for name in there if name not in pings or not _answered(pings[name])]
+        for process in self.let_go(unusable):
+            process.end()
+        return unusable
+
+    def allowed(self, node: str) -> bool:
+        """Whether the job may use the node."""
+        return node not in self._avoided and (self._within is None or node in self._within)
+
+    def confine(self, nodes: Collection[str] | None) -> None:
+        """Workers can talk to those on these nodes only, None for all."""
+        with self._lock:
+            self._within = None if nodes is None else frozenset(nodes)
+
+    def avoid(self, nodes: Collection[str]) -> None:
+        """These nodes get no process any more, and spares there are ended."""
+        self._avoided = frozenset(nodes)
+
+    def prefer(self, nodes: Collection[str]) -> None:
+        """New processes go to these nodes only; if there are none, where the job's strategy says."""
+        self._preferred = frozenset(nodes)
+
+    def nodes(self) -> list[Node]:
+        """The nodes that are alive, with the job's processes on them."""
+        with self._lock:
+            return cluster_nodes(self._all(), self._config.worker.cpus)
+
+    def ask(self, workers: int) -> None:
+        """Ask Ray's autoscaler, where there is one, for room for `workers` more workers."""
+        with self._lock:
+            self._room.ask(len(self._all()) + workers, self._config.worker.cpus)
+
+    def reserve(self, count: int) -> None:
+        """Start `count` spares beyond the configured ones, or end them again. Raises NoRoomError if there is no room for them."""
+        with self._lock:
+            self._plan(count)
+            self.spares.want(count)
+
+    def reserved(self) -> bool:
+        """Whether all spares have started."""
+        with self._lock:
+            return self.spares.complete
+
+    def places(self) -> dict[WorkerId, Place]:
+        """Where each worker is, or is to be if its process is still starting."""
+        with self._lock:
+            for process in self._processes.values():
+                process.look()
+            return {worker: Place(process.label, process.node) for worker, process in self._processes.items()}
+
+    def tick(self) -> None:
+        """Keep the spares ready."""
+        with self._lock:
+            self.spares.tick(self.allowed)
+
+    def close(self) -> None:
+        """End all processes."""
+        with self._lock:
+            self.spares.close()
+            self._room.withdraw()
+        for process in self.let_go(list(self._processes)):
+            process.end()
+
+    def _acquire(self, missing: list[WorkerId]) -> None:
+        """Removes the workers that have a process now from `missing`. Raises NoRoomError, ValueError if a name is taken."""
+        while missing and (spare := self.spares.take(self._chosen)) is not None:
+            self._processes[missing.pop(0)] = spare
+        for node in self._plan(len(missing)):
+            self._processes[missing[0]] = self._start(missing[0], node)
+            missing.pop(0)
+
+    def _plan(self, count: int) -> tuple[str, ...]:
+        if not count:
+            return ()
+        config, nodes = self._config, self.nodes()
+        avoid = [node.name for node in nodes if not self._chosen(node.name)]
+        return place(nodes, count, config.worker.cpus, config.worker.placement, avoid)
+
+    def _chosen(self, node: str) -> bool:
+        return self.allowed(node) and (not self._preferred or node in self._preferred)
+
+    def _all(self) -> list[WorkerProcess]:
+        return [*self._processes.values(), *self.spares.processes]
+
+    def _start(self, label: str, node: str) -> WorkerProcess:
+        return start_process(self._job, label, self.coordinator, self._security, self._config.worker.cpus, node)
+
+    def _start_spare(self, label: str) -> WorkerProcess | None:
+        try:
+            (node,) = self._plan(1)
+        except NoRoomError:
+            return None
+        process = self._start(label, node)
+        self._warm(process)
+        return process
+
+
+def _answered(ref: Any) -> bool:
+    """Whether a worker says that it can be used."""
+    try:
+        ray.get(ref, timeout=0)
+    except RayError:
+        return False
+    return True

@@ -1,0 +1,106 @@
+"""The meter: how a worker spends its time, window by window.
+
+Every moment of a worker belongs to one of five: useful, waiting for input, waiting for credit, ready without a CPU, or its own bookkeeping
+(what is left). The time without a CPU is known for a whole window only, and left out of its useful part and of its bookkeeping alike.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from ...engine.protocol.elements import MAX_TIME, MIN_TIME
+from ...engine.task.core import TaskCore
+from ...scheduler.load.window import WorkerWindow
+from .run_queue import RunQueue, Spent
+
+HOTTEST = 16
+
+
+class Meter:
+    """Measures one worker; used by its thread. `length`: seconds of a window, which begins at a multiple of it (wall clock)."""
+
+    def __init__(self, task: TaskCore, length: float, run_queue: RunQueue | None = None) -> None:
+        self.task, self.length = task, length
+        self.useful = self.wait_input = self.wait_credit = 0.0
+        self._unshared = 0.0
+        self.latencies: list[float] = []
+        self.keyed_records = 0
+        self.load = np.zeros(task.spec.settings.key_groups)
+        self._rows = (0, 0)
+        self._run_queue = RunQueue() if run_queue is None else run_queue
+        self._begin(time.time())
+
+    def add_useful(self, elapsed: float) -> None:
+        """The task worked for `elapsed` seconds; shared out over the key groups of the records that it took, once some are counted."""
+        self.useful += elapsed
+        self._unshared += elapsed
+        if self.task.load.touched:
+            records = self.task.load.take()
+            total = int(records.sum())
+            if total:
+                self.keyed_records += total
+                self.load += records * (self._unshared / total)
+            self._unshared = 0.0
+
+    def due(self) -> bool:
+        """Whether the window is over."""
+        return time.time() >= self._end
+
+    def take(self, queued: int, queued_rows: int, refused: int, backlog: int | None = None) -> WorkerWindow:
+        """The window's figures, with the batches that wait, their rows, and what the source has not read; the next window begins."""
+        now, task = time.time(), self.task
+        rows = task.rows_in, task.outputs.rows
+        spent = self._run_queue.take()
+        own = own_share(now - self._start - self.wait_input - self.wait_credit, spent)
+        groups = np.flatnonzero(self.load)
+        hot = sorted(task.load.take_hot().items(), key=lambda item: -item[1])[:HOTTEST]
+        window = WorkerWindow(
+            worker=task.spec.name,
+            start=self._start,
+            length=now - self._start,
+            rows_in=rows[0] - self._rows[0],
+            rows_out=rows[1] - self._rows[1],
+            useful=self.useful * own,
+            wait_input=self.wait_input,
+            wait_credit=self.wait_credit,
+            starved=spent.waiting,
+            queued=queued,
+            queued_rows=queued_rows,
+            backlog=backlog,
+            watermark=task.watermark if MIN_TIME < task.watermark < MAX_TIME else None,
+            late_records=task.chain.late_records,
+            skipped_records=task.chain.skipped_records,
+            keyed_records=self.keyed_records,
+            state_bytes=task.chain.state_bytes,
+            refused_messages=refused,
+            groups=groups.astype(np.int32),
+            load=self.load[groups] * own,
+            hot_keys=tuple(hot),
+            latencies=tuple(self.latencies),
+        )
+        self._rows = rows
+        self.useful = self.wait_input = self.wait_credit = 0.0
+        self.latencies = []
+        self.keyed_records = 0
+        self.load[:] = 0.0
+        self._begin(now)
+        return window
+
+    def _begin(self, now: float) -> None:
+        self._start = now
+        self._end = (now // self.length + 1) * self.length
+
+
+def own_share(busy: float, spent: Spent) -> float:
+    """The part of a thread's `busy` seconds, 0 to 1, in which it was not merely ready for a CPU; at least that which it was on one.
+
+    What it waited for a CPU after it had been woken lies in its other waits, which `busy` has not.
+
+    >>> own_share(1.0, Spent(on_cpu=0.4, waiting=0.5)), own_share(0.1, Spent(on_cpu=0.05, waiting=0.4))
+    (0.5, 0.5)
+    """
+    if busy <= 0.0:
+        return 1.0
+    return max(1.0 - spent.waiting / busy, min(1.0, spent.on_cpu / busy))

@@ -1,0 +1,128 @@
+"""A task in real time: its work is measured, and what it does in the background is kept to a share of its time.
+
+Invariant: of any stretch of time in which state is given away or made for a checkpoint, what is left is at least the share that these leave
+to records.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ...engine.plan.task_spec import TaskSpec
+from ...engine.protocol.effects import Latency
+from ...scheduler.checkpoints.restore import RestoredTask
+from ...state.errors import StateBackendError
+from ...state.store import CheckpointStore
+from .meter import Meter
+from .state_writer import StateWriter
+from .system_clock import SystemClock
+from .task_interpreter import TaskInterpreter
+from .task_ports import Channels, Reports, TaskPorts
+
+IDLE = 0.1
+"""Seconds that a worker without a source may sleep: what comes in wakes it earlier."""
+
+SAVING = 0.001
+"""Seconds that a worker sleeps at least while chunks of state wait to be written."""
+
+SAVE_SECONDS = 0.003
+"""Seconds for which a worker makes chunks of state at a time: between two batches, which may take it far longer."""
+
+SAVE_SHARE, SAVE_SOON = 0.15, 3.0
+"""The largest part of its time that a worker spends on chunks of state for a checkpoint, for the first `SAVE_SOON` seconds. Writing them
+takes a processor too, and records wait for it meanwhile. After that time it is `GIVE_SHARE`: what comes while a checkpoint is made comes
+again after a failure."""
+
+GIVE_SHARE = 1 / 3
+"""The largest part of its time that a worker spends on giving state away in the background: the worker that takes it has work with it too,
+before its own records, and would fall behind."""
+
+
+class MeteredTask(TaskInterpreter):
+    """`metrics_window`, `latency_interval` in seconds. Checkpoints are written to the store at `store_url`; None: they hold no state."""
+
+    def __init__(
+        self,
+        spec: TaskSpec,
+        channels: Channels,
+        reports: Reports,
+        *,
+        metrics_window: float,
+        latency_interval: float,
+        store_url: str | None = None,
+        restored: RestoredTask | None = None,
+    ) -> None:
+        writer = StateWriter(CheckpointStore(store_url), spec.name) if store_url is not None else None
+        saved = CheckpointStore(restored.url) if restored is not None else None
+        super().__init__(spec, TaskPorts(channels, SystemClock(), reports, writer, saved), restored)
+        self.meter = Meter(self.task, metrics_window)
+        self._latency_interval = latency_interval
+        self._next_mark = 0.0
+        self._give_at = self._save_at = 0.0
+        self._saving_since = math.inf
+
+    @property
+    def backlog(self) -> int | None:
+        """Rows that its source has and that it has not read, None where that isn't known."""
+        return self.source.reader.backlog() if self.source.reader is not None and not self.over else None
+
+    def poll(self, rows: int, *, mark: bool = False) -> int:
+        """As of every task, with a latency mark whenever the last one was sent an interval ago."""
+        now = self._now()
+        due = mark or now >= self._next_mark
+        read = super().poll(rows, mark=due)
+        if due and read:
+            self._next_mark = now + self._latency_interval
+        return read
+
+    def sleep_for(self) -> float:
+        """Seconds until there may be something to do: until the source may have something, or more state may be given."""
+        if self.over:
+            return IDLE
+        until = self.source.reader.ready_in() if self.source.reader is not None else IDLE
+        now = self._now()
+        if self.task.giving:
+            until = min(until, max(0.0, self._give_at - now))
+        return min(until, max(SAVING, self._save_at - now)) if self.task.saving else until
+
+    def give(self) -> bool:
+        """As of every task, if it is time for another chunk."""
+        if not self.task.giving or (begun := self._now()) < self._give_at or not super().give():
+            return False
+        now = self._now()
+        self._give_at = now + (now - begun) * (1 / GIVE_SHARE - 1)
+        return True
+
+    def save(self) -> bool:
+        """Make some chunks, if it is time for them, and report what is written. Whether it made any."""
+        writer = self._writer
+        if writer is None:
+            return False
+        self.report_written()
+        if not self.task.saving or self.over:
+            self._saving_since = math.inf
+            return False
+        begun = now = self._now()
+        if writer.busy or begun < self._save_at:
+            return False
+        self._saving_since = min(self._saving_since, begun)
+        while now - begun < SAVE_SECONDS and not writer.busy and super().save():
+            now = self._now()
+        share = SAVE_SHARE if now < self._saving_since + SAVE_SOON else GIVE_SHARE
+        self._save_at = now + (now - begun) * (1 / share - 1)
+        return True
+
+    def measure(self, queued: int, queued_rows: int, refused: int) -> None:
+        """Report the figures of the window; if the size of the state can't be read, the task fails as with any other work on it."""
+        try:
+            window = self.meter.take(queued, queued_rows, refused, self.backlog)
+        except StateBackendError as error:
+            self.fail(error)
+        else:
+            self._reports(window)
+
+    def _worked(self, begun: float) -> None:
+        self.meter.add_useful(self._now() - begun)
+
+    def _arrived(self, mark: Latency) -> None:
+        self.meter.latencies.append((self._timestamp() - mark.created) / 1e6)

@@ -1,0 +1,122 @@
+"""Writes a worker's part of a checkpoint in a thread of its own, so that no batch waits for a disk.
+
+Chunks come from the worker's thread while the stream goes on; once the last has been written, the report that the task is prepared, with
+the files, is there to be taken. A failure to write is a report too: the job decides what it means.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from ...engine.batch import Batch
+from ...engine.errors import JobTimeoutError
+from ...engine.protocol.effects import Prepared
+from ...engine.protocol.ids import CheckpointNumber
+from ...scheduler.job.messages import CheckpointFailed
+from ...state.files import encoded
+from ...state.store import CheckpointStore
+
+MOST_WAITING = 16 << 20
+"""Bytes that may wait to be written before the task makes no more chunks, which may be small."""
+
+FLUSH_TIMEOUT = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A chunk for the file of `checkpoint`, of `keys` keys."""
+
+    checkpoint: CheckpointNumber
+    data: pa.Buffer
+    keys: int
+
+
+class StateWriter:
+    """`name`: what files are called after. All methods but the thread's own are for the worker's thread."""
+
+    def __init__(self, store: CheckpointStore, name: str) -> None:
+        self._store, self._name = store, name
+        self._queue: queue.SimpleQueue[_Piece | Prepared | None] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[Prepared | CheckpointFailed] = queue.SimpleQueue()
+        self._waiting = 0
+        self._given = self._taken = 0
+        """Bytes of chunks: those that came are counted by the worker's thread, those that left the queue by the other."""
+        self._thread = threading.Thread(target=self._run, name=f"{name}/checkpoint", daemon=True)
+        self._thread.start()
+
+    @property
+    def busy(self) -> bool:
+        """Whether enough waits to be written."""
+        return self._given - self._taken >= MOST_WAITING
+
+    def write(self, checkpoint: CheckpointNumber, chunk: Batch) -> None:
+        """Append a chunk to the file of `checkpoint`."""
+        data = encoded(chunk.rows)
+        self._given += data.size
+        self._queue.put(_Piece(checkpoint, data, chunk.num_rows))
+
+    def finish(self, prepared: Prepared) -> None:
+        """The chunks before it were all; `take` gives it back with its files, or as a failure."""
+        self._waiting += 1
+        self._queue.put(prepared)
+
+    def take(self) -> list[Prepared | CheckpointFailed]:
+        """What has been written whole, or failed, since the last call."""
+        found = []
+        while self._waiting and not self._done.empty():
+            found.append(self._done.get())
+            self._waiting -= 1
+        return found
+
+    def flush(self) -> list[Prepared | CheckpointFailed]:
+        """As `take`, but waits for what is under way. Raises JobTimeoutError if that takes too long."""
+        found = []
+        while self._waiting:
+            try:
+                found.append(self._done.get(timeout=FLUSH_TIMEOUT))
+            except queue.Empty as error:
+                raise JobTimeoutError(
+                    f"worker {self._name}: its part of a checkpoint was not written within {FLUSH_TIMEOUT:g} s"
+                ) from error
+            self._waiting -= 1
+        return found
+
+    def close(self) -> None:
+        """End the thread once it is done with the file at hand; what is not finished is left behind and doesn't count."""
+        while not self._queue.empty():
+            self._queue.get()
+        self._queue.put(None)
+        self._thread.join(FLUSH_TIMEOUT)
+
+    def _run(self) -> None:
+        while (item := self._take()) is not None:
+            report = item if isinstance(item, Prepared) else self._write_file(item)  # without state there is no file
+            if report is None:
+                return
+            self._done.put(report)
+
+    def _take(self) -> _Piece | Prepared | None:
+        item = self._queue.get()
+        if isinstance(item, _Piece):
+            self._taken += item.data.size
+        return item
+
+    def _write_file(self, first: _Piece) -> Prepared | CheckpointFailed | None:
+        """Write chunks until the report comes that they were all, or pass over those that can't be written; None if closed before."""
+        item: _Piece | Prepared | None = first
+        try:
+            with self._store.writing(first.checkpoint, self._name) as file:
+                while isinstance(item, _Piece):
+                    file.append(item.data, item.keys)
+                    item = self._take()
+        except Exception as error:  # noqa: BLE001 -- a file system's library may raise anything, and the job must hear of it
+            while isinstance(item, _Piece):  # what could not be written may be only the end of the file, behind the last chunk
+                item = self._take()
+            if item is None:
+                return None
+            return CheckpointFailed(item.checkpoint, f"{type(error).__name__}: {error}", item.committables)
+        return replace(item, files=(file.finish(),)) if isinstance(item, Prepared) else None

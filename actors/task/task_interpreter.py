@@ -1,0 +1,290 @@
+"""The interpreter of a task: it hands events to a `TaskCore` and turns the effects into calls on ports.
+
+Ray, the local runtime and the simulation run their tasks through it; they differ only in the ports that they supply.
+
+Invariant: an error in the task or its source is reported once, as `Failed`. After that the interpreter is `over` and does nothing more.
+A task that has finished is `over` too, but still answers rescales and requests for state.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import assert_never
+
+from ...engine.batch import Batch
+from ...engine.errors import JobFailedError, is_own, shown
+from ...engine.plan.task_spec import TaskSpec
+from ...engine.protocol.effects import Consumed, Effect, Finished, Latency, Prepared, Rewound, Saved, Switched
+from ...engine.protocol.elements import Element
+from ...engine.protocol.exchange import Sent
+from ...engine.protocol.handover import Arrived
+from ...engine.protocol.ids import ChannelId, WorkerId
+from ...engine.protocol.restored_keys import RestoredKeys
+from ...engine.snapshots.chain import resolved
+from ...engine.task.core import TaskCore
+from ...scheduler.checkpoints.restore import RestoredTask
+from ...scheduler.job.messages import (
+    Announce,
+    Announced,
+    Attach,
+    Attached,
+    BeginCheckpoint,
+    CheckpointFailed,
+    Command,
+    Detach,
+    ExpectRewind,
+    Failed,
+    PauseSource,
+    Rescaling,
+    Resume,
+    ResumeSource,
+    Shutdown,
+    SourcePaused,
+    StopSource,
+    Switch,
+    TakeSource,
+)
+from ...state.errors import CorruptCheckpointError, CorruptStateError, EvenflowError
+from .polled_source import PolledSource
+from .task_ports import SavedState, TaskPorts
+
+
+class TaskInterpreter:
+    """Used by one thread."""
+
+    def __init__(self, spec: TaskSpec, ports: TaskPorts, restored: RestoredTask | None = None) -> None:
+        self.spec, self._restored = spec, restored
+        self._channels, self._reports, self._writer, self._saved = ports.channels, ports.reports, ports.writer, ports.saved
+        self._now, self._timestamp = ports.clock.now, ports.clock.timestamp
+        self.task = TaskCore(spec, self._timestamp() // 1_000 - round(self._now() * 1_000_000))
+        self.source = PolledSource(spec)
+        self.over = False
+
+    def open(self) -> None:
+        """Open the reader and the operators, and restore what they go on from."""
+        try:
+            self.task.open()
+            self.source.open()
+            if self._restored is not None:
+                self._restore(self._restored)
+        except BaseException as error:  # noqa: BLE001 -- a user's source or sink may raise anything, and the user must hear of it
+            self.fail(error)
+
+    def _restore(self, restored: RestoredTask) -> None:
+        self.task.restore(restored.watermark, restored.own_times, restored.keys)
+        if restored.keys is not None and self._saved is not None:
+            try:
+                self._restore_state(restored, restored.keys, self._saved)
+            except CorruptStateError as error:
+                raise CorruptCheckpointError(self.spec.name, restored.checkpoint, str(error)) from error
+        self.source.seek(restored.position)
+
+    def _restore_state(self, restored: RestoredTask, keys: RestoredKeys, saved: SavedState) -> None:
+        for chain in restored.chains:
+            for chunk in resolved(saved.chunks(restored.checkpoint, file) for file in reversed(chain.files)):
+                self.task.install(Batch(chunk), keys, chain.worker)
+        if keys.same and restored.checkpoint:
+            self.task.go_on_from(restored.checkpoint, restored.chains[0].files)
+
+    @property
+    def is_source(self) -> bool:
+        """Whether it has a source to poll now."""
+        return self.source.reader is not None and not self.over and not self.source.paused
+
+    def receive(self, channel: ChannelId, element: Element) -> None:
+        """Take an element that has come in."""
+        if self.task.finished:
+            self._answer(lambda now: self.task.receive(channel, element, now))
+        else:
+            self._work(lambda now: self.task.receive(channel, element, now))
+
+    def poll(self, rows: int, *, mark: bool = False) -> int:
+        """Poll the source once, for about `rows` rows at most, and send a latency mark before them if `mark`. Returns the rows read."""
+        before = self.task.rows_in
+        self._work(lambda now: self._poll(rows, mark, now))
+        return self.task.rows_in - before
+
+    def _poll(self, rows: int, mark: bool, now: float) -> list[Effect]:
+        reader = self.source.reader
+        if reader is None:
+            return []
+        batch = reader.poll(rows)
+        has_rows = batch is not None and batch.num_rows > 0
+        effects = self.task.mark(self._timestamp(), now) if mark and has_rows else []
+        effects += self.task.polled(batch, reader.watermark(), now)
+        if not has_rows and reader.finished:
+            effects += self.task.exhausted(now)
+        return effects
+
+    def idle(self) -> None:
+        """Send what waits in the buffers: there is nothing else to do."""
+        if self.task.outputs.wait or self.task.chain.ticks:
+            self._work(self.task.idle)
+
+    def flush_if_due(self) -> None:
+        """Send what waits in the buffers if a row has waited for longer than `linger`."""
+        if self.task.outputs.due(self._now()):
+            self._work(self.task.idle)
+
+    def give(self) -> bool:
+        """Send a chunk of the state that moves away in the background; whether there was one."""
+        if self.over or not self.task.giving:
+            return False
+        self._work(self.task.give)
+        return True
+
+    def save(self) -> bool:
+        """Make a chunk of the state that goes into a checkpoint; whether there was one."""
+        if self.over or not self.task.saving:
+            return False
+        self._work(self.task.save)
+        return True
+
+    def report_written(self) -> None:
+        """Report the checkpoints whose state has been written, or could not be."""
+        if self._writer is not None and not self.over:
+            self._report_all(self._writer.take())
+
+    def command(self, command: Command) -> None:
+        """Carry out a command from the coordinator; one that comes too late changes nothing."""
+        match command:
+            case Attach() | Detach() | ExpectRewind() | PauseSource() | TakeSource() | ResumeSource():
+                self._answer(lambda now: self._rescale(command, now))
+            case Announce():
+                self._work(lambda _: self._announce(command))
+            case Switch():
+                self._work(lambda now: self.task.switch(command.version, now))
+            case Resume():
+                self._work(self.task.resume)
+            case BeginCheckpoint():
+                if self.source.reader is not None:
+                    self._work(lambda now: self.task.barrier(command.checkpoint, now, command.base))
+            case StopSource():
+                if self.source.reader is not None:
+                    self._work(self.task.exhausted)
+            case Shutdown():
+                self.over = True
+            case _:
+                assert_never(command)
+
+    def _announce(self, announcement: Announce) -> list[Effect]:
+        self.task.announce(announcement.stage, announcement.steps)
+        self._reports(Announced(announcement.number))
+        return []
+
+    def _rescale(self, command: Rescaling, now: float) -> list[Effect]:
+        """The answer goes behind the effects, except that of a source, which has none."""
+        task = self.task
+        match command:
+            case Attach():
+                self._carry_out_all(task.attach(command.inputs, command.outputs, command.peers, now))
+                self._reports(Attached(command.token, task.finished))
+            case Detach():
+                self._carry_out_all(task.detach(command.outputs, command.peers, now))
+                self._reports(Attached(command.token))
+            case ExpectRewind():
+                self._carry_out_all(task.expect_rewind(command.channels))
+                self._reports(Attached(command.token))
+            case PauseSource():
+                self.source.paused = True
+                self._reports(SourcePaused(command.token, self.source.position, self.over, task.chain.own_times))
+            case ResumeSource():
+                self.source.paused = False
+            case TakeSource():
+                self.source.paused = False
+                if not self.over:
+                    return self._take_source(command, now)
+            case _:
+                assert_never(command)
+        return []
+
+    def _take_source(self, share: TakeSource, now: float) -> list[Effect]:
+        if share.position is None:
+            return self.task.exhausted(now)
+        earliest = self.source.take(share.index, share.parallelism, share.position)
+        return self.task.rewind(earliest, share.own_times, now)
+
+    def fail(self, error: BaseException) -> None:
+        """The worker can't go on: report the error, unless the task is over."""
+        if not self.over:
+            self.over = True
+            self._reports(Failed(own_error(error, self.spec.name)))
+
+    def close(self) -> None:
+        """Close the reader, the operators and the writer; called once at the end, also after an error."""
+        self.task.close()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        self.source.close()
+
+    def _work(self, step: Callable[[float], Iterable[Effect]]) -> None:
+        """Have the task do something, unless it is over."""
+        if not self.over:
+            self._answer(step)
+
+    def _answer(self, step: Callable[[float], Iterable[Effect]]) -> None:
+        """Have the task do something, also if it is over: others wait for it."""
+        begun = self._now()
+        try:
+            for effect in step(begun):
+                self._carry_out(effect)
+        except BaseException as error:  # noqa: BLE001 -- whatever a user's function or source raises must reach the user
+            self.fail(error)
+        self._worked(begun)
+
+    def _worked(self, begun: float) -> None:
+        """Called after each piece of work, which began at `begun` (seconds of the clock)."""
+
+    def _arrived(self, mark: Latency) -> None:
+        """Called with each latency mark that has come to its end here."""
+
+    def _carry_out_all(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            self._carry_out(effect)
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case Sent():
+                self._channels.send(effect.channel, effect.element)
+            case Consumed():
+                self._channels.consumed(effect.channel, effect.batch)
+            case Latency():
+                self._arrived(effect)
+            case Saved():
+                if self._writer is not None:
+                    self._writer.write(effect.checkpoint, effect.chunk)
+            case Prepared():
+                self._prepared(replace(effect, position=self.source.position))
+            case Finished():
+                if self._writer is not None:
+                    self._report_all(self._writer.flush())
+                self.over = True
+                self._reports(replace(effect, position=self.source.position))
+            case Switched() | Arrived() | Rewound():
+                self._reports(effect)
+            case _:
+                assert_never(effect)
+
+    def _prepared(self, prepared: Prepared) -> None:
+        if self._writer is None:
+            self._reports(prepared)
+        else:
+            self._writer.finish(prepared)
+            self._report_all(self._writer.take())
+
+    def _report_all(self, reports: Iterable[Prepared | CheckpointFailed]) -> None:
+        for report in reports:
+            self._reports(report)
+
+
+def own_error(error: BaseException, worker: WorkerId) -> EvenflowError:
+    """The error as one of evenflow's own, which any process can read. What is not expected of a worker is the cause of a JobFailedError."""
+    if isinstance(error, EvenflowError) and is_own(error):
+        return error
+    trace = "".join(traceback.format_exception(error))
+    failure = JobFailedError(f"worker {worker} failed: {shown(error)}\n{trace}")
+    failure.__cause__ = error
+    return failure

@@ -1,0 +1,88 @@
+"""The ports of a task: all that its interpreter needs of the world around it.
+
+Ray, the local runtime and the simulation each supply these, and share everything else. One thread uses all ports of a task, and no call may
+block it, except `CheckpointWriter.flush` and `close`, and reading what a checkpoint holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from ...engine.batch import Batch
+from ...engine.protocol.effects import Prepared
+from ...engine.protocol.elements import Element
+from ...engine.protocol.ids import ChannelId, CheckpointNumber
+from ...scheduler.job.messages import CheckpointFailed, Report
+from ...state.files import StateFile
+
+
+class Channels(Protocol):
+    """The channels that begin or end at this task."""
+
+    def send(self, channel: ChannelId, element: Element, /) -> None:
+        """Called for each element that leaves, in order. What can't leave yet is kept here."""
+
+    def consumed(self, channel: ChannelId, batch: Batch, /) -> None:
+        """Called once the task has processed a batch that it received: its credit may go back to the sender."""
+
+
+class TaskClock(Protocol):
+    """The time, for the callers of the task."""
+
+    def now(self) -> float:
+        """Seconds; never goes back."""
+
+    def timestamp(self) -> int:
+        """Nanoseconds since the epoch, which other processes understand too."""
+
+
+class Reports(Protocol):
+    """The way to the coordinator."""
+
+    def __call__(self, report: Report, /) -> None:
+        """Called for each report. The coordinator sees them in this order."""
+
+
+class CheckpointWriter(Protocol):
+    """Writes this worker's part of checkpoints, a file for each, while the stream goes on. It keeps the order of its calls."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether so much waits to be written that the task makes no more chunks for now."""
+
+    def write(self, checkpoint: CheckpointNumber, chunk: Batch) -> None:
+        """Called with each chunk of the state that `checkpoint` holds."""
+
+    def finish(self, prepared: Prepared) -> None:
+        """Called behind the last chunk of a checkpoint: `take` or `flush` gives `prepared` back with its files, or a failure."""
+
+    def take(self) -> Iterable[Prepared | CheckpointFailed]:
+        """What has been written since the last call, or has failed, in the order in which it was finished."""
+
+    def flush(self) -> Iterable[Prepared | CheckpointFailed]:
+        """Called when the task has finished: as `take`, after everything is written."""
+
+    def close(self) -> None:
+        """Called once at the end, also after an error: leave what is not written yet."""
+
+
+class SavedState(Protocol):
+    """Reads what the task's checkpoint holds."""
+
+    def chunks(self, checkpoint: CheckpointNumber, entry: StateFile) -> Iterable[pa.RecordBatch]:
+        """The chunks of a file. Raises CorruptStateError if it is gone or is not what was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPorts:
+    """The ports of one task. Without a `writer` its checkpoints hold no state; `saved` is there if it goes on from a checkpoint."""
+
+    channels: Channels
+    clock: TaskClock
+    reports: Reports
+    writer: CheckpointWriter | None = None
+    saved: SavedState | None = None

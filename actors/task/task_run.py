@@ -1,0 +1,290 @@
+"""A worker's life in one attempt of its job: one task, its sockets, and the thread that runs them.
+
+Calls from other threads only fill an inbox; one thread of its own does all the rest, so that neither the task nor a socket is ever used by
+two.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from time import monotonic
+
+import pyarrow as pa
+
+from ...engine.errors import JobTimeoutError
+from ...engine.plan.physical import ChannelSpec
+from ...engine.plan.task_spec import TaskSpec
+from ...engine.protocol.elements import Element
+from ...engine.protocol.ids import Attempt, ChannelId, WorkerId
+from ...engine.time.duration import seconds
+from ...scheduler.checkpoints.restore import RestoredTask
+from ...scheduler.config import JobConfig
+from ...scheduler.job.messages import Attach, Command, Detach, InOrder, Report, Shutdown
+from ..channels.address import Address
+from ..channels.credit import ChannelLimits
+from ..channels.security import Security
+from ..channels.transport import Transport
+from .input_queues import InputQueues
+from .metered_task import MeteredTask
+from .poll_size import PollSize
+
+TURN = 64
+"""Elements that a worker takes at most before it looks at its sockets and commands again..."""
+
+TURN_SECONDS = 0.005
+"""...and the time after which it takes no more, so that commands and other workers' requests don't wait behind a backlog of records."""
+
+LONGEST_SLEEP = 0.1
+
+LISTEN_PATIENCE = 10.0
+"""Seconds that a worker has to begin to listen on another address: as long as a user's function may keep it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Listen:
+    """Of this process's own: listen on `host` too, and say when that is so."""
+
+    host: str
+    done: threading.Event = field(default_factory=threading.Event)
+
+
+def load_arrow() -> None:
+    """Let Arrow load what it takes a quarter of a second for where pandas is installed, the first time in a process."""
+    pa.array([0]).dictionary_encode()
+
+
+class TaskRun:
+    """`report(number, report)` tells the coordinator. Made, then `connect`, then `start`, each once.
+
+    A task that goes on from a checkpoint begins at once to take its state, while other workers' processes still start; it says nothing and
+    takes nothing from its inputs before `start`.
+    """
+
+    def __init__(
+        self,
+        job: str,
+        attempt: Attempt,
+        spec: TaskSpec,
+        config: JobConfig,
+        restored: RestoredTask | None,
+        security: Security,
+        report: Callable[[Attempt, int, Report], None],
+        host: str,
+    ) -> None:
+        load_arrow()
+        self._job, self.attempt, self._config, self._restored = job, attempt, config, restored
+        self.spec = spec.of_attempt(job, attempt)
+        self._send_report = report
+        self._inbox: deque[Command | _Listen] = deque()
+        self._order = InOrder[Command]()
+        self._lock = threading.Lock()
+        self._ended = False
+        self._pending = InputQueues()
+        self._reported = 0
+        self._rest = 0.0
+        self._poll_size = PollSize(config.network.source_rows)
+        self._rows_read, self._blocked_before = 0, 0.0
+        self._state_channels = frozenset(peer.incoming for peer in spec.peers)
+        self._to_peers = {peer.index: peer.outgoing for peer in spec.peers}
+        limits = ChannelLimits(config.network.credit_batches, config.network.credit_bytes)
+        self._transport = Transport(f"{job}/{spec.name}", attempt, security, limits, host=host)
+        self._thread: threading.Thread | None = None
+        self._go = threading.Event()
+        self._held: list[Report] | None = []
+        """What is to be reported once the run has started."""
+        self._over: Callable[[], None] = lambda: None
+        if restored is not None:
+            self._begin()
+
+    @property
+    def address(self) -> Address:
+        """Where its peers connect to."""
+        return self._transport.address
+
+    def connect(self, addresses: Mapping[WorkerId, Address], channels: tuple[ChannelSpec, ...]) -> None:
+        """Open the channels: `channels` are those that begin or end here."""
+        for channel in channels:
+            if channel.receiver == self.spec.name:
+                self._transport.accept(channel.id, f"{self._job}/{channel.sender}")
+            if channel.sender == self.spec.name:
+                self._transport.connect(channel.id, addresses[channel.receiver], paced=not channel.state)
+
+    def start(self, over: Callable[[], None]) -> None:
+        """Begin to work; `over` is called when the run has ended by itself: after a shutdown, or because its thread could not go on."""
+        self._over = over
+        self._go.set()
+        if self._thread is None:
+            self._begin()
+
+    def _begin(self) -> None:
+        config = self._config
+        self._metered = MeteredTask(
+            self.spec,
+            self._transport,
+            self._report,
+            metrics_window=seconds(config.metrics.window),
+            latency_interval=seconds(config.metrics.latency_interval),
+            store_url=config.checkpoint.url(self._job),
+            restored=self._restored,
+        )
+        self._thread = threading.Thread(target=self._run, name=f"{self._job}/{self.spec.name}", daemon=True)
+        self._thread.start()
+
+    def end(self, patience: float) -> bool:
+        """Leave everything as it is and end; whether the thread did within `patience` seconds."""
+        self._ended = True
+        self._go.set()
+        if self._thread is None:
+            self._transport.close(linger=0)
+            return True
+        self._transport.wake()
+        self._thread.join(patience)
+        return not self._thread.is_alive()
+
+    def command(self, number: int, command: Command) -> None:
+        """Command `number` from the coordinator; they may arrive in any order."""
+        with self._lock:
+            self._inbox.extend(self._order.put(number, command))
+        self._transport.wake()
+
+    def listen(self, host: str) -> Address:
+        """Let workers on other nodes connect, at `host`; where. Raises JobTimeoutError if the run doesn't come to it, between two turns."""
+        wanted = _Listen(host)
+        self._inbox.append(wanted)
+        self._transport.wake()
+        if not wanted.done.wait(LISTEN_PATIENCE):
+            raise JobTimeoutError(
+                f"worker {self.spec.name}: it was busy for {LISTEN_PATIENCE:g} s and could not begin to listen to workers on other nodes"
+            )
+        return self.address
+
+    def _report(self, report: Report) -> None:
+        if self._held is not None:
+            self._held.append(report)
+            return
+        number, self._reported = self._reported, self._reported + 1
+        self._send_report(self.attempt, number, report)
+
+    def _run(self) -> None:
+        metered = self._metered
+        metered.open()
+        # The tables of keyed state exist now, still empty: kept out of the garbage collector's rounds, they don't stop the stream for a
+        # visit of a million keys that hold nothing to collect.
+        gc.freeze()
+        self._go.wait()  # for `start` or `end`, one of which the coordinator calls, or else it is lost and ends this process
+        held, self._held = self._held or [], None
+        for report in held:
+            self._report(report)
+        try:
+            while self._obey():
+                try:
+                    self._turn()
+                    if metered.meter.due():
+                        self._measure()
+                except BaseException as error:  # noqa: BLE001 -- whatever it is must reach the user
+                    metered.fail(error)
+            self._measure()
+        finally:
+            metered.close()
+            self._transport.close(linger=0)  # a job that ends well has had every element by now
+            if not self._ended:
+                self._over()
+
+    def _obey(self) -> bool:
+        """Carry out the commands that have come; False after a shutdown or `end`."""
+        while self._inbox and not self._ended:
+            command = self._inbox.popleft()
+            if isinstance(command, _Listen):
+                self._transport.listen(command.host)
+                command.done.set()
+                continue
+            if isinstance(command, Shutdown):
+                return False
+            if isinstance(command, Attach):
+                self._open(command)
+            elif isinstance(command, Detach):
+                self._forget_peers(command)
+            self._metered.command(command)
+            if isinstance(command, Detach):
+                for channel in command.outputs:
+                    self._transport.retire(channel)
+        return not self._ended
+
+    def _open(self, attach: Attach) -> None:
+        """Take and open the channels of workers that join."""
+        self._state_channels |= {peer.incoming for peer in attach.peers}
+        self._to_peers.update((peer.index, peer.outgoing) for peer in attach.peers)
+        for channel in attach.accept:
+            self._transport.accept(channel.id, f"{self._job}/{channel.sender}")
+        for channel in attach.connect:
+            self._transport.connect(channel.id, attach.addresses[channel.receiver], paced=not channel.state)
+
+    def _forget_peers(self, detach: Detach) -> None:
+        """A request for state may have been in flight to a worker that has left; its credit will never be returned."""
+        for index in detach.peers:
+            if index in self._to_peers:
+                self._transport.abandon(self._to_peers.pop(index))
+
+    def _turn(self) -> None:
+        """Look at the sockets, process what has come, poll the source, and let the buffers go if there is nothing to do."""
+        metered, transport, pending = self._metered, self._transport, self._pending
+        self._receive()
+        taken, until = 0, monotonic() + TURN_SECONDS
+        while pending and taken < TURN and not self._stalled and not metered.over and monotonic() < until:
+            metered.receive(*pending.take())
+            taken += 1
+        taken += metered.give() + metered.save()
+        polled = metered.is_source and not self._stalled and self._read()
+        self._rest = 0.0
+        if polled and self._poll_size.limited:
+            metered.idle()
+        elif taken or polled:
+            metered.flush_if_due()
+        elif not transport.blocked:
+            metered.idle()
+            self._rest = metered.sleep_for()
+
+    def _read(self) -> bool:
+        """Poll the source for no more than soon leaves; whether it gave something."""
+        blocked = self._transport.blocked_seconds
+        if blocked > self._blocked_before or not self._metered.task.outputs.wait:
+            self._poll_size.read(self._rows_read, blocked - self._blocked_before)
+            self._rows_read, self._blocked_before = 0, blocked
+        rows = self._metered.poll(self._poll_size.rows)
+        self._rows_read += rows
+        return rows > 0 or self._metered.over
+
+    @property
+    def _stalled(self) -> bool:
+        """Whether nothing may be processed now: for want of credit, or because a reconfiguration paused this task."""
+        return self._transport.blocked or self._metered.task.outputs.paused
+
+    def _receive(self) -> None:
+        """Take what has come; if there was nothing to do, wait for it, and note what the wait was for."""
+        transport, meter = self._transport, self._metered.meter
+        if self._stalled:
+            begun = monotonic()
+            self._sort(transport.poll(LONGEST_SLEEP))
+            meter.wait_credit += monotonic() - begun
+        elif self._rest > 0.0:
+            begun = monotonic()
+            self._sort(transport.poll(min(self._rest, LONGEST_SLEEP)))
+            meter.wait_input += monotonic() - begun
+        else:
+            self._sort(transport.poll(0.0))
+
+    def _sort(self, received: list[tuple[ChannelId, Element]]) -> None:
+        """Records wait for their turn. State does not: two workers that wait for each other's credit must still take each other's state."""
+        for channel, element in received:
+            if channel in self._state_channels:
+                self._metered.receive(channel, element)
+            else:
+                self._pending.put(channel, element)
+
+    def _measure(self) -> None:
+        rows = [batch.num_rows for batch in self._pending.batches()]
+        self._metered.measure(len(rows), sum(rows), self._transport.refused)

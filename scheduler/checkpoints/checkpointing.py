@@ -1,0 +1,240 @@
+"""When checkpoints begin, how they complete, and what the sinks commit: the part of a job that nothing is lost by.
+
+Invariants: what the sinks wrote is committed exactly once, in the order of the checkpoints, and only once the manifest is written. One
+commit is under way at a time, and no checkpoint begins meanwhile. While a manifest is being written the job does not go back: whether that
+checkpoint counts is known when the answer is there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...engine.errors import JobFailedError, JobNotRunningError, RequestError
+from ...engine.protocol.effects import Finished, Prepared
+from ...engine.protocol.ids import NO_CHECKPOINT, CheckpointNumber, WorkerId
+from ...state.errors import EvenflowError
+from ..job.effects import Commit, CopySavepoint, Discard, JobState, Save, Tell
+from ..job.lifecycle import Lifecycle
+from ..job.messages import BeginCheckpoint, CheckpointFailed
+from ..job.record import JobRecord
+from .checkpoints import CheckpointReport, CheckpointState
+from .deliveries import Deliveries
+from .manifest import Manifest
+from .savepoints import Savepoints
+from .storage_answers import Committed, Saved
+
+ENDED_BEFORE = "the stream ended before it was complete"
+
+
+class Checkpointing:
+    """Of one job. `deliveries`: what the sinks hand over on the driver."""
+
+    def __init__(self, job: JobRecord, lifecycle: Lifecycle, deliveries: Deliveries) -> None:
+        self._job, self._lifecycle, self.deliveries = job, lifecycle, deliveries
+        self.savepoints = Savepoints()
+        self._next_at: float | None = None
+        self._asked: str | None = None
+        """Why a checkpoint was asked for that has not begun."""
+        self._whole = 0
+        self._manifest: Manifest | None = None
+        self._committing: CheckpointNumber | None = None
+        self._last = 0
+        """The checkpoint behind the last element of every worker, once it is being committed."""
+
+    @property
+    def saving(self) -> bool:
+        """Whether a manifest is being written."""
+        return self._manifest is not None
+
+    @property
+    def ending(self) -> bool:
+        """Whether every worker has sent its last element, and what is left to do is to save and to commit it."""
+        return self._job.all_finished and not self._job.state.final
+
+    @property
+    def under_way(self) -> bool:
+        """Whether a checkpoint has begun whose manifest is not written. What the sinks commit behind it is no part of that."""
+        return self._job.checkpoints.pending is not None
+
+    @property
+    def free(self) -> bool:
+        """Whether a checkpoint may begin: none is under way, and no commit."""
+        return not self.under_way and self._committing is None
+
+    @property
+    def due(self) -> bool:
+        """Whether a checkpoint is to begin now."""
+        by_time = self._next_at is not None and self._job.now >= self._next_at
+        return self._job.state is JobState.RUNNING and self.free and (by_time or self._asked is not None)
+
+    def started(self) -> None:
+        """All workers of an attempt have started."""
+        interval = self._job.settings.checkpoint_interval
+        self._next_at = None if interval is None else self._job.now + interval
+
+    def reset(self) -> None:
+        """The job goes back: whatever was under way does not count, and a late answer about a commit changes nothing."""
+        pending, self._committing, self._manifest = self._job.checkpoints.pending, None, None
+        self._job.checkpoints.reset(self._job.now)
+        if pending is not None and self._job.settings.save_state:
+            self._discard(pending.number, "the job went back to its last checkpoint")
+
+    def ask(self, reason: str, *, whole: bool = False) -> CheckpointNumber:
+        """Have a checkpoint begin as soon as none is under way; its number. `whole`: with the whole state in files of its own.
+
+        Raises JobNotRunningError if the job is not running, RequestError for the whole state of a job that doesn't save its state.
+        """
+        job = self._job
+        if job.state is not JobState.RUNNING:
+            raise JobNotRunningError(f"job `{job.name}` is {job.state}: a checkpoint can only be taken while it runs")
+        if whole and not job.settings.save_state:
+            raise RequestError("a savepoint needs CheckpointConfig(dir=...), through which it is taken")
+        self._asked = reason
+        number = CheckpointNumber(job.checkpoints.last + 1)
+        self._whole = number if whole else self._whole
+        return number
+
+    def begin_if_due(self) -> bool:
+        """Begin a checkpoint if it is time to and nothing is being moved; whether it was begun."""
+        job = self._job
+        sources = sorted(job.reading)
+        if not self.due or job.in_step or not sources:
+            return False
+        number = job.checkpoints.begin(job.now, self._asked or "the interval is over")
+        self._asked = None
+        newest = job.checkpoints.newest
+        base = newest.checkpoint if newest is not None and number != self._whole else NO_CHECKPOINT
+        job.emit(*(Tell(worker, BeginCheckpoint(number, base)) for worker in sources))
+        return True
+
+    def note(self, worker: WorkerId, report: Prepared | CheckpointFailed | Finished) -> None:
+        """A worker has prepared a checkpoint, could not save its state, or has sent its last element."""
+        checkpoints = self._job.checkpoints
+        if isinstance(report, Prepared):
+            checkpoints.prepared(worker, report)
+        elif isinstance(report, CheckpointFailed):
+            checkpoints.failed(worker, report.checkpoint, report.problem, report.committables)
+        else:
+            checkpoints.finish(worker, report)
+
+    def advance(self) -> None:
+        """Complete the pending checkpoint once it has passed all workers."""
+        job = self._job
+        pending = job.checkpoints.pending
+        if pending is None or not job.checkpoints.passed(job.workers):
+            return
+        if pending.problem is not None:
+            self._give_up(pending.problem)
+        elif job.settings.save_state:
+            self._save()
+        else:
+            self._complete(None)
+
+    def finish(self) -> None:
+        """Every worker has finished: the last checkpoint, or the only commit."""
+        job = self._job
+        if job.settings.save_state:
+            if (dropped := job.checkpoints.drop(job.now, ENDED_BEFORE)) is not None:
+                self._discard(dropped, ENDED_BEFORE)
+            job.checkpoints.begin_last(job.now)
+            self._save()
+        else:
+            job.checkpoints.last = CheckpointNumber(job.checkpoints.last + 1)
+            self._commit(Commit(job.checkpoints.last, job.checkpoints.take_all(), job.checkpoints.completed, last=True))
+
+    @property
+    def may_finish(self) -> bool:
+        """Whether nothing of what was begun before the last worker finished is left."""
+        pending = self._job.checkpoints.pending
+        return self._job.all_finished and not self.saving and self._committing is None and (pending is None or not pending.last)
+
+    def saved(self, answer: Saved) -> None:
+        """The manifest is written, or can't be. A job that has ended meanwhile commits nothing of it."""
+        manifest = self._manifest
+        if manifest is None or manifest.checkpoint != answer.checkpoint or self._job.state.final:
+            return
+        self._manifest = None
+        if answer.problem is None:
+            self._complete(manifest)
+        else:
+            self._give_up(answer.problem)
+
+    def committed(self, answer: Committed) -> None:
+        """The sinks have committed, or one of them can't. An answer from before the job went back only brings its deliveries."""
+        self.deliveries.add(answer.deliveries)
+        if self._committing != answer.checkpoint or self._job.state.final:
+            return
+        self._committing = None
+        if answer.error is not None:
+            self._lifecycle.fail(answer.error)
+        elif answer.checkpoint == self._last:
+            self._lifecycle.end(JobState.FINISHED)
+
+    def tick(self) -> None:
+        """Time has passed: give a checkpoint up that takes too long, go back if it never passes everybody, begin the next."""
+        job = self._job
+        pending, timeout = job.checkpoints.pending, job.settings.checkpoint_timeout
+        if pending is not None and job.now - pending.begun > timeout:
+            if pending.saving:
+                job.checkpoints.explain(f"its manifest has not been written within {timeout:g} s; its folder does not answer")
+                return
+            waiting = ", ".join(job.checkpoints.waits_for(job.workers))
+            if pending.problem is None:
+                pending.problem = f"it took longer than {timeout:g} s (CheckpointConfig(timeout=...) sets the bound), for {waiting}"
+            if job.now - pending.begun > 2 * timeout:
+                problem = f"checkpoint {pending.number} has not passed {waiting} within {2 * timeout:g} s"
+                self._lifecycle.fail(JobFailedError(f"job `{job.name}`: {problem}, twice CheckpointConfig(timeout=...)"))
+                return
+        self.begin_if_due()
+
+    def reports(self) -> list[CheckpointReport]:
+        """The newest checkpoints, oldest first."""
+        reports = self._job.checkpoints.reports(self._job.workers)
+        return [replace(one, state=CheckpointState.COMMITTING, seconds=None) if one.number == self._committing else one for one in reports]
+
+    def _save(self) -> None:
+        job = self._job
+        self._manifest = job.checkpoints.manifest(job.plan, job.attempt, job.now, job.migrations.tables, self.deliveries.pending)
+        job.emit(Save(self._manifest))
+
+    def _complete(self, manifest: Manifest | None) -> None:
+        job = self._job
+        assert job.checkpoints.pending is not None
+        number, last = job.checkpoints.pending.number, job.checkpoints.pending.last
+        committables = job.checkpoints.end(job.now, manifest)
+        if manifest is not None and (path := self.savepoints.due(number)) is not None:
+            job.emit(CopySavepoint(path, manifest))
+        self._plan_next()
+        self._commit(Commit(number, committables, job.checkpoints.completed, last=last))
+
+    def _commit(self, commit: Commit) -> None:
+        self._committing = self._job.checkpoints.committed = commit.checkpoint
+        self._last = commit.checkpoint if commit.last else 0
+        self._job.emit(commit)
+
+    def _give_up(self, problem: str) -> None:
+        job = self._job
+        assert job.checkpoints.pending is not None
+        number = job.checkpoints.pending.number
+        if job.checkpoints.pending.last:
+            self._lifecycle.fail(JobFailedError(f"job `{job.name}`: its last checkpoint, {number}, can't be saved: {problem}"))
+            return
+        job.checkpoints.give_up(job.now, problem)
+        if job.settings.save_state:
+            self._discard(number, problem)
+        self._plan_next()
+        failures = job.checkpoints.failures
+        if failures > job.settings.tolerable_failures:
+            error: EvenflowError = JobFailedError(
+                f"job `{job.name}`: {failures} checkpoints in a row have failed; the last, {number}: {problem}"
+            )
+            self._lifecycle.abort(error)
+
+    def _discard(self, number: CheckpointNumber, problem: str) -> None:
+        self.savepoints.ended(number, problem)
+        self._job.emit(Discard(number))
+
+    def _plan_next(self) -> None:
+        job = self._job
+        interval = job.settings.checkpoint_interval
+        self._next_at = None if interval is None else job.now + max(interval, job.settings.checkpoint_pause)

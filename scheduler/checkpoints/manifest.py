@@ -1,0 +1,149 @@
+"""A manifest: everything that a complete checkpoint is made of, as it is written beside the state files.
+
+A magic line, the XXH3 checksum of the rest (16 bytes), and a msgpack map. It is refused whole if one bit is wrong. Since format 2 the files
+of a worker are a chain; format 1, in which each had one file or none, is read too.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgpack
+import numpy as np
+import xxhash
+
+from ...engine.protocol.ids import Attempt, CheckpointNumber
+from ...engine.protocol.routing import RoutingTable
+from ...engine.protocol.split_route import SplitRoute
+from ...state.errors import CorruptStateError
+from ...state.files import StateFile
+
+MAGIC = b"evenflow manifest 2\n"
+_FORMAT_1 = b"evenflow manifest 1\n"
+_DIGEST = 16
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEntry:
+    """One worker's part: where its source was, its event time (microseconds), the files that hold its keyed state.
+
+    `files` are a chain: the whole state as of some checkpoint, then what changed from checkpoint to checkpoint, the oldest first.
+    `finished`: it had sent its last element before the barrier, so it has no state any more.
+    """
+
+    position: Any = None
+    watermark: int = 0
+    files: tuple[StateFile, ...] = ()
+    finished: bool = False
+    own_times: Mapping[str, int] = field(default_factory=dict)
+    """By name, what its operators with an event time of their own had come to, in microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """`tasks` by stage, in the order of their indexes; `operators`: the names of a stage's chain; `tables` by stage with keyed state.
+
+    `created`: seconds since the epoch. `committables`: what the sinks must commit once the checkpoint is complete. `undelivered`:
+    payloads of earlier commits that the driver may not have yet. `run`: names the run of the job that took it.
+    """
+
+    job: str
+    checkpoint: CheckpointNumber
+    attempt: Attempt
+    created: float
+    key_groups: int
+    operators: Mapping[str, tuple[str, ...]]
+    tasks: Mapping[str, tuple[TaskEntry, ...]]
+    tables: Mapping[str, RoutingTable]
+    committables: Mapping[str, list[Any]]
+    undelivered: tuple[tuple[str, Any], ...] = ()
+    run: str = ""
+
+    @property
+    def files(self) -> list[StateFile]:
+        """All state files."""
+        return [file for entries in self.tasks.values() for entry in entries for file in entry.files]
+
+    @property
+    def own_files(self) -> list[StateFile]:
+        """The state files that were written for this checkpoint; the others are those of earlier ones."""
+        return [file for file in self.files if "/" not in file.path]
+
+    def as_savepoint(self) -> Manifest:
+        """The same for a folder that holds copies of all files; its output is committed by the job that took it."""
+        tasks = {
+            stage: tuple(replace(e, files=tuple(replace(f, path=posixpath.basename(f.path)) for f in e.files)) for e in entries)
+            for stage, entries in self.tasks.items()
+        }
+        return replace(self, tasks=tasks, committables={}, undelivered=())
+
+    def to_bytes(self) -> bytes:
+        """As it is written."""
+        body: bytes = msgpack.packb(
+            {
+                "job": self.job,
+                "checkpoint": self.checkpoint,
+                "attempt": self.attempt,
+                "created": self.created,
+                "key_groups": self.key_groups,
+                "operators": {stage: list(names) for stage, names in self.operators.items()},
+                "tasks": {stage: [_packed_entry(entry) for entry in entries] for stage, entries in self.tasks.items()},
+                "tables": {stage: _packed_table(table) for stage, table in self.tables.items()},
+                "committables": dict(self.committables),
+                "undelivered": list(self.undelivered),
+                "run": self.run,
+            }
+        )
+        return MAGIC + xxhash.xxh3_128(body).digest() + body
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Manifest:
+        """What `to_bytes` wrote. Raises CorruptStateError for anything else."""
+        if not data.startswith((MAGIC, _FORMAT_1)):
+            raise CorruptStateError("the manifest is not one of this version of evenflow, or it was cut short")
+        digest, body = data[len(MAGIC) : len(MAGIC) + _DIGEST], data[len(MAGIC) + _DIGEST :]
+        if xxhash.xxh3_128(body).digest() != digest:
+            raise CorruptStateError("the manifest is not what was written: its checksum is wrong")
+        try:
+            fields = msgpack.unpackb(body, strict_map_key=False)
+            return cls(
+                fields["job"],
+                fields["checkpoint"],
+                fields["attempt"],
+                fields["created"],
+                fields["key_groups"],
+                {stage: tuple(names) for stage, names in fields["operators"].items()},
+                {stage: tuple(map(_entry, entries)) for stage, entries in fields["tasks"].items()},
+                {stage: _table(table) for stage, table in fields["tables"].items()},
+                fields["committables"],
+                tuple((name, payload) for name, payload in fields["undelivered"]),
+                fields["run"],
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise CorruptStateError(f"the manifest lacks something: {error!r}") from error
+
+
+def _packed_entry(entry: TaskEntry) -> dict[str, Any]:
+    files = [[file.path, file.size, file.checksum, file.keys] for file in entry.files]
+    times = dict(entry.own_times)
+    return {"position": entry.position, "watermark": entry.watermark, "files": files, "finished": entry.finished, "own_times": times}
+
+
+def _entry(fields: dict[str, Any]) -> TaskEntry:
+    files = tuple(StateFile(*file) for file in fields["files"])
+    times = {str(name): int(time) for name, time in fields["own_times"].items()}
+    return TaskEntry(fields["position"], fields["watermark"], files, fields["finished"], times)
+
+
+def _packed_table(table: RoutingTable) -> dict[str, Any]:
+    splits = [[key, split.home, list(split.others), split.dealt] for key, split in table.splits.items()]
+    return {"groups": table.groups.astype("<u2").tobytes(), "keys": list(table.keys.items()), "splits": splits}
+
+
+def _table(fields: dict[str, Any]) -> RoutingTable:
+    """Manifests from before keys could be split have no `splits`."""
+    splits = {key: SplitRoute(home, tuple(others), dealt) for key, home, others, dealt in fields.get("splits", ())}
+    return RoutingTable(np.frombuffer(fields["groups"], "<u2").astype(np.uint16), dict(fields["keys"]), splits)

@@ -1,0 +1,28 @@
+"""Where a job begins: from nothing, from a savepoint, or in place of a coordinator that was lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...engine.protocol.ids import FIRST_ATTEMPT, NO_CHECKPOINT, Attempt, CheckpointNumber
+from .manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePoint:
+    """`manifest`: the checkpoint to begin from; `from_savepoint`: it may be another job's. `last`: the highest number of a checkpoint so
+    far, also of earlier runs.
+
+    `takes_over`: another coordinator ran the job before. Of that: `committed`, the newest checkpoint that sinks may have committed;
+    `attempt`, higher than all of its attempts; `completed` checkpoints; `running_since`, when all workers had started (seconds since the
+    epoch).
+    """
+
+    manifest: Manifest | None = None
+    from_savepoint: bool = False
+    last: CheckpointNumber = NO_CHECKPOINT
+    takes_over: bool = False
+    committed: CheckpointNumber = NO_CHECKPOINT
+    attempt: Attempt = FIRST_ATTEMPT
+    completed: int = 0
+    running_since: float | None = None

@@ -1,0 +1,417 @@
+"""The job: which state it is in, what happened to it, and what is to be done next, without I/O.
+
+    events -> JobCore -> effects
+
+An event is a method that is called with the time, `now`; effects are taken with `effects()` and carried out in order. The decisions are
+made in parts: `checkpointing.py`, `reconfiguration.py`, `operator_scaling.py`, `node_scaling.py`, `automatic_balancing.py` and
+`autoscaling.py`. This file has the job's lifecycle: it begins, fails, goes back and ends.
+
+Invariant: whatever fails, the job goes on from its newest complete checkpoint as if nothing had happened after it.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, assert_never
+
+from ...engine.errors import JobFailedError, JobLostError, ProtocolError
+from ...engine.plan.physical import Plan
+from ...engine.protocol.effects import Finished, Prepared
+from ...engine.protocol.ids import Attempt, CheckpointNumber, WorkerId
+from ...state.errors import CorruptCheckpointError, EvenflowError
+from ..checkpoints.checkpointing import Checkpointing
+from ..checkpoints.checkpoints import Checkpoints
+from ..checkpoints.deliveries import Deliveries
+from ..checkpoints.restore import fitting_tables, plan_at, unsplit
+from ..checkpoints.restore_point import RestorePoint
+from ..checkpoints.storage_answers import (
+    Committed,
+    Delivery,
+    OlderFound,
+    Saved,
+    SavepointCopied,
+    SinksRestored,
+    StorageAnswer,
+    StorageFailed,
+)
+from ..config import JobConfig
+from ..configs.balance import OFF
+from ..load.window import WorkerWindow
+from ..migration.automatic_balancing import AutomaticBalancing
+from ..migration.migration import Migrations
+from ..migration.mover import Mover
+from ..migration.reconfiguration import Reconfiguration
+from ..rescaling.autoscaling import Autoscaling
+from ..rescaling.cluster_view import ClusterView
+from ..rescaling.node_scaling import NodeScaling
+from ..rescaling.operator_scaling import OperatorScaling
+from ..rescaling.rescaling import Rescaling
+from .answering import Answering
+from .effects import Deploy, Effect, Ended, FindOlder, JobState, RememberStart, RestoreSinks, Tell
+from .messages import CheckpointFailed, Failed, Report, Shutdown, StopSource
+from .record import JobRecord
+from .requests import AnyRequest, Change
+from .restarts import Restarts
+
+
+class _Phase(StrEnum):
+    """What the newest attempt waits for."""
+
+    DELAY = "its delay"
+    OLDER = "an older checkpoint"
+    SINKS = "the sinks"
+    WORKERS = "the workers"
+    NOTHING = "nothing"
+
+
+class JobCore:
+    """One job. `begin`: from what; the default is from nothing. Times are seconds since the epoch, by a clock that doesn't go back."""
+
+    def __init__(self, plan: Plan, config: JobConfig | None = None, begin: RestorePoint | None = None) -> None:
+        begin = begin if begin is not None else RestorePoint()
+        self._begin_from = begin
+        undelivered: tuple[Delivery, ...] = ()
+        if begin.manifest is not None and begin.from_savepoint:
+            plan = plan.with_tables(fitting_tables(begin.manifest, plan))
+        elif begin.manifest is not None:
+            plan, undelivered = plan_at(begin.manifest, plan), begin.manifest.undelivered
+        self._job = job = JobRecord(plan, config if config is not None else JobConfig(), begin)
+        self.checkpointing = Checkpointing(job, self, Deliveries(undelivered))
+        self.reconfiguration = Reconfiguration(job, self, self.checkpointing)
+        self.mover = Mover(job, self.reconfiguration)
+        self.operator_scaling = OperatorScaling(job, self.reconfiguration, self.mover)
+        self.node_scaling = NodeScaling(job, self, self.checkpointing, self.operator_scaling)
+        self.balancing = AutomaticBalancing(job, self.mover, lambda: self.busy)
+        self.autoscaling = Autoscaling(job, self.operator_scaling, self.node_scaling, self.mover, lambda: self.busy)
+        self._answering = Answering(
+            job, self, self.checkpointing, self.mover, self.operator_scaling, self.node_scaling, self.balancing, self.autoscaling
+        )
+        self._restarts = Restarts(job.settings.restarts)
+        self._phase = _Phase.NOTHING
+        self._restart_at = 0.0
+        self._accident: EvenflowError | None = None
+        """What failed while a manifest was being written: the job goes back when that is known to count or not."""
+        self._running_since = begin.running_since
+        self._ended_at: float | None = None
+
+    @property
+    def record(self) -> JobRecord:
+        """What the job's parts share, to be read."""
+        return self._job
+
+    @property
+    def name(self) -> str:
+        return self._job.name
+
+    @property
+    def plan(self) -> Plan:
+        """As it is now: workers may have joined and left."""
+        return self._job.plan
+
+    @property
+    def state(self) -> JobState:
+        return self._job.state
+
+    @property
+    def error(self) -> EvenflowError | None:
+        """Why the job failed."""
+        return self._job.error
+
+    @property
+    def attempt(self) -> int:
+        return self._job.attempt
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        return self._job.checkpoints
+
+    @property
+    def migrations(self) -> Migrations:
+        return self._job.migrations
+
+    @property
+    def rescaling(self) -> Rescaling | None:
+        """The rescale that is not over."""
+        return self._job.rescaling
+
+    @property
+    def workers(self) -> tuple[WorkerId, ...]:
+        return self._job.workers
+
+    @property
+    def deploying(self) -> bool:
+        """Whether workers of the newest attempt have yet to start."""
+        return self._phase is _Phase.WORKERS
+
+    @property
+    def busy(self) -> bool:
+        """Whether keys move, workers join or leave, or an operator or the nodes are being scaled."""
+        return self.reconfiguration.busy or self.operator_scaling.busy or self.node_scaling.busy
+
+    @property
+    def watches_nodes(self) -> bool:
+        """Whether it decides by the cluster's nodes now."""
+        return self.node_scaling.busy or self.autoscaling.policy != OFF
+
+    @property
+    def running_seconds(self) -> float:
+        """From when all workers had started, 0.0 before, to the end."""
+        until = self._ended_at if self._ended_at is not None else self._job.now
+        return max(0.0, until - self._running_since) if self._running_since is not None else 0.0
+
+    def effects(self) -> list[Effect]:
+        """What is to be done, in order; it is not told again."""
+        return self._job.take_effects()
+
+    def begin(self, now: float) -> None:
+        """Start the first attempt, or go on in place of a coordinator that was lost."""
+        self._job.happens("begin", now)
+        if self._begin_from.takes_over:
+            self.go_back()
+        else:
+            self._restore_sinks()
+
+    def ready(self, worker: WorkerId, attempt: Attempt, now: float) -> None:
+        """The worker has started its task in this attempt."""
+        job = self._job
+        if attempt != job.attempt or job.state.final:
+            return
+        job.happens(f"{worker} is ready", now)
+        job.ready.add(worker)
+        if self._phase is _Phase.WORKERS and job.ready.issuperset(job.workers):
+            self._started()
+        self._advance()
+
+    def report(self, worker: WorkerId, report: Report, now: float) -> None:
+        """What a worker reports, in the order in which it sent it."""
+        job = self._job
+        if isinstance(report, WorkerWindow):
+            job.metrics.add(report)
+            self.balancing.add(report)
+            return
+        job.happens(f"{worker}: {type(report).__name__}", now)
+        if job.state.final:
+            return
+        if isinstance(report, Failed):
+            self.fail(report.error if isinstance(report.error, EvenflowError) else JobFailedError(str(report.error)))
+        elif isinstance(report, (Prepared, CheckpointFailed, Finished)):
+            self.checkpointing.note(worker, report)
+        else:
+            self.reconfiguration.note(worker, report)
+        self._advance()
+
+    def lost(self, worker: WorkerId, why: str, now: float) -> None:
+        """The worker's process is gone. That is no accident while an attempt is yet to begin, or once the worker's last record is out."""
+        self._job.happens(f"{worker} is lost: {why}", now)
+        if self._job.state.final or self.checkpointing.ending:
+            return
+        runs = next((f", which runs {task.operators}," for task in self.plan.tasks if task.name == worker), "")
+        self.fail(JobLostError(f"job `{self.name}`: worker {worker}{runs} is gone: {why}"))
+        self._advance()
+
+    def not_deployed(self, attempt: Attempt, error: EvenflowError, now: float) -> None:
+        """The workers of an attempt could not be started; where the first can't be, another would not help."""
+        job = self._job
+        job.happens(f"attempt {attempt} is not deployed: {error}", now)
+        if attempt != job.attempt or job.state.final:
+            return
+        if job.state is JobState.STARTING:
+            self.abort(error)
+        else:
+            self.fail(error)
+
+    def not_spawned(self, workers: tuple[WorkerId, ...], attempt: Attempt, problem: str, now: float) -> None:
+        """The workers that were to join did not start."""
+        self._job.happens(f"{', '.join(workers)} did not start: {problem}", now)
+        current = self._job.rescaling
+        if attempt == self._job.attempt and current is not None and current.rescale.joining == workers:
+            self.reconfiguration.not_spawned(problem)
+            self._advance()
+
+    def not_reserved(self, problem: str, now: float) -> None:
+        """There is no room for the spare processes that were wanted."""
+        self._job.happens(f"no spares: {problem}", now)
+        self.node_scaling.not_reserved(problem)
+
+    def stored(self, answer: StorageAnswer, now: float) -> None:
+        """What storage answers."""
+        self._job.happens(type(answer).__name__, now)
+        match answer:
+            case Saved():
+                self.checkpointing.saved(answer)
+                if self._accident is not None and not self.checkpointing.saving and not self.state.final:
+                    self._fail_now(self._accident)
+            case Committed():
+                self.checkpointing.committed(answer)
+            case SinksRestored():
+                self._sinks_restored(answer)
+            case OlderFound():
+                self._older_found(answer)
+            case StorageFailed():
+                self.abort(answer.error)
+            case SavepointCopied():
+                self.checkpointing.savepoints.ended(answer.checkpoint, answer.problem)
+            case _:
+                assert_never(answer)
+        self._advance()
+
+    def tick(self, now: float, cluster: ClusterView | None = None) -> None:
+        """Time has passed. `cluster`: as it is now, None where there are no nodes."""
+        self._job.passes(now)
+        if not self.state.final:
+            if self._phase is _Phase.DELAY and now >= self._restart_at:
+                self._restore_sinks()
+            self.checkpointing.tick()
+            self._advance()
+        self.operator_scaling.advance()
+        self.node_scaling.advance(cluster)
+        self.balancing.advance()
+        self.autoscaling.advance(cluster)
+
+    def answer(self, request: AnyRequest, now: float, cluster: ClusterView | None = None) -> Any:
+        """Answer a request, of the type that it names.
+
+        Raises RequestError for what can't be, JobBusyError or JobNotRunningError for what can't be now.
+        """
+        if isinstance(request, Change):
+            self._job.happens(type(request).__name__, now)
+        else:
+            self._job.now = now
+        return self._answering.answer(request, cluster)
+
+    def stop(self) -> None:
+        """Let the sources end now, or once all workers have started; what they have read is processed and committed."""
+        job = self._job
+        changes = job.in_step or self.reconfiguration.restarting
+        if job.state in (JobState.STARTING, JobState.RESTARTING) or (job.state is JobState.RUNNING and changes):
+            job.stop_wanted = True
+        elif job.state is JobState.RUNNING:
+            job.state = JobState.STOPPING
+            job.emit(*(Tell(worker, StopSource()) for worker in sorted(job.reading)))
+
+    def fail(self, error: EvenflowError) -> None:
+        """Something failed: the job goes back to the last checkpoint, or the first cause ends it.
+
+        What fails while an attempt is yet to begin belongs to the one before.
+        """
+        if self.state.final or self._phase in (_Phase.DELAY, _Phase.OLDER, _Phase.SINKS):
+            return
+        if self.checkpointing.saving:
+            self._accident = self._accident or error
+        elif isinstance(error, CorruptCheckpointError):
+            self._find_older(error)
+        else:
+            self._fail_now(error)
+
+    def abort(self, error: EvenflowError) -> None:
+        """End with this error, whatever the restart strategy is: starting again would not help."""
+        if not self.state.final:
+            self._job.error = error
+            self.end(JobState.FAILED)
+
+    def go_back(self, delay: float = 0.0) -> None:
+        """A new attempt from the newest checkpoint, with its routing tables unless a migration by restart gives others."""
+        job = self._job
+        newest, plan = job.checkpoints.newest, job.plan
+        changed = self.reconfiguration.reset()
+        self.checkpointing.reset()
+        tables = {**job.migrations.tables, **fitting_tables(newest, plan)} if newest is not None else unsplit(plan.tables)
+        job.plan = plan.with_tables({**tables, **changed})
+        job.migrations.tables = job.plan.tables
+        job.metrics.follow({task.name: task.stage for task in job.plan.tasks})
+        job.attempt = Attempt(job.attempt + 1)
+        self._leave_running()
+        job.ready = set()
+        self._accident = None
+        self._phase, self._restart_at = _Phase.DELAY, job.now + delay
+        if delay <= 0:
+            self._restore_sinks()
+
+    def end(self, state: JobState) -> None:
+        """Come to a final state."""
+        job = self._job
+        if isinstance(job.error, ProtocolError):
+            job.error.add_note(f"The last events of the job, with their times in seconds:\n{job.story}")
+        self.reconfiguration.end()
+        job.state, self._phase, self._ended_at = state, _Phase.NOTHING, job.now
+        job.emit(*(Tell(worker, Shutdown()) for worker in job.workers), Ended(state))
+
+    def _advance(self) -> None:
+        """Whatever follows from what happened, as far as it goes without an answer."""
+        job = self._job
+        if job.state.final:
+            return
+        if self._phase is _Phase.NOTHING and self.checkpointing.may_finish:
+            self.reconfiguration.finish()
+            self.checkpointing.finish()
+            return
+        self.checkpointing.advance()
+        self.reconfiguration.advance()
+        if job.stop_wanted and job.state is JobState.RUNNING and not job.in_step and not self.reconfiguration.restarting:
+            job.stop_wanted = False
+            self.stop()
+
+    def _started(self) -> None:
+        job = self._job
+        job.state, self._phase = JobState.RUNNING, _Phase.NOTHING
+        if self._running_since is None:
+            self._running_since = job.now
+            job.emit(RememberStart(job.now))
+        self.checkpointing.started()
+        self.reconfiguration.started()
+
+    def _restore_sinks(self) -> None:
+        job = self._job
+        newest, committed = job.checkpoints.newest, job.checkpoints.committed
+        begins_at = newest.checkpoint if newest is not None else 0
+        retracts = committed if committed > begins_at and job.state is JobState.RESTARTING else None
+        self._phase = _Phase.SINKS
+        job.emit(RestoreSinks(job.attempt, newest, retracts))
+
+    def _sinks_restored(self, answer: SinksRestored) -> None:
+        job = self._job
+        self.checkpointing.deliveries.add(answer.deliveries)
+        if answer.attempt != job.attempt or self._phase is not _Phase.SINKS or job.state.final:
+            return
+        self._phase = _Phase.WORKERS
+        if answer.error is None:
+            job.emit(Deploy(job.attempt, job.plan, job.checkpoints.newest))
+        elif answer.hopeless:
+            self.abort(answer.error)
+        else:
+            self._fail_now(answer.error)
+
+    def _leave_running(self) -> None:
+        """Nothing runs until another attempt does; a job that was stopping stops again then."""
+        job = self._job
+        job.stop_wanted = job.stop_wanted or job.state is JobState.STOPPING
+        job.state = JobState.RESTARTING
+
+    def _find_older(self, error: CorruptCheckpointError) -> None:
+        """A worker can't read its part of the checkpoint. A savepoint that a job begins from is known to its worker as number 0."""
+        newest = self._job.checkpoints.newest
+        if newest is not None and error.checkpoint in (0, newest.checkpoint):
+            self._phase = _Phase.OLDER
+            self._leave_running()
+            self._job.emit(FindOlder(CheckpointNumber(error.checkpoint), error.problem))
+
+    def _older_found(self, answer: OlderFound) -> None:
+        if self._phase is not _Phase.OLDER or self.state.final:
+            return
+        if answer.error is not None:
+            self.abort(answer.error)
+            return
+        self._job.checkpoints.unreadable(answer.problem, answer.manifest)
+        self.go_back()
+
+    def _fail_now(self, error: EvenflowError) -> None:
+        job = self._job
+        delay = self._restarts.delay(error, job.now) if job.settings.save_state else None
+        if delay is not None:
+            self.go_back(delay)
+            return
+        first = self._restarts.first_cause
+        job.error = first if isinstance(first, EvenflowError) else error
+        if error is not job.error:  # what was lost is one thing, why the job can't go on without it another
+            job.error.add_note(f"The last restart failed too: {error}")
+        self.end(JobState.FAILED)

@@ -1,0 +1,59 @@
+"""What a job shows of itself: its status, what its driver follows, and what stays after its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...engine.protocol.ids import FIRST_ATTEMPT, Attempt, WorkerId
+from ...state.errors import EvenflowError
+from ..checkpoints.storage_answers import Delivery
+from ..load.metrics import OperatorLoad, WorkerFigures
+from ..rescaling.placement import Place
+from .effects import JobState
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """What `job.status()` shows; `running_seconds` from when all workers had started (0.0 before) to the end.
+
+    `attempt` rises whenever the job goes back to its last checkpoint. `places`: each worker's process and node,
+    `spares`: the warm spares that have started; a local job has neither.
+    """
+
+    name: str
+    state: JobState
+    error: EvenflowError | None
+    workers: tuple[WorkerId, ...]
+    completed_checkpoints: int
+    running_seconds: float
+    metrics_url: str | None = None
+    attempt: Attempt = FIRST_ATTEMPT
+    places: Mapping[WorkerId, Place] = field(default_factory=dict)
+    spares: int = 0
+
+    def __str__(self) -> str:
+        facts = f"job `{self.name}`: {self.state.value}, {self.running_seconds:.1f} s, {self.completed_checkpoints} checkpoints"
+        problem = () if self.error is None else (f"error: {self.error}", *getattr(self.error, "__notes__", ()))
+        return "\n".join((facts, f"{len(self.workers)} workers: {', '.join(self.workers)}", *problem))
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the driver polls: the job's state, and the sinks' payloads from a given number on, counted from 0 by each `incarnation`."""
+
+    state: JobState
+    error: EvenflowError | None
+    deliveries: tuple[Delivery, ...]
+    incarnation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What stays of a job that has ended: `loads` by operator, and `answers` to those requests that may still be made."""
+
+    status: JobStatus
+    figures: list[WorkerFigures] = field(default_factory=list)
+    loads: dict[str, OperatorLoad] = field(default_factory=dict)
+    answers: dict[Any, Any] = field(default_factory=dict)

@@ -1,0 +1,215 @@
+"""The job's figures: the windows that the workers reported, added up and by operator.
+
+>>> metrics = JobMetrics({"count-0": "count"})
+>>> metrics.add(WorkerWindow("count-0", start=0.0, length=1.0, rows_in=10, useful=0.5))
+>>> metrics.workers()[0].rows_in_per_second
+10.0
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...engine.protocol.ids import WorkerId
+from .window import WorkerWindow
+
+HISTORY = 120
+
+MOST = 5
+"""Key groups and keys that a load names when it is printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFigures:
+    """A worker's totals, and what it did in its newest window (rates per second, shares of the window's time)."""
+
+    worker: WorkerId
+    operator: str
+    rows_in: int
+    rows_out: int
+    rows_in_per_second: float
+    rows_out_per_second: float
+    useful_share: float
+    input_wait_share: float
+    backpressure: float
+    queued_batches: int
+    watermark: int | None
+    state_bytes: int
+    late_records: int
+    skipped_records: int
+    """What users' functions refused and `on_error` left out, dead letters too, since the job last went back to a checkpoint."""
+    refused_messages: int
+    latency_ms: tuple[float, float] | None
+    """p50 and p99 of the last latency marks, source to here."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorLoad:
+    """Load of an operator over some windows, in useful seconds per second; `print` shows it in a few lines.
+
+    `hot_keys`: (key, records at least), hottest first; `records`: those of all keys. `can_split`: whether a hot key can be split
+    (`job.split`).
+    """
+
+    workers: dict[str, float]
+    groups: dict[int, float]
+    hot_keys: tuple[tuple[Any, int], ...]
+    records: int = 0
+    can_split: bool = False
+
+    @property
+    def imbalance(self) -> float:
+        """Load of the hottest worker over the mean load; 1.0 is even."""
+        loads = list(self.workers.values())
+        mean = sum(loads) / len(loads) if loads else 0.0
+        return max(loads) / mean if mean > 0 else 1.0
+
+    @property
+    def floor(self) -> float:
+        """The least imbalance with one owner per key: `max(1, workers * p1)`, p1 the hottest key's part of the records."""
+        return self._floor(0)
+
+    @property
+    def floor_with_split(self) -> float:
+        """The floor once the hottest key is split; the same as `floor` for an operator whose keys can't be."""
+        return self._floor(1) if self.can_split else self.floor
+
+    @property
+    def floors(self) -> str:
+        """The floor in words, and the one with a split where that is lower."""
+        split = f", {self.floor_with_split:.2f} with the hottest key split" if self.floor_with_split < self.floor else ""
+        return f"floor {self.floor:.2f}{split}"
+
+    def _floor(self, hottest: int) -> float:
+        """By the key at this place among the hottest, whose records one worker takes."""
+        if len(self.hot_keys) <= hottest or not self.records:
+            return 1.0
+        return max(1.0, len(self.workers) * self.hot_keys[hottest][1] / self.records)
+
+    def __str__(self) -> str:
+        total = sum(self.workers.values()) or 1.0
+        groups = sorted(self.groups.items(), key=lambda item: -item[1])[:MOST]
+        return "\n".join(
+            (
+                f"load of {len(self.workers)} workers: imbalance {self.imbalance:.2f}, {self.floors}",
+                *(
+                    f"{worker}: useful {useful:.1%} of its time, {useful / total:.1%} of the load"
+                    for worker, useful in self.workers.items()
+                ),
+                f"hottest groups: {', '.join(f'{group} {useful:.1%}' for group, useful in groups) or '-'}",
+                f"hottest keys: {', '.join(f'{key!r} {count / max(self.records, 1):.1%}' for key, count in self.hot_keys[:MOST]) or '-'}",
+            )
+        )
+
+
+class JobMetrics:
+    """Keeps a history of windows per worker; `operators` names each worker's operator (its stage)."""
+
+    def __init__(self, operators: Mapping[WorkerId, str]) -> None:
+        self._operators = dict(operators)
+        self._history: dict[WorkerId, deque[WorkerWindow]] = {w: deque(maxlen=HISTORY) for w in operators}
+        self._rows: dict[WorkerId, list[int]] = {w: [0, 0] for w in operators}
+        self._latencies: dict[WorkerId, deque[float]] = {w: deque(maxlen=1000) for w in operators}
+
+    def join(self, worker: WorkerId, operator: str) -> None:
+        """A worker more."""
+        self._operators[worker] = operator
+        self._history[worker] = deque(maxlen=HISTORY)
+        self._rows[worker] = [0, 0]
+        self._latencies[worker] = deque(maxlen=1000)
+
+    def leave(self, worker: WorkerId) -> None:
+        """A worker less; what it had done is forgotten."""
+        for figures in (self._operators, self._history, self._rows, self._latencies):
+            figures.pop(worker, None)
+
+    def follow(self, operators: Mapping[WorkerId, str]) -> None:
+        """From now on these are the workers, with the operator of each; the history of workers that stay is kept."""
+        for worker in [name for name in self._operators if name not in operators]:
+            self.leave(worker)
+        for worker in sorted(name for name in operators if name not in self._operators):
+            self.join(worker, operators[worker])
+
+    def add(self, window: WorkerWindow) -> None:
+        """Add a worker's window; the window of a worker that has left is ignored."""
+        if window.worker not in self._operators:
+            return
+        self._history[window.worker].append(window)
+        rows = self._rows[window.worker]
+        rows[0] += window.rows_in
+        rows[1] += window.rows_out
+        self._latencies[window.worker].extend(window.latencies)
+
+    def workers(self) -> list[WorkerFigures]:
+        """Figures of every worker, in the plan's order."""
+        return [self._figures(worker) for worker in self._operators]
+
+    def history(self, worker: WorkerId) -> list[WorkerWindow]:
+        """The last windows of a worker, oldest first."""
+        return list(self._history[worker])
+
+    def load(self, operator: str, windows: int = HISTORY) -> OperatorLoad:
+        """The mean load of an operator's workers and key groups, and its hottest keys, over the newest `windows` of each worker."""
+        workers: dict[str, float] = {}
+        groups: dict[int, float] = {}
+        hot: dict[Any, int] = {}
+        records = 0
+        for worker, name in self._operators.items():
+            if name != operator:
+                continue
+            newest = self.history(worker)[-windows:]
+            length = max(sum(window.length for window in newest), 1e-9)
+            workers[worker] = sum(window.useful for window in newest) / length
+            records += sum(window.keyed_records for window in newest)
+            for window in newest:
+                for group, load in zip(window.groups.tolist(), window.load.tolist(), strict=True):
+                    groups[group] = groups.get(group, 0.0) + load / length
+                for key, count in window.hot_keys:
+                    hot[key] = hot.get(key, 0) + count
+        return OperatorLoad(workers, groups, tuple(sorted(hot.items(), key=lambda item: -item[1])[:16]), records)
+
+    def latency_between(self, begun: float, until: float) -> tuple[float, float] | None:
+        """p50 and p99 (milliseconds) of the latency marks in windows that overlap [begun, until], seconds since the epoch."""
+        windows = [w for history in self._history.values() for w in history if w.start < until and w.start + w.length > begun]
+        return _percentiles(np.array([latency for window in windows for latency in window.latencies]))
+
+    def newest(self, worker: WorkerId) -> WorkerWindow | None:
+        """A worker's newest window, None before the first."""
+        history = self._history[worker]
+        return history[-1] if history else None
+
+    def _figures(self, worker: WorkerId) -> WorkerFigures:
+        window = self.newest(worker) or WorkerWindow(worker, 0.0, 1.0)
+        length = max(window.length, 1e-9)
+        rows = self._rows[worker]
+        return WorkerFigures(
+            worker=worker,
+            operator=self._operators[worker],
+            rows_in=rows[0],
+            rows_out=rows[1],
+            rows_in_per_second=window.rows_in / length,
+            rows_out_per_second=window.rows_out / length,
+            useful_share=window.useful / length,
+            input_wait_share=window.wait_input / length,
+            backpressure=window.wait_credit / length,
+            queued_batches=window.queued,
+            watermark=window.watermark,
+            state_bytes=window.state_bytes,
+            late_records=window.late_records,
+            skipped_records=window.skipped_records,
+            refused_messages=window.refused_messages,
+            latency_ms=_percentiles(np.array(self._latencies[worker])),
+        )
+
+
+def _percentiles(values: npt.NDArray[np.float64]) -> tuple[float, float] | None:
+    if not len(values):
+        return None
+    p50, p99 = np.percentile(values, [50, 99])
+    return float(p50), float(p99)

@@ -1,0 +1,51 @@
+"""What a worker measured in one window of time: the figures that balancing and scaling decide by.
+
+Useful time (DS2, Kalavri et al., OSDI 2018) is the time spent deserialising, processing and serialising; it leaves out waiting
+for input, waiting for credit, and waiting for a CPU that others have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...engine.protocol.ids import WorkerId
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerWindow:
+    """One worker's window.
+
+    `start`, `length`: seconds since the epoch, seconds. `useful`, `wait_input`, `wait_credit`, `starved` (ready, without a CPU): seconds.
+    `groups`: key groups with load, int, shape (n,); `load`: useful seconds of each, `keyed_records`: the records counted for it.
+    `hot_keys`: (key, records), hottest first.
+    `latencies`: milliseconds from source to here, of latency marks; only workers without outputs have them. `watermark`: microseconds
+    since the epoch. `queued`, `queued_rows`: batches that wait, and their rows; `backlog`: rows that are there and that its source has not
+    read, None if it isn't a source or doesn't know.
+    """
+
+    worker: WorkerId
+    start: float
+    length: float
+    rows_in: int = 0
+    rows_out: int = 0
+    useful: float = 0.0
+    wait_input: float = 0.0
+    wait_credit: float = 0.0
+    starved: float = 0.0
+    queued: int = 0
+    queued_rows: int = 0
+    backlog: int | None = None
+    watermark: int | None = None
+    late_records: int = 0
+    skipped_records: int = 0
+    keyed_records: int = 0
+    state_bytes: int = 0
+    refused_messages: int = 0
+    groups: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    load: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    hot_keys: tuple[tuple[Any, int], ...] = ()
+    latencies: tuple[float, ...] = ()

@@ -1,0 +1,328 @@
+"""Adding nodes to a job and giving them back: what the steps are and when each is over.
+
+Out: workers for the operators for which one more raises the output most (Stela), on the new nodes. In: the node that the output needs least
+gives up its workers; each operator loses those that are there, while the stream goes on. Those whose number stays go on in processes on
+other nodes, which are started first and take over through a checkpoint (`scheduler/rescaling/node_drain.py` says which).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from ...engine.errors import ClusterError, JobBusyError, JobNotRunningError, RequestError
+from ...engine.plan.rescale import check_parallelism
+from ...engine.protocol.ids import CheckpointNumber, WorkerId
+from ...engine.time.duration import seconds
+from ...state.errors import EvenflowError
+from ..checkpoints.checkpointing import Checkpointing
+from ..checkpoints.checkpoints import CheckpointState
+from ..job.effects import AskForRoom, JobState, Reserve, UseNodes
+from ..job.lifecycle import Lifecycle
+from ..job.newest import Newest
+from ..job.record import JobRecord
+from ..job.report import Report
+from ..scaling.observed import observed
+from ..scaling.settings import PolicySettings
+from ..scaling.snapshot import DataflowSnapshot
+from ..scaling.stela import Stela, node_sums
+from .cluster_view import ClusterView
+from .node_drain import node_drain
+from .operator_scaling import OperatorScaling
+from .placement import Node, short
+
+
+class NodeScalingState(StrEnum):
+    """What it is at; the last two are final."""
+
+    SCALING = "scaling operators"
+    STARTING = "starting processes on other nodes"
+    SAVING = "taking a checkpoint"
+    REPLACING = "replacing workers"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeScalingReport(Report):
+    """What `job.scale_out()` and `job.scale_in()` give: the nodes that came or went, the operators' workers before and after, and the
+    workers that other processes took over.
+    """
+
+    state: NodeScalingState
+    added: tuple[str, ...]
+    removed: str | None
+    parallelism: Mapping[str, tuple[int, int]]
+    replaced: tuple[WorkerId, ...]
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What became of the workers, for people."""
+        changes = [f"{operator} {before} to {after} workers" for operator, (before, after) in self.parallelism.items()]
+        return (*changes, *[f"{', '.join(self.replaced)} went on elsewhere"] * bool(self.replaced))
+
+    def __str__(self) -> str:
+        nodes = ", ".join(map(short, self.added)) if self.removed is None else short(self.removed)
+        what = f"node {nodes} {'added' if self.removed is None else 'given back'}"
+        return f"node scaling {self.number}, {what}, {self.state.value}{self._taken}: {'; '.join(self.changes)}; {self.why}"
+
+
+@dataclass(slots=True)
+class _Order:
+    """`steps`: operators that are yet to be scaled; `scaling`, `checkpoint`: numbers of what was begun."""
+
+    report: NodeScalingReport
+    steps: deque[tuple[str, int]]
+    scaling: int | None = None
+    checkpoint: CheckpointNumber | None = None
+    deadline: float = 0.0
+
+
+class NodeScaling:
+    """The node scalings of one job, one at a time. `cluster` is None where there are no nodes."""
+
+    def __init__(self, job: JobRecord, lifecycle: Lifecycle, checkpointing: Checkpointing, operators: OperatorScaling) -> None:
+        self._job, self._lifecycle, self._checkpointing, self._operators = job, lifecycle, checkpointing, operators
+        self._orders = Newest[_Order]()
+        self._avoided: frozenset[str] = frozenset()
+        self._preferred: frozenset[str] = frozenset()
+
+    @property
+    def busy(self) -> bool:
+        """Whether one is under way."""
+        newest = self._orders.newest
+        return newest is not None and not newest.report.over
+
+    def reports(self) -> list[NodeScalingReport]:
+        """The newest of the job, oldest first."""
+        return [order.report for order in self._orders]
+
+    def report(self, number: int) -> NodeScalingReport:
+        """One of the newest."""
+        return self._orders[number].report
+
+    def of_workers(self, cluster: ClusterView | None) -> dict[WorkerId, str]:
+        """The node of each worker; nothing where there are no nodes, or not every worker has a process yet."""
+        places = {} if cluster is None else {worker: place.node for worker, place in cluster.places.items()}
+        return places if places.keys() >= set(self._job.workers) else {}
+
+    def scale_out(self, count: int, cluster: ClusterView | None) -> int:
+        """Begin to use `count` more nodes; the order's number.
+
+        As many workers are added as the nodes have slots, fewer if the operators need no more. Raises RequestError if the job can't be
+        scaled now, has no nodes, the cluster has too few nodes with room, or no operator is congested.
+        """
+        job, cluster = self._job, self._available(count, cluster)
+        cpus, free = job.config.worker.cpus, self._unused(cluster)
+        if len(free) < count:
+            self._ask(cluster, count)
+            raise RequestError(
+                f"job `{job.name}`: {len(free)} of {count} nodes that it has no workers on have room; "
+                "Ray's autoscaler, where there is one, was asked for more"
+            )
+        chosen = free[:count]
+        slots = sum(node.free_slots(cpus) for node in chosen)
+        decision, _ = Stela().decide(self._snapshot(slots=slots), None)
+        if not decision.parallelism:
+            raise RequestError(
+                f"job `{job.name}` is given no node: {decision.reason}; `job.scale` gives an operator more workers all the same"
+            )
+        names = tuple(node.name for node in chosen)
+        report = self._report(decision.parallelism, added=names, reason=decision.reason)
+        self._begin(report, reversed(list(decision.parallelism.items())))
+        self._use(avoid=self._avoided.difference(names))
+        return report.number
+
+    def welcome(self, count: int, cluster: ClusterView | None) -> None:
+        """Let workers that join from now on go to `count` nodes that the job isn't on, where there are such; others are asked for.
+
+        0: to any node again.
+        """
+        if cluster is None:
+            return
+        free = self._unused(cluster)[:count]
+        if len(free) < count:
+            self._ask(cluster, count - len(free))
+        names = frozenset(node.name for node in free)
+        self._use(avoid=self._avoided - names, prefer=names)
+
+    def scale_in(self, cluster: ClusterView | None, node: str | None = None) -> int:
+        """Begin to give back a node, by default the one with the lowest sum of effective throughput percentages; the order's number.
+
+        Raises RequestError if the job can't be scaled now, has no workers on the node or none on others, or one there that can't leave.
+        """
+        job = self._job
+        places = self.of_workers(self._available(1, cluster))
+        sums = node_sums(self._snapshot(nodes=places))
+        if len(sums) < 2:
+            raise RequestError(f"job `{job.name}` can't give a node back: its workers are on {len(sums)}, and one has to stay")
+        workers = {stage.name: stage.parallelism for stage in job.plan.stages}
+        scalable = {stage.name for stage in job.plan.stages if stage.can_be_scaled}
+        if node is not None and node not in sums:
+            raise RequestError(f"job `{job.name}` can't give node {short(node)} back: it has no workers there")
+        plans = [node_drain(workers, scalable, places, each) for each in (sums if node is None else [node])]
+        possible = [one for one in plans if not one.replaced]
+        chosen = plans[0] if job.settings.save_state else next(iter(possible), plans[0])
+        if chosen.replaced and not job.settings.save_state:
+            why = f"{', '.join(chosen.replaced)} on node {short(chosen.node)} can't leave, since one worker of each operator stays"
+            raise RequestError(f"job `{job.name}`: {why}; with CheckpointConfig(dir=...) they would go on elsewhere from a checkpoint")
+        ranking = ", ".join(f"{short(each)} {total:.2f}" for each, total in sums.items())
+        report = self._report(chosen.parallelism, removed=chosen.node, replaced=chosen.replaced, reason=f"sums of ETPs: {ranking}")
+        self._begin(report, chosen.parallelism.items())
+        self._use(avoid=self._avoided | {chosen.node})
+        return report.number
+
+    def advance(self, cluster: ClusterView | None) -> None:
+        """Go on with what is under way."""
+        if not self.busy or cluster is None:
+            return
+        order, state = self._orders[-1], self._job.state
+        try:
+            if state.final:
+                raise JobNotRunningError("the job has ended")
+            if state is JobState.RUNNING and not self._operators.busy:
+                self._go_on(order, cluster)
+        except EvenflowError as error:
+            self._end(order, str(error))
+
+    def not_reserved(self, problem: str) -> None:
+        """The processes that were to be started have no room."""
+        if self.busy and self._orders[-1].report.state is NodeScalingState.STARTING:
+            self._end(self._orders[-1], problem)
+
+    def _go_on(self, order: _Order, cluster: ClusterView) -> None:
+        if order.report.removed is not None and order.report.state is not NodeScalingState.SCALING and not self._left(order, cluster):
+            self._end(order, None)  # perhaps because the job lost a worker meanwhile, and has gone on without the node
+        elif order.report.state is NodeScalingState.SCALING:
+            self._scale_next(order)
+        elif order.report.state is NodeScalingState.STARTING:
+            self._await_processes(order, cluster)
+        elif order.report.state is NodeScalingState.SAVING:
+            self._await_checkpoint(order)
+        else:
+            self._finish(order, cluster)
+
+    def _scale_next(self, order: _Order) -> None:
+        if order.scaling is not None:
+            problem = self._operators.report(order.scaling).problem
+            if problem is not None:
+                raise RequestError(problem)
+            order.scaling = None
+        if order.steps:
+            operator, workers = order.steps.popleft()
+            self._use(prefer=frozenset(order.report.added))
+            order.scaling = self._operators.scale(operator, workers, reason=f"{self._what(order)}: {order.report.reason}")
+        elif order.report.replaced:
+            order.deadline = self._job.now + seconds(self._job.config.worker.start_timeout)
+            self._to(order, NodeScalingState.STARTING)
+            self._job.emit(Reserve(len(order.report.replaced)))
+        else:
+            self._end(order, None)
+
+    def _await_processes(self, order: _Order, cluster: ClusterView) -> None:
+        if cluster.reserved:
+            order.checkpoint = self._checkpointing.ask(f"for node scaling {order.report.number}")
+            self._to(order, NodeScalingState.SAVING)
+        elif self._job.now > order.deadline:
+            raise ClusterError(
+                f"the processes for {', '.join(order.report.replaced)} did not start within {self._job.config.worker.start_timeout}"
+            )
+
+    def _await_checkpoint(self, order: _Order) -> None:
+        found = next((report for report in self._checkpointing.reports() if report.number == order.checkpoint), None)
+        if found is None or found.state in (CheckpointState.PENDING, CheckpointState.SAVING, CheckpointState.COMMITTING):
+            return
+        if found.state is not CheckpointState.COMPLETE:
+            raise RequestError(f"checkpoint {found.number}, from which workers were to go on elsewhere, has failed: {found.problem}")
+        self._to(order, NodeScalingState.REPLACING)
+        self._lifecycle.go_back()
+
+    def _finish(self, order: _Order, cluster: ClusterView) -> None:
+        """The job runs again, from the checkpoint."""
+        left = self._left(order, cluster)
+        self._end(order, f"{', '.join(left)} stayed on node {short(order.report.removed or '')}" if left else None)
+
+    def _left(self, order: _Order, cluster: ClusterView) -> list[WorkerId]:
+        """Workers on the node that is given back."""
+        return [worker for worker, place in cluster.places.items() if place.node == order.report.removed]
+
+    def _unused(self, cluster: ClusterView) -> list[Node]:
+        """Nodes with room that the job isn't on, those with the most room first."""
+        used = {place.node for place in cluster.places.values()}
+        cpus = self._job.config.worker.cpus
+        return sorted((n for n in cluster.nodes if n.name not in used and n.free_slots(cpus)), key=lambda n: -n.free_slots(cpus))
+
+    def _ask(self, cluster: ClusterView, count: int) -> None:
+        """Ask Ray's autoscaler for `count` nodes, each for as many workers as those have that the job is on."""
+        places = cluster.places.values()
+        self._job.emit(AskForRoom(count * max(1, len(places) // max(1, len({place.node for place in places})))))
+
+    def _use(self, *, avoid: frozenset[str] | None = None, prefer: frozenset[str] | None = None) -> None:
+        """Have new processes avoid, or prefer, these nodes; None for as before."""
+        wanted = (self._avoided if avoid is None else avoid, self._preferred if prefer is None else prefer)
+        if wanted != (self._avoided, self._preferred):
+            self._avoided, self._preferred = wanted
+            self._job.emit(UseNodes(*wanted))
+
+    def _available(self, count: int, cluster: ClusterView | None) -> ClusterView:
+        """Raises RequestError if nothing can be begun now."""
+        job = self._job
+        if cluster is None:
+            raise RequestError(f"job `{job.name}` runs in one process and has no nodes: run it on Ray")
+        if count < 1:
+            raise RequestError(f"job `{job.name}` can't be given {count} nodes; the least is 1")
+        busy = job.migrations.current is not None or job.rescaling is not None or self._operators.busy or self.busy
+        if job.state is not JobState.RUNNING or busy:
+            doing = "scales or moves something already" if job.state is JobState.RUNNING else f"is {job.state.value}"
+            raise JobBusyError(f"job `{job.name}` {doing}: nodes can come and go while it runs and nothing moves")
+        return cluster
+
+    def _snapshot(self, slots: int | None = None, nodes: Mapping[WorkerId, str] | None = None) -> DataflowSnapshot:
+        job = self._job
+        windows = {worker: job.metrics.history(worker)[-job.config.balance.windows :] for worker in job.workers}
+        settings: PolicySettings = replace(job.config.autoscale.policy_settings(), slots=slots)
+        return replace(observed(job.plan, windows, settings, nodes), settings=settings)
+
+    def _report(
+        self,
+        wanted: Mapping[str, int],
+        *,
+        added: tuple[str, ...] = (),
+        removed: str | None = None,
+        replaced: tuple[WorkerId, ...] = (),
+        reason: str,
+    ) -> NodeScalingReport:
+        plan = self._job.plan
+        for operator, workers in wanted.items():
+            check_parallelism(plan, plan.stage_of(operator), workers)
+        changes = {name: (plan.stage_of(name).parallelism, workers) for name, workers in wanted.items()}
+        return NodeScalingReport(
+            number=len(self._orders),
+            state=NodeScalingState.SCALING,
+            reason=reason,
+            began_at=self._job.now,
+            added=added,
+            removed=removed,
+            parallelism=changes,
+            replaced=replaced,
+        )
+
+    def _begin(self, report: NodeScalingReport, steps: Iterable[tuple[str, int]]) -> None:
+        self._orders.append(_Order(report, deque(steps)))
+
+    def _what(self, order: _Order) -> str:
+        removed, added = order.report.removed, ", ".join(map(short, order.report.added))
+        return f"node {short(removed)} is given back" if removed is not None else f"node {added} is added"
+
+    def _to(self, order: _Order, state: NodeScalingState) -> None:
+        order.report = replace(order.report, state=state)
+
+    def _end(self, order: _Order, problem: str | None) -> None:
+        state = NodeScalingState.DONE if problem is None else NodeScalingState.FAILED
+        seconds = self._job.now - (order.report.began_at or 0.0)
+        order.report = replace(order.report, state=state, seconds=seconds, problem=problem)
+        kept = frozenset({order.report.removed} if problem is not None and order.report.removed is not None else ())
+        self._use(avoid=self._avoided - kept, prefer=frozenset())
+        self._job.emit(Reserve(0))
