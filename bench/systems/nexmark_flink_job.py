@@ -46,7 +46,7 @@ def jvm_seconds() -> float:
 
 
 def main() -> None:
-    """All iterations, then the checked one; the query over one row of each stream before and after the iterations, so in a warm JVM, too."""
+    """All iterations, and then the checked one; also the query over one row of each stream, while the JVM is cold and once it is warm."""
     task, answers = json.loads(sys.argv[1]), Path(sys.argv[2])
     with tempfile.TemporaryDirectory() as small:
         for stream in STREAMS:
