@@ -18,6 +18,7 @@ from ..errors import BenchmarkError
 from ..operators import FLINK, TARGET
 from ..process import run_system
 from ..record import Case, Run, Verdict
+from ..report import number
 from ..systems.nexmark_flink import CHANGES
 from ..task import Answer, Task
 from ..throughput import check_names
@@ -79,7 +80,8 @@ def run(
         for system in ("evenflow", "flink") if flink and name not in NOT_IN_FLINK else ("evenflow",):
             found, rows, differing = _measure(name, system, repeat, given)
             cases += found
-            say("; ".join(f"{case.name}: {', '.join(f'{value:.4g}' for value in case.values)} {case.unit}" for case in found))
+            for case in found:
+                say(f"{case.name}: {', '.join(map(number, case.values))} {case.unit}")
             if differing:
                 wrong.append(f"{name}: of {system}'s rows {differing}")
             elif rows is not None:

@@ -19,7 +19,7 @@ CHANGES = "changes.txt"
 
 
 def run(task: Task) -> Iterator[Answer]:
-    """One JVM for all iterations; what the query takes over one row, which is mostly starting, is taken off.
+    """One JVM for all iterations; the least that the query takes over one row, which is mostly starting, is taken off.
 
     `options["checked"]`: the folder of the CSV files of the checked run, None for no such run.
     """
