@@ -94,7 +94,7 @@ class Stream(Transformations["Stream"]):
         """Cut the whole stream into windows, without keys: one result for each, over all rows.
 
         Every worker of this stream combines its own rows first. The results are computed by one worker, unless you say
-        `.parallelism(n)`, and more would have nothing to do.
+        `.parallelism(n)`, and more would have nothing to do. What reads them row by row runs in that worker, too, by default.
 
         >>> import evenflow as ef
         >>> flow, out = ef.Dataflow("all"), []

@@ -28,7 +28,7 @@ def q3(events: Events) -> ef.Stream:
 def q4(events: Events) -> ef.Stream:
     """What is the average winning price of the auctions of each category, cut off? Updated; the last row of a category counts.
 
-    An auction's highest price so far only rises, and so a category's total is the sum of all rises.
+    An auction's highest price so far only rises, and so a category's total is the sum of all rises. Prices are above zero.
     """
 
     def rises(state: dict[str, Any], bids: Any) -> Any:
@@ -63,6 +63,7 @@ def q6(events: Events) -> ef.Stream:
 
 
 MANY = 1_000_000_000
+"""More than anybody sells."""
 
 
 def q9(events: Events) -> ef.Stream:
@@ -80,9 +81,9 @@ def q20(events: Events) -> ef.Stream:
 
 
 def _valid_bids(events: Events, *, auction: tuple[str, ...], bid: tuple[str, ...]) -> ef.Stream:
-    """The bids that came while their auction was open, with these columns of the auction.
+    """The bids made while their auction was open, with these columns of the auction and the bid.
 
-    And these of the bid, beside auction, price, bid_dateTime and bid_seq.
+    They also have expires of the auction, and auction, price, bid_dateTime and bid_seq of the bid.
     """
     bids = events.bid.rename(dateTime="bid_dateTime", extra="bid_extra", seq="bid_seq")
     keyed = bids.select("auction", "price", "bid_dateTime", "bid_seq", *bid).key_by("auction")
