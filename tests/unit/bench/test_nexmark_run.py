@@ -81,6 +81,17 @@ def test_wrong_results_fail_the_run_and_name_the_query(answers, tmp_path):
         run(tmp_path)
 
 
+def test_wrong_results_of_flink_are_in_the_report(answers, tmp_path, monkeypatch):
+    monkeypatch.setenv(FLINK, "python")
+    monkeypatch.setattr(running, "write_final_rows", lambda *_: None)
+    answers["writes"] = lambda task, folder: (
+        right(task, folder) if "input" in task.options else one_row_less(task, str(Path(folder).parent))
+    )
+    ours, theirs = run(tmp_path, flink=True).checks
+    assert ours.startswith("q2: evenflow gave the ")
+    assert theirs.startswith("q2: of Flink's rows 1 are missing and 0 are wrong. With few events")
+
+
 def test_targets_are_ratios_of_rates_and_of_processor_time(answers, tmp_path):
     found = run(tmp_path)
     theirs = [running.Case(case.name.replace("evenflow", "flink"), case.unit, case.better, case.values[:1]) for case in found.cases]
