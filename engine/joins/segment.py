@@ -43,8 +43,9 @@ class Segment:
         """
         distinct, bounds = self._distinct
         place = np.minimum(np.searchsorted(distinct, hashes), len(distinct) - 1)
-        start = bounds[place]
-        end = np.where(distinct[place] == hashes, bounds[place + 1], start)
+        here = distinct[place] == hashes
+        start = place if bounds is None else bounds[place]
+        end = start + here if bounds is None else np.where(here, bounds[place + 1], start)
         if low is not None and (end > start).any() and int(low.max()) > self.earliest:
             start = _bisected(self.block.times, start, end, low, past=False)
         if high is not None and (end > start).any() and int(high.min()) < self.latest:
@@ -72,19 +73,20 @@ class Segment:
         return 2 * int(np.count_nonzero(self.block.due < time)) >= len(self)
 
     @cached_property
-    def _distinct(self) -> tuple[Hashes, Places]:
-        """The distinct hashes, and where the rows of each begin; at last, how many rows there are."""
+    def _distinct(self) -> tuple[Hashes, Places | None]:
+        """The distinct hashes, and where the rows of each begin, with the number of rows at last; None if each has one row."""
         hashes = self.block.hashes
         starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))
-        return hashes[starts], np.append(starts, len(hashes))
+        return (hashes, None) if len(starts) == len(hashes) else (hashes[starts], np.append(starts, len(hashes)))
 
     @cached_property
     def _by_due(self) -> Places:
         return np.argsort(self.block.due, kind="stable")
 
     def nbytes(self) -> int:
-        """Estimate of its bytes."""
-        return self.block.nbytes
+        """Estimate of its bytes, with what look-ups have made so far."""
+        distinct, bounds = self.__dict__.get("_distinct", (None, None))
+        return self.block.nbytes + (0 if bounds is None else distinct.nbytes + bounds.nbytes)
 
 
 def expanded(start: Places, end: Places) -> Found:
