@@ -81,8 +81,8 @@ def run_benchmark(arguments: argparse.Namespace) -> Run:  # noqa: C901, PLR0911 
         )  # fmt: skip
     if arguments.benchmark == "split":
         return split.run(
-            zipf=arguments.zipf, workers=arguments.workers, settle=arguments.settle, seconds=arguments.seconds, repeat=arguments.repeat,
-            say=say,
+            zipf=arguments.zipf, workers=arguments.workers, counts=arguments.counts, settle=arguments.settle, seconds=arguments.seconds,
+            repeat=arguments.repeat, say=say,
         )  # fmt: skip
     if arguments.benchmark == "scaling":
         return scaling.run(parts=arguments.parts, policies=arguments.policies, say=say)
@@ -153,10 +153,11 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     skews.add_argument("--seconds", type=float, default=15.0, help="on Ray, before and after balancing (default: %(default)s)")
     parts = benchmarks.add_parser("split", help="a join of Zipf-distributed keys with its hot key split, with whole keys, and unbalanced")
     parts.add_argument("--zipf", type=float, default=1.5, help="exponent (default: %(default)s)")
-    parts.add_argument("--workers", type=int, default=4, help="of the join (default: %(default)s)")
+    parts.add_argument("--workers", type=int, default=4, help="of the join on Ray (default: %(default)s)")
+    parts.add_argument("--counts", type=_numbers, default=[4, 16, 64], help="workers whose rows are only counted (default: 4,16,64)")
     parts.add_argument("--settle", type=float, default=20.0, help="seconds for the balancer to act (default: %(default)s)")
     parts.add_argument("--seconds", type=float, default=15.0, help="that are measured (default: %(default)s)")
-    parts.add_argument("--repeat", type=int, default=3, help="of each case (default: %(default)s)")
+    parts.add_argument("--repeat", type=int, default=3, help="of each case on Ray; 0 leaves it out (default: %(default)s)")
     elastic = benchmarks.add_parser("scaling", help="every scaling policy while demand doubles and halves, in a model and on Ray")
     elastic.add_argument("--parts", type=_names, default=list(scaling.PARTS), help=f"default: {','.join(scaling.PARTS)}")
     elastic.add_argument("--policies", type=_names, default=["ds2", "threshold"], help="on Ray; default: ds2,threshold")
