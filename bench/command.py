@@ -115,7 +115,8 @@ def run_benchmark(given: argparse.Namespace) -> Run:
             zipfs=given.zipf, ray_workers=given.ray_workers, workers=given.workers, seconds=given.seconds, say=say
         ),
         "split": lambda: split.run(
-            zipf=given.zipf, workers=given.workers, settle=given.settle, seconds=given.seconds, repeat=given.repeat, say=say
+            zipf=given.zipf, workers=given.workers, counts=given.counts, settle=given.settle, seconds=given.seconds, repeat=given.repeat,
+            say=say,
         ),
         "scaling": lambda: scaling.run(parts=given.parts, policies=given.policies, say=say),
         "recovery": lambda: recovery.run(parts=given.parts, repeat=given.repeat, rows=given.rows, cache=given.folder, say=say),
@@ -190,10 +191,11 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     skews.add_argument("--seconds", type=float, default=15.0, help="on Ray, before and after balancing (default: %(default)s)")
     parts = benchmarks.add_parser("split", help="a join of Zipf-distributed keys with its hot key split, with whole keys, and unbalanced")
     parts.add_argument("--zipf", type=float, default=1.5, help="exponent (default: %(default)s)")
-    parts.add_argument("--workers", type=int, default=4, help="of the join (default: %(default)s)")
+    parts.add_argument("--workers", type=int, default=4, help="of the join on Ray (default: %(default)s)")
+    parts.add_argument("--counts", type=_numbers, default=[4, 16, 64], help="workers whose rows are only counted (default: 4,16,64)")
     parts.add_argument("--settle", type=float, default=20.0, help="seconds for the balancer to act (default: %(default)s)")
     parts.add_argument("--seconds", type=float, default=15.0, help="that are measured (default: %(default)s)")
-    parts.add_argument("--repeat", type=int, default=3, help="of each case (default: %(default)s)")
+    parts.add_argument("--repeat", type=int, default=3, help="of each case on Ray; 0 leaves it out (default: %(default)s)")
     elastic = benchmarks.add_parser("scaling", help="every scaling policy while demand doubles and halves, in a model and on Ray")
     elastic.add_argument("--parts", type=_names, default=list(scaling.PARTS), help=f"default: {','.join(scaling.PARTS)}")
     elastic.add_argument("--policies", type=_names, default=["ds2", "threshold"], help="on Ray; default: ds2,threshold")

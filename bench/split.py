@@ -1,7 +1,7 @@
 """What splitting a hot key of a join is worth: rows a second and imbalance, with the key split, with whole keys balanced, and with neither.
 
-Every joined row waits, as for a call to another service: what a worker does in a second then doesn't depend on how many processors the
-machine has, so the workers are limited by what they have to do and not by each other.
+On Ray every joined row waits, as for a call to another service: what a worker does in a second then doesn't depend on how many processors
+the machine has, so the workers are limited by what they have to do and not by each other. `split_counted` counts the rows of more workers.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from . import machine
 from .conditions import record
 from .record import Case, Run, Verdict
 from .sinks import DiscardSink
+from .split_counted import counted
 
 KEYS = 1_000
 WAIT = 0.001
@@ -52,8 +53,20 @@ class Measured:
     splits: int
 
 
-def run(*, zipf: float, workers: int, settle: float, seconds: float, repeat: int, say: Callable[[str], None]) -> Run:
-    """Each case `repeat` times in turn: `settle` seconds for the balancer to act, then `seconds` that are measured."""
+def run(
+    *,
+    zipf: float,
+    workers: int,
+    counts: Sequence[int],
+    settle: float,
+    seconds: float,
+    repeat: int,
+    say: Callable[[str], None],
+) -> Run:
+    """Counts for these numbers of workers; then on Ray each case `repeat` times in turn: `settle` seconds for the balancer to act, then
+    `seconds` that are measured.
+    """
+    cases = [case for number in counts for name in CASES for case in counted_cases(name, zipf, number, say)]
     found: dict[str, list[Measured]] = {name: [] for name in CASES}
     details: dict[str, list[dict[str, float]]] = {name: [] for name in CASES}
     for turn in range(repeat):
@@ -63,9 +76,29 @@ def run(*, zipf: float, workers: int, settle: float, seconds: float, repeat: int
             found[name].append(measured)
             details[name].append({"busy_before": busy, "splits": measured.splits, "floor": measured.floor})
             say(f"{name}: {measured.rate:,.0f} rows/s, imbalance {measured.imbalance:.2f}, {measured.splits} keys split")
-    cases = [case for name in CASES for case in cases_of(name, found[name], details[name])]
-    arguments = {"zipf": zipf, "workers": workers, "settle": settle, "seconds": seconds, "repeat": repeat, "keys": KEYS, "wait": WAIT}
+    cases += [case for name in CASES for case in cases_of(name, found[name], details[name]) if repeat]
+    arguments = {
+        "zipf": zipf,
+        "workers": workers,
+        "counts": list(counts),
+        "settle": settle,
+        "seconds": seconds,
+        "repeat": repeat,
+        "keys": KEYS,
+        "wait": WAIT,
+    }
     return record("split", arguments, cases, verdicts(cases), not_measured=NOT_MEASURED)
+
+
+def counted_cases(name: str, zipf: float, workers: int, say: Callable[[str], None]) -> list[Case]:
+    """What is reported of a case that is only counted."""
+    found = counted(zipf, workers, CASES[name])
+    say(f"{workers} workers, {name}: imbalance {found.imbalance:.2f}, capacity {found.capacity:.2f} workers, {found.splits} keys split")
+    details = ({"splits": found.splits},)
+    return [
+        Case(f"{workers} workers counted, {name}/imbalance", "", "lower", (found.imbalance,), details),
+        Case(f"{workers} workers counted, {name}/capacity", "workers", "higher", (found.capacity,), details),
+    ]
 
 
 def cases_of(name: str, found: Sequence[Measured], details: Sequence[dict[str, float]]) -> list[Case]:
@@ -77,8 +110,10 @@ def cases_of(name: str, found: Sequence[Measured], details: Sequence[dict[str, f
 
 
 def verdicts(cases: Sequence[Case]) -> list[Verdict]:
-    """The split beside whole keys."""
+    """The split beside whole keys, on Ray."""
     medians = {case.name: case.median for case in cases}
+    if "split/rate" not in medians:
+        return []
     gain = medians["split/rate"] / medians["whole keys/rate"]
     return [
         Verdict("rows/s with the hot key split / with whole keys balanced", gain, 1.2, "higher"),

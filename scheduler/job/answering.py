@@ -12,6 +12,7 @@ from ...engine.errors import JobBusyError, RequestError
 from ...engine.plan.physical import Stage
 from ...engine.protocol.routing import RoutingTable
 from ..checkpoints.checkpointing import Checkpointing
+from ..load.metrics import OperatorLoad
 from ..migration.automatic_balancing import AutomaticBalancing
 from ..migration.key_splits import refuse_split_keys, with_split, without_split
 from ..migration.load_snapshot import hash_of
@@ -129,8 +130,7 @@ class Answering:
             case ShowFigures():
                 return job.metrics.workers()
             case ShowLoad(operator, windows):
-                stage = job.plan.stage_of(operator)
-                return replace(job.metrics.load(stage.name, windows), can_split=bool(stage.dealable))
+                return self._load(operator, windows)
             case ShowSnapshot(operator):
                 return job.snapshot(operator, job.config.balance.windows)
             case ShowCheckpoints():
@@ -147,6 +147,13 @@ class Answering:
                 return self._autoscaling.decisions()
             case _:
                 assert_never(question)
+
+    def _load(self, operator: str, windows: int) -> OperatorLoad:
+        stage = self._job.plan.stage_of(operator)
+        load = self._job.metrics.load(stage.name, windows)
+        splits = self._job.migrations.tables[stage.name].splits if stage.is_keyed else {}
+        split = tuple(key for key, _ in load.hot_keys if hash_of(key) in splits) if splits else ()
+        return replace(load, can_split=bool(stage.dealable), split=split)
 
     def status(self) -> JobStatus:
         """What `job.status()` shows."""

@@ -54,7 +54,8 @@ class OperatorLoad:
     """Load of an operator over some windows, in useful seconds per second; `print` shows it in a few lines.
 
     `hot_keys`: (key, records at least), hottest first; `records`: those of all keys. `can_split`: whether a hot key can be split
-    (`job.split`); `hot_left`: of the records of each hot key, those that came from the left side of the join.
+    (`job.split`); `split`: the hot keys that are. `hot_left`: of the records of each hot key, those that came from the left side of the
+    join. A record of a split key's copied side counts at each worker that has it.
     """
 
     workers: dict[str, float]
@@ -63,6 +64,7 @@ class OperatorLoad:
     records: int = 0
     can_split: bool = False
     hot_left: tuple[int, ...] = ()
+    split: tuple[Any, ...] = ()
 
     @property
     def imbalance(self) -> float:
@@ -73,7 +75,7 @@ class OperatorLoad:
 
     @property
     def floor(self) -> float:
-        """The least imbalance with one owner per key: `max(1, workers * p1)`, p1 the hottest key's part of the records."""
+        """The least imbalance of any placement: `max(1, workers * p1)`, p1 the part of the records of the hottest key that isn't split."""
         return self._floor(0)
 
     @property
@@ -88,10 +90,11 @@ class OperatorLoad:
         return f"floor {self.floor:.2f}{split}"
 
     def _floor(self, hottest: int) -> float:
-        """By the key at this place among the hottest, whose records one worker takes."""
-        if len(self.hot_keys) <= hottest or not self.records:
+        """By the key at this place among the hottest that aren't split, whose records one worker takes."""
+        whole = [count for key, count in self.hot_keys if key not in self.split]
+        if len(whole) <= hottest or not self.records:
             return 1.0
-        return max(1.0, len(self.workers) * self.hot_keys[hottest][1] / self.records)
+        return max(1.0, len(self.workers) * whole[hottest] / self.records)
 
     def __str__(self) -> str:
         total = sum(self.workers.values()) or 1.0
@@ -112,7 +115,7 @@ class OperatorLoad:
         """The hot key at this place with its part of the records, and what of that came from the left side of a join."""
         key, count = self.hot_keys[at]
         left = f" ({self.hot_left[at] / max(self.records, 1):.1%} from the left)" if self.can_split and self.hot_left else ""
-        return f"{key!r} {count / max(self.records, 1):.1%}{left}"
+        return f"{key!r} {count / max(self.records, 1):.1%}{left}{', split' if key in self.split else ''}"
 
 
 class JobMetrics:

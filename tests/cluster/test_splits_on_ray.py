@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 
 import duckdb
@@ -33,14 +34,20 @@ def joining(name, taken, rows, *, left=800, right=200):
         stream.write(ef.to_list(kept, name=f"taken-{side}"))
         sides.append(stream.key_by("key"))
     joined = sides[0].join(sides[1], ef.between("-20ms", "50ms"), how="left").named("joined")
-    joined.select("key", "seq", "seq_right").write(ef.to_list(rows))
+    joined.map_batches(costly).select("key", "seq", "seq_right").write(ef.to_list(rows))
     return flow
 
 
-def settings(folder, **groups):
+def costly(rows):
+    """What a row costs beside the join: without it a worker's time goes to batches, and hardly to rows."""
+    time.sleep(rows.num_rows * 0.0001)
+    return rows
+
+
+def settings(folder, workers=3, **groups):
     saved = ef.CheckpointConfig(str(folder), interval="300ms")
     restart = ef.RestartConfig(delay="10ms", most=1_000)  # a busy machine may keep a worker silent for longer than `heartbeat_timeout`
-    return ef.JobConfig(parallelism=3, key_groups=16, checkpoint=saved, restart=restart, **groups)
+    return ef.JobConfig(parallelism=workers, key_groups=16, checkpoint=saved, restart=restart, **groups)
 
 
 def triples(rows):
@@ -88,7 +95,8 @@ def test_key_is_split_and_gathered_by_hand_and_a_worker_that_shares_it_is_lost(t
 def test_hotspot_splits_the_hottest_key_by_itself(tmp_path):
     taken, rows = ([], []), []
     balance = ef.BalanceConfig("hotspot", after="500ms", cooldown="500ms", least_busy=0.0)
-    job = joining("split-itself", taken, rows).run(config=settings(tmp_path, balance=balance, metrics=ef.MetricsConfig(window="250ms")))
+    config = settings(tmp_path, 4, balance=balance, metrics=ef.MetricsConfig(window="250ms"))
+    job = joining("split-itself", taken, rows).run(config=config)
 
     def with_splits():
         return [m for m in job.migrations() if m.plan is not None and m.plan.splits and m.state is MigrationState.DONE]

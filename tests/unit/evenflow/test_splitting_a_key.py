@@ -40,6 +40,7 @@ def test_key_is_split_and_gathered_and_a_savepoint_has_each_row_once(running, tm
     report = running.split("joined", 0, to=range(WORKERS), dealt="right")
     assert (report.state.value, report.reason) == ("done", "by hand: key 0 is split, right is dealt")
     assert report.keys_moved, "the rows of left were copied"
+    assert set(running.load("joined").split) <= {0}
     with pytest.raises(ef.RequestError, match=r"key 0 is split over the workers .*: call job.unsplit first"):
         running.migrate("joined", keys=[0], to=1)
     saved = ef.read_savepoint(running.savepoint(str(tmp_path / "savepoint"))).state("joined")

@@ -40,6 +40,12 @@ def test_without_another_hot_key_all_can_be_even(hot_keys):
     assert load(*hot_keys).floor_with_split == 1.0
 
 
+def test_key_that_is_split_makes_no_floor():
+    found = OperatorLoad(WORKERS, {}, (("JFK", 60), ("LAX", 30)), 100, can_split=True, split=("JFK",))
+    assert (found.floor, found.floor_with_split) == pytest.approx((1.2, 1.0))
+    assert "'JFK' 60.0%, split" in str(found)
+
+
 def test_operator_whose_keys_can_not_be_split_has_one_floor():
     found = load(("JFK", 60), ("LAX", 30), can_split=False)
     assert found.floor_with_split == found.floor
