@@ -1,4 +1,4 @@
-"""`evenflow bench data | run | compare`."""
+"""`evenflow bench data | run | check | compare`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ import argparse
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+from ..connectors.nexmark.source import STREAMS
 from ..drawing.terminal import DataTable, console
 from ..scheduler.config import LIVE
 from . import latency, memory, migration, operators, overhead, recovery, scaling, skew, soak, soak_flow, split, throughput
 from .comparison import compare, other_conditions
 from .conditions import RESULTS, save
 from .data import default_cache, make
+from .nexmark import run as nexmark
+from .nexmark.check import check_query
+from .nexmark.data import make as make_events
+from .nexmark.queries import QUERIES
+from .nexmark.streams import INPUTS
 from .plots import plot
+from .psm import run as psm
 from .record import Run
 from .report import case_row, difference_row, notes, verdict_row
 
@@ -22,19 +30,26 @@ ROWS = 10_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
-    """The three subcommands."""
+    """The four subcommands."""
     commands = parser.add_subparsers(dest="bench_command", metavar="COMMAND", required=True)
-    _add_data(commands.add_parser("data", help="make the data that the throughput benchmarks read, with Spark"))
+    making = commands.add_parser("data", help="make the data that benchmarks read: of throughput, with Spark, or NexMark's events")
+    making.add_argument("workload", nargs="?", choices=("throughput", "nexmark"), default="throughput", help="default: %(default)s")
+    _add_data(making)
+    making.add_argument("--events", type=int, default=nexmark.EVENTS, help="of NexMark, all streams together (default: %(default)s)")
     _add_run(
         commands.add_parser("run", help="run a benchmark; writes JSON, Markdown and a plot").add_subparsers(dest="benchmark", required=True)
     )
+    checking = commands.add_parser("check", help="compare all rows of NexMark's queries with DuckDB's, in this process")
+    checking.add_argument("--queries", type=_names, default=list(QUERIES), help="default: all")
+    checking.add_argument("--events", type=int, default=1_000_000, help="all streams together (default: %(default)s)")
+    _add_folder(checking)
     comparing = commands.add_parser("compare", help="compare two runs of one benchmark; differences within the noise are called noise")
     comparing.add_argument("before", type=Path, metavar="A.json")
     comparing.add_argument("after", type=Path, metavar="B.json")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the chosen subcommand; a missed target is no error."""
+    """Run the chosen subcommand; a missed target is no error, wrong rows are."""
     if arguments.bench_command == "data":
         make_data(arguments)
     elif arguments.bench_command == "run":
@@ -44,6 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
         path = save(finished, arguments.results)
         plot(finished, path.with_suffix(".png"))
         show(finished, path)
+    elif arguments.bench_command == "check":
+        return check(arguments)
     else:
         show_comparison(Run.read(arguments.before), Run.read(arguments.after))
     return 0
@@ -52,45 +69,61 @@ def run(arguments: argparse.Namespace) -> int:
 def make_data(arguments: argparse.Namespace) -> None:
     """Make the data that is not there yet."""
     begun = time.monotonic()
-    for dataset in make(arguments.folder, arguments.rows):
-        console().print(f"{dataset.folder}: {dataset.rows:,} rows in {len(dataset.files)} files")
+    if arguments.workload == "nexmark":
+        files = make_events(arguments.folder, arguments.events, console(stderr=True).print)
+        console().print(f"{files.folder}: {', '.join(f'{files.rows(stream):,} of {stream}' for stream in STREAMS)}, as CSV and Parquet")
+    else:
+        for dataset in make(arguments.folder, arguments.rows):
+            console().print(f"{dataset.folder}: {dataset.rows:,} rows in {len(dataset.files)} files")
     console().print(f"took {time.monotonic() - begun:.1f} s")
 
 
-def run_benchmark(arguments: argparse.Namespace) -> Run:  # noqa: C901, PLR0911 -- a line for each benchmark
+def check(arguments: argparse.Namespace) -> int:
+    """Check NexMark's queries one by one; returns 1 if a row of one is wrong or missing."""
+    say = console(stderr=True).print
+    files = make_events(arguments.folder, arguments.events, say)
+    table, right = DataTable("query", "rows in", "rows out", "rows/s", "missing", "wrong"), True
+    for name in arguments.queries:
+        checked = check_query(name, files.folder / "parquet")
+        right = right and checked.equal
+        table.row(name, *(f"{n:,.0f}" for n in (checked.rows_in, checked.rows_out, checked.rate, checked.missing, checked.wrong)))
+        say(f"{name}: {'equal' if checked.equal else 'NOT EQUAL'}")
+    console().print(table)
+    return 0 if right else 1
+
+
+def run_benchmark(given: argparse.Namespace) -> Run:
     """The benchmark of that name with its arguments."""
     say = console(stderr=True).print
-    if arguments.benchmark == "throughput":
-        return throughput.run(
-            tasks=arguments.tasks, systems=arguments.systems, repeat=arguments.repeat, rows=arguments.rows, cache=arguments.folder,
-            spark_files=arguments.spark_files, say=say,
-        )  # fmt: skip
-    if arguments.benchmark == "operators":
-        return operators.run(
-            tasks=arguments.tasks, systems=arguments.systems, repeat=arguments.repeat, rows=arguments.rows, cache=arguments.folder, say=say
-        )  # fmt: skip
-    if arguments.benchmark == "latency":
-        return latency.run(rates=arguments.rates, seconds=arguments.seconds, say=say)
-    if arguments.benchmark == "overhead":
-        return overhead.run(pairs=arguments.pairs, rows=arguments.rows, cache=arguments.folder, say=say)
-    if arguments.benchmark == "migration":
-        return migration.run(strategies=arguments.strategies, repeat=arguments.repeat, rate=arguments.rate, say=say)
-    if arguments.benchmark == "skew":
-        return skew.run(
-            zipfs=arguments.zipf, ray_workers=arguments.ray_workers, workers=arguments.workers, seconds=arguments.seconds, say=say
-        )  # fmt: skip
-    if arguments.benchmark == "split":
-        return split.run(
-            zipf=arguments.zipf, workers=arguments.workers, counts=arguments.counts, settle=arguments.settle, seconds=arguments.seconds,
-            repeat=arguments.repeat, say=say,
-        )  # fmt: skip
-    if arguments.benchmark == "scaling":
-        return scaling.run(parts=arguments.parts, policies=arguments.policies, say=say)
-    if arguments.benchmark == "recovery":
-        return recovery.run(parts=arguments.parts, repeat=arguments.repeat, rows=arguments.rows, cache=arguments.folder, say=say)
-    if arguments.benchmark == "soak":
-        return soak.run(minutes=arguments.minutes, jobs=arguments.jobs, rate=arguments.rate, backend=arguments.backend, say=say)
-    return memory.run(minutes=arguments.minutes, slow_sink=arguments.slow_sink, say=say)
+    runs: dict[str, Callable[[], Run]] = {
+        "throughput": lambda: throughput.run(
+            tasks=given.tasks, systems=given.systems, repeat=given.repeat, rows=given.rows, cache=given.folder,
+            spark_files=given.spark_files, say=say,
+        ),
+        "operators": lambda: operators.run(
+            tasks=given.tasks, systems=given.systems, repeat=given.repeat, rows=given.rows, cache=given.folder, say=say
+        ),
+        "nexmark": lambda: nexmark.run(
+            queries=given.queries, events=given.events, checked_events=given.checked_events, form=given.format, flink=given.flink,
+            repeat=given.repeat, cache=given.folder, say=say,
+        ),
+        "psm": lambda: psm.run(turns=given.turns, rate=given.rate, scalers=given.scalers, repeat=given.repeat, say=say),
+        "latency": lambda: latency.run(rates=given.rates, seconds=given.seconds, say=say),
+        "overhead": lambda: overhead.run(pairs=given.pairs, rows=given.rows, cache=given.folder, say=say),
+        "migration": lambda: migration.run(strategies=given.strategies, repeat=given.repeat, rate=given.rate, say=say),
+        "skew": lambda: skew.run(
+            zipfs=given.zipf, ray_workers=given.ray_workers, workers=given.workers, seconds=given.seconds, say=say
+        ),
+        "split": lambda: split.run(
+            zipf=given.zipf, workers=given.workers, counts=given.counts, settle=given.settle, seconds=given.seconds,
+            repeat=given.repeat, say=say,
+        ),
+        "scaling": lambda: scaling.run(parts=given.parts, policies=given.policies, say=say),
+        "recovery": lambda: recovery.run(parts=given.parts, repeat=given.repeat, rows=given.rows, cache=given.folder, say=say),
+        "soak": lambda: soak.run(minutes=given.minutes, jobs=given.jobs, rate=given.rate, backend=given.backend, say=say),
+        "memory": lambda: memory.run(minutes=given.minutes, slow_sink=given.slow_sink, say=say),
+    }  # fmt: skip
+    return runs[given.benchmark]()
 
 
 def show(finished: Run, path: Path) -> None:
@@ -112,6 +145,10 @@ def show_comparison(a: Run, b: Run) -> None:
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rows", type=int, default=ROWS, help="rows of each variant (default: %(default)s)")
+    _add_folder(parser)
+
+
+def _add_folder(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--folder", type=Path, default=default_cache(), help="the folder to keep it in (default: %(default)s)")
 
 
@@ -129,6 +166,7 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     kinds.add_argument("--systems", type=_names, default=list(operators.SYSTEMS), help="default: all")
     kinds.add_argument("--repeat", type=int, default=3, help="iterations of each (default: %(default)s)")
     _add_data(kinds)
+    _add_workloads(benchmarks)
     delays = benchmarks.add_parser("latency", help="p50 and p99 at fixed rates")
     delays.add_argument("--rates", type=_numbers, default=[50_000, 200_000], help="rows per second (default: 50000,200000)")
     delays.add_argument("--seconds", type=int, default=30, help="of each rate, after the warm-up (default: %(default)s)")
@@ -166,8 +204,26 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     long.add_argument("--jobs", type=int, default=50, help="on either runtime; 0 leaves them out (default: %(default)s)")
     long.add_argument("--rate", type=float, default=soak_flow.RATE, help="rows per second of the long job (default: %(default)s)")
     long.add_argument("--backend", default="memory", help="where the long job's state lies (default: %(default)s)")
-    for parser in (rates, kinds, delays, cost, leaks, failures, moves, skews, parts, elastic, long):
+    for parser in benchmarks.choices.values():
         parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the reports (default: %(default)s)")
+
+
+def _add_workloads(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    auctions = benchmarks.add_parser("nexmark", help="the queries of NexMark, beside Flink")
+    auctions.add_argument("--queries", type=_names, default=list(QUERIES), help="default: all")
+    auctions.add_argument("--events", type=int, default=nexmark.EVENTS, help="all streams together (default: %(default)s)")
+    auctions.add_argument(
+        "--checked-events", type=int, default=nexmark.CHECKED_EVENTS, help="whose results are compared with DuckDB's (default: %(default)s)"
+    )
+    auctions.add_argument("--format", choices=INPUTS, default="csv", help="what evenflow reads (default: %(default)s)")
+    auctions.add_argument("--flink", action="store_true", help="also run Flink, over the CSV files")
+    auctions.add_argument("--repeat", type=int, default=3, help="iterations of each (default: %(default)s)")
+    _add_folder(auctions)
+    prices = benchmarks.add_parser("psm", help="the price search machine's queries as one job, scaled by latency and not")
+    prices.add_argument("--turns", type=int, default=psm.TURNS, help="each has two rows (default: %(default)s)")
+    prices.add_argument("--rate", type=float, help="turns a second (default: as fast as the job takes them)")
+    prices.add_argument("--scalers", type=_names, default=list(psm.SCALERS), help="default: all")
+    prices.add_argument("--repeat", type=int, default=1, help="iterations of each (default: %(default)s)")
 
 
 def _names(text: str) -> list[str]:

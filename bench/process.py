@@ -15,7 +15,18 @@ import tempfile
 from .errors import BenchmarkError
 from .task import Answer, Task
 
-_MODULES = ("evenflow", "spark", "duckdb", "bytewax", "loop", "operators_evenflow", "operators_flink", "operators_spark")
+_MODULES = (
+    "evenflow",
+    "spark",
+    "duckdb",
+    "bytewax",
+    "loop",
+    "operators_evenflow",
+    "operators_flink",
+    "operators_spark",
+    "nexmark_evenflow",
+    "nexmark_flink",
+)
 SYSTEMS = {name: f"{__package__}.systems.{name}" for name in _MODULES}
 MARK = "evenflow-bench-answer "
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .connectors.json import read_json
     from .connectors.json_sink import write_json
     from .connectors.list_sink import to_list
+    from .connectors.nexmark.source import nexmark
     from .connectors.parquet import read_parquet
     from .connectors.parquet_sink import write_parquet
     from .connectors.print_rows import print_rows as print  # noqa: A004 -- ef.print, beside ef.to_list
@@ -173,6 +174,7 @@ _HOMES = {
     "median": "engine.aggregates.functions",
     "min": "engine.aggregates.functions",
     "min_by": "engine.aggregates.functions",
+    "nexmark": "connectors.nexmark.source",
     "print": "connectors.print_rows:print_rows",
     "quantile": "engine.aggregates.functions",
     "read_csv": "connectors.csv",
@@ -276,6 +278,7 @@ __all__ = [
     "median",
     "min",
     "min_by",
+    "nexmark",
     "print",
     "quantile",
     "read_csv",

@@ -94,7 +94,7 @@ class Stream(Transformations["Stream"]):
         """Cut the whole stream into windows, without keys: one result for each, over all rows.
 
         Every worker of this stream combines its own rows first. The results are computed by one worker, unless you say
-        `.parallelism(n)`, and more would have nothing to do.
+        `.parallelism(n)`, and more would have nothing to do. What reads them row by row runs in that worker, too, by default.
 
         >>> import evenflow as ef
         >>> flow, out = ef.Dataflow("all"), []
@@ -205,8 +205,9 @@ class KeyedStream(Transformations["KeyedStream"]):
         """`function(state, rows) -> (state, columns or None)`: all rows of a batch at once, sorted by key, as numpy arrays.
 
         `state` gives the state's columns and their numpy types, `{"n": "int64"}`; the function gets and returns an array for each, one
-        entry per key, zero for a new key. `rows` is a `KeyRows`: the rows of a key are adjacent, in arrival order. `columns` names the
-        columns that the function reads; fewer are faster. `on_error` as for `Stream.map_batches`.
+        entry per key, zero for a new key. `rows` is a `KeyRows`: the rows of a key are adjacent, in arrival order. The result has a row
+        for each of them, or for those that `rows.where(mask)` selects; `rows.is_last` is the mask of each key's last row. `columns` names
+        the columns that the function reads; fewer are faster. `on_error` as for `Stream.map_batches`.
 
         >>> import evenflow as ef
         >>> def running_mean(state, rows):

@@ -105,22 +105,19 @@ class IntegerIndex(KeyIndex):
         self._clear(_FIRST_BITS)
 
     def find(self, keys: npt.NDArray[np.int64]) -> Where:
-        table, values = self._table, self.values
         cells = self._home(keys)
-        where = table[cells].astype(np.int64)
-        hit = where >= 0
-        hit[hit] = values[where[hit]] == keys[hit]
+        where = self._table[cells].astype(np.int64)
+        hit = self._has(where, keys)
         left = np.flatnonzero(~hit & (where != _EMPTY))
         where[~hit] = -1
-        cells = cells[left]
+        cells, keys = cells[left], keys[left]
         while len(left):
             cells = (cells + 1) & self._mask
-            slots = table[cells]
-            hit = slots >= 0
-            hit[hit] = values[slots[hit]] == keys[left[hit]]
+            slots = self._table[cells]
+            hit = self._has(slots, keys)
             where[left[hit]] = slots[hit]
             on = ~hit & (slots != _EMPTY)
-            left, cells = left[on], cells[on]
+            left, cells, keys = left[on], cells[on], keys[on]
         return where
 
     def first(self, keys: npt.NDArray[np.int64], places: Where) -> tuple[Where, Where]:
@@ -171,12 +168,20 @@ class IntegerIndex(KeyIndex):
         mixed *= _ODD[1]
         return (mixed >> self._shift).astype(np.int64)
 
+    def _has(self, slots: npt.NDArray[np.integer], keys: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Whether each of these contents of cells is the slot of its key."""
+        if not len(self.values):
+            return np.zeros(len(slots), np.bool_)
+        hit: npt.NDArray[np.bool_] = (self.values.take(slots, mode="clip") == keys) & (slots >= 0)
+        return hit
+
     def _put(self, left: Where) -> None:
-        """Give each of the slots, whose keys are not in the table, a cell."""
-        self._filled += len(left)
+        """Give each of the slots, whose keys are not in the table, a cell: an empty one, or that of a removed key."""
         cells = self._home(self.values[left])
         while len(left):
-            free = np.flatnonzero(self._table[cells] == _EMPTY)
+            there = self._table[cells]
+            free = np.flatnonzero(there < 0)
             self._table[cells[free]] = left[free]  # one of the slots that contend for a cell gets it
-            on = self._table[cells] != left
-            left, cells = left[on], (cells[on] + 1) & self._mask
+            got = self._table[cells] == left
+            self._filled += int(np.count_nonzero(got & (there == _EMPTY)))
+            left, cells = left[~got], (cells[~got] + 1) & self._mask

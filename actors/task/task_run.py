@@ -15,7 +15,6 @@ from time import monotonic
 
 import pyarrow as pa
 
-from ...engine.batch import Batch
 from ...engine.errors import JobTimeoutError
 from ...engine.plan.physical import ChannelSpec
 from ...engine.plan.task_spec import TaskSpec
@@ -29,6 +28,7 @@ from ..channels.address import Address
 from ..channels.credit import ChannelLimits
 from ..channels.security import Security
 from ..channels.transport import Transport
+from .input_queues import InputQueues
 from .metered_task import MeteredTask
 from .poll_size import PollSize
 
@@ -83,7 +83,7 @@ class TaskRun:
         self._order = InOrder[Command]()
         self._lock = threading.Lock()
         self._ended = False
-        self._pending: deque[tuple[ChannelId, Element]] = deque()
+        self._pending = InputQueues()
         self._reported = 0
         self._rest = 0.0
         self._poll_size = PollSize(config.network.source_rows)
@@ -235,7 +235,7 @@ class TaskRun:
         self._receive()
         taken, until = 0, monotonic() + TURN_SECONDS
         while pending and taken < TURN and not self._stalled and not metered.over and monotonic() < until:
-            metered.receive(*pending.popleft())
+            metered.receive(*pending.take())
             taken += 1
         taken += metered.give() + metered.save()
         polled = metered.is_source and not self._stalled and self._read()
@@ -283,8 +283,8 @@ class TaskRun:
             if channel in self._state_channels:
                 self._metered.receive(channel, element)
             else:
-                self._pending.append((channel, element))
+                self._pending.put(channel, element)
 
     def _measure(self) -> None:
-        batches = [element.num_rows for _, element in self._pending if type(element) is Batch]
-        self._metered.measure(len(batches), sum(batches), self._transport.refused)
+        rows = [batch.num_rows for batch in self._pending.batches()]
+        self._metered.measure(len(rows), sum(rows), self._transport.refused)

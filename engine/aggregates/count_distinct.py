@@ -7,14 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..batch import Batch
 from ..keys.encoding import compact
 from .base import Accumulator, AggregateFunction, Codes, Parts
 from .column import InputColumn
 from .kept_values import ListAccumulator
-from .ragged import Ragged
+from .ragged import Ragged, joined
 from .untyped import UntypedAccumulator
+
+_MANY = 4
+"""So many times the values that come must be there already for a look at each to cost less than sorting all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +55,31 @@ class CountDistinctAccumulator(ListAccumulator):
         kept = encoded.dictionary.take(pa.array(present % size))
         return Ragged.of(kept, np.bincount(present // size, minlength=groups))
 
+    def merge(self, left: Parts, right: Parts) -> Parts:
+        """Of few values that come to many only those that are new cost more than a look."""
+        known, came = left[0], right[0]
+        if len(came.values) * _MANY > len(known.values):
+            return super().merge(left, right)
+        new = _unknown(known, came)
+        rows = np.arange(len(known))
+        fresh = Ragged.of(came.values.filter(pa.array(new)), np.bincount(came.codes(rows)[new], minlength=len(rows)))
+        if not len(fresh.values):
+            return left
+        in_turn = np.stack([rows, rows + len(rows)], axis=1).ravel()
+        return (Ragged.of(joined([known, fresh])[in_turn].values, known.counts + fresh.counts),)
+
     def finish(self, parts: Parts) -> pa.Array:
         return pa.array(parts[0].counts, pa.int64())
+
+
+def _unknown(known: Ragged, came: Ragged) -> npt.NDArray[np.bool_]:
+    """Which values of `came` the list of `known` in the same place has not."""
+    encoded = came.values.dictionary_encode()
+    size = len(encoded.dictionary)
+    places = pc.fill_null(pc.index_in(known.values, encoded.dictionary), -1).to_numpy()
+    met = np.flatnonzero(places >= 0)
+    there = (np.searchsorted(known.offsets, met, side="right") - 1) * size + places[met]
+    return np.isin(came.codes(np.arange(len(came))) * size + encoded.indices.to_numpy(), there, invert=True)
 
 
 def _canonical(values: pa.Array) -> pa.Array:

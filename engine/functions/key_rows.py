@@ -54,6 +54,17 @@ class KeyRows:
         last: Array = values[self.ends - 1]
         return last
 
+    @property
+    def is_last(self) -> npt.NDArray[np.bool_]:
+        """Which rows are the last of their key, shape (rows,): `rows.where(rows.is_last, ...)` are results of a row per key.
+
+        >>> KeyRows({"value": np.array([1.0, 3.0, 10.0])}, lengths=np.array([2, 1])).is_last.tolist()
+        [False, True, True]
+        """
+        mask = np.zeros(len(self), np.bool_)
+        mask[self.ends - 1] = True
+        return mask
+
     def running_count(self, start: Array) -> npt.NDArray[np.int64]:
         """For each row, the number of its key's rows up to and with it, shape (rows,), plus the key's `start`, shape (keys,)."""
         counts: npt.NDArray[np.int64] = np.arange(1, len(self) + 1) + self.spread(start - self.starts)

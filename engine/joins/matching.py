@@ -14,15 +14,12 @@ import pyarrow.compute as pc
 
 from ..batch import Times
 from .block import Block, Places
-from .row_log import RowLog
+from .row_log import Bounds, RowLog
 from .rows import Reached
 from .segment import Found, Segment, expanded
 
 PIECE = 262_144
 """Pairs that are made at a time, about: a hot key must not cost memory for all its pairs at once."""
-
-Bounds = tuple[Times | None, Times | None]
-"""The earliest and the latest time of a match for each probing row, None for any."""
 
 ANY_TIME: Bounds = None, None
 
@@ -42,7 +39,7 @@ class Matcher:
 
     def pairs(self, block: Block, log: RowLog, bounds: Bounds) -> Iterator[tuple[Block, Block]]:
         """Matching rows, side by side: rows of `block`, and rows of the log."""
-        for segment in log.segments:
+        for segment in log.reached(bounds):
             stored = segment.block
             for found, reached in self._met(block, segment, bounds):
                 if len(found.probed):
@@ -53,7 +50,7 @@ class Matcher:
     def matched(self, block: Block, log: RowLog, bounds: Bounds) -> npt.NDArray[np.bool_]:
         """Which rows of `block` have a match, shape (rows,)."""
         mask = np.zeros(len(block), np.bool_)
-        for segment in log.segments:
+        for segment in log.reached(bounds):
             for found in self.found(block, segment, bounds):
                 mask[found.probed] = True
         return mask

@@ -1,8 +1,8 @@
 """The rows that one side of a join keeps: a log of blocks in sorted segments, merged as they grow.
 
-A batch of any size is looked up with a few searches in each segment, and no Python runs per row. The number of segments grows with the
-logarithm of the rows. Merging drops the rows that are due no more. The log-structured merge is after O'Neil et al., "The log-structured
-merge-tree" (1996).
+A batch of any size is looked up with a few searches in each segment that its times reach, and no Python runs per row. Their number
+grows with the logarithm of the rows, or, where `widest` is set, with the event time that they span. Merging drops the rows that are due no
+more. The log-structured merge is after O'Neil et al., "The log-structured merge-tree" (1996).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Times
-from ..protocol.elements import MIN_TIME
+from ..protocol.elements import MAX_TIME, MIN_TIME
 from ..protocol.exchange import common_schema
 from .block import Block
 from .segment import Segment, sorted_rows
@@ -24,6 +24,9 @@ RATIO = 4
 
 SMALLEST = 4_096
 """Segments with fewer rows are always merged."""
+
+Bounds = tuple[Times | None, Times | None]
+"""The earliest and the latest time of a match for each probing row, None for any."""
 
 Selection = Callable[[Block], npt.NDArray[np.bool_]]
 """A mask of the rows of a block."""
@@ -37,13 +40,16 @@ class RowLog:
         self._forgotten = MIN_TIME
         self.drops: Selection | None = None
         """Selects rows of a sorted block that are needed no more, for another reason than their due time."""
+        self.widest: int | None = None
+        """Segments are not merged to one over more event time than this: a look-up passes over those outside its bounds, and forgetting
+        drops them whole. None: over any."""
 
     def append(self, block: Block) -> None:
         """Keep these rows, which are sorted as a segment's."""
         if not len(block):
             return
         blocks, rows, columns = [block], len(block), block.schema
-        while self.segments and (len(self.segments[-1]) <= RATIO * rows or len(self.segments[-1]) + rows <= SMALLEST):
+        while self.segments and self._merges(self.segments[-1], blocks, rows):
             common = common_schema(self.segments[-1].block.schema, columns)
             if common is None:
                 break  # values of other types are never mixed, because that would convert them
@@ -58,6 +64,13 @@ class RowLog:
             merged.block.held.forget(gone)
             merged = Segment(merged.block.filter(~gone))
         self.segments.append(merged)
+
+    def reached(self, bounds: Bounds) -> list[Segment]:
+        """The segments with rows from the earliest to the latest time of these bounds, which have one entry per probing row."""
+        low, high = (None if times is None or not len(times) else times for times in bounds)
+        earliest = MIN_TIME if low is None else int(low.min())
+        latest = MAX_TIME if high is None else int(high.max())
+        return [segment for segment in self.segments if segment.earliest <= latest and segment.latest >= earliest]
 
     def due_in(self, start: int, end: int) -> list[Block]:
         """The rows with a due time in [start, end)."""
@@ -118,6 +131,18 @@ class RowLog:
     def nbytes(self) -> int:
         """Estimate of its bytes."""
         return sum(segment.nbytes() for segment in self.segments)
+
+    def _merges(self, segment: Segment, blocks: Sequence[Block], rows: int) -> bool:
+        """Whether to merge `segment` with the blocks behind it, which have `rows` rows."""
+        if len(segment) + rows <= SMALLEST:
+            return True
+        if len(segment) > RATIO * rows:
+            return False
+        if self.widest is None:
+            return True
+        earliest = min(segment.earliest, *(int(block.times.min()) for block in blocks))
+        latest = max(segment.latest, *(int(block.times.max()) for block in blocks))
+        return latest - earliest <= self.widest
 
     def _living(self, segment: Segment) -> Block | None:
         if segment.first_due >= self._forgotten:

@@ -58,8 +58,8 @@ class MemorySeries(Series):
         self._lowest = MAX_TIME
         """No row is at a lower position."""
         self._frozen: FrozenRows[_Piece] | None = None
-        self._read: tuple[Where, Where] = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        """The slots of the keys that were read, and those of their rows."""
+        self._read: tuple[Where, Codes, Where] = NOWHERE, NOWHERE, NOWHERE
+        """The slots of the keys that were read; of their rows, the places of their keys among these, and the slots."""
 
     @property
     def nbytes(self) -> int:
@@ -73,14 +73,31 @@ class MemorySeries(Series):
             self._heads = np.concatenate([self._heads, np.full(more, _NONE)])
         self._heads[self._slots.fresh] = _NONE
         codes, where = self._linked(of)
-        self._read = of, where
+        self._read = of, codes, where
         return Found(codes, self._positions[where], lambda places: self._partial(where[places]))
 
     def write(self, rows: Rows, kept: Where = NOWHERE) -> None:
-        of, where = self._read
+        of, codes, where = self._read
+        if len(where) and not len(kept):
+            others = self._replace(rows, of)
+            numbers = np.cumsum(others) - 1
+            left = np.flatnonzero(others[rows.codes])
+            rows = Rows(numbers[rows.codes[left]], rows.positions[left], rows.partial.take(left))
+            of, where = of[others], where[others[codes]]
         self._remove(np.delete(where, kept))
         self._link(np.concatenate([where[kept], self._add(of, rows)]), of)
         self._forget(of[self._heads[of] == _NONE])
+
+    def _replace(self, rows: Rows, of: Where) -> Mask:
+        """Put the new row of each key that had one row, and has one now, in the place of the old one. Returns which keys are others."""
+        heads = self._heads[of]
+        once = (heads != _NONE) & (self._next[heads] == _NONE) & (np.bincount(rows.codes, minlength=len(of)) == 1)
+        mine = np.flatnonzero(once[rows.codes])
+        where = heads[rows.codes[mine]]
+        self._before(where)
+        self._fill(where, rows.positions[mine], rows.partial.take(mine))
+        others: Mask = ~once
+        return others
 
     def take_before(self, position: int) -> Iterator[_Piece]:
         if self._lowest >= position:
@@ -158,24 +175,30 @@ class MemorySeries(Series):
         if not len(rows.codes):
             return NOWHERE
         where = self._take_free(len(rows.codes))
-        self._keys[where], self._positions[where], self._rows[where] = of[rows.codes], rows.positions, rows.partial.rows
-        for columns, values in zip(self._parts, rows.partial.parts, strict=True):
-            for column, value in zip(columns, values, strict=True):
-                column[where] = value
-        self._live[where] = True
-        self._lowest = min(self._lowest, int(rows.positions.min()))
+        self._keys[where], self._live[where] = of[rows.codes], True
+        self._fill(where, rows.positions, rows.partial)
         return where
 
+    def _fill(self, where: Where, positions: Positions, partial: PartialAggregates) -> None:
+        """Write rows into these slots."""
+        if not len(where):
+            return
+        self._positions[where], self._rows[where] = positions, partial.rows
+        for columns, values in zip(self._parts, partial.parts, strict=True):
+            for column, value in zip(columns, values, strict=True):
+                column[where] = value
+        self._lowest = min(self._lowest, int(positions.min()))
+
     def _link(self, where: Where, keys: Where) -> None:
-        """Link these rows, which are all that the keys at the slots `keys` have."""
+        """Link these rows, which are all that the keys at the slots `keys` have, those of a key in this order."""
         self._heads[keys] = _NONE
-        ordered = where[np.argsort(self._keys[where], kind="stable")]
-        of = self._keys[ordered]
-        other = of[1:] != of[:-1]
-        self._next[ordered[:-1]] = np.where(other, _NONE, ordered[1:])
-        self._next[ordered[-1:]] = _NONE
-        first = np.append(np.ones(len(of[:1]), np.bool_), other)
-        self._heads[of[first]] = ordered[first]
+        while len(where):
+            of = self._keys[where]
+            behind = self._heads[of]
+            self._heads[of] = where
+            last = self._heads[of] == where  # of a key's rows, the last of those that are left
+            self._next[where[last]] = behind[last]
+            where = where[~last]
 
     def _remove(self, where: Where) -> None:
         """Remove rows; the links to them stay."""

@@ -156,7 +156,7 @@ def compact(codes: npt.NDArray[Any], span: int) -> tuple[npt.NDArray[Any], npt.N
 
 def _table_size(rows: int) -> int:
     """The largest table that is worth its memory for `rows` rows."""
-    return 4 * rows + 4096
+    return 8 * rows + 4096
 
 
 def _encode(column: pa.Array) -> tuple[npt.NDArray[Any], pa.Array]:

@@ -143,7 +143,7 @@ def sessions_of(codes: Codes, first: Positions, last: Positions, gap: int) -> tu
         starts, ends, span = places[: len(starts)], places[len(starts) :], len(bounds)
     before = codes.astype(np.int64) * span
     starts, ends = before + starts, before + ends
-    order = np.argsort(starts, kind="stable")
+    order = np.argsort(starts)  # the order of equal ones tells nothing: they are of one session
     reached = np.maximum.accumulate(ends[order])
     begins = np.ones(len(order), np.int64)
     begins[1:] = starts[order][1:] > reached[:-1]

@@ -17,7 +17,8 @@ from ..batch import Batch, Times
 from ..errors import RecordError
 from ..joins.block import Block
 from ..joins.join_columns import DEALABLE, How, JoinColumns, later_times
-from ..joins.matching import ANY_TIME, Bounds, Matcher
+from ..joins.matching import ANY_TIME, Matcher
+from ..joins.row_log import Bounds
 from ..joins.rows import Reached
 from ..joins.segment import Found
 from ..joins.sides import LEFT, RIGHT, Side
@@ -68,6 +69,9 @@ class JoinInstance(TwoInputsInstance):
         self._decides_right = operator.how in ("right", "full")
         self._gives_pairs = operator.how not in ("semi", "anti")
         self._timed = True
+        if isinstance(operator.within, Between) and not isinstance(operator.within.upper, str):
+            for log in self.state.logs.values():
+                log.widest = operator.within.upper - operator.within.lower
 
     def take(self, side: Side, block: Block, emit: Emit) -> None:
         if self._gives_pairs:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ..errors import FlowError, RequestError
+from ..keys.unkeyed import UNKEYED
 from ..operators.base import Operator
 from ..operators.combine import SUFFIX
 from ..operators.keyed import KeyedOperator
@@ -156,7 +157,7 @@ def _stages(graph: Graph, default: int, combine: bool) -> list[Stage]:
     for node in graph.ordered():
         parallelism = node.parallelism if node.parallelism is not None else default
         upstream = place[node.inputs[0].node][0] if node.inputs else None
-        if upstream is not None and isinstance(node.operator, Operator) and node.operator.stays_with_input:
+        if upstream is not None and (_stays(node) or _has_few_rows(upstream, node)):
             parallelism = upstream.parallelism
         if upstream is not None and upstream.parallelism == parallelism and _may_chain(upstream, node):
             edge = node.inputs[0]
@@ -179,6 +180,15 @@ def _stages(graph: Graph, default: int, combine: bool) -> list[Stage]:
         stages.append(stage)
         place[node.id] = stage, 0
     return stages
+
+
+def _stays(node: Node) -> bool:
+    return isinstance(node.operator, Operator) and node.operator.stays_with_input
+
+
+def _has_few_rows(upstream: Stage, node: Node) -> bool:
+    """Whether a node without wishes of its own reads the results of an operator without keys: more workers would have nothing to do."""
+    return upstream.keys == UNKEYED and node.parallelism is None and node.bounds == UNBOUND and _may_chain(upstream, node)
 
 
 def _may_chain(upstream: Stage, node: Node) -> bool:

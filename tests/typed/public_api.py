@@ -89,6 +89,7 @@ def sources(spark: Any) -> Sequence[ef.Source]:
         ef.from_items([{"word": "a"}]),
         ef.from_spark(spark),
         ef.generate(total=10),
+        ef.nexmark("bid", events=1_000, out_of_order_group_size=100),
     ]
 
 

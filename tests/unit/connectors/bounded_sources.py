@@ -16,12 +16,16 @@ from evenflow.connectors.csv import read_csv
 from evenflow.connectors.generate import generate
 from evenflow.connectors.items import from_items
 from evenflow.connectors.json import read_json
+from evenflow.connectors.nexmark.source import nexmark
 from evenflow.connectors.parquet import read_parquet
 from evenflow.connectors.text import read_text
 from evenflow.engine.source import Source
 
 MAX_DELAY = 5
 """Milliseconds by which a row of `streams` may be older than one before it."""
+
+GROUP = 30
+"""Events of NexMark that are out of order among themselves."""
 
 Row = dict[str, int]
 Build = Callable[[Path, list[list[Row]]], Source]
@@ -69,6 +73,10 @@ def generated(folder: Path, files: list[list[Row]]) -> Source:
     return generate(total=sum(map(len, files)), keys=7, zipf=1.2, max_delay=MAX_DELAY / 1000, seed=len(files))
 
 
+def bids(folder: Path, files: list[list[Row]]) -> Source:
+    return nexmark("bid", events=_events(files), event_rate=GROUP * 1000 / MAX_DELAY, out_of_order_group_size=GROUP, seed=len(files))
+
+
 def started(build: Build, files: list[list[Row]], paths: pytest.TempPathFactory) -> Source:
     source = build(paths.mktemp("input"), files)
     source.start()
@@ -77,7 +85,14 @@ def started(build: Build, files: list[list[Row]], paths: pytest.TempPathFactory)
 
 def expected(build: Build, files: list[list[Row]]) -> list[int]:
     rows = [row["n"] for file in files for row in file]
+    if build is bids:
+        numbers = (position // GROUP * GROUP + position * 953 % GROUP for position in range(_events(files)))
+        return sorted(number for number in numbers if number % 50 >= 4)
     return list(range(len(rows))) if build is generated else rows
+
+
+def _events(files: list[list[Row]]) -> int:
+    return 2 * sum(map(len, files))
 
 
 def number(row: dict[str, Any]) -> int:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.connectors.generate import Pace, generate, zipf_cdf
+from evenflow.connectors.generate import generate, zipf_cdf
+from evenflow.connectors.numbered import Pace
 from evenflow.connectors.share import Share
 from evenflow.engine.errors import FlowError
 

@@ -13,7 +13,7 @@ import msgpack
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from bounded_sources import MAX_DELAY, Row, csv, expected, generated, items, ndjson, number, parquet, started, streams, text
+from bounded_sources import MAX_DELAY, Row, bids, csv, expected, generated, items, ndjson, number, parquet, started, streams, text
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StructField, StructType
@@ -53,7 +53,7 @@ def unknown_csv(folder: Path, files: list[list[Row]]) -> Source:
     return CsvOfUnknownTimes(folder, BY_TIME, {"ts": "int64", "n": "int64"}, ",", None, [""], "utf8", "read_csv")
 
 
-every_source = pytest.mark.parametrize("build", [items, parquet, csv, unknown_csv, ndjson, text, generated])
+every_source = pytest.mark.parametrize("build", [items, parquet, csv, unknown_csv, ndjson, text, generated, bids])
 
 
 class Readers:
@@ -133,7 +133,7 @@ def retimed(files: list[list[Row]], order: list[int]) -> list[list[Row]]:
 @given(files=streams, order=st.permutations(range(5)), parallelism=st.integers(1, 4), script=steps)
 def test_every_row_is_given_once_whatever_is_shared_out_when(build, tmp_path_factory, files, order, parallelism, script):
     input_files = files if build is items else retimed(files, order)
-    readers = Readers(started(build, input_files, tmp_path_factory), parallelism, in_order=build is not generated)
+    readers = Readers(started(build, input_files, tmp_path_factory), parallelism, in_order=build not in (generated, bids))
     readers.run(script)
     assert readers.drained() == expected(build, files)
 
@@ -205,7 +205,7 @@ def test_event_time_waits_for_a_split_that_a_reader_takes_over(tmp_path_factory)
         reader.close()
 
 
-@pytest.mark.parametrize("build", [text, items, generated])
+@pytest.mark.parametrize("build", [text, items, generated, bids])
 def test_a_position_at_the_end_has_no_earliest_time(build, tmp_path_factory):
     source = started(build, [[]], tmp_path_factory)
     positions = source.share_out([source.reader(0, 1).position()], 3)
@@ -244,7 +244,7 @@ def polled(reader: Any, times: int) -> Iterator[Any]:
     return (batch for batch in (reader.poll(8192) for _ in range(times)) if batch is not None)
 
 
-@pytest.mark.parametrize("build", [parquet, items, generated])
+@pytest.mark.parametrize("build", [parquet, items, generated, bids])
 def test_positions_of_some_readers_are_refused(build, tmp_path_factory):
     source = started(build, [[{"ts": 1, "n": 1}]], tmp_path_factory)
     with pytest.raises(FlowError, match=f"operator `{source.name}`: these 1 positions"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgpack
 import pytest
-from bounded_sources import MAX_DELAY, csv, expected, generated, items, ndjson, number, parquet, started, streams, text
+from bounded_sources import MAX_DELAY, bids, csv, expected, generated, items, ndjson, number, parquet, started, streams, text
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +12,7 @@ from evenflow.connectors import file_source
 from evenflow.engine.protocol.elements import MAX_TIME, MIN_TIME
 from evenflow.engine.source import SourceReader
 
-every_source = pytest.mark.parametrize("build", [items, parquet, csv, ndjson, text, generated])
+every_source = pytest.mark.parametrize("build", [items, parquet, csv, ndjson, text, generated, bids])
 
 
 def drained(reader: SourceReader, max_rows: int = 3) -> list[int]:
@@ -51,7 +51,7 @@ def test_a_reader_goes_on_from_any_position_without_loss_or_repeat(build, tmp_pa
     assert rows + drained(second, after) == drained(source.reader(index, 2))
 
 
-@pytest.mark.parametrize("build", [items, parquet, csv, ndjson, generated])
+@pytest.mark.parametrize("build", [items, parquet, csv, ndjson, generated, bids])
 @given(files=streams, max_rows=st.integers(1, 6), parallelism=st.integers(1, 3))
 def test_no_row_is_older_than_a_watermark_before_it_and_the_watermark_never_falls(build, tmp_path_factory, files, max_rows, parallelism):
     source = started(build, files, tmp_path_factory)
@@ -68,7 +68,7 @@ def test_no_row_is_older_than_a_watermark_before_it_and_the_watermark_never_fall
         reader.close()
 
 
-@pytest.mark.parametrize("build", [items, parquet, csv, ndjson, generated])
+@pytest.mark.parametrize("build", [items, parquet, csv, ndjson, generated, bids])
 def test_the_watermark_follows_the_rows(build, tmp_path_factory):
     files = [[{"ts": 1_000 + n, "n": n} for n in range(50)]]
     reader = started(build, files, tmp_path_factory).reader(0, 1)

@@ -106,6 +106,15 @@ def test_windows_without_keys_are_combined_in_parallel_and_computed_by_one_worke
     assert "__all" not in plan
 
 
+def test_what_reads_windows_without_keys_runs_in_their_worker_unless_it_is_told_otherwise():
+    def best(stream):
+        return stream.window(ef.tumbling("1s")).aggregate(best=ef.top(2, by="t")).explode("best")
+
+    assert "aggregate x 1: aggregate -> explode -> to_list" in explained(best, "t", parallelism=3)
+    assert "explode x 2: explode" in explained(lambda stream: best(stream).parallelism(2), "t", parallelism=3)
+    assert "explode x 3: explode" in explained(lambda stream: best(stream).parallelism(between=(2, 4)), "t", parallelism=3)
+
+
 def test_windows_without_keys_may_have_more_workers_but_no_more_results():
     flow = ef.Dataflow("wide")
     rows = flow.read(ef.from_items([{"t": time} for time in range(10)], event_time="t", unit="s"))

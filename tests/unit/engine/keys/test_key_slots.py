@@ -66,3 +66,14 @@ def test_keys_of_several_columns():
     assert slots.of([pa.array([1, 1, 1]), pa.array(["a", "b", "a"])]).tolist() == [0, 1, 0]
     assert [column.to_pylist() for column in slots.columns(np.array([1, 0]))] == [[1, 1], ["b", "a"]]
     assert slots.known([(1, "b"), (2, "a")]).tolist() == [1]
+
+
+def test_keys_that_come_and_go_are_found_in_a_small_table():
+    index, slots = IntegerIndex(), np.arange(1_000)
+    for turn in range(50):
+        keys = np.arange(1_000) * 7 + turn * 100_000
+        index.add(keys, slots, slots)
+        assert index.find(keys).tolist() == slots.tolist()
+        index.remove(slots)
+        assert set(index.find(keys).tolist()) == {-1}
+    assert index.nbytes <= 8 * 1_000 + 4 * 8_192

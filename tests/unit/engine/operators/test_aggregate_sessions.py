@@ -65,6 +65,17 @@ def test_row_between_two_sessions_merges_their_aggregates(drive):
     assert (merged["n"], merged["low"], merged["last"], merged["all"]) == (3, 3, 3, [5, 9, 3])
 
 
+def test_snapshot_has_a_session_as_it_was_before_a_later_batch_extended_it(drive):
+    step, restored = drive(sessions_step(10)), drive(sessions_step(10))
+    step.process({"k": [7, 8, 8]}, [0, 0, 50])
+    chunks = step.operator.state.snapshot()
+    step.process({"k": [7, 8]}, [5, 55])
+    for chunk in chunks:
+        restored.operator.state.install(chunk)
+    assert sorted(counted(restored.advance(MAX_TIME))) == [(7, 0, 10, 1), (8, 0, 10, 1), (8, 50, 60, 1)]
+    assert sorted(counted(step.advance(MAX_TIME))) == [(7, 0, 15, 2), (8, 0, 10, 1), (8, 50, 65, 2)]
+
+
 def test_row_that_makes_a_session_which_has_ended_is_late(drive):
     step = drive(sessions_step(10))
     step.advance(31)

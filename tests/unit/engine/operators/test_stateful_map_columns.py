@@ -49,6 +49,18 @@ def test_mask_lets_only_some_rows_out_with_their_times(drive):
     assert step.times["out"] == [30, 20]
 
 
+def test_a_function_may_return_a_row_per_key_with_the_time_of_its_last(drive):
+    def total(state, rows):
+        n = state["n"] + np.add.reduceat(rows["v"], rows.starts)
+        return {"n": n}, rows.where(rows.is_last, total=rows.spread(n))
+
+    step = drive(StatefulMapColumns(("k",), total, COUNT))
+    results = step.process({"k": ["a", "b", "a"], "v": [1, 2, 3]}, [10, 20, 30])
+    assert results == [{"k": "a", "v": 3, "total": 4}, {"k": "b", "v": 2, "total": 2}]
+    assert step.times["out"] == [30, 20]
+    assert step.process({"k": ["b"], "v": [5]}, [40]) == [{"k": "b", "v": 5, "total": 7}]
+
+
 def test_function_gets_only_the_columns_that_it_wants(drive):
     seen = []
     step = drive(StatefulMapColumns(("k",), lambda state, rows: (seen.extend(rows.columns) or state, None), COUNT, ("v",)))

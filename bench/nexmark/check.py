@@ -1,0 +1,110 @@
+"""Runs a query over events in Parquet files and compares all of its rows with DuckDB's, exactly.
+
+The folder of events has a folder each for `person`, `auction` and `bid`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+import evenflow as ef
+
+from ...connectors.nexmark.source import STREAMS
+from ..errors import BenchmarkError
+from .events import Events, side_table
+from .oracles import ORACLES, UPDATED
+from .queries import QUERIES
+
+QUIET = ef.JobConfig(checkpoint=ef.CheckpointConfig(interval=None))
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """`rows_in`: those that the query read, in `seconds`; `rows_out`: those that counted; `missing` and `wrong`: beside DuckDB's."""
+
+    query: str
+    rows_in: int
+    rows_out: int
+    seconds: float
+    missing: int
+    wrong: int
+
+    @property
+    def equal(self) -> bool:
+        """Whether all rows are those of DuckDB."""
+        return not self.missing and not self.wrong
+
+    @property
+    def rate(self) -> float:
+        """Rows that it read per second."""
+        return self.rows_in / self.seconds
+
+
+def check_query(name: str, events_folder: Path, *, max_delay: str = "0s", config: ef.JobConfig = QUIET) -> Checked:
+    """Run one query on the local runtime. `max_delay`: by how much events are out of order.
+
+    Raises BenchmarkError for an unknown query.
+    """
+    if name not in QUERIES:
+        raise BenchmarkError(f"there is no query `{name}`; there are: {', '.join(QUERIES)}")
+    folder = Path(tempfile.mkdtemp(prefix=f"nexmark-{name}-"))
+    try:
+        flow = ef.Dataflow(f"nexmark-{name}")
+        QUERIES[name](_events(flow, events_folder, max_delay)).write(ef.write_parquet(folder))
+        seconds = flow.run(runtime="local", config=config).wait().status().running_seconds
+        read = [node.name for node in flow.graph if node.name in STREAMS]
+        with connect(events_folder) as database:
+            rows_in = sum(_count(database, f"TABLE {name}") for name in read)
+            rows_out, missing, wrong = compare(database, name, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return Checked(name, rows_in, rows_out, seconds, missing, wrong)
+
+
+def connect(events_folder: Path) -> duckdb.DuckDBPyConnection:
+    """A database with the tables that the oracles read."""
+    database = duckdb.connect()
+    database.execute("SET TimeZone = 'UTC'")
+    for name in STREAMS:
+        database.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{events_folder / name}/*.parquet')")
+    database.register("side", side_table())
+    return database
+
+
+def compare(database: duckdb.DuckDBPyConnection, name: str, results: Path) -> tuple[int, int, int]:
+    """How many rows of a folder count, how many are missing, and how many are wrong, beside the oracle's."""
+    database.execute(f"CREATE OR REPLACE TEMP TABLE expected AS {ORACLES[name]}")
+    columns = ", ".join(f'"{row[0]}"' for row in database.execute("DESCRIBE expected").fetchall())
+    found = f"SELECT * FROM read_parquet('{results}/*.parquet', filename = true, file_row_number = true)"
+    if not list(results.glob("*.parquet")):  # there were no results
+        found = "SELECT * FROM expected LIMIT 0"
+    elif name == "q12":
+        found = f"SELECT bidder, sum(bid_count)::BIGINT AS bid_count FROM ({found}) GROUP BY bidder"
+    elif name in UPDATED:
+        keys = ", ".join(f'"{key}"' for key in UPDATED[name])
+        found += f" QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY filename DESC, file_row_number DESC) = 1"
+    database.execute(f"CREATE OR REPLACE TEMP TABLE found AS SELECT {columns} FROM ({found})")
+    return _count(database, "TABLE found"), _differ(database, "expected", "found"), _differ(database, "found", "expected")
+
+
+def _events(flow: ef.Dataflow, folder: Path, max_delay: str) -> Events:
+    def stream(name: str) -> Callable[[], ef.Stream]:
+        return lambda: flow.read(ef.read_parquet(folder / name, event_time="dateTime", max_delay=max_delay, name=name))
+
+    return Events(stream("person"), stream("auction"), stream("bid"), side_table())
+
+
+def _differ(database: duckdb.DuckDBPyConnection, some: str, others: str) -> int:
+    """How many rows of one table the other has not, or not as often."""
+    return _count(database, f"TABLE {some} EXCEPT ALL TABLE {others}")
+
+
+def _count(database: duckdb.DuckDBPyConnection, query: str) -> int:
+    row = database.execute(f"SELECT count(*) FROM ({query})").fetchone()
+    return int(row[0]) if row else 0

@@ -1,0 +1,142 @@
+"""NexMark's queries beside Flink's SQL: rows per second and processor time over the same files, and whether all results are right.
+
+The rows are those of the streams that a query reads. Measured queries discard their results. Each system also runs the query over fewer
+events and writes what it gives: all of evenflow's rows must be those that DuckDB gives for them, and the report says whether Flink's are.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import machine
+from ..conditions import record, scratch
+from ..errors import BenchmarkError
+from ..operators import FLINK, TARGET
+from ..process import run_system
+from ..record import Case, Run, Verdict
+from ..report import number
+from ..systems.nexmark_flink import CHANGES
+from ..task import Answer, Task
+from ..throughput import check_names
+from .changelog import write_final_rows
+from .check import compare, connect
+from .data import EventFiles, files_of, make
+from .flink_sql import NOT_IN_FLINK
+from .queries import QUERIES
+from .streams import INPUTS, streams_of
+
+EVENTS, CHECKED_EVENTS = 10_000_000, 500_000
+TIMEOUT = 3600.0
+NOT_CHECKED = {"flink": ("q12",)}
+"""Flink drops what the last processing-time window holds when the input ends."""
+
+WHY_FLINK = "With few events its two readers may not read side by side; then it drops rows as late."
+NOT_MEASURED = (
+    "more than one machine, and more than two cores",
+    "checkpoints: Flink and evenflow keep state in memory only",
+    "starting: processes, Ray, the JVM; of Flink the time of the same query over one row is taken off",
+    "writing: the results are discarded",
+    "events out of order",
+    *(f"{name} in Flink: {why}" for name, why in NOT_IN_FLINK.items()),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """The `measured` events and the `checked` ones, read as `form`, one of `INPUTS`."""
+
+    form: str
+    measured: EventFiles
+    checked: EventFiles
+
+
+def run(
+    *,
+    queries: Sequence[str],
+    events: int,
+    checked_events: int,
+    form: str,
+    flink: bool,
+    repeat: int,
+    cache: Path,
+    say: Callable[[str], None],
+) -> Run:
+    """Raises BenchmarkError for an unknown query or format, if a system fails, or if evenflow's results are wrong."""
+    check_names("query", queries, QUERIES)
+    check_names("format", [form], INPUTS)
+    if flink and form != "csv":
+        raise BenchmarkError(f"Flink reads NexMark's CSV files only: --format csv, not --format {form}")
+    if flink and not os.environ.get(FLINK):
+        raise BenchmarkError(f"Flink needs an environment of its own: set {FLINK} to its interpreter, or leave out --flink")
+    measured = files_of(cache, events) if form == "generate" else make(cache, events, say)
+    given = Input(form, measured, make(cache, checked_events, say))
+    cases: list[Case] = []
+    checks: list[str] = []
+    for name in queries:
+        for system in ("evenflow", "flink") if flink and name not in NOT_IN_FLINK else ("evenflow",):
+            found, rows, differing = _measure(name, system, repeat, given)
+            cases += found
+            for case in found:
+                say(f"{case.name}: {', '.join(map(number, case.values))} {case.unit}")
+            if differing and system == "evenflow":
+                raise BenchmarkError(f"NexMark's results are not DuckDB's: {name}: of evenflow's rows {differing}")
+            if differing:
+                checks.append(f"{name}: of Flink's rows {differing}. {WHY_FLINK}")
+            elif rows is not None:
+                checks.append(f"{name}: {system} gave the {rows:,} rows that DuckDB gives for {checked_events:,} events")
+    arguments = {"queries": list(queries), "events": events, "format": form, "flink": flink, "repeat": repeat}
+    return record("nexmark", arguments, cases, _verdicts(cases), checks=checks, not_measured=NOT_MEASURED)
+
+
+def _measure(name: str, system: str, repeat: int, given: Input) -> tuple[list[Case], int | None, str]:
+    """The cases; how many rows were checked, None if none were; what is wrong with them, "" for nothing."""
+    output = Path(scratch(f"{system}-{name}"))
+    rows = sum(given.measured.rows(stream) for stream in streams_of(name))
+    checked = given.checked.folder
+    options = {"input": given.form, "events": given.measured.events, "checked": str(checked), "checked_events": given.checked.events}
+    folder = given.measured.folder
+    if system == "flink":
+        folder, options = folder / given.form, {"checked": str(checked / given.form)}
+    task = Task(name, str(folder), rows, 0, str(output / "out"), repeat, options)
+    try:
+        busy = machine.busy_share()
+        answers = run_system(f"nexmark_{system}", task, TIMEOUT)
+        counted, differing = _check(name, system, output / "out", given.checked)
+    finally:
+        shutil.rmtree(output, ignore_errors=True)
+    details = tuple({"seconds": answer.seconds, "busy_before": busy, **answer.details} for answer in answers)
+    return _cases(name, system, answers, details), counted, differing
+
+
+def _cases(name: str, system: str, answers: Sequence[Answer], details: tuple[dict[str, float], ...]) -> list[Case]:
+    used = tuple(answer.details["cpu_seconds"] / answer.rows * 1e6 for answer in answers)
+    return [
+        Case(f"{name}/{system}", "rows/s", "higher", tuple(answer.rate for answer in answers), details),
+        Case(f"{name}/{system}, processor", "s per million rows", "lower", used),
+    ]
+
+
+def _check(name: str, system: str, output: Path, events: EventFiles) -> tuple[int | None, str]:
+    if name in NOT_CHECKED.get(system, ()):
+        return None, ""
+    with connect(events.folder / "parquet") as database:
+        if system == "flink":
+            write_final_rows(database, name, output / CHANGES, output)
+        rows, missing, wrong = compare(database, name, output)
+    return rows, f"{missing:,} are missing and {wrong:,} are wrong" if missing or wrong else ""
+
+
+def _verdicts(cases: Sequence[Case]) -> list[Verdict]:
+    medians = {case.name: case.median for case in cases}
+    found = []
+    for name in QUERIES:
+        ours, theirs = f"{name}/evenflow", f"{name}/flink"
+        if ours in medians and theirs in medians:
+            found.append(Verdict(f"{name}, rows/s of evenflow / of Flink", medians[ours] / medians[theirs], TARGET, "higher"))
+            ours, theirs = f"{ours}, processor", f"{theirs}, processor"
+            found.append(Verdict(f"{name}, processor time of Flink / of evenflow", medians[theirs] / medians[ours], TARGET, "higher"))
+    return found

@@ -1,0 +1,56 @@
+"""What a query reads: NexMark's events from files, or generated in the job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+
+import evenflow as ef
+
+from ...connectors.nexmark.numbering import StreamName
+from ...connectors.nexmark.schemas import SCHEMAS
+from ...connectors.nexmark.source import STREAMS
+from .data import CSV_SCHEMAS, EventFiles
+from .events import Events, side_table
+from .queries import QUERIES
+
+INPUTS = ("csv", "parquet", "generate")
+
+
+def read_events(flow: ef.Dataflow, files: EventFiles, form: str) -> Events:
+    """The three streams, of which only those that the query asks for are read. `form`: one of `INPUTS`."""
+    person, auction, bid = (_reading(flow, files, form, stream) for stream in STREAMS)
+    return Events(person, auction, bid, side_table())
+
+
+def streams_of(query: str) -> list[StreamName]:
+    """The streams that a query reads."""
+    flow = ef.Dataflow(query)
+    QUERIES[query](read_events(flow, EventFiles(Path(), 0), "generate"))
+    return [stream for stream in STREAMS if any(node.name == stream for node in flow.graph)]
+
+
+def _reading(flow: ef.Dataflow, files: EventFiles, form: str, stream: StreamName) -> Callable[[], ef.Stream]:
+    if form == "generate":
+        return lambda: flow.read(ef.nexmark(stream, events=files.events, rows_per_batch=65_536, name=stream))
+    path = files.of(form, stream)
+    if form == "parquet":
+        return lambda: flow.read(ef.read_parquet(path, event_time="dateTime", name=stream))
+    schema = CSV_SCHEMAS[stream]
+    types = {field.name: str(field.type) for field in schema}
+    text = ef.read_csv(path, column_names=schema.names, schema=types, null_values=(), event_time="dateTime", name=stream)
+    return lambda: flow.read(text).map_batches(_Timed(stream))
+
+
+class _Timed:
+    """Makes timestamps of the columns that hold milliseconds, without a copy."""
+
+    def __init__(self, stream: StreamName) -> None:
+        self._stream = stream
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        schema = SCHEMAS[self._stream]
+        columns = [rows[field.name].view(field.type) if pa.types.is_timestamp(field.type) else rows[field.name] for field in schema]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)

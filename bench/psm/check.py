@@ -1,0 +1,41 @@
+"""Compares the rows that the queries of the price search machine gave with those of DuckDB, exactly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from .oracles import ORACLES
+from .source import STREAMS, visits
+
+
+def connect(turns: int, **arguments: Any) -> duckdb.DuckDBPyConnection:
+    """A database with the streams' rows as tables; arguments as of `visits`."""
+    database = duckdb.connect()
+    database.execute("SET TimeZone = 'UTC'")
+    for stream in STREAMS:
+        reader = visits(stream, turns=turns, **arguments).reader(0, 1)
+        batches = []
+        while not reader.finished:
+            batch = reader.poll(1 << 16)
+            assert batch is not None
+            batches.append(batch.rows)
+        database.register(f"{stream}_rows", pa.Table.from_batches(batches))
+        database.execute(f"CREATE TABLE {stream} AS SELECT * FROM {stream}_rows")
+    return database
+
+
+def differences(database: duckdb.DuckDBPyConnection, query: str, results: Path) -> tuple[int, int, int]:
+    """How many rows the Parquet files of `results` have, how many of DuckDB's are missing, and how many of theirs are wrong."""
+    database.execute(f"CREATE OR REPLACE TEMP TABLE expected AS {ORACLES[query]}")
+    columns = ", ".join(f'"{row[0]}"' for row in database.execute("DESCRIBE expected").fetchall())
+    database.execute(f"CREATE OR REPLACE TEMP TABLE found AS SELECT {columns} FROM read_parquet('{results}/*.parquet')")
+    sizes = [
+        database.execute(f"SELECT count(*) FROM ({rows})").fetchone()
+        for rows in ("TABLE found", "TABLE expected EXCEPT ALL TABLE found", "TABLE found EXCEPT ALL TABLE expected")
+    ]
+    found, missing, wrong = (int(size[0]) for size in sizes if size is not None)
+    return found, missing, wrong

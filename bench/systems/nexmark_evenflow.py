@@ -1,0 +1,40 @@
+"""NexMark's queries in evenflow on Ray with two workers per operator; the time is from when all workers run until the job has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import evenflow as ef
+
+from ..machine import CpuWatch
+from ..nexmark.data import EventFiles
+from ..nexmark.queries import QUERIES
+from ..nexmark.streams import read_events
+from ..sinks import DiscardSink
+from ..task import Answer, Task
+
+WAIT = "3000s"
+
+
+def run(task: Task) -> Iterator[Answer]:
+    """A job for each iteration, whose rows are discarded, and one that writes them to `task.output`.
+
+    `options`: `input`, one of `INPUTS`; `checked`, the folder of the events that the last job reads, and `checked_events`, their number.
+    """
+    form = task.options["input"]
+    files = EventFiles(Path(task.folder), task.options["events"])
+    for number in range(task.repeat):
+        job = _started(task.name, f"{task.name}-{number}", files, form, DiscardSink())
+        begun = job.status().running_seconds
+        with CpuWatch() as cpu:
+            job.wait(WAIT)
+        yield Answer(job.status().running_seconds - begun, task.rows, {}, {"cpu_seconds": cpu.seconds})
+    checked = EventFiles(Path(task.options["checked"]), task.options["checked_events"])
+    _started(task.name, f"{task.name}-checked", checked, form, ef.write_parquet(task.output)).wait(WAIT)
+
+
+def _started(query: str, name: str, files: EventFiles, form: str, sink: ef.Sink) -> ef.Job:
+    flow = ef.Dataflow(name)
+    QUERIES[query](read_events(flow, files, form)).write(sink)
+    return flow.run(config=ef.JobConfig(parallelism=2))

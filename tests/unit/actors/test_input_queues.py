@@ -1,0 +1,107 @@
+"""Whose turn it is among the channels of a task: the one furthest behind in event time, and now and then who has waited longest."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenflow.actors.task.input_queues import TURNS, InputQueues
+from evenflow.engine.batch import Batch
+from evenflow.engine.protocol.elements import Barrier, Rewind, Watermark
+from evenflow.engine.protocol.ids import CheckpointNumber
+
+
+def batch(number=0):
+    return Batch(pa.record_batch({"n": [number]}))
+
+
+def filled(*elements):
+    queues = InputQueues()
+    for channel, element in elements:
+        queues.put(channel, element)
+    return queues
+
+
+def taken(queues):
+    return [queues.take()[0] for _ in range(len(queues))]
+
+
+def test_channel_furthest_behind_goes_first():
+    queues = filled((1, Watermark(70)), (2, Watermark(50)))
+    taken(queues)
+    for channel in (1, 1, 2):
+        queues.put(channel, batch())
+    assert taken(queues)[0] == 2
+
+
+def test_channel_that_has_told_no_time_counts_as_behind_all():
+    queues = filled((1, Watermark(70)))
+    taken(queues)
+    queues.put(1, batch())
+    queues.put(2, batch())
+    assert taken(queues) == [2, 1]
+
+
+def test_channel_that_rewinds_is_behind_again():
+    queues = filled((1, Watermark(70)), (2, Watermark(50)), (1, Rewind(10)), (2, Watermark(51)))
+    taken(queues)
+    queues.put(2, batch())
+    queues.put(1, batch())
+    assert queues.take()[0] == 1
+
+
+def test_equal_times_go_in_order_of_arrival():
+    assert taken(filled((3, batch()), (1, batch()), (2, batch()))) == [3, 1, 2]
+
+
+def test_signal_at_the_head_of_its_channel_goes_before_batches():
+    barrier = Barrier(CheckpointNumber(1))
+    queues = filled((1, Watermark(50)), (2, Watermark(90)))
+    taken(queues)
+    queues.put(1, batch())
+    queues.put(2, barrier)
+    assert queues.take() == (2, barrier)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=60))
+def test_each_channel_is_first_in_first_out_and_nothing_is_lost(arrivals):
+    elements = [(channel, Watermark(time) if time else batch(place)) for place, (channel, time) in enumerate(arrivals)]
+    queues = filled(*elements)
+    left = {channel: deque(element for other, element in elements if other == channel) for channel in range(4)}
+    while len(queues):
+        channel, element = queues.take()
+        assert element is left[channel].popleft()
+    assert not any(left.values())
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), min_size=1, max_size=60))
+def test_of_a_few_elements_one_is_the_one_that_has_waited_longest(times):
+    elements = [(channel, Watermark(time)) for channel, time in times] + [(channel, batch()) for channel, _ in times]
+    queues, waiting, passed = filled(*elements), list(elements), 0
+    while len(queues):
+        oldest, found = waiting[0][1], queues.take()
+        waiting.remove(next(entry for entry in waiting if entry[1] is found[1]))
+        passed = 0 if found[1] is oldest else passed + 1
+        assert passed < TURNS
+
+
+def test_reader_with_more_credit_does_not_run_away():
+    """Two senders that always use all their credit: 32 batches of the one, 8 of the other, each batch a second of event time."""
+    queues, sent = InputQueues(), {1: 0, 2: 0}
+
+    def send(channel):
+        sent[channel] += 1
+        queues.put(channel, batch())
+        queues.put(channel, Watermark(sent[channel]))
+
+    for channel, credit in ((1, 32), (2, 8)):
+        for _ in range(credit):
+            send(channel)
+    for _ in range(10_000):
+        channel, element = queues.take()
+        if isinstance(element, Batch):
+            send(channel)
+    assert abs(sent[1] - sent[2]) < 32

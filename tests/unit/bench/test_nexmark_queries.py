@@ -1,0 +1,128 @@
+"""Every NexMark query gives all rows that DuckDB gives, over events in order, out of order, and with ties wherever there can be some."""
+
+from __future__ import annotations
+
+import time
+
+import nexmark_events
+import pyarrow as pa
+import pytest
+
+import evenflow as ef
+from evenflow.bench.errors import BenchmarkError
+from evenflow.bench.nexmark import QUERIES, Events
+from evenflow.bench.nexmark import check as checking
+from evenflow.bench.nexmark.check import check_query, connect
+from evenflow.bench.nexmark.oracles import ORACLES, UPDATED
+from evenflow.bench.nexmark.queries_plain import q1
+from evenflow.cli import main
+
+SLEEP = time.sleep
+TOTAL, RATE = 20_000, 400
+SMALL_BATCHES = ef.JobConfig(network=ef.NetworkConfig(source_rows=1_500), checkpoint=ef.CheckpointConfig(interval=None))
+"""So that results are updated, and rows of different streams come in turn."""
+
+KINDS = ("in-order", "out-of-order", "ties", "slow")
+
+
+@pytest.fixture(autouse=True)
+def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
+    """A job's handle asks for news 20 times a second: it is it that sleeps, not the test."""
+    monkeypatch.setattr(time, "sleep", SLEEP)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    ordered, disordered, slow = (nexmark_events.tables(*of) for of in ((TOTAL, RATE), (TOTAL, RATE, 500), (TOTAL // 10, 1)))
+    tables = (ordered, disordered, nexmark_events.with_ties(ordered, 500), slow)
+    return {kind: nexmark_events.write(of_kind, tmp_path_factory.mktemp(kind)) for kind, of_kind in zip(KINDS, tables, strict=True)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", QUERIES)
+def test_all_rows_are_those_of_duckdb(name, kind, folders):
+    checked = check_query(name, folders[kind], max_delay="2s", config=SMALL_BATCHES)
+    assert checked.equal, checked
+    assert checked.rows_out > 0 or kind == "slow"
+
+
+@pytest.mark.parametrize("name", ["q3", "q5", "q8", "q11", "q20"])
+def test_all_rows_are_those_of_duckdb_with_several_workers(name, folders):
+    """With these the order of results doesn't matter, so that every operator can have three."""
+    config = ef.JobConfig(parallelism=3, network=ef.NetworkConfig(source_rows=500), checkpoint=ef.CheckpointConfig(interval=None))
+    assert check_query(name, folders["out-of-order"], max_delay="60s", config=config).equal
+
+
+TRAPS = {
+    "bids come before their auction": "FROM bid b JOIN auction a ON a.id = b.auction WHERE b.seq < a.seq",
+    "bids come after their auction has ended": 'FROM bid b JOIN auction a ON a.id = b.auction WHERE b."dateTime" > a.expires',
+    "auctions come before their seller": "FROM auction a JOIN person p ON a.seller = p.id WHERE a.seq < p.seq",
+    "auctions have no bid": "FROM auction ANTI JOIN bid ON id = auction",
+    "auctions tie for the most bids": f"FROM ({ORACLES['q5']}) GROUP BY window_start HAVING count(*) > 1",
+    "windows begin before the first event": f'FROM ({ORACLES["q5"]}) WHERE window_start < (SELECT min("dateTime") FROM bid)',
+    "bids have no channel number": "FROM bid WHERE url NOT LIKE '%channel_id=%' AND channel LIKE 'channel-%'",
+    "averages are cut off": f"FROM ({ORACLES['q17']}) WHERE sum_price % total_bids != 0",
+    "bids tie for the highest price of a window": f"FROM ({ORACLES['q7']}) GROUP BY window_start HAVING count(*) > 1",
+    "a bidder bids twice at a time": 'FROM bid GROUP BY auction, bidder, "dateTime" HAVING count(*) > 1',
+    "bids of one price and time compete": 'FROM bid GROUP BY auction, price, "dateTime" HAVING count(*) > 1',
+    "a pause is as long as the gap": """
+        FROM (SELECT "dateTime" - lag("dateTime") OVER (PARTITION BY bidder ORDER BY "dateTime") AS pause FROM bid)
+        WHERE pause = INTERVAL 10 SECOND
+    """,
+}
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+def test_events_have_what_a_query_can_get_wrong(trap, folders):
+    found = []
+    for kind in KINDS:
+        with connect(folders[kind]) as database:
+            found += database.sql(f"SELECT 1 {TRAPS[trap]}").fetchall()
+    assert found
+
+
+def spoilt(bids: pa.RecordBatch) -> pa.RecordBatch:
+    """Without the first bid, and with the second one twice."""
+    return pa.concat_batches([bids.slice(1), bids.slice(1, 1)])
+
+
+def test_a_missing_row_and_one_too_many_are_found(folders, monkeypatch):
+    monkeypatch.setitem(checking.QUERIES, "q0", lambda events: QUERIES["q1"](events).map_batches(spoilt))
+    monkeypatch.setitem(checking.ORACLES, "q0", ORACLES["q1"])
+    checked = check_query("q0", folders["in-order"])
+    assert (checked.missing, checked.wrong, checked.equal) == (1, 1, False)
+
+
+def test_command_checks_queries_over_events_that_it_makes_and_fails_if_a_row_is_wrong(tmp_path, monkeypatch, capsys):
+    command = ["bench", "check", "--queries", "q1,q5", "--events", "2000", "--folder", str(tmp_path)]
+    assert main(command) == 0
+    monkeypatch.setitem(checking.QUERIES, "q1", lambda events: q1(events).map_batches(spoilt))
+    assert main(command) == 1
+    said = capsys.readouterr()
+    assert "q5: equal" in said.err
+    assert "q1: NOT EQUAL" in said.err
+
+
+def test_every_query_has_an_oracle_and_a_question():
+    assert list(ORACLES) == list(QUERIES) == [f"q{number}" for number in range(23)]
+    assert set(UPDATED) < set(QUERIES)
+    assert all(query.__doc__.splitlines()[0].strip().rstrip("?.!") for query in QUERIES.values())
+
+
+def test_unknown_query_is_refused_with_those_there_are(tmp_path):
+    with pytest.raises(BenchmarkError, match="no query `q23`; there are: q0, q1"):
+        check_query("q23", tmp_path)
+
+
+def test_a_stream_that_is_given_as_a_function_is_begun_once_and_only_if_it_is_read():
+    flow, begun = ef.Dataflow("lazy"), []
+
+    def people():
+        begun.append("person")
+        return flow.read(ef.from_items([{"id": 1, "name": "Ann"}]))
+
+    events = Events(people, people, flow.read(ef.from_items([{"id": 1}])), pa.table({"key": [0]}))
+    assert begun == []
+    assert events.person is events.person
+    assert isinstance(events.bid, ef.Stream)
+    assert begun == ["person"]

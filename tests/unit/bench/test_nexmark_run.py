@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from evenflow.bench.errors import BenchmarkError
+from evenflow.bench.nexmark import run as running
+from evenflow.bench.nexmark.data import EventFiles
+from evenflow.bench.nexmark.flink_sql import NOT_IN_FLINK, TABLES
+from evenflow.bench.nexmark.flink_sql import QUERIES as IN_FLINK
+from evenflow.bench.nexmark.oracles import ORACLES
+from evenflow.bench.nexmark.queries import QUERIES
+from evenflow.bench.operators import FLINK
+from evenflow.bench.task import Answer
+
+EVENTS = 5_000
+
+
+def right(task, folder):
+    with duckdb.connect() as database:
+        database.execute(f"CREATE VIEW bid AS SELECT * FROM read_parquet('{folder}/parquet/bid/*.parquet')")
+        Path(task.output).mkdir(parents=True)
+        database.execute(f"COPY ({ORACLES[task.name]}) TO '{task.output}/rows.parquet'")
+
+
+def one_row_less(task, folder):
+    with duckdb.connect() as database:
+        database.execute(f"CREATE VIEW bid AS SELECT * FROM read_parquet('{folder}/parquet/bid/*.parquet')")
+        Path(task.output).mkdir(parents=True)
+        database.execute(f"COPY (SELECT * FROM ({ORACLES[task.name]}) OFFSET 1) TO '{task.output}/rows.parquet'")
+
+
+@pytest.fixture
+def answers(monkeypatch):
+    """Systems that answer at once, two seconds faster in every iteration, and write what `answers` says."""
+    tasks = []
+    given = {"writes": right, "tasks": tasks}
+
+    def answer(system, task, timeout):
+        tasks.append((system, task))
+        given["writes"](task, task.options["checked"])
+        return [Answer(10.0 - 2 * number, task.rows, {}, {"cpu_seconds": 4.6}) for number in range(task.repeat)]
+
+    monkeypatch.setattr(running, "run_system", answer)
+    monkeypatch.setattr(running.machine, "busy_share", lambda: 0.0)
+    monkeypatch.setattr(running.machine, "commit", lambda: "0123456789ab")
+    return given
+
+
+def run(tmp_path, **options):
+    asked = {"queries": ["q2"], "events": EVENTS, "checked_events": 2_000, "form": "csv", "flink": False, "repeat": 3, "cache": tmp_path}
+    return running.run(**{**asked, **options}, say=lambda _: None)
+
+
+def test_rates_and_processor_time_are_of_the_rows_that_the_query_reads(answers, tmp_path):
+    found = run(tmp_path)
+    assert found.case("q2/evenflow").values == (460.0, 575.0, pytest.approx(766.7, abs=0.1))
+    assert found.case("q2/evenflow, processor").values == pytest.approx((1000.0,) * 3)
+    ((system, task),) = answers["tasks"]
+    assert (system, task.rows, task.options["input"]) == ("nexmark_evenflow", 4_600, "csv")
+    assert EventFiles(Path(task.folder), EVENTS).of("csv", "bid").is_dir()
+
+
+def test_events_that_the_job_generates_are_in_no_files(answers, tmp_path):
+    assert run(tmp_path, form="generate").case("q2/evenflow").values[0] == 460.0
+    assert not (tmp_path / f"nexmark-{EVENTS}").exists()
+
+
+def test_a_run_says_how_many_rows_were_compared(answers, tmp_path):
+    (check,) = run(tmp_path).checks
+    assert check.startswith("q2: evenflow gave the ")
+    assert check.endswith(" rows that DuckDB gives for 2,000 events")
+
+
+def test_wrong_results_fail_the_run_and_name_the_query(answers, tmp_path):
+    answers["writes"] = one_row_less
+    with pytest.raises(BenchmarkError, match="q2: of evenflow's rows 1 are missing and 0 are wrong"):
+        run(tmp_path)
+
+
+def test_wrong_results_of_flink_are_in_the_report(answers, tmp_path, monkeypatch):
+    monkeypatch.setenv(FLINK, "python")
+    monkeypatch.setattr(running, "write_final_rows", lambda *_: None)
+    answers["writes"] = lambda task, folder: (
+        right(task, folder) if "input" in task.options else one_row_less(task, str(Path(folder).parent))
+    )
+    ours, theirs = run(tmp_path, flink=True).checks
+    assert ours.startswith("q2: evenflow gave the ")
+    assert theirs.startswith("q2: of Flink's rows 1 are missing and 0 are wrong. With few events")
+
+
+def test_targets_are_ratios_of_rates_and_of_processor_time(answers, tmp_path):
+    found = run(tmp_path)
+    theirs = [running.Case(case.name.replace("evenflow", "flink"), case.unit, case.better, case.values[:1]) for case in found.cases]
+    rate, processor = running._verdicts([*found.cases, *theirs])
+    assert rate.measured == pytest.approx(575 / 460)
+    assert processor.measured == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"queries": ["q0", "q99"]}, "query 'q99' is unknown; there are: q0, q1"),
+        ({"form": "xml"}, "format 'xml' is unknown"),
+        ({"flink": True, "form": "parquet"}, "Flink reads NexMark's CSV files only"),
+        ({"flink": True}, f"set {FLINK} to its interpreter"),
+    ],
+)
+def test_what_can_not_be_run_is_refused_before_anything_is_made(options, message, tmp_path, monkeypatch):
+    monkeypatch.delenv(FLINK, raising=False)
+    with pytest.raises(BenchmarkError, match=message):
+        run(tmp_path, **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_query_is_in_flink_or_it_says_why_not():
+    assert set(IN_FLINK).isdisjoint(NOT_IN_FLINK)
+    assert set(IN_FLINK) | set(NOT_IN_FLINK) == set(QUERIES)
+
+
+def test_what_flink_is_given_is_json():
+    assert json.loads(json.dumps(TABLES)) == list(TABLES)
+    assert all("FOLDER/" in table for table in TABLES)
