@@ -115,8 +115,8 @@ def run_benchmark(given: argparse.Namespace) -> Run:
             zipfs=given.zipf, ray_workers=given.ray_workers, workers=given.workers, seconds=given.seconds, say=say
         ),
         "split": lambda: split.run(
-            zipf=given.zipf, workers=given.workers, counts=given.counts, settle=given.settle, seconds=given.seconds, repeat=given.repeat,
-            say=say,
+            zipf=given.zipf, workers=given.workers, counts=given.counts, settle=given.settle, seconds=given.seconds,
+            repeat=given.repeat, say=say,
         ),
         "scaling": lambda: scaling.run(parts=given.parts, policies=given.policies, say=say),
         "recovery": lambda: recovery.run(parts=given.parts, repeat=given.repeat, rows=given.rows, cache=given.folder, say=say),

@@ -27,6 +27,12 @@ def expected(left, right):
 
 def joining(name, taken, rows, *, left=800, right=200):
     """A dataflow with a join of Zipf keys, of which key 0 is the hottest."""
+
+    def costly(rows):
+        """What a row costs beside the join: without it a worker's time goes to batches, and hardly to rows."""
+        time.sleep(rows.num_rows * 0.0001)
+        return rows
+
     flow, sides = ef.Dataflow(name), []
     for side, (rate, kept) in enumerate(zip((left, right), taken, strict=True)):
         source = ef.generate(rate=rate, every="50ms", keys=20, zipf=1.5, seed=side, max_delay="100ms", name=f"side-{side}")
@@ -36,12 +42,6 @@ def joining(name, taken, rows, *, left=800, right=200):
     joined = sides[0].join(sides[1], ef.between("-20ms", "50ms"), how="left").named("joined")
     joined.map_batches(costly).select("key", "seq", "seq_right").write(ef.to_list(rows))
     return flow
-
-
-def costly(rows):
-    """What a row costs beside the join: without it a worker's time goes to batches, and hardly to rows."""
-    time.sleep(rows.num_rows * 0.0001)
-    return rows
 
 
 def settings(folder, workers=3, **groups):
