@@ -107,7 +107,9 @@ def run_benchmark(given: argparse.Namespace) -> Run:
             queries=given.queries, events=given.events, checked_events=given.checked_events, form=given.format, flink=given.flink,
             repeat=given.repeat, cache=given.folder, say=say,
         ),
-        "psm": lambda: psm.run(turns=given.turns, rate=given.rate, scalers=given.scalers, repeat=given.repeat, say=say),
+        "psm": lambda: psm.run(
+            turns=given.turns, rate=given.rate, accepted=given.accepted, scalers=given.scalers, repeat=given.repeat, say=say
+        ),
         "latency": lambda: latency.run(rates=given.rates, seconds=given.seconds, say=say),
         "overhead": lambda: overhead.run(pairs=given.pairs, rows=given.rows, cache=given.folder, say=say),
         "migration": lambda: migration.run(strategies=given.strategies, repeat=given.repeat, rate=given.rate, say=say),
@@ -222,6 +224,7 @@ def _add_workloads(benchmarks: argparse._SubParsersAction[argparse.ArgumentParse
     prices = benchmarks.add_parser("psm", help="the price search machine's queries as one job, scaled by latency and not")
     prices.add_argument("--turns", type=int, default=psm.TURNS, help="each has two rows (default: %(default)s)")
     prices.add_argument("--rate", type=float, help="turns a second (default: as fast as the job takes them)")
+    prices.add_argument("--accepted", default=psm.ACCEPTED, help="the latency that the auto-scaler accepts (default: %(default)s)")
     prices.add_argument("--scalers", type=_names, default=list(psm.SCALERS), help="default: all")
     prices.add_argument("--repeat", type=int, default=1, help="iterations of each (default: %(default)s)")
 
