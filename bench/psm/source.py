@@ -5,7 +5,7 @@ other an impression, at random, so there are as many of both, and twice as many 
 
 >>> reader = visits("click", turns=4).reader(0, 1)
 >>> reader.poll(10).rows["seq"].to_pylist()
-[1, 2]
+[0, 3]
 """
 
 from __future__ import annotations
