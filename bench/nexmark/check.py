@@ -17,6 +17,7 @@ import evenflow as ef
 
 from ...connectors.nexmark.source import STREAMS
 from ..errors import BenchmarkError
+from ..exact_rows import compare_rows, count, rows_of
 from .events import Events, side_table
 from .oracles import ORACLES, UPDATED
 from .queries import QUERIES
@@ -60,7 +61,7 @@ def check_query(name: str, events_folder: Path, *, max_delay: str = "0s", config
         seconds = flow.run(runtime="local", config=config).wait().status().running_seconds
         read = [node.name for node in flow.graph if node.name in STREAMS]
         with connect(events_folder) as database:
-            rows_in = sum(_count(database, f"TABLE {name}") for name in read)
+            rows_in = sum(count(database, f"TABLE {name}") for name in read)
             rows_out, missing, wrong = compare(database, name, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -79,18 +80,13 @@ def connect(events_folder: Path) -> duckdb.DuckDBPyConnection:
 
 def compare(database: duckdb.DuckDBPyConnection, name: str, results: Path) -> tuple[int, int, int]:
     """How many rows of a folder count, how many are missing, and how many are wrong, beside the oracle's."""
-    database.execute(f"CREATE OR REPLACE TEMP TABLE expected AS {ORACLES[name]}")
-    columns = ", ".join(f'"{row[0]}"' for row in database.execute("DESCRIBE expected").fetchall())
-    found = f"SELECT * FROM read_parquet('{results}/*.parquet', filename = true, file_row_number = true)"
-    if not list(results.glob("*.parquet")):  # there were no results
-        found = "SELECT * FROM expected LIMIT 0"
-    elif name == "q12":
+    found = rows_of(results)
+    if name == "q12":
         found = f"SELECT bidder, sum(bid_count)::BIGINT AS bid_count FROM ({found}) GROUP BY bidder"
-    elif name in UPDATED:
+    elif name in UPDATED and any(results.glob("*.parquet")):
         keys = ", ".join(f'"{key}"' for key in UPDATED[name])
         found += f" QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY filename DESC, file_row_number DESC) = 1"
-    database.execute(f"CREATE OR REPLACE TEMP TABLE found AS SELECT {columns} FROM ({found})")
-    return _count(database, "TABLE found"), _differ(database, "expected", "found"), _differ(database, "found", "expected")
+    return compare_rows(database, ORACLES[name], found)
 
 
 def _events(flow: ef.Dataflow, folder: Path, max_delay: str) -> Events:
@@ -98,13 +94,3 @@ def _events(flow: ef.Dataflow, folder: Path, max_delay: str) -> Events:
         return lambda: flow.read(ef.read_parquet(folder / name, event_time="dateTime", max_delay=max_delay, name=name))
 
     return Events(stream("person"), stream("auction"), stream("bid"), side_table())
-
-
-def _differ(database: duckdb.DuckDBPyConnection, some: str, others: str) -> int:
-    """How many rows of one table the other has not, or not as often."""
-    return _count(database, f"TABLE {some} EXCEPT ALL TABLE {others}")
-
-
-def _count(database: duckdb.DuckDBPyConnection, query: str) -> int:
-    row = database.execute(f"SELECT count(*) FROM ({query})").fetchone()
-    return int(row[0]) if row else 0

@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from ..exact_rows import compare_rows, rows_of
 from .oracles import ORACLES
 from .source import STREAMS, visits
 
@@ -30,12 +31,4 @@ def connect(turns: int, **arguments: Any) -> duckdb.DuckDBPyConnection:
 
 def differences(database: duckdb.DuckDBPyConnection, query: str, results: Path) -> tuple[int, int, int]:
     """How many rows the Parquet files of `results` have, how many of DuckDB's are missing, and how many of theirs are wrong."""
-    database.execute(f"CREATE OR REPLACE TEMP TABLE expected AS {ORACLES[query]}")
-    columns = ", ".join(f'"{row[0]}"' for row in database.execute("DESCRIBE expected").fetchall())
-    database.execute(f"CREATE OR REPLACE TEMP TABLE found AS SELECT {columns} FROM read_parquet('{results}/*.parquet')")
-    sizes = [
-        database.execute(f"SELECT count(*) FROM ({rows})").fetchone()
-        for rows in ("TABLE found", "TABLE expected EXCEPT ALL TABLE found", "TABLE found EXCEPT ALL TABLE expected")
-    ]
-    found, missing, wrong = (int(size[0]) for size in sizes if size is not None)
-    return found, missing, wrong
+    return compare_rows(database, ORACLES[query], rows_of(results))
