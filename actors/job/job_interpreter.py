@@ -2,14 +2,14 @@
 
 Invariant: effects are carried out in the order in which they were decided, also if carrying one out brings about another event.
 
-One lock lets one thread at a time at the state machine. `clock()`: seconds since the epoch, and it doesn't go back.
+One fair lock lets one thread at a time at the state machine: a job that is busy answers all the same.
+`clock()`: seconds since the epoch, and it doesn't go back.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from threading import RLock
 from typing import Any, TypeVar, assert_never, cast
 
 from ...engine.errors import ClusterError
@@ -38,6 +38,7 @@ from ...scheduler.job.effects import (
 from ...scheduler.job.messages import Report
 from ...scheduler.job.requests import AnyRequest, Change, Request
 from ...state.errors import EvenflowError
+from .fair_lock import FairLock
 from .job_ports import Storage, Workers
 
 A = TypeVar("A")
@@ -50,7 +51,7 @@ class JobInterpreter:
 
     def __init__(self, core: JobCore, workers: Workers, storage: Storage, clock: Callable[[], float]) -> None:
         self.core, self._workers, self._storage, self._clock = core, workers, storage, clock
-        self.lock = RLock()
+        self.lock = FairLock()
         self._busy = False
 
     def begin(self) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from threading import RLock
 from typing import Any
 
 import ray
@@ -19,6 +18,7 @@ from ...engine.protocol.ids import WorkerId
 from ...scheduler.config import JobConfig
 from ...scheduler.rescaling.placement import Node, NoRoomError, Place, place
 from ..channels.security import Security
+from ..job.fair_lock import FairLock
 from .placement import RoomRequest, cluster_nodes
 from .process import WorkerProcess, start_process
 from .spares import Spares
@@ -33,7 +33,7 @@ _AGAIN = 0.1
 class WorkerPool:
     """`coordinator` is its handle; `warm(process)` lets a new spare get ready."""
 
-    def __init__(self, job: str, config: JobConfig, security: Security, lock: RLock, warm: Callable[[WorkerProcess], None]) -> None:
+    def __init__(self, job: str, config: JobConfig, security: Security, lock: FairLock, warm: Callable[[WorkerProcess], None]) -> None:
         self._job, self._config, self._security, self._lock, self._warm = job, config, security, lock, warm
         self.coordinator: Any = None
         self._processes: dict[WorkerId, WorkerProcess] = {}

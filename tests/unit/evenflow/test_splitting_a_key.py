@@ -12,9 +12,12 @@ WORKERS = 3
 
 
 def joining(how, folder):
-    """A job without end that joins two streams of a few keys, `joined`, once rows have come out of it."""
+    """A job without end that joins two streams of a few keys, `joined`, once rows have come out of it.
+
+    Few rows a second: all pairs are joined, so that the work of a second grows with the job's age.
+    """
     flow, flowing = ef.Dataflow("hot"), threading.Event()
-    left, right = (flow.read(ef.generate(keys=2, rate=200)) for _ in range(2))
+    left, right = (flow.read(ef.generate(keys=2, rate=20)) for _ in range(2))
     joined = left.key_by("key").join(right.key_by("key"), ef.always(), how=how).named("joined")
     joined.write(ef.to_callback(lambda row: flowing.set()))
     flow_config = ef.JobConfig(parallelism=WORKERS, key_groups=16, checkpoint=ef.CheckpointConfig(str(folder), interval=None))

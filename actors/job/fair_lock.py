@@ -1,0 +1,66 @@
+"""A lock that threads get in the order in which they came.
+
+Python's own locks are not fair: a thread that gives one back and asks for it again at once may get it, however long others have waited.
+
+>>> lock = FairLock()
+>>> with lock, lock:
+...     pass
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from threading import Lock, get_ident
+from types import TracebackType
+
+
+class FairLock:
+    """Re-entrant, for `with`.
+
+    Invariant: who gives it back hands it to the thread that has waited longest. Each that waits does so at a lock of its own, and is
+    `_owner` as soon as that is released.
+    """
+
+    def __init__(self) -> None:
+        self._guard = Lock()
+        self._waiting: deque[tuple[int, Lock]] = deque()
+        self._owner: int | None = None
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        me = get_ident()
+        if self._owner != me:
+            self._wait(me)
+        self._depth += 1
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self._hand_over()
+
+    def _wait(self, me: int) -> None:
+        mine = Lock()
+        with self._guard:
+            if self._owner is None:
+                self._owner = me
+                return
+            mine.acquire()
+            self._waiting.append((me, mine))
+        try:
+            mine.acquire()
+        except BaseException:  # Ctrl-C: this thread no longer waits, and may have got the lock just now
+            self._leave(me, mine)
+            raise
+
+    def _leave(self, me: int, mine: Lock) -> None:
+        with self._guard:
+            if (me, mine) in self._waiting:
+                self._waiting.remove((me, mine))
+                return
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        with self._guard:
+            self._owner, first = self._waiting.popleft() if self._waiting else (None, None)
+            if first is not None:
+                first.release()
