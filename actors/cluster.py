@@ -8,6 +8,7 @@ import os
 import secrets
 import threading
 import time
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 import ray
@@ -15,6 +16,7 @@ from ray.exceptions import ActorAlreadyExistsError, ActorUnavailableError, GetTi
 
 from ..engine.errors import ClusterError, JobLostError, JobNotRunningError, JobTimeoutError, RequestError
 from ..engine.plan.physical import Plan
+from ..engine.protocol.ids import WorkerId
 from ..engine.time.duration import seconds
 from ..scheduler.config import JobConfig
 from ..scheduler.job.effects import JobState
@@ -24,8 +26,9 @@ from ..scheduler.load.metrics import WorkerFigures
 from ..state.errors import EvenflowError
 from .job.first_manifest import Savepoint
 from .processes.coordinator import STORAGE_PATIENCE, Coordinator
+from .processes.driver_workers import DriverWorkers
 from .processes.ended import why_ended
-from .processes.process import NAMESPACE
+from .processes.process import NAMESPACE, Process
 from .processes.ray_internals import JOINING_LOG, heads_on_this_machine
 from .processes.ray_workers import LEAVE_TIMEOUT
 from .processes.reach import check_reachable
@@ -49,6 +52,9 @@ LETS_GO = 0.2
 
 _COORDINATOR: Any = ray.remote(Coordinator)
 """Made once: whatever Ray is given to run it keeps for good, here and in the cluster."""
+
+WORKERS = DriverWorkers()
+"""The processes that this driver's jobs have in turn."""
 
 
 def start_cluster() -> None:
@@ -87,8 +93,13 @@ def start_job(plan: Plan, config: JobConfig, savepoint: Savepoint | None = None,
     Raises RequestError if a job of that name runs, or the workers don't come up.
     """
     start_cluster()
-    coordinator = _make_coordinator(plan, config, savepoint, detached=detached)
-    job = RayJob(plan.name, coordinator)
+    lent = {} if detached else WORKERS.lend(plan, config.worker)
+    try:
+        coordinator = _make_coordinator(plan, config, savepoint, lent, detached=detached)
+    except BaseException:
+        WORKERS.take_back(lent.values(), config.worker)
+        raise
+    job = RayJob(plan.name, coordinator, lambda: WORKERS.take_back(lent.values(), config.worker))
     try:
         job.call("deploy", coordinator, timeout=seconds(config.worker.start_timeout) + CALL_TIMEOUT)
     except BaseException:
@@ -97,7 +108,9 @@ def start_job(plan: Plan, config: JobConfig, savepoint: Savepoint | None = None,
     return WatchedJob(plan.name, coordinator) if detached else job
 
 
-def _make_coordinator(plan: Plan, config: JobConfig, savepoint: Savepoint | None, *, detached: bool) -> Any:
+def _make_coordinator(
+    plan: Plan, config: JobConfig, savepoint: Savepoint | None, lent: Mapping[WorkerId, Process], *, detached: bool
+) -> Any:
     """Raises RequestError if a job of that name runs, FlowError for a flow that can't be sent.
 
     A job that has ended, and only tells how, makes room.
@@ -111,7 +124,7 @@ def _make_coordinator(plan: Plan, config: JobConfig, savepoint: Savepoint | None
     deadline = time.monotonic() + CALL_TIMEOUT
     while True:
         try:
-            return _COORDINATOR.options(**options).remote(plan, config, secrets.token_hex(8), savepoint, detached)
+            return _COORDINATOR.options(**options).remote(plan, config, secrets.token_hex(8), savepoint, lent, detached)
         except Exception as error:
             if not isinstance(error, ActorAlreadyExistsError) and (told := refusal(plan)) is not None:
                 raise told from None
@@ -173,12 +186,12 @@ def _refuse_to_guess() -> None:
 
 
 class RayJob:
-    """A job on Ray that this process started, by its coordinator."""
+    """A job on Ray that this process started, by its coordinator. `over`: called when that is gone."""
 
     owned = True
 
-    def __init__(self, name: str, coordinator: Any) -> None:
-        self._name, self._coordinator = name, coordinator
+    def __init__(self, name: str, coordinator: Any, over: Callable[[], None] = lambda: None) -> None:
+        self._name, self._coordinator, self._over = name, coordinator, over
         self._last: Outcome | None = None
 
     def progress(self, seen: int, incarnation: str) -> Progress:
@@ -222,6 +235,7 @@ class RayJob:
         except EvenflowError as error:
             self._last = Outcome(JobStatus(self._name, JobState.FAILED, error, (), 0, 0.0))
         ray.kill(self._coordinator)
+        self._over()
 
     def call(self, method: str, *args: Any, timeout: float = CALL_TIMEOUT) -> Any:
         """Call the coordinator. Raises its own errors, or JobLostError if it is gone, JobTimeoutError if it doesn't answer."""

@@ -11,6 +11,7 @@ import threading
 import time
 import uuid
 import warnings
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -19,6 +20,7 @@ import ray
 
 from ...engine.errors import JobFailedError
 from ...engine.plan.physical import Plan
+from ...engine.protocol.ids import WorkerId
 from ...engine.sink import Sink
 from ...engine.source import Source
 from ...engine.time.duration import seconds
@@ -39,9 +41,11 @@ from ..job.job_storage import JobStorage, plan_sinks, plan_sources
 from ..job.prometheus import MetricsServer
 from ..job.storage_thread import StorageThread
 from ..task.saved_state import SupersededError
+from .process import Process
 from .ray_workers import LEAVE_TIMEOUT, RayWorkers
 from .sent import received
 from .titles import entitle
+from .worker import Service
 
 _LOG = logging.getLogger(__name__)
 
@@ -62,11 +66,20 @@ STORAGE_PATIENCE = 10.0
 class Coordinator:
     """One per job, an actor named `JOB/coordinator`. `run`: names this run of it. `savepoint`: where a job begins that goes on from one.
 
-    `detached`: there is no driver, so this actor stops the sinks and ends itself when the job is over.
+    `lent`: the driver's processes for workers; the others are this actor's and end with it. `detached`: there is no driver, so this actor
+    stops the sinks and ends itself when the job is over.
     """
 
-    def __init__(self, plan: Plan, config: JobConfig, run: str, savepoint: Savepoint | None = None, detached: bool = False) -> None:
-        self._plan, self._config, self._detached = plan, config, detached
+    def __init__(
+        self,
+        plan: Plan,
+        config: JobConfig,
+        run: str,
+        savepoint: Savepoint | None,
+        lent: Mapping[WorkerId, Process],
+        detached: bool,
+    ) -> None:
+        self._plan, self._config, self._lent, self._detached = plan, config, lent, detached
         self._metrics: MetricsServer | None = None
         self._security = Security.generate(run)
         self._closed = threading.Event()
@@ -90,13 +103,14 @@ class Coordinator:
                 _try_again(error)
             raise
         if again:
+            self._lent = {worker: replace(process, new=False) for worker, process in lent.items()}
             self._start(ray.get_runtime_context().current_actor)
 
     def _make(self, run: str, savepoint: Savepoint | None, *, again: bool) -> None:
         plan, config = self._plan, self._config
         self._saved = JobStorage(plan, config, savepoint=savepoint, run=run, memory=self._memory, leave=_leave_at_once)
         core = JobCore(plan, config, self._saved.restore_point(takes_over=again))
-        self._workers = RayWorkers(plan, config, self._security, self._saved)
+        self._workers = RayWorkers(plan, config, self._saved)
         self._storage = StorageThread(plan.name, self._saved, lambda answer: self._interpreter.stored(answer))
         self._made = JobInterpreter(core, self._workers, self._storage, JobClock())
 
@@ -126,7 +140,8 @@ class Coordinator:
             raise self._workers.not_started
 
     def _start(self, me: Any) -> None:
-        self._workers.attend(self._interpreter, me)
+        self._me = me
+        self._workers.attend(self._interpreter, Service(self._incarnation, self._plan.name, me, self._security), self._lent)
         self._metrics = MetricsServer(self._plan.name, self._config.metrics.port, self.figures)
         self._interpreter.begin()
         threading.Thread(target=self._keep_time, name=f"{self._plan.name}/clock", daemon=True).start()
@@ -195,7 +210,7 @@ class Coordinator:
             connector.stop()
         time.sleep(LINGER_SECONDS)
         self._memory.forget()
-        ray.kill(self._workers.pool.coordinator)
+        ray.kill(self._me)
 
     def _close(self) -> None:
         """Let storage end what it was told, and take down what the job has on this machine."""

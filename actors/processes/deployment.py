@@ -22,6 +22,7 @@ from ...scheduler.rescaling.placement import NoRoomError
 from ...state.errors import EvenflowError
 from ..channels.address import Address
 from .ended import why_ended
+from .worker import Service
 from .worker_pool import WorkerPool
 
 _PATIENCE = 0.2
@@ -32,8 +33,8 @@ Check = Callable[[], None]
 class Deployment:
     """`addresses`: where the workers of this attempt are reached. Each step takes a `check` that raises if they are no longer needed."""
 
-    def __init__(self, job: str, config: JobConfig, pool: WorkerPool) -> None:
-        self._job, self._config, self._pool = job, config, pool
+    def __init__(self, service: Service, config: JobConfig, pool: WorkerPool) -> None:
+        self._job, self._token, self._config, self._pool = service.job, service.token, config, pool
         self.addresses: dict[WorkerId, Address] = {}
         self._operators: dict[str, str] = {}
         self._across_nodes = False
@@ -63,7 +64,7 @@ class Deployment:
     def acquire(self, names: Sequence[WorkerId], deadline: float, check: Check) -> None:
         """A process for each that has none, as soon as there is room. Raises ClusterError if there is none by the deadline."""
         try:
-            self._pool.acquire(names, deadline, deadline, check)
+            self._pool.acquire(names, deadline, check)
         except NoRoomError as error:
             missing = ", ".join(name for name in names if name not in self._pool.processes)
             raise ClusterError(
@@ -83,21 +84,25 @@ class Deployment:
         """A task and channels for each of these, which have processes. Raises ClusterError for those that don't start in time."""
         tasks = {task.name: task for task in plan.tasks}
         self._operators |= {name: task.operators for name, task in tasks.items()}
-        workers = self._handles(names)
+        workers, token = self._handles(names), self._token
         deployed = [
-            workers[name].deploy.remote(attempt, tasks[name], self._config, restored.get(name), across_nodes=self._across_nodes)
+            workers[name].deploy.remote(token, attempt, tasks[name], self._config, restored.get(name), across_nodes=self._across_nodes)
             for name in names
         ]
         self.addresses |= dict(zip(names, self._await(deployed, names, deadline, "start", check), strict=True))
         connected = []
         for name in names:
             channels = tuple(c for c in plan.channels if name in (c.sender, c.receiver))
-            connected.append(workers[name].connect.remote(attempt, {c.receiver: self.addresses[c.receiver] for c in channels}, channels))
+            connected.append(
+                workers[name].connect.remote(token, attempt, {c.receiver: self.addresses[c.receiver] for c in channels}, channels)
+            )
         self._await(connected, names, deadline, "connect to its peers", check)
 
     def start(self, attempt: Attempt, names: Sequence[WorkerId], deadline: float, check: Check) -> None:
         """Let them begin to work."""
-        self._await([worker.start.remote(attempt) for worker in self._handles(names).values()], names, deadline, "begin", check)
+        self._await(
+            [worker.start.remote(self._token, attempt) for worker in self._handles(names).values()], names, deadline, "begin", check
+        )
 
     def _handles(self, names: Sequence[WorkerId]) -> dict[WorkerId, Any]:
         there = self._pool.processes

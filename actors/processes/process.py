@@ -1,6 +1,6 @@
-"""A process of a job: a worker actor with what its coordinator knows of it, whether it has a task or waits for one.
+"""A worker's process: an actor that its driver or its coordinator has started, and what the coordinator that it serves knows of it.
 
-Ray can't rename an actor, so a process keeps the name that it was started with, its `label`: that of its first task, or `spare-N`.
+Ray can't rename an actor, so a process keeps the name that it was started with: `JOB/WORKER`, or `JOB/spare-N`.
 """
 
 from __future__ import annotations
@@ -11,27 +11,47 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import ray
-from ray.exceptions import RayError
+from ray.exceptions import ActorAlreadyExistsError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from ..channels.security import Security
-from .worker import Worker
+from ...engine.errors import ClusterError
+from .worker import Service, Worker
 
 NAMESPACE = "evenflow"
+
+_MOST_NAMES = 1000
+"""How many processes of one name there may be at a time before something must be wrong."""
 
 _WORKER: Any = ray.remote(Worker)
 """Made once: whatever Ray is given to run it keeps for good, here and in the cluster."""
 
 
+@dataclass(frozen=True, slots=True)
+class Process:
+    """An actor of class `Worker` with its name in Ray. `node`: where it was put. `new`: it may not have begun yet."""
+
+    name: str
+    handle: Any
+    node: str
+    new: bool = True
+
+
 @dataclass(slots=True, eq=False)
 class WorkerProcess:
-    """`node`: where it was put, and once it has started where it is. `join`: a call that returns when it ends."""
+    """One that serves a coordinator. `label`: its name among the job's, or the whole name of one that another job began.
+
+    `node`: where it was put, and once it has started where it is. `join`: a call that returns when it ends. `lent`: it is the driver's, who
+    takes it back when the job is over.
+    """
 
     label: str
     handle: Any
     node: str
+    token: str
     where: Any
     join: Any
+    lent: bool = False
+    new: bool = True
     begun: float = field(default_factory=time.monotonic)
     started: bool = False
 
@@ -52,14 +72,28 @@ class WorkerProcess:
         ray.kill(self.handle)
 
 
-def start_process(job: str, label: str, coordinator: Any, security: Security, cpus: float, node: str) -> WorkerProcess:
-    """Start the actor `JOB/LABEL` on `node`, or on another if that is lost meanwhile. Raises ValueError if that name is taken."""
-    handle: Any = _WORKER.options(
-        name=f"{job}/{label}",
-        namespace=NAMESPACE,
-        max_concurrency=4,
-        num_cpus=cpus,
-        enable_task_events=False,
-        scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=True),
-    ).remote(job, coordinator, security)
-    return WorkerProcess(label, handle, node, handle.where.remote(), handle.join.remote())
+def start_process(job: str, label: str, cpus: float, node: str) -> Process:
+    """Start the actor `JOB/LABEL` on `node`, or on another if that is lost meanwhile. Raises ClusterError if there are a thousand of it.
+
+    While an actor has the name, the new one is `JOB/LABEL~2`, and so on: the one before may end slowly, or work for another job now.
+    """
+    for number in range(1, _MOST_NAMES):
+        name = f"{job}/{label}" if number == 1 else f"{job}/{label}~{number}"
+        options = _WORKER.options(
+            name=name,
+            namespace=NAMESPACE,
+            max_concurrency=4,
+            num_cpus=cpus,
+            enable_task_events=False,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=True),
+        )
+        with suppress(ActorAlreadyExistsError):
+            return Process(name, options.remote(job), node)
+    raise ClusterError(f"job `{job}`: {_MOST_NAMES} processes have the name {label}")
+
+
+def engage(process: Process, service: Service, *, lent: bool) -> WorkerProcess:
+    """Let a process serve this coordinator."""
+    where, join = process.handle.serve.remote(service), process.handle.join.remote(service.token)
+    label = process.name.removeprefix(f"{service.job}/")
+    return WorkerProcess(label, process.handle, process.node, service.token, where, join, lent, process.new)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any
@@ -26,14 +26,14 @@ from ...scheduler.job.messages import Attach, Command, InOrder, Report
 from ...scheduler.rescaling.cluster_view import ClusterView
 from ...scheduler.rescaling.placement import Node
 from ...state.errors import EvenflowError
-from ..channels.security import Security
 from ..job.job_interpreter import JobInterpreter
 from ..job.job_storage import JobStorage
 from .deployment import Deployment
 from .ended import why_ended
 from .pings import Pings
 from .placement import ROOM_PATIENCE
-from .process import WorkerProcess
+from .process import Process, WorkerProcess
+from .worker import Service
 from .worker_pool import WorkerPool
 
 _LOG = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ VIEW_SECONDS = 1.0
 class RayWorkers:
     """`attend(interpreter)` comes first. The interpreter's lock guards everything here."""
 
-    def __init__(self, plan: Plan, config: JobConfig, security: Security, storage: JobStorage) -> None:
+    def __init__(self, plan: Plan, config: JobConfig, storage: JobStorage) -> None:
         self._plan, self._config, self._storage = plan, config, storage
         self._joins: dict[Any, WorkerId] = {}
         self._pings = Pings(seconds(config.worker.heartbeat_timeout))
@@ -60,14 +60,12 @@ class RayWorkers:
         self._wanted: SimpleQueue[Deploy | None] = SimpleQueue()
         self.not_started: EvenflowError | None = None
         """Why the first attempt could not be brought up."""
-        self._security = security
 
-    def attend(self, interpreter: JobInterpreter, coordinator: Any) -> None:
-        """Have the job of this interpreter; workers report to the actor `coordinator`."""
-        self._interpreter = interpreter
-        self.pool = WorkerPool(self._plan.name, self._config, self._security, interpreter.lock, self._warm)
-        self.pool.coordinator = coordinator
-        self._deployment = Deployment(self._plan.name, self._config, self.pool)
+    def attend(self, interpreter: JobInterpreter, service: Service, lent: Mapping[WorkerId, Process]) -> None:
+        """Have the job of this interpreter; workers serve and report to the coordinator of `service`. `lent`: processes that there are."""
+        self._interpreter, self._token = interpreter, service.token
+        self.pool = WorkerPool(service, self._config, interpreter.lock, lent, self._warm)
+        self._deployment = Deployment(service, self._config, self.pool)
         threading.Thread(target=self._deploy_wanted, name=f"{self._plan.name}/deploy", daemon=True).start()
 
     def tell(self, worker: WorkerId, command: Command) -> None:
@@ -78,7 +76,7 @@ class RayWorkers:
             if isinstance(command, Attach):
                 addresses = self._deployment.addresses
                 command = replace(command, addresses={c.receiver: addresses[c.receiver] for c in command.connect})
-            handle.command.options(num_returns=0).remote(self._interpreter.core.attempt, number, command)
+            handle.command.options(num_returns=0).remote(self._token, self._interpreter.core.attempt, number, command)
 
     def deploy(self, wanted: Deploy) -> None:
         self._wanted.put(wanted)
@@ -209,7 +207,7 @@ class RayWorkers:
         try:
             deadline = deployment.deadline()
             deployment.reach_others(deadline, check)
-            self.pool.acquire(names, deadline, min(deadline, time.monotonic() + ROOM_PATIENCE), check)
+            self.pool.acquire(names, min(deadline, time.monotonic() + ROOM_PATIENCE), check)
             deployment.bring_up(wanted.attempt, wanted.plan, names, {}, deadline, check)
             deployment.start(wanted.attempt, names, deadline, check)
         except Exception as error:  # noqa: BLE001 -- the job runs on without them, and says why

@@ -88,10 +88,5 @@ class Spares(Generic[P]):
         self.processes, self._count, self._extra = [], 0, 0
 
     def _begin(self) -> P | None:
-        """Numbers are not used again, but a coordinator that was lost may have left an actor of the same name."""
-        while True:
-            self._next += 1
-            try:
-                return self._start(f"spare-{self._next - 1}")
-            except ValueError:
-                continue
+        self._next += 1
+        return self._start(f"spare-{self._next - 1}")

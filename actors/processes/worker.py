@@ -1,4 +1,4 @@
-"""The worker actor: a process that runs one task of a job, and the next attempt's after it.
+"""The worker actor: a process that runs one task of a job, the next attempt's after it, and later perhaps a task of another job.
 
 Ray calls arrive on Ray's threads; a run of the task has a thread of its own.
 """
@@ -9,6 +9,7 @@ import gc
 import resource
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import ray
@@ -30,17 +31,32 @@ from .titles import entitle
 END_PATIENCE = 3.0
 """Seconds that a run of an attempt that is over has to end; a user's function that takes longer costs the process."""
 
+SERVE_PATIENCE = 10.0
+"""Seconds that a call may come before the one that says for whom it is: Ray keeps no order of calls to an actor with several threads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Whom a worker works for: the coordinator with this `token`, which no other has, not even another one of the same job."""
+
+    token: str
+    job: str
+    coordinator: Any
+    security: Security
+
 
 class Worker:
-    """Made by the coordinator; `deploy`, `connect` and `start` are called in this order for every attempt, each awaited.
+    """Made for a job, by its driver or its coordinator. `serve`, `deploy`, `connect` and `start` are called in this order, each awaited.
 
-    An attempt that fails is no longer awaited: what was asked for it may come behind what the next one asks, since Ray keeps no order of
-    calls to an actor with several threads, and is refused then.
+    The latter three again for every attempt. An attempt that fails is no longer awaited: what was asked for it may come behind what the
+    next one asks, and is refused then. So is what a coordinator asked that is served no more. `rest` comes when the job is over.
     """
 
-    def __init__(self, job: str, coordinator: Any, security: Security) -> None:
-        self._job, self._coordinator, self._security = job, coordinator, security
-        self._over = threading.Event()
+    def __init__(self, job: str) -> None:
+        self._job = job
+        self._service: Service | None = None
+        self._serving = threading.Condition()
+        self._over: dict[str, threading.Event] = {}
         self._current: TaskRun | None = None
         self._deploying = threading.Lock()
         self._newest: int | None = None
@@ -49,22 +65,50 @@ class Worker:
         sweep_stale_folders()
         _raise_file_limit()
 
-    def where(self) -> str:
-        """The node that this process is on."""
+    def serve(self, service: Service) -> str:
+        """Work for this coordinator and for no other from now on; returns the node that this process is on.
+
+        Raises JobTimeoutError if a run for the one before doesn't end.
+        """
+        with self._deploying:
+            self._leave_others(service.token)
+            with self._serving:
+                self._job, self._service, self._newest = service.job, service, None
+                self._serving.notify_all()
+        entitle(self, service.job, "spare")
         node: str = ray.get_runtime_context().get_node_id()
         return node
+
+    def rest(self) -> None:
+        """Work for nobody: the job is over, and this process waits for the next. Raises JobTimeoutError if a run doesn't end."""
+        with self._deploying:
+            self._leave_others(None)
+        entitle(self, self._job, "is over, waits for a job")
+
+    def _leave_others(self, token: str | None) -> None:
+        """Serve no coordinator any more but the one with this token, whose `join` may have come."""
+        with self._serving:
+            self._service = None
+            for other, over in self._over.items():
+                if other != token:
+                    over.set()
+        self._end_run(self._job)
 
     def warm(self, tasks: Sequence[TaskSpec]) -> None:
         """Called for a spare: that the tasks came means that what they need is loaded now."""
         load_arrow()
 
-    def deploy(self, attempt: Attempt, spec: TaskSpec, config: JobConfig, restored: RestoredTask | None, *, across_nodes: bool) -> Address:
+    def deploy(
+        self, token: str, attempt: Attempt, spec: TaskSpec, config: JobConfig, restored: RestoredTask | None, *, across_nodes: bool
+    ) -> Address:
         """End the run of the attempt before, if there is one, and make the next; returns where this worker can be reached.
 
         It binds to more than loopback only if the job has workers on other nodes. Raises JobTimeoutError if the run before doesn't end,
         JobFailedError if a later attempt has begun here.
         """
+        self._served_by(token)
         with self._deploying:
+            service = self._served_by(token)
             if self._newest is not None and attempt < self._newest:
                 raise JobFailedError(f"worker {spec.name}: attempt {attempt} is over, attempt {self._newest} has begun")
             self._newest = attempt
@@ -73,27 +117,29 @@ class Worker:
             host = ray.util.get_node_ip_address() if across_nodes else "127.0.0.1"  # type: ignore[no-untyped-call]
 
             def report(attempt: Attempt, number: int, report: Report) -> None:
-                self._coordinator.report.options(num_returns=0).remote(sent(spec.name, attempt, number, report))
+                service.coordinator.report.options(num_returns=0).remote(sent(spec.name, attempt, number, report))
 
-            self._current = TaskRun(self._job, attempt, spec, config, restored, self._security, report, host)
+            self._current = TaskRun(self._job, attempt, spec, config, restored, service.security, report, host)
             return self._current.address
 
     def listen(self) -> Address:
         """Let workers on other nodes connect from now on; where. Raises JobError if the worker is too busy to, or can't."""
         return self._run().listen(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]
 
-    def connect(self, attempt: Attempt, addresses: Mapping[WorkerId, Address], channels: tuple[ChannelSpec, ...]) -> None:
+    def connect(self, token: str, attempt: Attempt, addresses: Mapping[WorkerId, Address], channels: tuple[ChannelSpec, ...]) -> None:
         """Open the channels: `channels` are those that begin or end here. Raises JobFailedError if the attempt is over."""
+        self._served_by(token)
         self._run(attempt).connect(addresses, channels)
 
-    def start(self, attempt: Attempt) -> None:
+    def start(self, token: str, attempt: Attempt) -> None:
         """Begin to work. Raises JobFailedError if the attempt is over."""
-        self._run(attempt).start(self._over.set)
+        self._served_by(token)
+        self._run(attempt).start(self._over_for(token).set)
 
-    def command(self, attempt: Attempt, number: int, command: Command) -> None:
+    def command(self, token: str, attempt: Attempt, number: int, command: Command) -> None:
         """Command `number` of `attempt` from the coordinator; they may arrive in any order. Those of another attempt are dropped."""
-        current = self._current
-        if current is not None and current.attempt == attempt:
+        service, current = self._service, self._current
+        if service is not None and service.token == token and current is not None and current.attempt == attempt:
             current.command(number, command)
 
     def ping(self) -> None:
@@ -101,9 +147,23 @@ class Worker:
         if self._stuck:
             raise JobFailedError(f"job `{self._job}`: a run of an attempt that is over goes on in this process")
 
-    def join(self) -> None:
-        """Returns when the worker is over. While it runs, a call of it tells the coordinator that the process lives."""
-        self._over.wait()
+    def join(self, token: str) -> None:
+        """Returns when the worker is over for this coordinator. While it runs, a call of it tells that the process lives."""
+        self._over_for(token).wait()
+
+    def _over_for(self, token: str) -> threading.Event:
+        with self._serving:
+            return self._over.setdefault(token, threading.Event())
+
+    def _served_by(self, token: str) -> Service:
+        """Raises JobFailedError if this worker doesn't work for the coordinator of that token."""
+        with self._serving:
+            if token in self._over and self._over[token].is_set():
+                raise JobFailedError(f"job `{self._job}`: this process works for it no more")
+            self._serving.wait_for(lambda: self._service is not None and self._service.token == token, SERVE_PATIENCE)
+            if self._service is None or self._service.token != token:
+                raise JobFailedError(f"job `{self._job}`: this process doesn't work for it")
+            return self._service
 
     def _end_run(self, name: str) -> None:
         """End the run that there is, and free its state before another takes as much. Raises JobTimeoutError if it doesn't end."""

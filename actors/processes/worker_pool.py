@@ -13,15 +13,14 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from ...engine.errors import ClusterError
 from ...engine.protocol.ids import WorkerId
 from ...scheduler.config import JobConfig
 from ...scheduler.rescaling.placement import Node, NoRoomError, Place, place
-from ..channels.security import Security
 from ..job.fair_lock import FairLock
 from .placement import RoomRequest, cluster_nodes
-from .process import WorkerProcess, start_process
+from .process import Process, WorkerProcess, engage, start_process
 from .spares import Spares
+from .worker import Service
 
 PING_PATIENCE = 2.0
 """Seconds that a worker has to answer before an attempt does without it."""
@@ -31,12 +30,13 @@ _AGAIN = 0.1
 
 
 class WorkerPool:
-    """`coordinator` is its handle; `warm(process)` lets a new spare get ready."""
+    """For the coordinator of `service`. `lent`: processes that the driver has started. `warm(process)` lets a new spare get ready."""
 
-    def __init__(self, job: str, config: JobConfig, security: Security, lock: FairLock, warm: Callable[[WorkerProcess], None]) -> None:
-        self._job, self._config, self._security, self._lock, self._warm = job, config, security, lock, warm
-        self.coordinator: Any = None
-        self._processes: dict[WorkerId, WorkerProcess] = {}
+    def __init__(
+        self, service: Service, config: JobConfig, lock: FairLock, lent: Mapping[WorkerId, Process], warm: Callable[[WorkerProcess], None]
+    ) -> None:
+        self._service, self._config, self._lock, self._warm = service, config, lock, warm
+        self._processes = {worker: engage(process, service, lent=True) for worker, process in lent.items()}
         self._avoided: frozenset[str] = frozenset()
         self._preferred: frozenset[str] = frozenset()
         self._within: frozenset[str] | None = None
@@ -54,11 +54,10 @@ class WorkerPool:
         process = self._processes.get(worker)
         return None if process is None else process.handle
 
-    def acquire(self, workers: Sequence[WorkerId], deadline: float, patience: float, check: Callable[[], None]) -> None:
+    def acquire(self, workers: Sequence[WorkerId], patience: float, check: Callable[[], None]) -> None:
         """A process for each of the workers that has none: a spare, or a new one on the node that the job's strategy says.
 
-        Raises NoRoomError if the cluster has had no room until `patience`, ClusterError if Ray has not freed a name until `deadline`, and
-        what `check` raises if the workers are no longer needed.
+        Raises NoRoomError if the cluster has had no room until `patience`, and what `check` raises if the workers are no longer needed.
         """
         missing = [worker for worker in workers if worker not in self._processes]
         while missing:
@@ -70,9 +69,6 @@ class WorkerPool:
                 self.ask(error.missing)
                 if time.monotonic() >= patience:
                     raise
-            except ValueError as error:
-                if time.monotonic() > deadline:
-                    raise ClusterError(f"job `{self._job}`: the name of a worker is still taken: {error}") from error
             if missing:
                 time.sleep(_AGAIN)
 
@@ -82,12 +78,16 @@ class WorkerPool:
             return [self._processes.pop(worker) for worker in workers if worker in self._processes]
 
     def end_unusable(self, wanted: Collection[WorkerId]) -> list[WorkerId]:
-        """End the processes that don't answer, are where the job is not to be, or whose worker is not wanted; whose they were."""
+        """End the processes that don't answer, are where the job is not to be, or whose worker is not wanted; whose they were.
+
+        One that is new is still to start, and not asked.
+        """
         there = self.processes
-        pings = {name: process.handle.ping.remote() for name, process in there.items() if name in wanted and self.allowed(process.node)}
+        usable = {name: process for name, process in there.items() if name in wanted and self.allowed(process.node)}
+        pings = {name: process.handle.ping.remote() for name, process in usable.items() if not process.new or process.look()}
         if pings:
             ray.wait(list(pings.values()), num_returns=len(pings), timeout=PING_PATIENCE)
-        unusable = [name for name in there if name not in pings or not _answered(pings[name])]
+        unusable = [name for name in there if name not in usable or (name in pings and not _answered(pings[name]))]
         for process in self.let_go(unusable):
             process.end()
         return unusable
@@ -143,15 +143,16 @@ class WorkerPool:
             self.spares.tick(self.allowed)
 
     def close(self) -> None:
-        """End all processes."""
+        """End all processes but those that are lent: the driver takes them back."""
         with self._lock:
             self.spares.close()
             self._room.withdraw()
         for process in self.let_go(list(self._processes)):
-            process.end()
+            if not process.lent:
+                process.end()
 
     def _acquire(self, missing: list[WorkerId]) -> None:
-        """Removes the workers that have a process now from `missing`. Raises NoRoomError, ValueError if a name is taken."""
+        """Removes the workers that have a process now from `missing`. Raises NoRoomError."""
         while missing and (spare := self.spares.take(self._chosen)) is not None:
             self._processes[missing.pop(0)] = spare
         for node in self._plan(len(missing)):
@@ -172,7 +173,7 @@ class WorkerPool:
         return [*self._processes.values(), *self.spares.processes]
 
     def _start(self, label: str, node: str) -> WorkerProcess:
-        return start_process(self._job, label, self.coordinator, self._security, self._config.worker.cpus, node)
+        return engage(start_process(self._service.job, label, self._config.worker.cpus, node), self._service, lent=False)
 
     def _start_spare(self, label: str) -> WorkerProcess | None:
         try:

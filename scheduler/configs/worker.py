@@ -15,7 +15,8 @@ class WorkerConfig:
 
     `cpus`: CPUs that Ray sets aside for each worker. `placement`: on which nodes workers go, "spread" (where the fewest are) or "pack" (on
     as few as have slots for them). `warm_spares`: started processes without a task, kept ready for new workers, each with
-    `cpus`. `start_timeout`: how long workers may take to start. `heartbeat_timeout`: how long a worker's process may be silent.
+    `cpus`. `keep`: how long processes without `cpus` wait, when their job is over, for the next job of the same driver; "0s": not at all.
+    `start_timeout`: how long workers may take to start. `heartbeat_timeout`: how long a worker's process may be silent.
 
     >>> WorkerConfig(cpus=0.5, placement="pack").warm_spares
     0
@@ -24,6 +25,7 @@ class WorkerConfig:
     cpus: float = 0.0
     placement: str = SPREAD
     warm_spares: int = 0
+    keep: Duration = "60s"
     start_timeout: Duration = "60s"
     heartbeat_timeout: Duration = "30s"
 
@@ -33,4 +35,5 @@ class WorkerConfig:
             raise refusal(self, "cpus", "CPUs of at least 0")
         choice(self, "placement", STRATEGIES)
         whole(self, 0, "warm_spares")
+        duration(self, "keep")
         duration(self, "start_timeout", "heartbeat_timeout", longer_than_zero=True)

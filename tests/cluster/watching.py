@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import ray
 
-from evenflow.actors.cluster import NAMESPACE
+from evenflow.actors.cluster import NAMESPACE, WORKERS
 from evenflow.scheduler.load.metrics import WorkerFigures
 
 PATIENCE = 60.0
@@ -28,8 +28,9 @@ def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -
 
 
 def actors() -> list[str]:
-    """The names of evenflow's actors on the cluster."""
-    return sorted(actor["name"] for actor in ray.util.list_named_actors(all_namespaces=True) if actor["namespace"] == NAMESPACE)
+    """The names of evenflow's actors on the cluster, without the processes that wait for this process's next job."""
+    named = {actor["name"] for actor in ray.util.list_named_actors(all_namespaces=True) if actor["namespace"] == NAMESPACE}
+    return sorted(named.difference(WORKERS.idle()))
 
 
 def end(names: Iterable[str]) -> None:

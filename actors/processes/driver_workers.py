@@ -1,0 +1,130 @@
+"""The worker processes of a driver: it starts those of its jobs' first workers beside the coordinator, and keeps them for its next job.
+
+A process takes seconds of a processor to start. Those that a coordinator starts, for scaling and in place of lost ones, end with it.
+Invariant: a process is lent to one job, or idle, or ended.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from ...engine.plan.physical import Plan
+from ...engine.protocol.ids import WorkerId
+from ...engine.time.duration import seconds
+from ...scheduler.configs.worker import WorkerConfig
+from ...scheduler.rescaling.placement import NoRoomError, place
+from .placement import cluster_nodes
+from .process import Process, start_process
+
+REST_PATIENCE = 0.5
+"""Seconds that a process which ends its last run has to be ready for the next job, before that starts another."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Idle:
+    """`rested`: a call that returns when the process has ended its last run. `until`: when it is to be ended, by the monotonic clock."""
+
+    process: Process
+    rested: Any
+    until: float
+
+
+class DriverWorkers:
+    """Its methods may be called by any thread of a process that is connected to Ray."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[_Idle] = []
+        self._cluster = ""
+
+    def lend(self, plan: Plan, config: WorkerConfig) -> dict[WorkerId, Process]:
+        """A process for each worker of the plan: those that are idle first, then new ones. None at all where the cluster has no room.
+
+        The coordinator then waits for room, and says if there is none.
+        """
+        workers = [task.name for task in plan.tasks]
+        with self._lock:
+            self._look()
+            try:
+                nodes = place(cluster_nodes((), config.cpus), len(workers), config.cpus, config.placement, ())
+            except NoRoomError:
+                return {}
+            lent = {} if config.cpus else self._take(plan.name, dict(zip(workers, nodes, strict=True)))
+        for worker, node in zip(workers, nodes, strict=True):
+            if worker not in lent:
+                lent[worker] = start_process(plan.name, worker, config.cpus, node)
+        return lent
+
+    def take_back(self, processes: Iterable[Process], config: WorkerConfig) -> None:
+        """The job is over, its coordinator too: keep its processes for a while. Those for which CPUs are set aside end now."""
+        keep = seconds(config.keep)
+        if config.cpus or not keep:
+            for process in processes:
+                ray.kill(process.handle)
+            return
+        with self._lock:
+            until = time.monotonic() + keep
+            self._idle += [_Idle(replace(process, new=False), process.handle.rest.remote(), until) for process in processes]
+        timer = threading.Timer(keep, self._expire)
+        timer.daemon = True
+        timer.start()
+
+    def idle(self) -> tuple[str, ...]:
+        """The names, in Ray, of those that wait for a job."""
+        with self._lock:
+            self._look()
+            return tuple(idle.process.name for idle in self._idle)
+
+    def _take(self, job: str, wanted: Mapping[WorkerId, str]) -> dict[WorkerId, Process]:
+        """Idle processes for these workers, each on its node: if it may be, the one that has the worker's name."""
+        if self._idle:
+            ray.wait([idle.rested for idle in self._idle], num_returns=len(self._idle), timeout=REST_PATIENCE)
+        ready = [idle for idle in self._idle if _has_rested(idle)]
+        taken: dict[WorkerId, Process] = {}
+        for same_name in (True, False):
+            for worker, node in wanted.items():
+                fits = (i for i in ready if i.process.node == node and (not same_name or i.process.name == f"{job}/{worker}"))
+                if worker not in taken and (found := next(fits, None)) is not None:
+                    taken[worker] = found.process
+                    ready.remove(found)
+                    self._idle.remove(found)
+        return taken
+
+    def _expire(self) -> None:
+        """End those that have waited for long enough."""
+        if ray.is_initialized():
+            with self._lock:
+                self._look()
+
+    def _look(self) -> None:
+        """End those whose time is over, and forget those that are gone: with their cluster, or by themselves."""
+        context = ray.get_runtime_context()
+        cluster = f"{context.gcs_address} {context.get_job_id()}"
+        if cluster != self._cluster:
+            self._cluster, self._idle = cluster, []
+        now = time.monotonic()
+        for idle in [idle for idle in self._idle if idle.until <= now or _is_lost(idle)]:
+            self._idle.remove(idle)
+            ray.kill(idle.process.handle)
+
+
+def _has_rested(idle: _Idle) -> bool:
+    return bool(ray.wait([idle.rested], timeout=0)[0])
+
+
+def _is_lost(idle: _Idle) -> bool:
+    """Whether the process is gone, or could not end its last run."""
+    if not _has_rested(idle):
+        return False
+    try:
+        ray.get(idle.rested)
+    except RayError:
+        return True
+    return False
