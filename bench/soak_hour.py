@@ -120,9 +120,9 @@ class _Watch:
     def _processes(self) -> dict[str, int]:
         """The process ids of the coordinator and the workers."""
         found: dict[str, int] = {}
-        for name in ("coordinator", *(place.process for place in self._job.status().places.values())):
+        for name in (f"{self._job.name}/coordinator", *(place.process for place in self._job.status().places.values())):
             try:
-                actor = ray.get_actor(f"{self._job.name}/{name}", namespace=NAMESPACE)
+                actor = ray.get_actor(name, namespace=NAMESPACE)
                 pid: Any = ray.get(actor.__ray_call__.remote(lambda _: os.getpid()), timeout=60)
                 found[name] = pid
             except (ValueError, RayError):  # it is being restarted

@@ -45,7 +45,7 @@ class DriverWorkers:
         self._cluster = ""
 
     def lend(self, plan: Plan, config: WorkerConfig) -> dict[WorkerId, Process]:
-        """A process for each worker of the plan: those that are idle first, then new ones. None at all where the cluster has no room.
+        """A process for each worker of the plan: an idle one, if such are to be kept, or a new one. None at all where there is no room.
 
         The coordinator then waits for room, and says if there is none.
         """
@@ -56,19 +56,19 @@ class DriverWorkers:
                 nodes = place(cluster_nodes((), config.cpus), len(workers), config.cpus, config.placement, ())
             except NoRoomError:
                 return {}
-            lent = {} if config.cpus else self._take(plan.name, dict(zip(workers, nodes, strict=True)))
+            lent = self._take(plan.name, dict(zip(workers, nodes, strict=True))) if _keeps(config) else {}
         for worker, node in zip(workers, nodes, strict=True):
             if worker not in lent:
                 lent[worker] = start_process(plan.name, worker, config.cpus, node)
         return lent
 
     def take_back(self, processes: Iterable[Process], config: WorkerConfig) -> None:
-        """The job is over, its coordinator too: keep its processes for a while. Those for which CPUs are set aside end now."""
-        keep = seconds(config.keep)
-        if config.cpus or not keep:
+        """The job is over, its coordinator too: keep its processes for a while, or end them."""
+        if not _keeps(config):
             for process in processes:
                 ray.kill(process.handle)
             return
+        keep = seconds(config.keep)
         with self._lock:
             until = time.monotonic() + keep
             self._idle += [_Idle(replace(process, new=False), process.handle.rest.remote(), until) for process in processes]
@@ -113,6 +113,11 @@ class DriverWorkers:
         for idle in [idle for idle in self._idle if idle.until <= now or _is_lost(idle)]:
             self._idle.remove(idle)
             ray.kill(idle.process.handle)
+
+
+def _keeps(config: WorkerConfig) -> bool:
+    """Processes for which CPUs are set aside would hold them."""
+    return not config.cpus and seconds(config.keep) > 0
 
 
 def _has_rested(idle: _Idle) -> bool:

@@ -38,13 +38,12 @@ class Process:
 
 @dataclass(slots=True, eq=False)
 class WorkerProcess:
-    """One that serves a coordinator. `label`: its name among the job's, or the whole name of one that another job began.
+    """One that serves a coordinator, with its name in Ray. `node`: where it was put, and once it has started where it is.
 
-    `node`: where it was put, and once it has started where it is. `join`: a call that returns when it ends. `lent`: it is the driver's, who
-    takes it back when the job is over.
+    `join`: a call that returns when it ends. `lent`: it is the driver's, who takes it back when the job is over.
     """
 
-    label: str
+    name: str
     handle: Any
     node: str
     token: str
@@ -94,6 +93,6 @@ def start_process(job: str, label: str, cpus: float, node: str) -> Process:
 
 def engage(process: Process, service: Service, *, lent: bool) -> WorkerProcess:
     """Let a process serve this coordinator."""
-    where, join = process.handle.serve.remote(service), process.handle.join.remote(service.token)
-    label = process.name.removeprefix(f"{service.job}/")
-    return WorkerProcess(label, process.handle, process.node, service.token, where, join, lent, process.new)
+    process.handle.serve.options(num_returns=0).remote(service)
+    where, join = process.handle.where.remote(service.token), process.handle.join.remote(service.token)
+    return WorkerProcess(process.name, process.handle, process.node, service.token, where, join, lent, process.new)

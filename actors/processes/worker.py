@@ -62,20 +62,22 @@ class Worker:
         self._newest: int | None = None
         self._stuck = False
         entitle(self, job, "spare")
-        sweep_stale_folders()
         _raise_file_limit()
 
-    def serve(self, service: Service) -> str:
-        """Work for this coordinator and for no other from now on; returns the node that this process is on.
-
-        Raises JobTimeoutError if a run for the one before doesn't end.
-        """
+    def serve(self, service: Service) -> None:
+        """Work for this coordinator and for no other from now on. Raises JobTimeoutError if a run for the one before doesn't end."""
         with self._deploying:
             self._leave_others(service.token)
             with self._serving:
                 self._job, self._service, self._newest = service.job, service, None
+                self._over.setdefault(service.token, threading.Event())
                 self._serving.notify_all()
         entitle(self, service.job, "spare")
+        sweep_stale_folders()
+
+    def where(self, token: str) -> str:
+        """The node that this process is on, once it serves that coordinator. Raises JobFailedError if it serves another."""
+        self._served_by(token)
         node: str = ray.get_runtime_context().get_node_id()
         return node
 
@@ -159,10 +161,10 @@ class Worker:
         """Raises JobFailedError if this worker doesn't work for the coordinator of that token."""
         with self._serving:
             if token in self._over and self._over[token].is_set():
-                raise JobFailedError(f"job `{self._job}`: this process works for it no more")
+                raise JobFailedError(f"job `{self._job}`: this process works for the coordinator that asks no more")
             self._serving.wait_for(lambda: self._service is not None and self._service.token == token, SERVE_PATIENCE)
             if self._service is None or self._service.token != token:
-                raise JobFailedError(f"job `{self._job}`: this process doesn't work for it")
+                raise JobFailedError(f"job `{self._job}`: this process doesn't work for the coordinator that asks")
             return self._service
 
     def _end_run(self, name: str) -> None:

@@ -20,10 +20,13 @@ from ..job.fair_lock import FairLock
 from .placement import RoomRequest, cluster_nodes
 from .process import Process, WorkerProcess, engage, start_process
 from .spares import Spares
-from .worker import Service
+from .worker import END_PATIENCE, Service
 
 PING_PATIENCE = 2.0
 """Seconds that a worker has to answer before an attempt does without it."""
+
+REST_PATIENCE = END_PATIENCE + 1.0
+"""Seconds that a process has to end its last run, when the job is over."""
 
 _AGAIN = 0.1
 """Seconds until what can't be had yet is asked for again."""
@@ -135,7 +138,7 @@ class WorkerPool:
         with self._lock:
             for process in self._processes.values():
                 process.look()
-            return {worker: Place(process.label, process.node) for worker, process in self._processes.items()}
+            return {worker: Place(process.name, process.node) for worker, process in self._processes.items()}
 
     def tick(self) -> None:
         """Keep the spares ready."""
@@ -143,12 +146,15 @@ class WorkerPool:
             self.spares.tick(self.allowed)
 
     def close(self) -> None:
-        """End all processes but those that are lent: the driver takes them back."""
+        """End all processes but those that are lent: these end their runs, and the driver takes them back."""
         with self._lock:
             self.spares.close()
             self._room.withdraw()
-        for process in self.let_go(list(self._processes)):
-            if not process.lent:
+        processes = self.let_go(list(self._processes))
+        resting = {process.handle.rest.remote(): process for process in processes if process.lent}
+        rested, _ = ray.wait(list(resting), num_returns=len(resting), timeout=REST_PATIENCE) if resting else ([], [])
+        for process in processes:
+            if process not in [resting[ref] for ref in rested if _answered(ref)]:
                 process.end()
 
     def _acquire(self, missing: list[WorkerId]) -> None:

@@ -57,8 +57,9 @@ def checkpoints_table(reports: Sequence[CheckpointReport]) -> RenderableType:
 
 
 def _place(worker: WorkerId, status: JobStatus) -> str:
-    """The worker's node, and its process's name if that differs from the worker's."""
+    """The worker's node, and its process's name if that isn't `JOB/WORKER`."""
     place = status.places.get(worker)
     if place is None:
         return ""
-    return f" on {short(place.node)}" + (f" ({place.process})" if place.process != worker else "")
+    own = f"{status.name}/"
+    return f" on {short(place.node)}" + (f" ({place.process.removeprefix(own)})" if place.process != own + worker else "")

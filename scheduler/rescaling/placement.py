@@ -45,7 +45,7 @@ class NoRoomError(ClusterError):
 
 
 class Place(NamedTuple):
-    """Where a worker is: the name of its process among the job's, and its node."""
+    """Where a worker is: the name of its process in Ray, `JOB/WORKER` where it has only had this worker's task, and its node."""
 
     process: str
     node: str

@@ -50,7 +50,7 @@ def nodes_of(job):
 
 
 def processes_of(job):
-    return {worker: place.process for worker, place in job.status().places.items()}
+    return {worker: place.process.removeprefix(f"{job.name}/") for worker, place in job.status().places.items()}
 
 
 @contextmanager

@@ -11,11 +11,9 @@ from contextlib import suppress
 
 import pyarrow.parquet as pq
 import pytest
-import ray
-from watching import PATIENCE, actors, end, until
+from watching import PATIENCE, actors, end, pid, until
 
 import evenflow as ef
-from evenflow.actors.cluster import NAMESPACE
 from evenflow.connectors.spark.exchange import Exchange
 from evenflow.scheduler.job.effects import JobState
 from evenflow.testing.settings import changed
@@ -31,11 +29,8 @@ def no_job_outlives_a_failed_test(nothing_outlives_its_test):
 
 
 def kill(job, *actors):
-    """All of these at one time; a worker may be in a process that was a spare."""
-    places = job.status().places
-    names = [places[actor].process if actor in places else actor for actor in actors]
-    handles = [ray.get_actor(f"{job.name}/{name}", namespace=NAMESPACE) for name in names]
-    for process in ray.get([handle.__ray_call__.remote(lambda _: os.getpid()) for handle in handles]):
+    """All of these at one time."""
+    for process in [pid(job, actor) for actor in actors]:
         os.kill(process, signal.SIGKILL)
 
 

@@ -8,10 +8,9 @@ import urllib.request
 import pytest
 import ray
 from prometheus_client.parser import text_string_to_metric_families
-from watching import actors, figures_of, until
+from watching import actor, actors, figures_of, until
 
 import evenflow as ef
-from evenflow.actors.cluster import NAMESPACE
 
 WORKERS = ("delays-0", "delays-1", "aggregate-0", "aggregate-1")
 
@@ -24,7 +23,12 @@ def job(cluster):
     delays.key_by("key").window(ef.tumbling("1s")).aggregate(n=ef.count()).write(ef.to_callback(lambda row: None))
     job = flow.run(
         parallelism=2,
-        config=ef.JobConfig(combine=False, metrics=ef.MetricsConfig(window="200ms"), checkpoint=ef.CheckpointConfig(interval="1s")),
+        config=ef.JobConfig(
+            combine=False,
+            metrics=ef.MetricsConfig(window="200ms"),
+            checkpoint=ef.CheckpointConfig(interval="1s"),
+            worker=ef.WorkerConfig(keep="0s"),
+        ),
     )
     until(lambda: all(figures.rows_in > 0 for figures in job.metrics()), "every worker has reported")
     yield job
@@ -109,5 +113,4 @@ def test_workers_run_at_normal_priority_and_load_nothing_heavy(job):
         return os.nice(0), {"pyspark", "matplotlib", "duckdb"} & set(sys.modules)
 
     for worker in WORKERS:
-        handle = ray.get_actor(f"delays/{worker}", namespace=NAMESPACE)
-        assert ray.get(handle.__ray_call__.remote(look), timeout=10) == (0, set())
+        assert ray.get(actor(job, worker).__ray_call__.remote(look), timeout=10) == (0, set())

@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 import ray
 import zmq
-from watching import socket_folders, until
+from watching import actor, socket_folders, until
 
 import evenflow as ef
 from evenflow.actors.channels.gatekeeper import USER
 from evenflow.actors.channels.headers import pack
-from evenflow.actors.cluster import NAMESPACE
 
 GARBAGE = [
     [b""],
@@ -59,7 +58,7 @@ def job(cluster, tmp_path):
 def test_malformed_messages_of_a_peer_are_refused_and_counted_and_the_job_goes_on(job, folder, tmp_path):
     paths = list(socket_folders(folder)[0].iterdir())
     assert len(paths) == 2
-    password = on_worker("besieged/generate-0", lambda worker: worker._security.password)
+    password = on_worker(job, "generate-0", lambda worker: worker._service.security.password)
     with zmq.Context() as context:
         for path in paths:
             with context.socket(zmq.DEALER) as stranger:
@@ -71,17 +70,16 @@ def test_malformed_messages_of_a_peer_are_refused_and_counted_and_the_job_goes_o
         until(lambda: [f.refused_messages for f in job.metrics()] == [len(GARBAGE)] * 2, "all are counted")
     for path in paths:
         babble(socket.AF_UNIX, str(path))
-    for port in ports_of("besieged/generate-0") + ports_of("besieged/aggregate-0"):
+    for port in ports_of(job, "generate-0") + ports_of(job, "aggregate-0"):
         babble(socket.AF_INET, ("127.0.0.1", port))
     goes_on_with_right_results(job, tmp_path)
     assert all(f.refused_messages >= len(GARBAGE) for f in job.metrics())
 
 
 def test_ten_thousand_connections_that_say_nothing_do_not_stop_the_job(job, tmp_path):
-    worker = "besieged/aggregate-0"
-    path = on_worker(worker, lambda worker: worker._run().address.ipc.removeprefix("ipc://"))
-    (port,) = ports_of(worker)
-    most = on_worker(worker, lambda _: resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    path = on_worker(job, "aggregate-0", lambda worker: worker._run().address.ipc.removeprefix("ipc://"))
+    (port,) = ports_of(job, "aggregate-0")
+    most = on_worker(job, "aggregate-0", lambda _: resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     command = [sys.executable, "-c", FLOOD, path, str(port), str(min(10_000, most // 2))]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as flood:
         assert flood.stdout.readline() == "held\n"
@@ -111,18 +109,18 @@ def goes_on_with_right_results(job, tmp_path):
     assert sum(row["n"] for row in rows) == job.metrics()[0].rows_in
 
 
-def ports_of(actor):
-    """The TCP ports on loopback that an actor's process listens on and that speak ZeroMQ: Ray's own listen elsewhere."""
+def ports_of(job, worker):
+    """The TCP ports on loopback that a worker's process listens on and that speak ZeroMQ: Ray's own listen elsewhere."""
 
     def look(worker):
         inodes = {str(fd.readlink()) for fd in Path("/proc/self/fd").iterdir() if fd.is_socket()}
         lines = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
         return [int(line[1].split(":")[1], 16) for line in lines if line[3] == "0A" and f"socket:[{line[9]}]" in inodes]
 
-    ports = on_worker(actor, look)
+    ports = on_worker(job, worker, look)
     assert len(ports) == 1
     return ports
 
 
-def on_worker(actor, ask):
-    return ray.get(ray.get_actor(actor, namespace=NAMESPACE).__ray_call__.remote(ask), timeout=30)
+def on_worker(job, worker, ask):
+    return ray.get(actor(job, worker).__ray_call__.remote(ask), timeout=30)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import duckdb
 import pyarrow as pa
 import ray
-from watching import until
+from watching import actor, until
 
 import evenflow as ef
-from evenflow.actors.cluster import NAMESPACE
 
 RATE = 1_000
 JOIN = "SELECT l.key, l.seq, r.seq FROM l LEFT JOIN r ON l.key = r.key AND r.ts BETWEEN l.ts - 20 AND l.ts + 50"
@@ -42,7 +41,7 @@ def test_join_is_that_of_duckdb_while_keys_move_and_workers_come_and_are_lost(tm
         job.scale("joined", 3)
         before = len(rows)
         until(lambda: len(rows) > before + 500, "rows are joined by three workers")
-        ray.kill(ray.get_actor("joined-live/joined-0", namespace=NAMESPACE))
+        ray.kill(actor(job, "joined-0"))
         before = len(rows)
         until(lambda: len(rows) > before + 500, "rows are joined after a loss")
         job.stop()

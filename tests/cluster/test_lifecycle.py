@@ -7,11 +7,9 @@ import signal
 
 import psutil
 import pytest
-import ray
-from watching import actors, figures_of, socket_folders, until
+from watching import figures_of, pid, socket_folders, until
 
 import evenflow as ef
-from evenflow.actors.cluster import NAMESPACE
 from evenflow.scheduler.job.effects import JobState
 
 
@@ -21,12 +19,8 @@ def endless(name, sink, **options):
     return flow.run(**options)
 
 
-def pid_of(actor):
-    return ray.get(ray.get_actor(actor, namespace=NAMESPACE).__ray_call__.remote(lambda _: os.getpid()))
-
-
-def kill(actor):
-    os.kill(pid_of(actor), signal.SIGKILL)
+def kill(job, actor):
+    os.kill(pid(job, actor), signal.SIGKILL)
 
 
 def test_a_finished_job_still_shows_its_status_and_metrics():
@@ -90,15 +84,15 @@ def test_a_worker_stuck_in_a_users_function_does_not_keep_a_cancelled_job():
 @pytest.mark.parametrize("worker", ["generate-0", "aggregate-1"])
 def test_a_killed_worker_fails_the_job_by_its_name(worker):
     job = endless("bereft", ef.to_list([]), parallelism=2)
-    kill(f"bereft/{worker}")
+    kill(job, worker)
     with pytest.raises(ef.JobError, match=f"job `bereft`: worker {worker}, which runs .*, is gone: its process ended by itself"):
         job.wait("60s")
 
 
 def test_a_killed_coordinator_fails_the_job_and_a_later_job_sweeps_the_sockets_that_it_left(folder):
-    job = endless("headless", ef.to_list([]))
-    processes = [pid_of(actor) for actor in actors()]
-    kill("headless/coordinator")
+    job = endless("headless", ef.to_list([]), config=ef.JobConfig(worker=ef.WorkerConfig(keep="0s")))
+    processes = [pid(job, actor) for actor in ("coordinator", *job.status().workers)]
+    kill(job, "coordinator")
     with pytest.raises(ef.JobError, match="job `headless`: its coordinator is gone"):
         job.wait("60s")
     assert job.status().state is JobState.FAILED

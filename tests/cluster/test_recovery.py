@@ -15,12 +15,10 @@ from contextlib import suppress
 
 import pyarrow.parquet as pq
 import pytest
-import ray
 from comparing import assert_same
-from watching import PATIENCE, actors, figures_of, socket_folders, until
+from watching import PATIENCE, actors, figures_of, pid, socket_folders, until
 
 import evenflow as ef
-from evenflow.actors.cluster import NAMESPACE
 from evenflow.scheduler.checkpoints.checkpoints import CheckpointState
 from evenflow.scheduler.job.effects import JobState
 from evenflow.scheduler.migration.migration import MigrationState
@@ -109,13 +107,9 @@ def check(name, results, tmp_path, sources=2):
     assert_same(results, expected)
 
 
-def process_of(actor):
-    return ray.get(ray.get_actor(actor, namespace=NAMESPACE).__ray_call__.remote(lambda _: os.getpid()))
-
-
 def send(job, sign, *workers):
     """A signal to several workers at once; returns their processes."""
-    pids = [process_of(f"{job.name}/{worker}") for worker in workers]
+    pids = [pid(job, worker) for worker in workers]
     for pid in pids:
         os.kill(pid, sign)
     return pids

@@ -8,10 +8,9 @@ from contextlib import suppress
 import duckdb
 import pyarrow as pa
 import ray
-from watching import until
+from watching import actor, until
 
 import evenflow as ef
-from evenflow.actors.cluster import NAMESPACE
 from evenflow.scheduler.migration.migration import MigrationState
 
 JOIN = "SELECT l.key, l.seq, r.seq FROM l LEFT JOIN r ON l.key = r.key AND r.ts BETWEEN l.ts - 20 AND l.ts + 50"
@@ -78,7 +77,7 @@ def test_key_is_split_and_gathered_by_hand_and_a_worker_that_shares_it_is_lost(t
         done(lambda: job.split("joined", 0, to=[0, 1, 2], dealt="left", timeout="120s"))
         more()
         attempt = job.status().attempt
-        ray.kill(ray.get_actor("split-live/joined-1", namespace=NAMESPACE))
+        ray.kill(actor(job, "joined-1"))
         until(lambda: job.status().attempt > attempt, "the job goes back to its last checkpoint")
         more()
         done(lambda: job.unsplit("joined", 0, timeout="120s"))

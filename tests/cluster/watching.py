@@ -33,6 +33,18 @@ def actors() -> list[str]:
     return sorted(named.difference(WORKERS.idle()))
 
 
+def actor(job: Any, name: str) -> Any:
+    """The actor of a worker of a running job, or of its `coordinator`."""
+    places = job.status().places
+    return ray.get_actor(places[name].process if name in places else f"{job.name}/{name}", namespace=NAMESPACE)
+
+
+def pid(job: Any, name: str) -> int:
+    """The process id of such an actor."""
+    found: int = ray.get(actor(job, name).__ray_call__.remote(lambda _: os.getpid()), timeout=PATIENCE)
+    return found
+
+
 def end(names: Iterable[str]) -> None:
     """End these actors, those that start others first."""
     for name in sorted(names, key=lambda name: not name.endswith("/coordinator")):

@@ -24,7 +24,7 @@ def test_status_shows_state_workers_and_error():
 
 
 def test_status_shows_where_each_worker_is_and_by_what_name_if_by_another():
-    places = {"count-0": Place("count-0", "0123456789abcdef"), "count-1": Place("spare-0", "fedcba9876543210")}
+    places = {"count-0": Place("delays/count-0", "0123456789abcdef"), "count-1": Place("delays/spare-0", "fedcba9876543210")}
     status = JobStatus("delays", JobState.RUNNING, None, ("count-0", "count-1"), 3, 12.34, places=places, spares=2)
     text = text_of(status_table(status))
     assert "count-0 on 01234567\n" in text
