@@ -110,8 +110,8 @@ def check(name, results, tmp_path, sources=2):
 def send(job, sign, *workers):
     """A signal to several workers at once; returns their processes."""
     pids = [pid(job, worker) for worker in workers]
-    for pid in pids:
-        os.kill(pid, sign)
+    for process in pids:
+        os.kill(process, sign)
     return pids
 
 
@@ -166,7 +166,7 @@ def test_worker_lost_during_a_scaling_changes_nothing_in_what_comes_out(tmp_path
 def test_killed_coordinator_comes_back_and_the_job_goes_on(tmp_path):
     job, results = endless("headed", tmp_path, ("numbered", "windows"), parallelism=1)
     goes_on(job, results)
-    os.kill(process_of("headed/coordinator"), signal.SIGKILL)
+    os.kill(pid(job, "coordinator"), signal.SIGKILL)
     goes_on(job, results)
     job.stop()
     job.wait("60s")
@@ -264,7 +264,7 @@ def test_ctrl_c_during_recovery_leaves_nothing_behind(cluster, folder, tmp_path)
         until(lambda: "interrupted/aggregate-0" in actors() or process.poll() is not None, "the job starts")
         job = ef.connect("interrupted")
         until(lambda: job.status().completed_checkpoints, "there is something to go back to")
-        os.kill(process_of("interrupted/aggregate-0"), signal.SIGKILL)
+        os.kill(pid(job, "aggregate-0"), signal.SIGKILL)
         until(lambda: job.status().state is JobState.RESTARTING, "it recovers")
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(PATIENCE) != 0

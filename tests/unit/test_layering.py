@@ -39,6 +39,7 @@ SHELLS = {
     "cluster": "starts a job's coordinator and waits for it",
     "coordinator": "the process of the coordinator",
     "deployment": "waits for processes",
+    "driver_workers": "keeps processes for a while",
     "fair_lock": "lets threads in one after another",
     "gatekeeper": "ZeroMQ asks for passwords in a thread",
     "job_clock": "the clock of a job",

@@ -107,19 +107,6 @@ def test_more_are_kept_for_a_while_and_ended_after_it(pool):
     assert [process.ended for process in pool.made] == [False, False, True]
 
 
-def test_a_name_that_is_taken_is_passed_over():
-    taken = {"spare-0", "spare-1"}
-
-    def start(label):
-        if label in taken:
-            raise ValueError(label)
-        return Process(label)
-
-    spares = Spares(1, start)
-    spares.tick(anywhere)
-    assert [process.label for process in spares.processes] == ["spare-2"]
-
-
 def test_all_are_ended_at_the_end(pool):
     pool.spares.close()
     pool.tick()
