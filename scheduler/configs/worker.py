@@ -15,9 +15,8 @@ class WorkerConfig:
 
     `cpus`: CPUs that Ray sets aside for each worker. `placement`: on which nodes workers go, "spread" (where the fewest are) or "pack" (on
     as few as have slots for them). `warm_spares`: started processes without a task, kept ready for new workers, each with
-    `cpus`. `keep`: how long processes without `cpus` wait, when their job is over, for the next job of the same driver; "0s": they don't,
-    and the job has new ones.
-    `start_timeout`: how long workers may take to start. `heartbeat_timeout`: how long a worker's process may be silent.
+    `cpus`. `start_timeout`: how long workers may take to start. `heartbeat_timeout`: how long a worker's process may be silent. `keep`: how
+    long processes without `cpus` wait, when their job is over, for the next job of the same driver; "0s": they don't, and the job has new ones.
 
     >>> WorkerConfig(cpus=0.5, placement="pack").warm_spares
     0
@@ -26,9 +25,9 @@ class WorkerConfig:
     cpus: float = 0.0
     placement: str = SPREAD
     warm_spares: int = 0
-    keep: Duration = "60s"
     start_timeout: Duration = "60s"
     heartbeat_timeout: Duration = "30s"
+    keep: Duration = "60s"
 
     def __post_init__(self) -> None:
         number(self, "cpus")
