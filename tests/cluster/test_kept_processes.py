@@ -24,7 +24,7 @@ def processes(job: str, keep: str = "60s", *, fails: bool = False) -> set[int]:
     flow.read(ef.from_items(list(range(1000)))).key_by("item").stateful_map(where).write(ef.to_list(rows))
     running = flow.run(parallelism=2, config=ef.JobConfig(worker=ef.WorkerConfig(keep=keep)))
     if fails:
-        with pytest.raises(ef.JobError, match="999"):
+        with pytest.raises(ef.RecordError, match="999"):
             running.wait("60s")
     else:
         running.wait("60s")
