@@ -261,7 +261,7 @@ def test_ctrl_c_during_recovery_leaves_nothing_behind(cluster, folder, tmp_path)
     command = [sys.executable, "-W", "ignore", "-c", SCRIPT, str(tmp_path)]
     environment = os.environ | {"RAY_ADDRESS": cluster}
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
-        until(lambda: "interrupted/aggregate-0" in actors() or process.poll() is not None, "the job starts")
+        until(lambda: "interrupted/coordinator" in actors() or process.poll() is not None, "the job starts")
         job = ef.connect("interrupted")
         until(lambda: job.status().completed_checkpoints, "there is something to go back to")
         os.kill(pid(job, "aggregate-0"), signal.SIGKILL)
