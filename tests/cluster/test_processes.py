@@ -95,7 +95,7 @@ def test_a_cluster_of_our_own_runs_workers_at_normal_priority_and_ctrl_c_ends_th
 def test_a_second_process_sees_and_stops_a_job(cluster, folder, tmp_path):
     log = tmp_path / "log"
     with running(script(START, tmp_path, "seen"), log, RAY_ADDRESS=cluster) as process:
-        until(lambda: "seen/aggregate-0" in actors() or process.poll() is not None, "the job starts")
+        until(lambda: "seen/coordinator" in actors() or process.poll() is not None, "the job starts")
         job = ef.connect("seen")
         until(lambda: sum(figures.rows_in for figures in job.metrics()), "the job has taken rows")
         assert job.status().workers == ("generate-0", "aggregate-0")
