@@ -26,6 +26,9 @@ from .process import Process, start_process
 REST_PATIENCE = 0.5
 """Seconds that a process which ends its last run has to be ready for the next job, before that starts another."""
 
+WATCHER = "evenflow-kept-processes"
+"""The name of the thread that ends them in time."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Idle:
@@ -42,6 +45,7 @@ class DriverWorkers:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._idle: list[_Idle] = []
+        self._watched = False
         self._cluster = ""
 
     def lend(self, plan: Plan, config: WorkerConfig) -> dict[WorkerId, Process]:
@@ -68,13 +72,10 @@ class DriverWorkers:
             for process in processes:
                 ray.kill(process.handle)
             return
-        keep = seconds(config.keep)
         with self._lock:
-            until = time.monotonic() + keep
+            until = time.monotonic() + seconds(config.keep)
             self._idle += [_Idle(replace(process, new=False), process.handle.rest.remote(), until) for process in processes]
-        timer = threading.Timer(keep, self._expire)
-        timer.daemon = True
-        timer.start()
+            self._look_later()
 
     def idle(self) -> tuple[str, ...]:
         """The names, in Ray, of those that wait for a job."""
@@ -97,11 +98,20 @@ class DriverWorkers:
                     self._idle.remove(found)
         return taken
 
+    def _look_later(self) -> None:
+        """End those that have waited for long enough, when the first of them has; one thread at a time waits for that."""
+        if self._idle and not self._watched:
+            first = min(idle.until for idle in self._idle)
+            timer = threading.Timer(max(0.0, first - time.monotonic()), self._expire)
+            timer.name, timer.daemon, self._watched = WATCHER, True, True
+            timer.start()
+
     def _expire(self) -> None:
-        """End those that have waited for long enough."""
-        if ray.is_initialized():
-            with self._lock:
+        with self._lock:
+            self._watched = False
+            if ray.is_initialized():
                 self._look()
+                self._look_later()
 
     def _look(self) -> None:
         """End those whose time is over, and forget those that are gone: with their cluster, or by themselves."""

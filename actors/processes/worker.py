@@ -31,6 +31,9 @@ from .titles import entitle
 END_PATIENCE = 3.0
 """Seconds that a run of an attempt that is over has to end; a user's function that takes longer costs the process."""
 
+RESTING = "is over, waits for a job"
+"""What the title of a process says behind the name of its last job."""
+
 SERVE_PATIENCE = 10.0
 """Seconds that a call may come before the one that says for whom it is: Ray keeps no order of calls to an actor with several threads."""
 
@@ -85,7 +88,7 @@ class Worker:
         """Work for nobody: the job is over, and this process waits for the next. Raises JobTimeoutError if a run doesn't end."""
         with self._deploying:
             self._leave_others(None)
-        entitle(self, self._job, "is over, waits for a job")
+        entitle(self, self._job, RESTING)
 
     def _leave_others(self, token: str | None) -> None:
         """Serve no coordinator any more but the one with this token, whose `join` may have come."""

@@ -12,10 +12,12 @@ import pytest
 from watching import processes_of, socket_folders, until
 
 import evenflow as ef
-from evenflow.actors.cluster import RayJob
+from evenflow.actors.cluster import WORKERS, RayJob
 from evenflow.actors.job.job_interpreter import JobInterpreter
 from evenflow.actors.processes.coordinator import Coordinator
+from evenflow.actors.processes.driver_workers import WATCHER
 from evenflow.actors.processes.titles import ACTORS
+from evenflow.actors.processes.worker import RESTING
 
 
 def run(runtime, end, folder):
@@ -30,7 +32,8 @@ def run(runtime, end, folder):
     checked_rows = flow.read(ef.generate(total=None if end == "cancelled" else 200, rate=10_000, keys=10)).map(checked)
     checked_rows.key_by("key").stateful_map(lambda state, row: ((state or 0) + 1, row)).write(ef.write_parquet(folder / "out", append=True))
     checked_rows.key_by("key").aggregate(n=ef.count()).write(ef.to_list(rows))
-    job = flow.run(runtime=runtime, config=ef.JobConfig(checkpoint=ef.CheckpointConfig(str(folder / "checkpoints"), interval="100ms")))
+    checkpoints = ef.CheckpointConfig(str(folder / "checkpoints"), interval="100ms")
+    job = flow.run(runtime=runtime, config=ef.JobConfig(checkpoint=checkpoints, worker=ef.WorkerConfig(keep="600s")))
     if end == "cancelled":
         job.checkpoint("60s")
         job.cancel()
@@ -42,12 +45,13 @@ def run(runtime, end, folder):
 def left_in_the_driver(folder):
     """What jobs have in this process and below it, by what it is."""
     gc.collect()
+    titles = processes_of(folder)
     return {
-        "threads": sorted(thread.name for thread in threading.enumerate() if not thread.name.startswith(("ray", "Dummy"))),
+        "threads": sorted(thread.name for thread in threading.enumerate() if not thread.name.startswith(("ray", "Dummy", WATCHER))),
         "jobs": sum(isinstance(found, (ef.Job, RayJob, JobInterpreter)) for found in gc.get_objects()),
         "classes": len(Coordinator.__subclasses__()),
         "sockets": socket_folders(folder),
-        "processes": [pid for pid, command in processes_of(folder).items() if command.startswith(ACTORS)],
+        "processes": [pid for pid, title in titles.items() if title.startswith(ACTORS) and not title.endswith(RESTING)],
     }
 
 
@@ -58,11 +62,12 @@ def descriptors():
 @pytest.mark.parametrize("runtime", ["local", "ray"])
 def test_jobs_leave_nothing_in_their_driver_however_they_end(runtime, folder, tmp_path):
     run(runtime, "finished", tmp_path)  # Ray and Arrow make threads and open files as they are first used
-    until(lambda: not left_in_the_driver(folder)["processes"], "no process of this job or an earlier one is left")
-    before, open_before = left_in_the_driver(folder), descriptors()
+    until(lambda: not left_in_the_driver(folder)["processes"], "no process of this job or an earlier one is at work")
+    before, kept, open_before = left_in_the_driver(folder), WORKERS.idle(), descriptors()
     ends = ("finished", "failed", "cancelled")
     for end in ends:
         run(runtime, end, tmp_path)
     until(lambda: left_in_the_driver(folder) == before, f"there is what there was before: {before}")
+    assert len(WORKERS.idle()) <= len(kept), "a job starts in the processes of the one before"
     # Ray opens one or two more with the second job, and keeps to them.
     until(lambda: descriptors() < open_before + len(ends), f"process {os.getpid()} has not kept a descriptor of each job")
