@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..engine.errors import ConnectorError
+from ..engine.needed import Needed
 from ..engine.time.duration import Duration, microseconds
 from ..engine.time.event_time import EventTime
 from .file_source import FileSource, refuse_duplicates
@@ -62,6 +63,9 @@ class ParquetSource(FileSource):
         self._columns = None if columns is None else list(columns)
         self._schema = pa.schema([])
 
+    def reading(self, needed: Needed) -> ParquetSource:
+        return self._reading(needed)
+
     def _list(self, path: str) -> list[str]:
         exchange = Exchange(path)
         if not exchange.log.is_dir():
@@ -76,9 +80,9 @@ class ParquetSource(FileSource):
             with open_parquet(path, self.name) as file:
                 merged.add(path, file.schema_arrow)
                 splits += self._split(path, file.metadata, len(splits))
-        self._schema = merged.schema
         if self._event_time is not None and splits:
-            self._event_time.check(self._schema, self.name)
+            self._event_time.check(merged.schema, self.name)
+        self._schema = self._to_read(merged.schema)
         return splits
 
     def _split(self, path: str, metadata: pq.FileMetaData, ordinal: int) -> list[Split]:
@@ -89,7 +93,7 @@ class ParquetSource(FileSource):
         return splits
 
     def _open(self, split: Split, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        for rows in read_row_groups(split, batch_rows, operator=self.name, columns=self._columns):
+        for rows in read_row_groups(split, batch_rows, operator=self.name, columns=self._schema.names):
             yield fitted(rows, self._schema)
 
 
