@@ -51,6 +51,9 @@ def read_csv(
     Raises ConnectorError naming the file, and after which row, for a row with too few or too many values or one of a wrong type, or for
     text that is not of the encoding.
 
+    Columns that the flow certainly doesn't need are left unread behind the first megabyte; `flow.explain()` shows which are read. Their
+    values are then not checked.
+
     With up to 1,000 files, the source looks at the first rows of each in advance. `max_delay` promises that no row is further behind the
     first row of its file, so an unread file holds event time back only to there. With more files nothing is known of a file before it is
     read, so event time waits for all of them.

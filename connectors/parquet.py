@@ -44,7 +44,8 @@ def read_parquet(
     """Rows of Parquet files: a file, a folder (all `*.parquet` below it), a glob, or a list of these. The stream ends with the last row.
 
     `event_time` names the event time column: timestamps, dates, or integers that count `unit` ("s", "ms", "us", "ns") since the Unix
-    epoch; a row may be up to `max_delay` older than one before it in its file. `columns` reads only some columns, in that order.
+    epoch; a row may be up to `max_delay` older than one before it in its file. `columns` reads only some columns, in that order; of these,
+    and without it of all, those that the flow certainly doesn't need are left unread (`flow.explain()` shows which are read).
     Of a folder that Spark's streaming file sink wrote, only the files that its log names count, as for Spark itself.
     All files must have the same columns; a column that is all null in one file takes its type from the others. The start of the job
     raises ConnectorError naming file and column where the input doesn't fit.
