@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
+from typing import Any
 
 import evenflow as ef
 
@@ -79,13 +80,8 @@ def run(*, queries: Sequence[str], starts: Sequence[str], say: Callable[[str], N
             courses[name], reasons[name] = measure(query, STARTS[start])
             cases += courses[name].cases(name, ({"busy_before": busy},))
             say(courses[name].line(name))
-    arguments = {
-        "queries": list(queries),
-        "starts": {start: STARTS[start] for start in starts},
-        "rate": RATE,
-        "seconds": LENGTH,
-        "needed": NEEDED,
-    }
+    begin_with = {start: STARTS[start] for start in starts}
+    arguments = {"queries": list(queries), "starts": begin_with, "rate": RATE, "seconds": LENGTH, "needed": NEEDED}
     series = {**{name: course.drawn for name, course in courses.items()}, "decisions": reasons}
     return record("nexmark-ds2", arguments, cases, verdicts(courses), not_measured=NOT_MEASURED, series=series)
 
@@ -95,7 +91,7 @@ def measure(query: str, workers: int) -> tuple[Course, tuple[str, ...]]:
     waited, folder = WAITED[query], Path(scratch(f"ds2-{query}"))
     begun, name = time.time() + START, f"nexmark-ds2-{query}-{workers}"
     flow = ef.Dataflow(name)
-    arguments = {"begun": begun, "rate": RATE, "events": int(RATE * LENGTH), "readers": READERS}
+    arguments: dict[str, Any] = {"begun": begun, "rate": RATE, "events": int(RATE * LENGTH), "readers": READERS}
     QUERIES[query](live(flow, **arguments)).write(ef.write_parquet(folder / "out"))
     give_waits(flow.graph, waited)
     config = ef.JobConfig(

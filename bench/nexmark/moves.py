@@ -1,8 +1,9 @@
 """The latency of NexMark's results while state moves and workers come, beside a savepoint and a restart: Megaphone's experiment.
 
-Hoffmann et al., "Megaphone: latency-conscious state migration for distributed streaming dataflows" (VLDB 2019). Events come at a steady rate, and
-event time is that of the clock. The latency of a result is the time from its event time, that is from when the event was due that brought it about, or
-from the end of its window, to the sink. Every change begins shortly before a full ten seconds, when windows of q5 and q8 end.
+Hoffmann et al., "Megaphone: latency-conscious state migration for distributed streaming dataflows" (VLDB 2019). Events come at a steady
+rate, and event time is that of the clock. The latency of a result is the time from its event time to the sink: from when the event that
+brought it about was due, or from the end of its window. Every change begins shortly before a full ten seconds, when windows of q5 and q8
+end.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ NOT_MEASURED = (
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Latencies in ms, of results due in the ten seconds before the change, and of those due while it took `seconds`, and a little after."""
+    """Latencies in ms: `steady` in the ten seconds before it; p99, the largest and the number of results while it took `seconds`."""
 
     steady: float
     p99: float
