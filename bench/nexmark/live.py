@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 import evenflow as ef
@@ -85,7 +86,7 @@ class LiveEvents(Source):
         """All rows as Parquet, for an oracle."""
         assert self._events is not None
         folder.mkdir(parents=True)
-        pq.write_table(pq.pa.Table.from_batches([self.batch(0, self._numbering.rows_before(self._events), 1).rows]), folder / "0.parquet")
+        pq.write_table(pa.Table.from_batches([self.batch(0, self._numbering.rows_before(self._events), 1).rows]), folder / "0.parquet")
 
 
 class LiveReader(SourceReader):
