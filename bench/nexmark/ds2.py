@@ -16,10 +16,12 @@ from typing import Any
 
 import evenflow as ef
 
+from ...actors.cluster import start_cluster
 from ...connectors.nexmark.source import STREAMS
 from ...engine.plan.graph import Graph, Node
 from .. import machine
 from ..conditions import record, scratch
+from ..errors import BenchmarkError
 from ..record import Case, Run, Verdict
 from ..scaling_course import Course, Phase
 from ..scaling_live import watched
@@ -55,7 +57,7 @@ RATE, LENGTH = 3_000.0, 30.0
 READERS = 2
 """Of each source; neither of the starts, so that the operator is not chained to them."""
 
-START, PATIENCE = 15.0, 180.0
+START, PATIENCE = 25.0, 180.0
 """Seconds that the processes get before the first event is due, and that the job may take after the last one was due."""
 
 INTERVAL, MOST_WORKERS = 2.0, 12
@@ -70,6 +72,7 @@ def run(*, queries: Sequence[str], starts: Sequence[str], say: Callable[[str], N
     """Each query from each start. Raises BenchmarkError for an unknown query or start, and for a job that doesn't end."""
     check_names("query", queries, WAITED)
     check_names("start", starts, STARTS)
+    start_cluster()
     cases: list[Case] = []
     courses: dict[str, Course] = {}
     reasons: dict[str, tuple[str, ...]] = {}
@@ -105,6 +108,9 @@ def measure(query: str, workers: int) -> tuple[Course, tuple[str, ...]]:
         for stream in STREAMS:
             LiveEvents(stream, **arguments).write(folder / "events" / stream)
         job = flow.run(config=config)
+        if time.time() > begun:
+            job.cancel()
+            raise BenchmarkError(f"the job `{name}` did not begin within {START:g} s: other programs use the machine too much")
         samples = watched(job, (waited.operator,), begun, LENGTH + PATIENCE)
         decisions = [decision for decision in job.decisions() if decision.decided.parallelism]
         job.wait(PATIENCE)

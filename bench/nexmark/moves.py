@@ -13,24 +13,22 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 import evenflow as ef
 
-from ...engine.batch import Batch
-from ...engine.sink import SinkWriter
+from ...actors.cluster import start_cluster
 from .. import machine
 from ..conditions import record
 from ..migration import KEY_GROUPS, MOST_P99, MOVED, RESTART, SHARE
 from ..record import Case, Run, Verdict
 from ..sinks import DiscardSink
 from ..throughput import check_names
-from ..trace import Trace, TraceSink, TraceWriter, between, curve, percentile_of
+from ..trace import Trace, TraceSink, between, curve, percentile_of
 from .live import live
 from .queries import QUERIES
+from .result_trace import ResultTrace
 
 OPERATORS: Mapping[str, str] = {"q4": "valid-bids", "q5": "counts", "q8": "newcomers", "q11": "aggregate"}
 """The operator of each query whose state moves, and that gets another worker."""
@@ -47,7 +45,7 @@ SETTLE = 21.0
 """Seconds at the rate before the first change: q8's second window has ended then."""
 
 CAPACITY_EVENTS, WAIT = 300_000, 300.0
-START = 12.0
+START = 25.0
 """Seconds that the processes get before the first event is due."""
 
 NOT_MEASURED = (
@@ -75,6 +73,7 @@ def run(*, queries: Sequence[str], rate: float | None, say: Callable[[str], None
     Raises BenchmarkError for an unknown query.
     """
     check_names("query", queries, OPERATORS)
+    start_cluster()
     changes: dict[str, dict[str, Change]] = {}
     rates: dict[str, float] = {}
     for query in queries:
@@ -163,22 +162,6 @@ def change_of(trace: Trace, at: float, took: float, busy: float) -> Change:
         percentile_of(steady, 0.99), percentile_of(meanwhile, 0.99), percentile_of(meanwhile, 1.0), len(meanwhile), took,
         curve(around, at, PIECE), busy,
     )  # fmt: skip
-
-
-class ResultTrace(TraceSink):
-    """Takes results of any columns, whose event times are when they were due."""
-
-    def writer(self, index: int, parallelism: int) -> SinkWriter:
-        return ResultTraceWriter()
-
-
-class ResultTraceWriter(TraceWriter):
-    """See `ResultTrace`."""
-
-    def write(self, batch: Batch) -> None:
-        assert batch.times is not None
-        columns: dict[str, Any] = {"key": np.zeros(batch.num_rows, np.int32), "created": batch.times * 1000}
-        super().write(Batch(pa.record_batch(columns)))
 
 
 def cases_of(name: str, change: Change) -> list[Case]:

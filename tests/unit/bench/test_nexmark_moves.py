@@ -12,8 +12,9 @@ import evenflow as ef
 from evenflow.bench.errors import BenchmarkError
 from evenflow.bench.migration import RESTART
 from evenflow.bench.nexmark.live import live
-from evenflow.bench.nexmark.moves import OPERATORS, SCALE, Change, ResultTrace, await_full, cases_of, change_of, run, verdicts
+from evenflow.bench.nexmark.moves import OPERATORS, SCALE, Change, await_full, cases_of, change_of, run, verdicts
 from evenflow.bench.nexmark.queries import QUERIES
+from evenflow.bench.nexmark.result_trace import ResultTrace
 from evenflow.bench.plots import plot
 from evenflow.bench.record import Run
 from evenflow.bench.trace import TRACE
