@@ -21,6 +21,7 @@ import evenflow as ef
 from ...actors.cluster import start_cluster
 from .. import machine
 from ..conditions import record
+from ..errors import BenchmarkError
 from ..migration import KEY_GROUPS, MOST_P99, MOVED, RESTART, SHARE
 from ..record import Case, Run, Verdict
 from ..sinks import DiscardSink
@@ -42,7 +43,7 @@ BEFORE, PIECE, AFTER = 0.1, 0.05, 1.0
 """Seconds: that a change begins before a full ten seconds, of a point of the curve, and after a change that count as a part of it."""
 
 SETTLE = 21.0
-"""Seconds at the rate before the first change: q8's second window has ended then."""
+"""Seconds at the rate before each change: two windows of q8 have ended then."""
 
 CAPACITY_EVENTS, WAIT = 300_000, 300.0
 START = 25.0
@@ -103,7 +104,7 @@ def moved(query: str, rate: float) -> dict[str, Change]:
     job, sink, begun = start(query, rate)
     operator, spans = OPERATORS[query], {}
     for number, name in enumerate((*MOVES, SCALE)):
-        at = await_full(begun + SETTLE if not number else time.time() + FULL)
+        at = await_full((begun if not number else time.time()) + SETTLE)
         if name == SCALE:
             took = job.scale(operator, WORKERS + 1, timeout=WAIT).seconds
         else:
@@ -136,14 +137,21 @@ def restarted(query: str, rate: float) -> Change:
 def start(
     query: str, rate: float, folder: str | None = None, begun: float | None = None, savepoint: str | None = None
 ) -> tuple[ef.Job, TraceSink, float]:
-    """The job, its sink, and when its events begin to be due; with a `savepoint` it has a worker more, and events are due as before."""
+    """The job, its sink, and when its events begin to be due; with a `savepoint` it has a worker more, and the same events are due.
+
+    Raises BenchmarkError if its processes took longer than they may: then it would first have to catch up.
+    """
     begun = begun if begun is not None else time.time() + START
     flow, sink = ef.Dataflow(f"nexmark-moves-{query}"), ResultTrace()
     QUERIES[query](live(flow, begun=begun, rate=rate, base_time=int(begun * 1000), readers=READERS)).write(sink)
     node = next(node for node in flow.graph if node.name == OPERATORS[query])
     node.parallelism = WORKERS if savepoint is None else WORKERS + 1
     config = ef.JobConfig(parallelism=WORKERS, key_groups=KEY_GROUPS, checkpoint=ef.CheckpointConfig(folder, interval=None))
-    return flow.run(config=config, from_savepoint=savepoint), sink, begun
+    job = flow.run(config=config, from_savepoint=savepoint)
+    if savepoint is None and time.time() > begun:
+        job.cancel()
+        raise BenchmarkError(f"the job of {query} did not begin within {START:g} s: other programs use the machine too much")
+    return job, sink, begun
 
 
 def await_full(earliest: float) -> float:
