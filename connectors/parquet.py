@@ -94,7 +94,8 @@ class ParquetSource(FileSource):
         return splits
 
     def _open(self, split: Split, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        for rows in read_row_groups(split, batch_rows, operator=self.name, columns=self._schema.names):
+        columns = self._columns if self.needed is None else self._schema.names
+        for rows in read_row_groups(split, batch_rows, operator=self.name, columns=columns):
             yield fitted(rows, self._schema)
 
 

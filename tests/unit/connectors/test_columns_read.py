@@ -114,6 +114,14 @@ def test_parquet_keeps_to_the_columns_that_were_asked_for(folder):
     assert table(source.reading(Needed(frozenset({"text"})))).column_names == ["n", "key"]
 
 
+def test_nested_columns_of_parquet_are_read_whole(folder):
+    columns = {"a": [{"b": 1, "c": [2, 3]}], "a.b": ["dotted"], "tags": [["x", "y"]], "n": [1]}
+    pq.write_table(pa.table(columns), folder / "nested.parquet")
+    for names in (["a"], ["tags"], ["n", "tags"], ["a", "n"], ["n"]):
+        read = table(read_parquet(folder / "nested.parquet").reading(Needed(frozenset(names))))
+        assert read.to_pydict() == {name: column for name, column in columns.items() if name in names}
+
+
 def test_a_job_gives_the_same_with_all_columns_and_with_some(folder):
     for source in sources(folder):
         assert total(source) == total(source, lambda stream: stream.map_batches(lambda rows: rows)) == EXPECTED
