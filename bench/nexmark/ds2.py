@@ -57,7 +57,7 @@ RATE, LENGTH = 3_000.0, 30.0
 READERS = 2
 """Of each source; neither of the starts, so that the operator is not chained to them."""
 
-START, PATIENCE = 25.0, 180.0
+START, PATIENCE = 40.0, 180.0
 """Seconds that the processes get before the first event is due, and that the job may take after the last one was due."""
 
 INTERVAL, MOST_WORKERS = 2.0, 12

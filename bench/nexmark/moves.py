@@ -46,7 +46,7 @@ SETTLE = 21.0
 """Seconds at the rate before each change: two windows of q8 have ended then."""
 
 CAPACITY_EVENTS, WAIT = 300_000, 300.0
-START = 25.0
+START = 40.0
 """Seconds that the processes get before the first event is due."""
 
 NOT_MEASURED = (
