@@ -16,6 +16,7 @@ from . import latency, memory, migration, operators, overhead, recovery, scaling
 from .comparison import compare, other_conditions
 from .conditions import RESULTS, save
 from .data import default_cache, make
+from .nexmark import ds2, moves
 from .nexmark import run as nexmark
 from .nexmark.check import check_query
 from .nexmark.data import make as make_events
@@ -107,6 +108,8 @@ def run_benchmark(given: argparse.Namespace) -> Run:
             queries=given.queries, events=given.events, checked_events=given.checked_events, form=given.format, flink=given.flink,
             repeat=given.repeat, cache=given.folder, say=say,
         ),
+        "nexmark-moves": lambda: moves.run(queries=given.queries, rate=given.rate, say=say),
+        "nexmark-ds2": lambda: ds2.run(queries=given.queries, starts=given.starts, say=say),
         "psm": lambda: psm.run(
             turns=given.turns, rate=given.rate, accepted=given.accepted, scalers=given.scalers, repeat=given.repeat, say=say
         ),
@@ -221,6 +224,12 @@ def _add_workloads(benchmarks: argparse._SubParsersAction[argparse.ArgumentParse
     auctions.add_argument("--flink", action="store_true", help="also run Flink, over the CSV files")
     auctions.add_argument("--repeat", type=int, default=3, help="iterations of each (default: %(default)s)")
     _add_folder(auctions)
+    moving = benchmarks.add_parser("nexmark-moves", help="the latency of NexMark's results while state moves and workers come")
+    moving.add_argument("--queries", type=_names, default=list(moves.OPERATORS), help="default: all of these")
+    moving.add_argument("--rate", type=float, help="events a second (default: half of what each query takes)")
+    steps = benchmarks.add_parser("nexmark-ds2", help="DS2's steps from too few and too many workers to enough, query by query")
+    steps.add_argument("--queries", type=_names, default=list(ds2.WAITED), help="default: all of these")
+    steps.add_argument("--starts", type=_names, default=list(ds2.STARTS), help="default: too few,too many")
     prices = benchmarks.add_parser("psm", help="the price search machine's queries as one job, scaled by latency and not")
     prices.add_argument("--turns", type=int, default=psm.TURNS, help="each has two rows (default: %(default)s)")
     prices.add_argument("--rate", type=float, help="turns a second (default: as fast as the job takes them)")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from . import scaling_plots, soak_plots
+from .nexmark import plots as nexmark_plots
 from .record import Run
 
 SIZE = (8.0, 4.5)
@@ -19,6 +20,8 @@ def plot(run: Run, path: Path) -> bool:
         draw = scaling_plots.draw
     if run.benchmark == "recovery" and run.series:
         draw = _recovery
+    if run.benchmark == "nexmark-moves":
+        draw = nexmark_plots.draw
     if run.benchmark == "soak":
         draw = soak_plots.draw
     if draw is None:

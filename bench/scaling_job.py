@@ -148,7 +148,7 @@ def lost(sink: TraceSink, source: StepsSource) -> int:
     return int(np.abs(found - expected).sum())
 
 
-def workers_of(job: ef.Job) -> dict[str, int]:
-    """The workers of the two operators."""
+def workers_of(job: ef.Job, operators: Sequence[str]) -> dict[str, int]:
+    """The workers of these operators."""
     names = job.status().workers
-    return {operator: sum(name.startswith(f"{operator}-") for name in names) for operator in (FLAT_MAP, STATEFUL_MAP)}
+    return {operator: sum(name.startswith(f"{operator}-") for name in names) for operator in operators}

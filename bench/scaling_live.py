@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -58,15 +58,7 @@ def measure(policy: str) -> Lived:
         metrics=ef.MetricsConfig(window="500ms"),
     )
     job, sink = word_count(f"bench-scaling-{policy}", source, config)
-    samples = []
-    while not job.status().state.final:
-        samples.append((time.time() - begun, workers_of(job)))
-        if time.time() > begun + LENGTH * len(DEMANDS) + WAIT:
-            job.cancel()
-            raise BenchmarkError(
-                f"benchmark scaling: the word count with {policy} has not ended {WAIT:g} s after its last sentence was due"
-            )
-        time.sleep(SAMPLE)
+    samples = watched(job, (FLAT_MAP, STATEFUL_MAP), begun, LENGTH * len(DEMANDS) + WAIT)
     decisions = job.decisions()
     job.wait(WAIT)
     phases = tuple(Phase(n * LENGTH, (n + 1) * LENGTH, demand, optimum(demand)) for n, demand in enumerate(DEMANDS))
@@ -74,6 +66,21 @@ def measure(policy: str) -> Lived:
     course = Course(phases, tuple(samples), scaled, percentile_of(trace, 0.99), lost(sink, source))
     told = tuple(f"{d.time - begun:.1f} s: {dict(d.decided.parallelism)}, {d.decided.reason}; {d.done}" for d in decisions)
     return Lived(course, curve(trace, begun, 0.5), told, busy)
+
+
+def watched(job: ef.Job, operators: Sequence[str], begun: float, longest: float) -> list[tuple[float, dict[str, int]]]:
+    """The workers of `operators`, four times a second until the job has ended; times are seconds since `begun`.
+
+    Raises BenchmarkError if the job has not ended `longest` seconds after `begun`, and cancels it.
+    """
+    samples = []
+    while not job.status().state.final:
+        samples.append((time.time() - begun, workers_of(job, operators)))
+        if time.time() > begun + longest:
+            job.cancel()
+            raise BenchmarkError(f"the job `{job.name}` has not ended {longest:g} s after it began to read")
+        time.sleep(SAMPLE)
+    return samples
 
 
 def verdicts(lived: Mapping[str, Lived]) -> list[Verdict]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
 from ..engine.errors import ConnectorError
+from ..engine.needed import Needed
 from ..engine.protocol.elements import MAX_TIME
 from ..engine.source import Source
 from ..engine.time.event_time import EventTime
@@ -34,6 +36,7 @@ class FileSource(Source):
         self.name, self._paths, self._event_time = name, path_list(paths, name), event_time
         self.timed = event_time is not None
         self._splits: list[Split] | None = None
+        self.needed: Needed | None = None
 
     def start(self) -> None:
         splits = self._plan(list(dict.fromkeys(file for path in self._paths for file in self._list(path))))
@@ -43,6 +46,9 @@ class FileSource(Source):
         if self._splits is None:
             raise ConnectorError(f"operator `{self.name}`: start() lists the files and must be called before reader()")
         return SplitReader(self.name, self._splits, self._open, index=index, parallelism=parallelism, event_time=self._event_time)
+
+    def describe(self) -> str:
+        return "" if self.needed is None else f"reads {', '.join(sorted(self.needed.names)) or 'one column'}"
 
     def share_out(self, positions: Sequence[Any], parallelism: int) -> list[Any]:
         shared = share_out_splits([SplitPosition.decode(position) for position in positions], parallelism, self.name)
@@ -62,6 +68,16 @@ class FileSource(Source):
     @abstractmethod
     def _open(self, split: Split, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of `split`, see `splits.OpenSplit`."""
+
+    def _reading(self, needed: Needed) -> Self:
+        """What `reading` returns for files whose columns can be read one by one."""
+        source = copy(self)
+        source.needed = needed if self._event_time is None else needed.with_names([self._event_time.column])
+        return source
+
+    def _to_read(self, schema: pa.Schema) -> pa.Schema:
+        """Those columns of the files that are read."""
+        return schema if self.needed is None else pa.schema([schema.field(name) for name in self.needed.among(schema.names)])
 
     def _first_rows(self, split: Split) -> pa.RecordBatch | None:
         """Some rows from the first `FIRST_BYTES` of `split`, like those of `_open`; None if that is impossible."""

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..engine.errors import ConnectorError
+from ..engine.needed import Needed
 from ..engine.time.duration import Duration, microseconds
 from ..engine.time.event_time import EventTime
 from .file_source import FileSource, refuse_duplicates
@@ -43,7 +44,8 @@ def read_parquet(
     """Rows of Parquet files: a file, a folder (all `*.parquet` below it), a glob, or a list of these. The stream ends with the last row.
 
     `event_time` names the event time column: timestamps, dates, or integers that count `unit` ("s", "ms", "us", "ns") since the Unix
-    epoch; a row may be up to `max_delay` older than one before it in its file. `columns` reads only some columns, in that order.
+    epoch; a row may be up to `max_delay` older than one before it in its file. `columns` reads only some columns, in that order; of these,
+    and without it of all, those that the flow certainly doesn't need are left unread (`flow.explain()` shows which are read).
     Of a folder that Spark's streaming file sink wrote, only the files that its log names count, as for Spark itself.
     All files must have the same columns; a column that is all null in one file takes its type from the others. The start of the job
     raises ConnectorError naming file and column where the input doesn't fit.
@@ -62,6 +64,9 @@ class ParquetSource(FileSource):
         self._columns = None if columns is None else list(columns)
         self._schema = pa.schema([])
 
+    def reading(self, needed: Needed) -> ParquetSource:
+        return self._reading(needed)
+
     def _list(self, path: str) -> list[str]:
         exchange = Exchange(path)
         if not exchange.log.is_dir():
@@ -76,9 +81,9 @@ class ParquetSource(FileSource):
             with open_parquet(path, self.name) as file:
                 merged.add(path, file.schema_arrow)
                 splits += self._split(path, file.metadata, len(splits))
-        self._schema = merged.schema
         if self._event_time is not None and splits:
-            self._event_time.check(self._schema, self.name)
+            self._event_time.check(merged.schema, self.name)
+        self._schema = self._to_read(merged.schema)
         return splits
 
     def _split(self, path: str, metadata: pq.FileMetaData, ordinal: int) -> list[Split]:
@@ -89,7 +94,8 @@ class ParquetSource(FileSource):
         return splits
 
     def _open(self, split: Split, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        for rows in read_row_groups(split, batch_rows, operator=self.name, columns=self._columns):
+        columns = self._columns if self.needed is None else self._schema.names
+        for rows in read_row_groups(split, batch_rows, operator=self.name, columns=columns):
             yield fitted(rows, self._schema)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from .batch import Batch
 from .errors import FlowError
+from .needed import Needed
 from .protocol.elements import MAX_TIME, MIN_TIME
 
 
@@ -36,6 +37,17 @@ class Source(ABC):
 
     driver_part: str | None = None
     """The part of it that runs in the process that starts the job, as long as the job runs; None if there is none."""
+
+    def reading(self, needed: Needed) -> Source:
+        """This source, or a copy that leaves columns out that nobody needs: it reads those of `needed.among` of its columns.
+
+        A column that isn't read is as if it weren't there. Everything else, such as splits, positions and event times, must stay the same.
+        """
+        return self
+
+    def describe(self) -> str:
+        """A few words for `explain()`: the columns that it reads, if those aren't all."""
+        return ""
 
     def start(self) -> None:
         """Called once on the driver before any worker starts: check the input, start a Spark query.

@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 from .actors.job.first_manifest import Savepoint
 from .engine.errors import FlowError
-from .engine.operators.base import Operator
-from .engine.plan.graph import Graph, Node, check_name
+from .engine.plan.graph import Graph, check_name
 from .engine.plan.physical import Plan, plan
 from .engine.sink import Sink
 from .engine.source import Source
@@ -80,7 +79,7 @@ class Dataflow:
         _check_folder(config.checkpoint.dir)
         savepoint = None if from_savepoint is None else Savepoint(_url(from_savepoint), allow_lost_state)
         physical = self.plan(config=config)
-        sources = {node.name: source for node in self.graph for source in _sources(node)}
+        sources = physical.sources
         sinks = {node.name: node.operator for node in self.graph if isinstance(node.operator, Sink)}
         connectors: list[Source | Sink] = [*sinks.values(), *sources.values()]
         if detached:
@@ -96,13 +95,6 @@ class Dataflow:
                 connector.stop()
             raise
         return Job(self.name, running, {}, {}) if detached else Job(self.name, running, sources, sinks)
-
-
-def _sources(node: Node) -> tuple[Source, ...]:
-    """The source that a node is, or those that it reads besides its inputs."""
-    if isinstance(node.operator, Source):
-        return (node.operator,)
-    return node.operator.sources if isinstance(node.operator, Operator) else ()
 
 
 def _check_detached(runtime: str, connectors: Mapping[str, Source | Sink]) -> None:

@@ -21,7 +21,7 @@ def explain(graph: Graph, plan: Plan) -> str:
     lines = [f"Dataflow {graph.name}", "", "Logical plan"]
     for node in graph.ordered():
         inputs = ", ".join(graph.nodes[e.node].name + ("" if e.port == "out" else f".{e.port}") for e in node.inputs)
-        lines.append(f"  {node.name:<24} {'<- ' + inputs if inputs else 'source':<32} {_describe(node)}".rstrip())
+        lines.append(f"  {node.name:<24} {'<- ' + inputs if inputs else 'source':<32} {_describe(node, plan)}".rstrip())
     lines += ["", "Physical plan"]
     for stage in plan.stages:
         chain = " -> ".join(chained.name for chained in stage.chain)
@@ -83,7 +83,9 @@ def _above(graph: Graph, node: Node) -> list[Node]:
     return [above for above in graph.ordered() if above.id in reached and above is not node]
 
 
-def _describe(node: Node) -> str:
-    if isinstance(node.operator, (Source, Sink)):
+def _describe(node: Node, plan: Plan) -> str:
+    if isinstance(node.operator, Source):
+        return plan.sources[node.name].describe()
+    if isinstance(node.operator, Sink):
         return ""
     return node.operator.describe()

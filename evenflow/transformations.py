@@ -13,6 +13,7 @@ from .building.explode import explode_operator
 from .building.lookup_table import make_lookup
 from .building.row_operators import (
     make_branch,
+    make_cast,
     make_drop,
     make_filter,
     make_flat_map,
@@ -264,6 +265,21 @@ class Transformations(ABC, Generic[T_co]):
     def rename(self, columns: Mapping[str, str] | None = None, **names: str) -> T_co:
         """Rename columns: `rename(old="new")` or `rename({"old": "new"})`."""
         return self._then("rename", make_rename({**(columns or {}), **names}))
+
+    def cast(self, types: Mapping[str, pa.DataType | str] | None = None, **columns: pa.DataType | str) -> T_co:
+        """Convert columns to other types: `cast(price="float64")`, or `cast({"at": pa.timestamp("ms")})`. Other columns stay as they are.
+
+        A type is Arrow's, or its name. Whole numbers become timestamps that count the type's unit since 1970. A value that the type can't
+        hold ends the job with an error.
+
+        >>> import evenflow as ef
+        >>> flow, rows = ef.Dataflow("types"), []
+        >>> _ = flow.read(ef.from_items([{"n": "7", "at": 0}])).cast(n="int64", at="timestamp[ms]").write(ef.to_list(rows))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> rows
+        [{'n': 7, 'at': datetime.datetime(1970, 1, 1, 0, 0)}]
+        """
+        return self._then("cast", make_cast({**(types or {}), **columns}))
 
     @property
     def dead_letters(self) -> Stream:

@@ -19,14 +19,18 @@ RANKS = {"rank1": PRICE < 10_000, "rank2": (PRICE >= 10_000) & (PRICE < 1_000_00
 
 def q15(events: Events) -> ef.Stream:
     """How many bids, bidders and auctions are there each day, in all and for each rank of prices?"""
-    return _dated(events.bid).key_by("day").aggregate(**_bids(), **_distinct())
+    return _dated(events.bid, "auction", "bidder", "price").key_by("day").aggregate(**_bids(), **_distinct())
 
 
 def q16(events: Events) -> ef.Stream:
     """How many bids, bidders and auctions does each channel have each day, and when was its last bid?"""
     columns = ["total_bids", "total_bidders", "total_auctions"]
     names = [name.replace("total", rank) for name in columns for rank in ("total", *RANKS)]
-    counts = _dated(events.bid).key_by("channel", "day").aggregate(minute=ef.max("minute"), **_bids(), **_distinct())
+    counts = (
+        _dated(events.bid, "auction", "bidder", "price", "channel")
+        .key_by("channel", "day")
+        .aggregate(minute=ef.max("minute"), **_bids(), **_distinct())
+    )
     return counts.select("channel", "day", "minute", *names)
 
 
@@ -37,7 +41,7 @@ def q17(events: Events) -> ef.Stream:
     def with_average(rows: pa.RecordBatch) -> pa.RecordBatch:
         return rows.append_column("avg_price", pc.divide(rows["sum_price"], rows["total_bids"]))
 
-    return _dated(events.bid).key_by("auction", "day").aggregate(**_bids(), **prices).map_batches(with_average)
+    return _dated(events.bid, "auction", "price").key_by("auction", "day").aggregate(**_bids(), **prices).map_batches(with_average)
 
 
 def q18(events: Events) -> ef.Stream:
@@ -55,11 +59,13 @@ def q19(events: Events) -> ef.Stream:
     return ranked.select("auction", "bidder", "price", "channel", "url", "dateTime", "extra", "rank_number")
 
 
-def _dated(bids: ef.Stream) -> ef.Stream:
+def _dated(bids: ef.Stream, *columns: str) -> ef.Stream:
+    """These columns, with the day and the minute."""
+
     def dated(rows: pa.RecordBatch) -> pa.RecordBatch:
         return rows.append_column("day", day(rows["dateTime"])).append_column("minute", minute(rows["dateTime"]))
 
-    return bids.map_batches(dated)
+    return bids.select(*columns, "dateTime").map_batches(dated)
 
 
 def _bids() -> dict[str, Any]:

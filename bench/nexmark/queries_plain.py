@@ -10,10 +10,14 @@ import evenflow as ef
 from .columns import day, euros, minute
 from .events import SIDE_ROWS, Events
 
+BID = ("auction", "bidder", "price", "dateTime", "extra")
+BID_IN_WEB = ("auction", "bidder", "price", "channel", "url")
+"""What is selected in front of a function: the source reads no other columns."""
+
 
 def q0(events: Events) -> ef.Stream:
     """Pass every bid on as it is."""
-    return events.bid.select("auction", "bidder", "price", "dateTime", "extra")
+    return events.bid.select(*BID)
 
 
 def q1(events: Events) -> ef.Stream:
@@ -22,7 +26,7 @@ def q1(events: Events) -> ef.Stream:
     def in_euros(bids: pa.RecordBatch) -> pa.RecordBatch:
         return bids.drop_columns("price").append_column("price", euros(bids["price"]))
 
-    return events.bid.map_batches(in_euros).select("auction", "bidder", "price", "dateTime", "extra")
+    return events.bid.select(*BID).map_batches(in_euros).select(*BID)
 
 
 def q2(events: Events) -> ef.Stream:
@@ -40,7 +44,7 @@ def q10(events: Events) -> ef.Stream:
     def dated(bids: pa.RecordBatch) -> pa.RecordBatch:
         return bids.append_column("dt", day(bids["dateTime"])).append_column("hm", minute(bids["dateTime"]))
 
-    return events.bid.map_batches(dated).select("auction", "bidder", "price", "dateTime", "extra", "dt", "hm")
+    return events.bid.select(*BID).map_batches(dated).select(*BID, "dt", "hm")
 
 
 def q13(events: Events) -> ef.Stream:
@@ -49,7 +53,7 @@ def q13(events: Events) -> ef.Stream:
     def with_key(bids: pa.RecordBatch) -> pa.RecordBatch:
         return bids.append_column("key", pa.array(bids["auction"].to_numpy() % SIDE_ROWS))
 
-    found = events.bid.map_batches(with_key).lookup(events.side, on="key", how="inner")
+    found = events.bid.select(*BID).map_batches(with_key).lookup(events.side, on="key", how="inner")
     return found.select("auction", "bidder", "price", "dateTime", "value")
 
 
@@ -66,7 +70,7 @@ def q14(events: Events) -> ef.Stream:
         return priced.append_column("bidTimeType", kind).append_column("c_counts", count)
 
     thousandths = pc.field("price") * 908
-    dear = events.bid.filter((thousandths > 1_000_000_000) & (thousandths < 50_000_000_000))
+    dear = events.bid.select(*BID).filter((thousandths > 1_000_000_000) & (thousandths < 50_000_000_000))
     return dear.map_batches(described).select("auction", "bidder", "price", "bidTimeType", "dateTime", "extra", "c_counts")
 
 
@@ -81,7 +85,7 @@ def q21(events: Events) -> ef.Stream:
         in_url = pc.struct_field(pc.extract_regex(bids["url"], r"(?:&|^)channel_id=(?P<id>[^&]*)"), "id")
         return bids.append_column("channel_id", pc.coalesce(large, in_url))
 
-    known = events.bid.map_batches(with_channel).filter(pc.field("channel_id").is_valid())
+    known = events.bid.select(*BID_IN_WEB).map_batches(with_channel).filter(pc.field("channel_id").is_valid())
     return known.select("auction", "bidder", "price", "channel", "channel_id")
 
 
@@ -94,4 +98,4 @@ def q22(events: Events) -> ef.Stream:
             bids = bids.append_column(f"dir{place + 1}", pc.list_element(folders, place))
         return bids
 
-    return events.bid.map_batches(with_folders).select("auction", "bidder", "price", "channel", "dir1", "dir2", "dir3")
+    return events.bid.select(*BID_IN_WEB).map_batches(with_folders).select("auction", "bidder", "price", "channel", "dir1", "dir2", "dir3")

@@ -41,16 +41,5 @@ def _reading(flow: ef.Dataflow, files: EventFiles, form: str, stream: StreamName
     schema = CSV_SCHEMAS[stream]
     types = {field.name: str(field.type) for field in schema}
     text = ef.read_csv(path, column_names=schema.names, schema=types, null_values=(), event_time="dateTime", name=stream)
-    return lambda: flow.read(text).map_batches(_Timed(stream))
-
-
-class _Timed:
-    """Makes timestamps of the columns that hold milliseconds, without a copy."""
-
-    def __init__(self, stream: StreamName) -> None:
-        self._stream = stream
-
-    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        schema = SCHEMAS[self._stream]
-        columns = [rows[field.name].view(field.type) if pa.types.is_timestamp(field.type) else rows[field.name] for field in schema]
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
+    times = {field.name: field.type for field in SCHEMAS[stream] if pa.types.is_timestamp(field.type)}
+    return lambda: flow.read(text).cast(times)

@@ -8,7 +8,7 @@ an exchange, and its state can be split, moved and merged.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ..batch import Batch
 from ..errors import ProtocolError
+from ..needed import Needed
 
 Array = npt.NDArray[Any]
 
@@ -41,6 +42,10 @@ class AggregateFunction(ABC):
     def reads(self, schema: pa.Schema) -> tuple[str, ...]:
         """The columns of `schema` whose types decide how it is bound."""
         return () if self.column is None else (self.column,)
+
+    def needs(self) -> frozenset[str] | None:
+        """The columns that it reads, None for all."""
+        return None if self.whole_rows else frozenset(self.reads(pa.schema([])))
 
     def beside(self, keys: tuple[str, ...]) -> AggregateFunction:
         """The same aggregate in an operator whose results have the key columns `keys`."""
@@ -119,6 +124,17 @@ class Accumulator(ABC):
                 f"operator `{self.operator}`: aggregate state of types ({expected}) was expected, ({', '.join(map(str, found))}) came; "
                 "do all workers run the same flow?"
             )
+
+
+def read_by(functions: Iterable[AggregateFunction]) -> Needed | None:
+    """The columns that aggregates read together, None for all."""
+    names: set[str] = set()
+    for function in functions:
+        read = function.needs()
+        if read is None:
+            return None
+        names |= read
+    return Needed(frozenset(names))
 
 
 def objects(values: Sequence[Any]) -> Array:

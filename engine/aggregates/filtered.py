@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from ..batch import Batch
 from ..errors import FlowError, RecordError
-from ..expression import true_where
+from ..expression import columns_of, true_where
 from .base import Accumulator, AggregateFunction, Codes, Parts
 
 Condition: TypeAlias = pc.Expression | str
@@ -33,6 +33,11 @@ class Filtered(AggregateFunction):
 
     def reads(self, schema: pa.Schema) -> tuple[str, ...]:
         return self.function.reads(schema)
+
+    def needs(self) -> frozenset[str] | None:
+        read = self.function.needs()
+        asked = frozenset({self.condition}) if isinstance(self.condition, str) else columns_of(self.condition)
+        return None if read is None or asked is None else read | asked
 
     def beside(self, keys: tuple[str, ...]) -> AggregateFunction:
         return Filtered(self.function.beside(keys), self.condition)

@@ -32,6 +32,9 @@ class Top(AggregateFunction):
         shown = [name for name in schema.names if name not in self.keys] if self.columns is None else self.columns
         return tuple(dict.fromkeys([*shown, *by]))
 
+    def needs(self) -> frozenset[str] | None:
+        return None if self.columns is None else frozenset((*self.columns, *(name for name, _ in self.order.by)))
+
     def beside(self, keys: tuple[str, ...]) -> AggregateFunction:
         return replace(self, keys=keys)
 

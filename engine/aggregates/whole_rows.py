@@ -33,6 +33,9 @@ class WholeRows(AggregateFunction):
     def reads(self, schema: pa.Schema) -> tuple[str, ...]:
         return tuple(schema.names)
 
+    def needs(self) -> frozenset[str] | None:
+        return None
+
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         return WholeRowsAccumulator(operator, [InputColumn.of(schema, "rows", name, operator) for name in schema.names])
 

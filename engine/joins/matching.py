@@ -62,7 +62,7 @@ class Matcher:
     def ranges(self, block: Block, segment: Segment, bounds: Bounds) -> tuple[Places, Places]:
         """The range of candidates of each row of `block`: their first place, and the one behind the last. Empty for a null in a key."""
         start, end = segment.ranges(block.hashes, *bounds)
-        known = without_nulls(block.rows, self._probing)
+        known = without_nulls(block, self._probing)
         return start, end if known is None else np.where(known, end, start)
 
     def equal(self, block: Block, stored: Block, found: Found) -> npt.NDArray[np.bool_]:
@@ -97,12 +97,12 @@ class Matcher:
         return _hash_is_key(block, self._probing) and _hash_is_key(stored, self._stored)
 
 
-def without_nulls(rows: pa.RecordBatch, keys: Sequence[str]) -> npt.NDArray[np.bool_] | None:
-    """Which rows have a key without a null, shape (rows,); None for all."""
+def without_nulls(block: Block, keys: Sequence[str]) -> npt.NDArray[np.bool_] | None:
+    """Which rows of `block` have a key without a null, shape (rows,); None for all."""
     mask: npt.NDArray[np.bool_] | None = None
     for name in keys:
-        column = rows.column(name)
-        if column.null_count:
+        if block.held.has_nulls(name):
+            column = block.rows.column(name)
             valid = pc.is_valid(column).to_numpy(zero_copy_only=False)
             mask = valid if mask is None else mask & valid
     return mask

@@ -35,9 +35,10 @@ class Reached:
         """The rows that `mask` selects."""
         return Reached(self.table, self.places[mask])
 
-    def rows(self) -> pa.RecordBatch:
-        """The rows."""
-        return self.table.take(pa.array(self.places))
+    def rows(self, *columns: str) -> pa.RecordBatch:
+        """The rows, with these columns or all."""
+        table = self.table.select(list(columns)) if columns else self.table
+        return table.take(pa.array(self.places))
 
 
 class Rows(ABC):
@@ -90,40 +91,71 @@ class Rows(ABC):
 
 
 class MemoryRows(Rows):
-    """Rows in memory; nothing is done for those that are forgotten."""
+    """Rows in memory; nothing is done for those that are forgotten.
 
-    __slots__ = ("_rows", "schema")
+    `placed`: a table, and the places of the rows in it, None for all in their order. Sorting and selecting change the places, and merging
+    adds tables up; rows are copied one by one when they are read. Invariant: a table has at most twice the rows, so rows that are gone keep
+    little memory.
+    """
 
-    def __init__(self, rows: pa.RecordBatch) -> None:
-        self._rows, self.schema = rows, rows.schema
+    __slots__ = ("placed", "schema")
+
+    def __init__(self, table: pa.RecordBatch, places: Places | None = None) -> None:
+        """`table` is replaced by its rows at `places` if these are few."""
+        self.placed: tuple[pa.RecordBatch, Places | None] = table, places
+        self.schema = table.schema
+        if places is not None and 2 * len(places) < table.num_rows:
+            self.read()
 
     def __len__(self) -> int:
-        return int(self._rows.num_rows)
+        table, places = self.placed
+        return int(table.num_rows) if places is None else len(places)
 
     def take(self, places: Places) -> MemoryRows:
-        return MemoryRows(self._rows.take(pa.array(places)))
+        return MemoryRows(self.placed[0], self._in_table(places))
 
     def filter(self, mask: Mask) -> MemoryRows:
-        return MemoryRows(self._rows.filter(pa.array(mask)))
+        return self.take(np.flatnonzero(mask))
 
     def slice(self, start: int, length: int) -> MemoryRows:
-        return MemoryRows(self._rows.slice(start, length))
+        table, places = self.placed
+        return MemoryRows(table.slice(start, length)) if places is None else MemoryRows(table, places[start : start + length])
 
     def with_others(self, others: Sequence[Rows]) -> MemoryRows:
-        return MemoryRows(Batch.concat([Batch(rows.read()) for rows in (self, *others)]).rows)
+        parts = [rows.placed if isinstance(rows, MemoryRows) else (rows.read(), None) for rows in (self, *others)]
+        begins = np.cumsum([0, *(part.num_rows for part, _ in parts)])
+        table = Batch.concat([Batch(part) for part, _ in parts]).rows
+        if all(places is None for _, places in parts):
+            return MemoryRows(table)
+        placed = [np.arange(part.num_rows) if places is None else places for part, places in parts]
+        return MemoryRows(table, _small(np.concatenate([first + places for first, places in zip(begins, placed, strict=False)])))
 
     def reached(self, places: Places) -> Reached:
-        return Reached(self._rows, places)
+        return Reached(self.placed[0], self._in_table(places))
 
     def read(self) -> pa.RecordBatch:
-        return self._rows
+        table, places = self.placed
+        if places is not None:
+            table = table.take(pa.array(places))
+            self.placed = table, None
+        return table
 
     def kept(self) -> tuple[Mask, pa.RecordBatch]:
-        return np.ones(len(self), np.bool_), self._rows
+        return np.ones(len(self), np.bool_), self.read()
 
     def has_nulls(self, column: str) -> bool:
-        return bool(self._rows.column(column).null_count)
+        return bool(self.placed[0].column(column).null_count)
 
     @property
     def nbytes(self) -> int:
-        return int(self._rows.get_total_buffer_size())
+        table, places = self.placed
+        return int(table.get_total_buffer_size()) + (0 if places is None else places.nbytes)
+
+    def _in_table(self, places: Places) -> Places:
+        known = self.placed[1]
+        return _small(places if known is None else known[places])
+
+
+def _small(places: Places) -> Places:
+    """As numbers of four bytes, of which there is one for each row that is kept."""
+    return places.astype(np.uint32, copy=False)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..aggregates.base import AggregateFunction
+from ..aggregates.base import AggregateFunction, read_by
 from ..aggregates.kept_values import in_groups
 from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator
 from ..batch import Batch
@@ -21,6 +21,7 @@ from ..keyed_state.opening import open_series
 from ..keyed_state.series import Codes, Found, Rows, Series, joined
 from ..keys.encoding import Keys, compact, encode_keys
 from ..keys.unkeyed import described, shown
+from ..needed import Needed
 from ..time.row_windows import RowWindows
 from .base import Context, Emit
 from .keyed import KeyedInstance, KeyedOperator
@@ -48,6 +49,9 @@ class AggregateRows(KeyedOperator):
     def open(self, context: Context) -> AggregateRowsInstance:
         aggregator = PartialAggregator(context.name, self.keys, self.functions)
         return AggregateRowsInstance(self, context, aggregator, open_series(aggregator, context, falls_due=False))
+
+    def needs(self, wanted: Needed | None) -> Needed | None:
+        return read_by(self.functions.values())
 
     def describe(self) -> str:
         return f"{', '.join(self.functions)} {described(self.keys)} in {self.windows.describe()}"

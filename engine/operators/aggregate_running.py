@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..aggregates.base import AggregateFunction
+from ..aggregates.base import AggregateFunction, read_by
 from ..aggregates.partial_aggregates import PartialAggregates
 from ..batch import Batch
 from ..keyed_state.opening import open_table
 from ..keyed_state.table import Table
 from ..keys.encoding import encode_keys
+from ..needed import Needed
 from .base import Context, Emit, Operator
 from .combine import BatchAggregator, Combine, latest
 from .keyed import KeyedInstance, KeyedOperator
@@ -36,6 +37,9 @@ class AggregateRunning(KeyedOperator):
 
     def combined(self) -> tuple[Operator, Operator]:
         return Combine(self.keys, self.functions, None), replace(self, behind_combiner=True)
+
+    def needs(self, wanted: Needed | None) -> Needed | None:
+        return read_by(self.functions.values())
 
     def describe(self) -> str:
         return f"{', '.join(self.functions)} by {', '.join(self.keys)}, emitting {'updates' if self.updates else 'at the end'}"

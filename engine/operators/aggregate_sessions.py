@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..aggregates.base import AggregateFunction
+from ..aggregates.base import AggregateFunction, read_by
 from ..aggregates.event_times import EventTimeBound
 from ..aggregates.partial_aggregates import PartialAggregates
 from ..batch import Batch
@@ -23,6 +23,7 @@ from ..keyed_state.opening import open_series
 from ..keyed_state.series import Codes, Positions, Rows, Series, joined
 from ..keys.encoding import encode_keys
 from ..keys.unkeyed import described, shown
+from ..needed import Needed
 from ..protocol.elements import MIN_TIME
 from ..time.sessions import SessionWindows
 from .base import Context, Emit, Operator
@@ -49,6 +50,9 @@ class AggregateSessions(KeyedOperator):
 
     def combined(self) -> tuple[Operator, Operator]:
         return Combine(self.keys, {**_BOUNDS, **self.functions}, self.windows), replace(self, behind_combiner=True)
+
+    def needs(self, wanted: Needed | None) -> Needed | None:
+        return read_by(self.functions.values())
 
     def describe(self) -> str:
         return f"{', '.join(self.functions)} {described(self.keys)} in {self.windows.describe()}"

@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..aggregates.base import AggregateFunction
+from ..aggregates.base import AggregateFunction, read_by
 from ..aggregates.partial_aggregates import PartialAggregates
 from ..batch import Batch
 from ..keyed_state.opening import open_panes
 from ..keyed_state.panes import Panes, distinct
 from ..keys.encoding import encode_keys
 from ..keys.unkeyed import described, shown
+from ..needed import Needed
 from ..protocol.elements import MIN_TIME
 from ..time.windows import Windows
 from .base import Context, Emit, Operator
@@ -47,6 +48,9 @@ class AggregateWindows(KeyedOperator):
 
     def combined(self) -> tuple[Operator, Operator]:
         return Combine(self.keys, self.functions, self.windows), replace(self, behind_combiner=True)
+
+    def needs(self, wanted: Needed | None) -> Needed | None:
+        return read_by(self.functions.values())
 
     def describe(self) -> str:
         when = self.emission.describe()

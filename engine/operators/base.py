@@ -15,6 +15,7 @@ from ...state.backends.settings import StateSettings
 from ..batch import Batch
 from ..errors import shown
 from ..keys.load import KeyLoad
+from ..needed import Needed
 from ..source import Source
 
 
@@ -65,6 +66,13 @@ class Operator(ABC):
 
     def combined(self) -> tuple[Operator, Operator] | None:
         """For an aggregate that can be combined before the exchange: the combiner, and the operator to run after the exchange."""
+        return None
+
+    def needs(self, wanted: Needed | None) -> Needed | None:
+        """The columns of its input that it needs if those in `wanted` are needed of its output; None stands for all.
+
+        Without any other column of the input, its results and its errors must be the same.
+        """
         return None
 
     def describe(self) -> str:

@@ -19,6 +19,7 @@ from ..functions.key_rows import Array
 from ..keyed_state.arrays import StateArrays
 from ..keyed_state.opening import open_arrays
 from ..keys.encoding import encode_keys
+from ..needed import Needed
 from ..protocol.elements import MAX_TIME, MIN_TIME
 from .base import Context, Emit
 from .keyed import KeyedInstance, KeyedOperator
@@ -42,6 +43,9 @@ class Deduplicate(KeyedOperator):
 
     def open(self, context: Context) -> DeduplicateInstance:
         return DeduplicateInstance(self, context)
+
+    def needs(self, wanted: Needed | None) -> Needed | None:
+        return wanted
 
     def describe(self) -> str:
         return f"first by {', '.join(self.keys)}" + ("" if self.ttl is None else f", again after {self.ttl / 1e6:g} s")

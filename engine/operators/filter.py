@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 
 from ..batch import Batch
 from ..errors import RecordError
-from ..expression import true_where
+from ..expression import columns_of, true_where
 from ..functions.error_policy import ErrorPolicy, OnError, Refused, function_name
 from ..functions.user_function import call_rows
+from ..needed import Needed
 from .base import Context, Emit
 from .function import FunctionInstance, FunctionOperator
 
@@ -36,6 +37,10 @@ class Filter(FunctionOperator):
 
     def open(self, context: Context) -> FilterInstance:
         return FilterInstance(self, context)
+
+    def needs(self, wanted: Needed | None) -> Needed | None:
+        read = columns_of(self.predicate) if isinstance(self.predicate, pc.Expression) else None
+        return None if wanted is None or read is None else wanted.with_names(read)
 
     def describe(self) -> str:
         return str(self.predicate) if isinstance(self.predicate, pc.Expression) else function_name(self.predicate)

@@ -164,7 +164,10 @@ class JoinInstance(TwoInputsInstance):
         within = self._within
         if isinstance(within, Always):
             return ANY_TIME
-        return block.times + within.lower, self._upper(within, block.times, block.rows)
+        if not isinstance(within.upper, str):
+            return block.times + within.lower, block.times + within.upper
+        bounds = block.held.reached(np.arange(len(block))).rows(within.upper)
+        return block.times + within.lower, self._upper(within, block.times, bounds)
 
     def _bounds_in_left(self, block: Block) -> Bounds:
         within = self._within
@@ -175,7 +178,8 @@ class JoinInstance(TwoInputsInstance):
     def _not_too_late(self, right: Block, found: Found, times: Times, left: Reached) -> npt.NDArray[np.bool_]:
         """Whether right's time is at most that in left's column."""
         assert isinstance(self._within, Between)
-        upper = self._upper(self._within, times, left.rows())
+        assert isinstance(self._within.upper, str)
+        upper = self._upper(self._within, times, left.rows(self._within.upper))
         mask: npt.NDArray[np.bool_] = right.times[found.probed] <= upper
         return mask
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ..batch import Batch
 from ..errors import RecordError
+from ..needed import Needed
 from .base import Context, Emit, Operator, OperatorInstance
 
 
@@ -22,6 +23,18 @@ class Project(Operator):
 
     def open(self, context: Context) -> ProjectInstance:
         return ProjectInstance(self, context)
+
+    def needs(self, wanted: Needed | None) -> Needed | None:
+        renamed = self.rename or {}
+        checked = self.drop.union(renamed)
+        if self.select is not None:
+            return Needed(checked.union(self.select))
+        before = {new: old for old, new in renamed.items()}
+        gone = checked.difference(before)
+        if wanted is None or not gone.isdisjoint(wanted.names):
+            return None
+        taken = frozenset(before)  # it is an error if there is a column of such a name already
+        return Needed(checked.union(before.get(name, name) for name in wanted.names), wanted.if_there | taken)
 
     def describe(self) -> str:
         parts = [

@@ -20,6 +20,7 @@ from ..functions.key_rows import Array, KeyRows
 from ..keyed_state.arrays import StateArrays
 from ..keyed_state.opening import open_arrays
 from ..keys.encoding import Keys, encode_keys, key_values
+from ..needed import Needed
 from .base import Context, Emit
 from .function import FunctionInstance, FunctionOperator
 from .keyed import KeyedInstance, KeyedOperator
@@ -43,6 +44,9 @@ class StatefulMapColumns(FunctionOperator, KeyedOperator):
 
     def open(self, context: Context) -> StatefulMapColumnsInstance:
         return StatefulMapColumnsInstance(self, context)
+
+    def needs(self, wanted: Needed | None) -> Needed | None:
+        return None if self.columns is None else Needed(frozenset(self.columns))
 
     def describe(self) -> str:
         return f"{getattr(self.function, '__qualname__', 'function')} by {', '.join(self.keys)}"

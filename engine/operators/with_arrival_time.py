@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..batch import Batch
+from ..needed import Needed
 from ..protocol.elements import MIN_TIME
 from .base import Context, Emit
 from .own_time import OwnTime, OwnTimeInstance
@@ -24,6 +25,9 @@ class WithArrivalTime(OwnTime):
 
     def open(self, context: Context) -> WithArrivalTimeInstance:
         return WithArrivalTimeInstance(context)
+
+    def needs(self, wanted: Needed | None) -> Needed | None:
+        return wanted
 
     def describe(self) -> str:
         return "not repeatable after a recovery"

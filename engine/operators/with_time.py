@@ -19,6 +19,7 @@ from ..errors import RecordError
 from ..functions.error_policy import ErrorPolicy, OnError, Refused, function_name
 from ..functions.rows_encoder import RowsEncoder
 from ..functions.user_function import call_rows
+from ..needed import Needed
 from ..protocol.elements import MIN_TIME
 from ..time.event_time import EventTime
 from .base import Context, Emit
@@ -39,6 +40,9 @@ class WithTime(FunctionOperator, OwnTime):
 
     def open(self, context: Context) -> WithTimeInstance:
         return WithTimeInstance(self, context)
+
+    def needs(self, wanted: Needed | None) -> Needed | None:
+        return None if wanted is None or not isinstance(self.time, str) else wanted.with_names([self.time])
 
     def describe(self) -> str:
         what = self.time if isinstance(self.time, str) else function_name(self.time)

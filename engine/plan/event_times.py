@@ -10,6 +10,7 @@ from ..joins.within import Between
 from ..operators.aggregate_sessions import AggregateSessions
 from ..operators.aggregate_windows import AggregateWindows
 from ..operators.branch import Branch
+from ..operators.cast import Cast
 from ..operators.co_group import CoGroup
 from ..operators.explode import Explode
 from ..operators.filter import Filter
@@ -27,7 +28,7 @@ from ..operators.window_join import WindowJoin
 from ..source import Source
 from .graph import Graph
 
-_NO_TIME_OF_THEIR_OWN = (Branch, Explode, Filter, FlatMap, JoinSide, KeyBy, Map, MapBatches, Project, Union)
+_NO_TIME_OF_THEIR_OWN = (Branch, Cast, Explode, Filter, FlatMap, JoinSide, KeyBy, Map, MapBatches, Project, Union)
 """The rows that they emit have the times of their input's rows, or none."""
 
 _IN_WINDOWS = (AggregateSessions, AggregateWindows, CoGroup, ProcessWindows, WindowJoin)

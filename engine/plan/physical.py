@@ -25,6 +25,7 @@ from ..sink import Sink
 from ..source import Source
 from .event_times import check_event_times
 from .graph import Graph, Node
+from .needed_columns import reading_needed
 from .task_spec import ChainedOperator, ExchangeSpec, TaskSettings, TaskSpec
 from .worker_bounds import UNBOUND, WorkerBounds
 
@@ -123,6 +124,13 @@ class Plan:
         raise RequestError(f"the job `{self.name}` has no operator `{operator}`; there are: {names}")
 
     @property
+    def sources(self) -> dict[str, Source]:
+        """The sources that it reads, by operator; also those of lookup tables."""
+        operators = {chained.name: chained.operator for stage in self.stages for chained in stage.chain}
+        read = {name: (operator.source,) if isinstance(operator, Read) else operator.sources for name, operator in operators.items()}
+        return {name: source for name, sources in read.items() for source in sources}
+
+    @property
     def key_groups(self) -> int:
         """The number of key groups."""
         return self.tasks[0].settings.key_groups
@@ -143,7 +151,7 @@ def plan(graph: Graph, *, parallelism: int = 1, combine: bool = True, settings: 
     graph.check()
     check_event_times(graph)
     settings = settings if settings is not None else TaskSettings()
-    stages = _stages(graph, parallelism, combine)
+    stages = _stages(reading_needed(graph), parallelism, combine)
     for stage in stages:
         if stage.parallelism > settings.key_groups:
             raise FlowError(f"operator `{stage.name}`: parallelism {stage.parallelism} is more than the {settings.key_groups} key groups")

@@ -12,6 +12,7 @@ from ..engine.functions.error_policy import check_on_error
 from ..engine.functions.rows_encoder import SchemaLike, arrow_schema
 from ..engine.functions.user_function import check_function
 from ..engine.operators.branch import Branch
+from ..engine.operators.cast import Cast
 from ..engine.operators.filter import Filter
 from ..engine.operators.flat_map import FlatMap
 from ..engine.operators.map import Map
@@ -68,6 +69,14 @@ def make_select(columns: tuple[Any, ...]) -> Project:
 def make_drop(columns: tuple[Any, ...]) -> Project:
     """`drop`. Raises FlowError unless `columns` are names."""
     return Project(drop=frozenset(check_columns(columns, "drop")))
+
+
+def make_cast(types: SchemaLike) -> Cast:
+    """`cast`. Raises FlowError unless `types` maps names to Arrow types or their names."""
+    schema = arrow_schema(types, "cast")
+    if not schema:
+        raise FlowError(f"cast({types!r:.200}): give at least one column with its type, for example cast({{'price': 'float64'}})")
+    return Cast(dict(zip(schema.names, schema.types, strict=True)))
 
 
 def make_rename(renamed: Mapping[str, str]) -> Project:

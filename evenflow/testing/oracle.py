@@ -33,6 +33,7 @@ from ..engine.functions.key_rows import KeyRows
 from ..engine.keys.unkeyed import shown
 from ..engine.operators.aggregate_running import AggregateRunning
 from ..engine.operators.aggregate_windows import AggregateWindows
+from ..engine.operators.cast import Cast
 from ..engine.operators.co_process import CoProcess
 from ..engine.operators.filter import Filter
 from ..engine.operators.flat_map import FlatMap
@@ -212,6 +213,14 @@ def _(operator: Project, inputs: Sequence[Records]) -> Records:
         return {rename.get(name, name): row[name] for name in kept if name not in operator.drop}
 
     return Records([Record(project(r.row), r.time) for r in inputs[0].items])
+
+
+@evaluate.register
+def _(operator: Cast, inputs: Sequence[Records]) -> Records:
+    def cast(row: Row) -> Row:
+        return {**row, **{name: pa.scalar(row[name]).cast(kind).as_py() for name, kind in operator.types.items()}}
+
+    return Records([Record(cast(r.row), r.time) for r in inputs[0].items])
 
 
 @evaluate.register

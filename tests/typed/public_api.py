@@ -120,6 +120,7 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
     keyed = stream.filter(lambda row: bool(row["word"])).key_by("word")
     assert_type(keyed, ef.KeyedStream)
     assert_type(keyed.map(lambda row: row).rename(word="token").deduplicate(), ef.KeyedStream)
+    assert_type(stream.cast({"n": pa.int64()}, word="string").rename(word="token"), ef.Stream)
     assert_type(stream.branch(lambda row: bool(row["word"])), tuple[ef.Stream, ef.Stream])
     assert_type(stream.lookup(source, on="word", refresh="5m"), ef.Stream)
     assert_type(stream.with_time("ts", max_delay="1s").lookup(source, on="word").with_arrival_time(), ef.Stream)

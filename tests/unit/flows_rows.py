@@ -49,7 +49,7 @@ def branches_of_branches() -> ef.Dataflow:
     early, late = unknown.branch(late_enough, on_error="dead_letter")
     late.dead_letters.write(ef.to_list([], name="letters"))
     early.union(known).key_by("key").aggregate(n=ef.count(), emit="final").write(ef.to_list([], name="counts"))
-    known.select("seq", "value").write(ef.to_list([], name="known"))
+    known.select("seq", "value").cast(value="float64", seq="string").write(ef.to_list([], name="known"))
     late.parallelism(2).write(ef.to_list([], name="late"))
     return flow
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from evenflow.engine.errors import RecordError
+from evenflow.engine.operators.cast import Cast
 from evenflow.engine.operators.filter import Filter
 from evenflow.engine.operators.flat_map import FlatMap
 from evenflow.engine.operators.key_by import KeyBy
@@ -242,3 +245,22 @@ def test_key_column_that_is_taken_is_refused(drive):
 )
 def test_operator_describes_itself_for_plans(operator, words):
     assert operator.describe() == words
+
+
+def test_cast_gives_columns_other_types_and_leaves_the_rest(drive):
+    step = drive(Cast({"a": pa.timestamp("ms", "UTC"), "b": pa.large_string()}))
+    assert step.process({"c": [True], "a": [1], "b": ["x"]}, [7]) == [{"c": True, "a": datetime(1970, 1, 1, 0, 0, 0, 1000, UTC), "b": "x"}]
+    assert step.schemas[0].names == ["c", "a", "b"]
+    assert step.schemas[0].types == [pa.bool_(), pa.timestamp("ms", "UTC"), pa.large_string()]
+    assert step.times["out"] == [7]
+
+
+def test_cast_of_a_missing_column_lists_those_that_there_are(drive):
+    with pytest.raises(RecordError, match="operator `step`: no column `c`; there are: a, b"):
+        drive(Cast({"c": pa.int64()})).process(ROWS)
+
+
+@pytest.mark.parametrize(("kind", "problem"), [(pa.int8(), "300 not in range"), (pa.list_(pa.int64()), "Unsupported cast")])
+def test_cast_of_a_value_that_does_not_fit_names_the_column(drive, kind, problem):
+    with pytest.raises(RecordError, match=f"operator `step`: column `a` can't be cast from int64: .*{problem}"):
+        drive(Cast({"a": kind})).process({"a": [1, 300]})

@@ -1,0 +1,49 @@
+"""Tells each source which columns the flow needs of it, where the operators behind it make that certain.
+
+From the sinks upwards every operator says which columns of its input it needs (`Operator.needs`). One that doesn't say, such as a user's
+function, a join or a sink, needs all. So results, late records and dead letters are those of a flow that reads all columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import or_
+
+from ..keys.unkeyed import shown
+from ..needed import Needed
+from ..operators.base import Operator
+from ..source import Source
+from .graph import Graph, Node
+
+
+def reading_needed(graph: Graph) -> Graph:
+    """The same graph with sources that read what the flow needs."""
+    wants: dict[int, list[Needed | None]] = {node.id: [] for node in graph}
+    nodes: dict[int, Node] = {}
+    for node in reversed(graph.ordered()):
+        wanted = _all_of(wants[node.id])
+        nodes[node.id] = node
+        if isinstance(node.operator, Source) and wanted is not None:
+            nodes[node.id] = replace(node, operator=node.operator.reading(wanted))
+        for edge in node.inputs:
+            wants[edge.node].append(_of_input(graph, node, wanted))
+    return Graph(graph.name, {node.id: nodes[node.id] for node in graph})
+
+
+def _of_input(graph: Graph, node: Node, wanted: Needed | None) -> Needed | None:
+    if not isinstance(node.operator, Operator) or _has_side_stream(graph, node, node.operator):
+        return None
+    needed = node.operator.needs(wanted)
+    return None if needed is None else needed.with_names(shown(node.keys or ()))
+
+
+def _all_of(wants: Sequence[Needed | None]) -> Needed | None:
+    known = [needed for needed in wants if needed is not None]
+    return reduce(or_, known) if known and len(known) == len(wants) else None
+
+
+def _has_side_stream(graph: Graph, node: Node, operator: Operator) -> bool:
+    """Whether anybody reads late records or dead letters of the node, which are its input's rows as they came."""
+    return any(port not in operator.ports for _, port in graph.consumers(node))
