@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..engine.columns import UNKNOWN, Columns
 from ..engine.errors import ConnectorError
 from ..engine.time.duration import Duration, microseconds
 from ..engine.time.event_time import EventTime
@@ -80,6 +81,9 @@ class ParquetSource(FileSource):
         if self._event_time is not None and splits:
             self._event_time.check(self._schema, self.name)
         return splits
+
+    def known_columns(self) -> Columns:
+        return Columns.of(self._schema) if self._schema.names else UNKNOWN
 
     def _split(self, path: str, metadata: pq.FileMetaData, ordinal: int) -> list[Split]:
         splits: list[Split] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +10,7 @@ from typing import Any, Literal
 from .actors.job.first_manifest import Savepoint
 from .engine.errors import FlowError
 from .engine.operators.base import Operator
+from .engine.plan.columns import check_columns
 from .engine.plan.graph import Graph, Node, check_name
 from .engine.plan.physical import Plan, plan
 from .engine.sink import Sink
@@ -82,20 +83,25 @@ class Dataflow:
         physical = self.plan(config=config)
         sources = {node.name: source for node in self.graph for source in _sources(node)}
         sinks = {node.name: node.operator for node in self.graph if isinstance(node.operator, Sink)}
-        connectors: list[Source | Sink] = [*sinks.values(), *sources.values()]
         if detached:
             _check_detached(runtime, {**sources, **sinks})
         started: list[Source | Sink] = []
         try:
-            for connector in connectors:
-                started.append(connector)
-                connector.start()
+            _start(sources.values(), started)
+            check_columns(self.graph)  # sources know more by now, and no sink has emptied its folder yet
+            _start(sinks.values(), started)
             running = start(physical, config, savepoint, detached=True) if detached else start(physical, config, savepoint)
         except BaseException:
             for connector in reversed(started):
                 connector.stop()
             raise
         return Job(self.name, running, {}, {}) if detached else Job(self.name, running, sources, sinks)
+
+
+def _start(connectors: Iterable[Source | Sink], started: list[Source | Sink]) -> None:
+    for connector in connectors:
+        started.append(connector)
+        connector.start()
 
 
 def _sources(node: Node) -> tuple[Source, ...]:
