@@ -46,6 +46,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish() -> None:
+    """Extension modules look for what they have left behind when Python ends."""
+    gc.unfreeze()
+
+
 GUARD = ClusterGuard()
 sys.addaudithook(GUARD)
 
