@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from ..engine.columns import Columns
 from ..engine.errors import ConnectorError, FlowError
 from ..engine.time.event_time import EventTime
 from .file_source import FileSource, refuse_duplicates, whole_files
@@ -35,6 +36,7 @@ class InferredSource(FileSource):
         super().__init__(paths, event_time, name)
         self._given = _schema_of(types, name)
         self._schema = self._given
+        self._known = False
 
     def _plan(self, files: Sequence[str]) -> list[Split]:
         filled = [path for path in files if self._has_rows(self._start_of(path))]
@@ -45,9 +47,12 @@ class InferredSource(FileSource):
                 refuse_duplicates(found, path, self.name)
                 merged = found if merged is None else self._merge(filled[0], merged, path, found)
         if merged is not None:
-            self._schema = merged
+            self._schema, self._known = merged, True
             self._check(merged)
         return whole_files(filled)
+
+    def known_columns(self) -> Columns:
+        return Columns.of(self._schema, complete=self._known)
 
     def _open(self, split: Split, batch_rows: int) -> Iterator[pa.RecordBatch]:
         given = 0

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..engine.batch import ITEM, Batch
+from ..engine.columns import UNKNOWN, Columns
 from ..engine.errors import FlowError, RecordError
 from ..engine.protocol.elements import MAX_TIME, MIN_TIME
 from ..engine.source import Source, SourceReader
@@ -57,6 +58,9 @@ class ItemsSource(Source):
     def start(self) -> None:
         if self._event_time is not None and self._rows.num_rows:
             self._event_time.extract(self._rows, self.name)
+
+    def known_columns(self) -> Columns:
+        return Columns.of(self._rows.schema) if self._rows.num_rows else UNKNOWN
 
     def reader(self, index: int, parallelism: int) -> ItemsReader:
         return ItemsReader(self._rows, self._event_time, self.name, Share.of(index, parallelism))

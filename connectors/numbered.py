@@ -16,9 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..engine.batch import Batch
+from ..engine.columns import Columns
 from ..engine.protocol.elements import MAX_TIME
 from ..engine.source import Source, SourceReader
 from .share import ENDLESS, Share, share_out
+
+CREATED = "created"
+"""The column of the time at which a row was due, if it is asked for."""
 
 
 class NumberedRows(ABC):
@@ -52,6 +56,10 @@ class NumberedSource(Source):
         self.name, self.rate, self._rows, self._every = name, rate, rows, every
         self._end = ENDLESS if total is None else total
         self._rows_per_batch, self._created, self._clock = rows_per_batch, created, clock
+
+    def known_columns(self) -> Columns:
+        known = Columns.of(self._rows.batch(np.zeros(1, np.int64)).rows.schema)
+        return known.having({CREATED: pa.int64()}) if self._created else known
 
     def reader(self, index: int, parallelism: int) -> NumberedReader:
         pace = None if self.rate is None else Pace(self.rate / parallelism, self._every, self._clock)
@@ -116,7 +124,7 @@ class NumberedReader(SourceReader):
         batch = self._rows.batch(np.arange(rows.start, rows.start + count * rows.step, rows.step))
         if self._created:
             created = pa.array(self._due_at(np.arange(self._given, self._given + count)))
-            batch = batch.with_rows(batch.rows.append_column("created", created))
+            batch = batch.with_rows(batch.rows.append_column(CREATED, created))
         self._share = self._share.without_first(count)
         self._given += count
         return batch

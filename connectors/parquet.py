@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..engine.columns import UNKNOWN, Columns
 from ..engine.errors import ConnectorError
 from ..engine.needed import Needed
 from ..engine.time.duration import Duration, microseconds
@@ -85,6 +86,9 @@ class ParquetSource(FileSource):
             self._event_time.check(merged.schema, self.name)
         self._schema = self._to_read(merged.schema)
         return splits
+
+    def known_columns(self) -> Columns:
+        return Columns.of(self._schema) if self._schema.names else UNKNOWN
 
     def _split(self, path: str, metadata: pq.FileMetaData, ordinal: int) -> list[Split]:
         splits: list[Split] = []

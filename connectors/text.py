@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.batch import ITEM
+from ..engine.columns import Columns
 from ..engine.errors import ConnectorError
 from .file_source import FileSource, whole_files
 from .paths import COMPRESSED, Paths
@@ -39,6 +40,9 @@ class TextSource(FileSource):
     """A file is a split."""
 
     extensions = tuple(kind + ending for kind in (".txt", ".text", ".log") for ending in COMPRESSED)
+
+    def known_columns(self) -> Columns:
+        return Columns({ITEM: pa.string()}, complete=True)
 
     def _plan(self, files: Sequence[str]) -> list[Split]:
         return whole_files(files)

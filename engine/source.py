@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .batch import Batch
+from .columns import UNKNOWN, Columns
 from .errors import FlowError
 from .needed import Needed
 from .protocol.elements import MAX_TIME, MIN_TIME
@@ -89,6 +90,10 @@ class Source(ABC):
         Pure, and computed from the position alone.
         """
         return MIN_TIME
+
+    def known_columns(self) -> Columns:
+        """What is known of its rows' columns; after `start` often more than before. Pure and cheap."""
+        return UNKNOWN
 
     @abstractmethod
     def reader(self, index: int, parallelism: int) -> SourceReader:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from .actors.job.first_manifest import Savepoint
 from .engine.errors import FlowError
+from .engine.plan.columns import check_columns
 from .engine.plan.graph import Graph, check_name
 from .engine.plan.physical import Plan, plan
 from .engine.sink import Sink
@@ -81,20 +82,25 @@ class Dataflow:
         physical = self.plan(config=config)
         sources = physical.sources
         sinks = {node.name: node.operator for node in self.graph if isinstance(node.operator, Sink)}
-        connectors: list[Source | Sink] = [*sinks.values(), *sources.values()]
         if detached:
             _check_detached(runtime, {**sources, **sinks})
         started: list[Source | Sink] = []
         try:
-            for connector in connectors:
-                started.append(connector)
-                connector.start()
+            _start(sources.values(), started)
+            check_columns(self.graph, sources)  # sources know more by now, and no sink has emptied its folder yet
+            _start(sinks.values(), started)
             running = start(physical, config, savepoint, detached=True) if detached else start(physical, config, savepoint)
         except BaseException:
             for connector in reversed(started):
                 connector.stop()
             raise
         return Job(self.name, running, {}, {}) if detached else Job(self.name, running, sources, sinks)
+
+
+def _start(connectors: Iterable[Source | Sink], started: list[Source | Sink]) -> None:
+    for connector in connectors:
+        started.append(connector)
+        connector.start()
 
 
 def _check_detached(runtime: str, connectors: Mapping[str, Source | Sink]) -> None:

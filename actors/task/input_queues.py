@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+from typing import TypeAlias
 
 from ...engine.batch import Batch
 from ...engine.protocol.elements import MIN_TIME, Element, End, LatencyMark, Rewind, Watermark
@@ -30,6 +32,12 @@ TURNS = 4
 WAITS = Batch, LatencyMark
 """What doesn't go before batches: it tells nothing, and is to wait as long as records do."""
 
+Place: TypeAlias = tuple[bool, int, int]
+"""Whether the head of a channel waits, the channel's event time, and the number of the head's arrival: the smallest goes first."""
+
+MOST_TAKEN = 4
+"""The heap of places holds at most so many entries for each channel."""
+
 
 class InputQueues:
     """Used by one thread. A channel without any watermark counts as behind all others."""
@@ -39,36 +47,61 @@ class InputQueues:
         """Those that are not empty; each element with the number of its arrival."""
         self._times: dict[ChannelId, int] = {}
         self._arrived = self._taken = 0
+        self._by_place: list[tuple[Place, ChannelId]] = []
+        self._by_arrival: list[tuple[int, ChannelId]] = []
+        """Heaps of the heads of all channels; also with heads that have been taken, known by the numbers of their arrivals."""
 
     def __len__(self) -> int:
         return self._arrived - self._taken
 
     def put(self, channel: ChannelId, element: Element) -> None:
         """An element has come in."""
-        self._queues.setdefault(channel, deque()).append((self._arrived, element))
+        queue = self._queues.setdefault(channel, deque())
+        queue.append((self._arrived, element))
         self._arrived += 1
+        if len(queue) == 1:
+            self._note_head(channel)
 
     def take(self) -> tuple[ChannelId, Element]:
         """The element whose turn it is, and its channel; there must be one."""
         self._taken += 1
-        channel = min(self._queues, key=self._arrival if self._taken % TURNS == 0 else self._place)
+        channel = self._longest_waiting() if self._taken % TURNS == 0 else self._first_in_place()
         queue = self._queues[channel]
         _, element = queue.popleft()
-        if not queue:
-            del self._queues[channel]
         if isinstance(element, Watermark | Rewind):
             self._times[channel] = element.time
         elif isinstance(element, End):
             self._times.pop(channel, None)
+        if queue:
+            self._note_head(channel)
+        else:
+            del self._queues[channel]
         return channel, element
 
     def batches(self) -> Iterator[Batch]:
         """The batches that wait."""
         return (element for queue in self._queues.values() for _, element in queue if type(element) is Batch)
 
-    def _place(self, channel: ChannelId) -> tuple[bool, int, int]:
+    def _note_head(self, channel: ChannelId) -> None:
         arrival, head = self._queues[channel][0]
-        return isinstance(head, WAITS), self._times.get(channel, MIN_TIME), arrival
+        heappush(self._by_place, ((isinstance(head, WAITS), self._times.get(channel, MIN_TIME), arrival), channel))
+        heappush(self._by_arrival, (arrival, channel))
+        if len(self._by_place) > MOST_TAKEN * len(self._queues):  # heads taken in order of arrival, behind those of channels further behind
+            self._by_place = [entry for entry in self._by_place if self._is_head(entry[0][2], entry[1])]
+            heapify(self._by_place)
 
-    def _arrival(self, channel: ChannelId) -> int:
-        return self._queues[channel][0][0]
+    def _first_in_place(self) -> ChannelId:
+        while True:
+            (_, _, arrival), channel = heappop(self._by_place)
+            if self._is_head(arrival, channel):
+                return channel
+
+    def _longest_waiting(self) -> ChannelId:
+        while True:
+            arrival, channel = heappop(self._by_arrival)
+            if self._is_head(arrival, channel):
+                return channel
+
+    def _is_head(self, arrival: int, channel: ChannelId) -> bool:
+        queue = self._queues.get(channel)
+        return queue is not None and queue[0][0] == arrival

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...engine.columns import Columns
 from ...engine.errors import FlowError
 from ...engine.protocol.elements import MAX_TIME
 from ...engine.source import Source
@@ -120,6 +121,9 @@ class SparkSource(Source):
     def failure(self) -> str | None:
         problem = None if self._feed is None else self._feed.failure()
         return None if problem is None else f"operator `{self.name}`: Spark failed: {problem}"
+
+    def known_columns(self) -> Columns:
+        return Columns.of(self._schema)
 
     def reader(self, index: int, parallelism: int) -> TailReader:
         return TailReader(

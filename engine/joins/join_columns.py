@@ -5,6 +5,7 @@ Any other column of right that has the name of one of left's gets a suffix.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -29,7 +30,7 @@ class JoinColumns:
 
     def __init__(self, operator: str, left_keys: tuple[str, ...], right_keys: tuple[str, ...], suffix: str) -> None:
         self._operator, self._suffix = operator, suffix
-        self._shared = {left for left, right in zip(left_keys, right_keys, strict=True) if left == right}
+        self._shared = shared_keys(left_keys, right_keys)
         self._checked: tuple[tuple[str, ...], tuple[str, ...]] | None = None
         self._names: dict[str, str] = {}
 
@@ -62,16 +63,32 @@ class JoinColumns:
         both = tuple(left.names), tuple(right.names)
         if both == self._checked:
             return self._names
-        taken = set(left.names)
-        names = {name: f"{name}{self._suffix}" if name in taken else name for name in right.names if name not in self._shared}
-        for name, result in names.items():
-            if result in taken or list(names.values()).count(result) > 1:
-                raise RecordError(
-                    self._operator,
-                    f"the result would have two columns `{result}`, one of them right's `{name}`: rename it, or choose another suffix=",
-                )
+        names = right_names(left.names, right.names, self._shared, self._suffix)
+        problem = clash(left.names, names)
+        if problem is not None:
+            raise RecordError(self._operator, problem)
         self._checked, self._names = both, names
         return names
+
+
+def right_names(left: Iterable[str], right: Iterable[str], shared: set[str], suffix: str) -> dict[str, str]:
+    """The result's names of right's columns; `shared`: those that are left's too."""
+    taken = set(left)
+    return {name: f"{name}{suffix}" if name in taken else name for name in right if name not in shared}
+
+
+def clash(left: Iterable[str], names: Mapping[str, str]) -> str | None:
+    """The problem of two columns of one name in a result with the columns of left, and those of right by these `names`."""
+    taken = set(left)
+    for name, result in names.items():
+        if result in taken or list(names.values()).count(result) > 1:
+            return f"the result would have two columns `{result}`, one of them right's `{name}`: rename it, or choose another suffix="
+    return None
+
+
+def shared_keys(left_keys: Sequence[str], right_keys: Sequence[str]) -> set[str]:
+    """The key columns that have one name on both sides."""
+    return {left for left, right in zip(left_keys, right_keys, strict=True) if left == right}
 
 
 def later_times(left: Block, right: Block) -> Times:

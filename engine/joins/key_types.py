@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
@@ -26,7 +26,18 @@ class KeyKinds:
         self._kinds[side] = list(kinds)
         if len(self._kinds) < 2:
             return
-        for (left, right), kind, other in zip(self._names, self._kinds[LEFT], self._kinds[RIGHT], strict=True):
-            if not comparable(kind, other):
-                problem = f"left's key column `{left}` is {kind} and right's `{right}` is {other}, which are never equal"
-                raise RecordError(self._operator, f"{problem}: convert one of them, for example with map_batches or schema=")
+        problem = never_equal(self._names, self._kinds[LEFT], self._kinds[RIGHT])
+        if problem is not None:
+            raise RecordError(self._operator, problem)
+
+
+def never_equal(names: Iterable[tuple[str, str]], left: Iterable[pa.DataType | None], right: Iterable[pa.DataType | None]) -> str | None:
+    """The problem of the first pair of key columns whose types are never equal, None if there is none. A type may be unknown (None).
+
+    >>> never_equal([("k", "id")], [pa.int64()], [None])
+    """
+    for (mine, theirs), kind, other in zip(names, left, right, strict=True):
+        if kind is not None and other is not None and not comparable(kind, other):
+            problem = f"left's key column `{mine}` is {kind} and right's `{theirs}` is {other}, which are never equal"
+            return f"{problem}: convert one of them, for example with map_batches or schema="
+    return None

@@ -6,7 +6,7 @@ position `_COUNT`, and without a gap the panes that a later window needs, each a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from ..aggregates.base import AggregateFunction, read_by
 from ..aggregates.kept_values import in_groups
 from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator
 from ..batch import Batch
+from ..columns import Columns
 from ..keyed_state.opening import open_series
 from ..keyed_state.series import Codes, Found, Rows, Series, joined
 from ..keys.encoding import Keys, compact, encode_keys
@@ -45,6 +46,9 @@ class AggregateRows(KeyedOperator):
     keys: tuple[str, ...]
     functions: Mapping[str, AggregateFunction]
     windows: RowWindows
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        return inputs[0].only(self.keys)
 
     def open(self, context: Context) -> AggregateRowsInstance:
         aggregator = PartialAggregator(context.name, self.keys, self.functions)

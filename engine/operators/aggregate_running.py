@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from ..aggregates.base import AggregateFunction, read_by
 from ..aggregates.partial_aggregates import PartialAggregates
 from ..batch import Batch
+from ..columns import Columns
 from ..keyed_state.opening import open_table
 from ..keyed_state.table import Table
 from ..keys.encoding import encode_keys
@@ -30,6 +31,9 @@ class AggregateRunning(KeyedOperator):
     functions: Mapping[str, AggregateFunction]
     updates: bool = field(kw_only=True)
     behind_combiner: bool = field(default=False, kw_only=True)
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        return inputs[0].only(self.keys)
 
     def open(self, context: Context) -> AggregateRunningInstance:
         batch_aggregator = BatchAggregator(context.name, self.keys, self.functions, None)

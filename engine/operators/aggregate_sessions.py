@@ -8,7 +8,7 @@ Invariant: the sessions of a key in the state are further apart than the gap, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,6 +19,7 @@ from ..aggregates.base import AggregateFunction, read_by
 from ..aggregates.event_times import EventTimeBound
 from ..aggregates.partial_aggregates import PartialAggregates
 from ..batch import Batch
+from ..columns import Columns
 from ..keyed_state.opening import open_series
 from ..keyed_state.series import Codes, Positions, Rows, Series, joined
 from ..keys.encoding import encode_keys
@@ -43,6 +44,9 @@ class AggregateSessions(KeyedOperator):
     functions: Mapping[str, AggregateFunction]
     windows: SessionWindows
     behind_combiner: bool = field(default=False, kw_only=True)
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        return inputs[0].only(self.keys)
 
     def open(self, context: Context) -> AggregateSessionsInstance:
         batch_aggregator = BatchAggregator(context.name, self.keys, {**_BOUNDS, **self.functions}, self.windows)

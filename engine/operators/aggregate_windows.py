@@ -6,7 +6,7 @@ windows, and the lateness that is allowed, have passed is late: it is counted, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 from ..aggregates.base import AggregateFunction, read_by
 from ..aggregates.partial_aggregates import PartialAggregates
 from ..batch import Batch
+from ..columns import Columns
 from ..keyed_state.opening import open_panes
 from ..keyed_state.panes import Panes, distinct
 from ..keys.encoding import encode_keys
@@ -41,6 +42,9 @@ class AggregateWindows(KeyedOperator):
     windows: Windows
     emission: Emission = field(default=ONCE, kw_only=True)
     behind_combiner: bool = field(default=False, kw_only=True)
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        return inputs[0].only(self.keys)
 
     def open(self, context: Context) -> AggregateWindowsInstance:
         batch_aggregator = BatchAggregator(context.name, self.keys, self.functions, self.windows)

@@ -7,12 +7,13 @@ An `Operator` is configuration: the plan holds it, workers get a copy, and it ne
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 from ...state.backends.settings import StateSettings
 from ..batch import Batch
+from ..columns import UNKNOWN, Columns
 from ..errors import shown
 from ..keys.load import KeyLoad
 from ..needed import Needed
@@ -73,6 +74,14 @@ class Operator(ABC):
 
         Without any other column of the input, its results and its errors must be the same.
         """
+        return None
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        """What is known of the rows that leave by `ports`, from what is known of the inputs. Called after `problem`, which found none."""
+        return UNKNOWN
+
+    def problem(self, inputs: Sequence[Columns]) -> str | None:
+        """Why inputs of these columns can't be, as far as that is certain before the job runs."""
         return None
 
     def describe(self) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from ..batch import Batch
+from ..columns import Columns
 from ..errors import RecordError
 from ..needed import Needed
 from .base import Context, Emit, Operator, OperatorInstance
@@ -24,6 +25,9 @@ class Cast(Operator):
 
     def needs(self, wanted: Needed | None) -> Needed | None:
         return None if wanted is None else wanted.with_names(self.types)
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        return inputs[0].having(self.types)
 
     def describe(self) -> str:
         return ", ".join(f"{name} to {kind}" for name, kind in self.types.items())

@@ -5,13 +5,16 @@ The inputs come in their common form, one side per batch; but for which method g
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..batch import Batch
+from ..columns import Columns
 from ..joins.key_types import KeyKinds
 from ..joins.sides import LEFT, side_of
 from .base import Context, Emit
 from .process import Process, ProcessInstance
+from .two_inputs import keys_problem
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -22,6 +25,9 @@ class CoProcess(Process):
     right_keys: tuple[str, ...]
 
     needs_columns = True
+
+    def problem(self, inputs: Sequence[Columns]) -> str | None:
+        return keys_problem(self.left_keys, self.right_keys, inputs)
 
     def open(self, context: Context) -> CoProcessInstance:
         return CoProcessInstance(self, context)

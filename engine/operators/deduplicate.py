@@ -7,13 +7,14 @@ its combination before it. A combination is forgotten once the watermark has com
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from ..batch import Batch, Times
+from ..columns import Columns
 from ..errors import RecordError
 from ..functions.key_rows import Array
 from ..keyed_state.arrays import StateArrays
@@ -40,6 +41,9 @@ class Deduplicate(KeyedOperator):
 
     keys: tuple[str, ...]
     ttl: int | None = None
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        return inputs[0]
 
     def open(self, context: Context) -> DeduplicateInstance:
         return DeduplicateInstance(self, context)

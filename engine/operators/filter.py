@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..batch import Batch
+from ..columns import Columns
 from ..errors import RecordError
 from ..expression import columns_of, true_where
 from ..functions.error_policy import ErrorPolicy, OnError, Refused, function_name
@@ -34,6 +35,9 @@ class Filter(FunctionOperator):
 
     predicate: Predicate
     on_error: OnError = "stop"
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        return inputs[0]
 
     def open(self, context: Context) -> FilterInstance:
         return FilterInstance(self, context)

@@ -7,6 +7,7 @@ carries no mark that would have to move with it. A row that comes late (its time
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch, Times
+from ..columns import Columns
 from ..errors import RecordError
 from ..joins.block import Block
 from ..joins.join_columns import DEALABLE, How, JoinColumns, later_times
@@ -28,14 +30,15 @@ from ..protocol.elements import MAX_TIME, MIN_TIME
 from ..protocol.split_route import Dealt
 from ..time.event_time import EventTime
 from .base import Context, Emit
-from .two_inputs import TwoInputs, TwoInputsInstance
+from .pairing import Pairing
+from .two_inputs import TwoInputsInstance
 
 NEVER = MAX_TIME - 1
 """The due time of rows that are decided at the end of the stream."""
 
 
 @dataclass(frozen=True, eq=False)
-class Join(TwoInputs):
+class Join(Pairing):
     """`within`: which times go together; `how`: which rows leave."""
 
     within: Between | Always
@@ -45,6 +48,10 @@ class Join(TwoInputs):
     @property
     def dealable(self) -> tuple[Dealt, ...]:
         return DEALABLE[self.how]
+
+    def problem(self, inputs: Sequence[Columns]) -> str | None:
+        upper = self.within.upper if isinstance(self.within, Between) else None
+        return super().problem(inputs) or (bound_problem(upper, inputs[0]) if isinstance(upper, str) else None)
 
     def open(self, context: Context) -> JoinInstance:
         return JoinInstance(self, context)
@@ -121,15 +128,10 @@ class JoinInstance(TwoInputsInstance):
         """The latest time of right that each row of left matches."""
         if not isinstance(within.upper, str):
             return times + within.upper
-        index = rows.schema.get_field_index(within.upper)
-        if index < 0:
-            problem = f"left has no column `{within.upper}`, the upper bound of between(); there are: {', '.join(rows.schema.names)}"
+        problem = bound_problem(within.upper, Columns.of(rows.schema))
+        if problem is not None:
             raise RecordError(self.context.name, problem)
-        kind = rows.schema.field(index).type
-        if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
-            problem = f"left's column `{within.upper}`, the upper bound of between(), is {kind}: it must be a timestamp or a date"
-            raise RecordError(self.context.name, problem)
-        column = rows.column(index)
+        column = rows.column(within.upper)
         if column.null_count:
             row = rows.slice(int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0]), 1).to_pylist()[0]
             problem = f"left's column `{within.upper}`, the upper bound of between(), is null: filter such rows out before the join"
@@ -209,3 +211,13 @@ class JoinInstance(TwoInputsInstance):
 
 def _less(time: int, slack: int) -> int:
     return time if time == MAX_TIME else max(time - slack, MIN_TIME)
+
+
+def bound_problem(name: str, left: Columns) -> str | None:
+    """Why left's column can't be the upper bound of between(), as far as it is known."""
+    if left.lacks(name):
+        return f"left has no column `{name}`, the upper bound of between(); there are: {left.listed()}"
+    kind = left.type_of(name)
+    if kind is not None and not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        return f"left's column `{name}`, the upper bound of between(), is {kind}: it must be a timestamp or a date"
+    return None

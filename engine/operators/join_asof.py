@@ -19,11 +19,12 @@ from ..joins.sides import LEFT, RIGHT, Side
 from ..protocol.elements import MAX_TIME
 from ..protocol.split_route import Dealt
 from .base import Context, Emit
-from .two_inputs import TwoInputs, TwoInputsInstance
+from .pairing import Pairing
+from .two_inputs import TwoInputsInstance
 
 
 @dataclass(frozen=True, eq=False)
-class JoinAsof(TwoInputs):
+class JoinAsof(Pairing):
     """`max_age`: how much earlier right's row may be, in microseconds, None for any."""
 
     how: Literal["left", "inner"]

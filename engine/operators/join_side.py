@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..batch import Batch
+from ..columns import Columns
 from ..joins.sides import Side
 from .base import Context, Emit, Operator, OperatorInstance
 
@@ -17,6 +19,13 @@ class JoinSide(Operator):
     keys: tuple[str, ...]
 
     stays_with_input = True
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        return inputs[0]
+
+    def problem(self, inputs: Sequence[Columns]) -> str | None:
+        missing = next((key for key in self.keys if inputs[0].lacks(key)), None)
+        return missing and f"no key column `{missing}`; there are: {inputs[0].listed()}"
 
     def open(self, context: Context) -> JoinSideInstance:
         return JoinSideInstance(self, context)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..batch import Batch
+from ..columns import Columns
 from ..errors import RecordError
 from ..functions.error_policy import ErrorPolicy, function_name
 from ..functions.rows_encoder import RowsEncoder
@@ -23,6 +24,9 @@ class KeyBy(FunctionOperator):
 
     function: Callable[[dict[str, Any]], Any]
     column: str
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        return inputs[0].having({self.column: None})
 
     def open(self, context: Context) -> KeyByInstance:
         return KeyByInstance(self, context)

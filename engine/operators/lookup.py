@@ -7,7 +7,7 @@ checkpoint, and is read anew by every attempt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -17,7 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch
+from ..columns import UNKNOWN, Columns
 from ..errors import RecordError, shown
+from ..joins.join_columns import right_names
 from ..keys.encoding import comparable, encode_keys, key_column
 from ..source import Source
 from .base import Context, Emit, Operator, OperatorInstance
@@ -57,6 +59,20 @@ class Lookup(Operator):
         """What it wants of its table."""
         return TableShape(tuple(self.on.values()), self.columns, self.unique)
 
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        stream, table = inputs[0], self._known_table
+        types = {result: table.type_of(name) for name, result in self._beside(stream).items()}
+        return Columns({**stream.types, **types}, stream.complete and (table.complete or self.columns is not None))
+
+    def problem(self, inputs: Sequence[Columns]) -> str | None:
+        stream, table = inputs[0], self._known_table
+        for mine, theirs in self.on.items():
+            if stream.lacks(mine):
+                return f"no key column `{mine}`; there are: {stream.listed()}"
+            if problem := never_equal(mine, stream.type_of(mine), theirs, table.type_of(theirs)):
+                return problem
+        return named_twice([*stream.types, *self._beside(stream).values()])
+
     def open(self, context: Context) -> LookupInstance:
         return LookupInstance(self, loaded(self.table, self.shape, context.name), context)
 
@@ -64,6 +80,19 @@ class Lookup(Operator):
         on = ", ".join(mine if mine == theirs else f"{mine} = {theirs}" for mine, theirs in self.on.items())
         again = f", read again every {self.refresh:g} s" if self.refresh is not None else ""
         return f"{self.how} by {on} table {self._origin}{again}"
+
+    @property
+    def _known_table(self) -> Columns:
+        if isinstance(self.table, pa.Table):
+            return Columns.of(self.table.schema)
+        return self.table.known_columns() if isinstance(self.table, Source) else UNKNOWN
+
+    def _beside(self, stream: Columns) -> dict[str, str]:
+        """The names in the results of the table's columns, as far as they are certain."""
+        table = self._known_table.types
+        added = self.columns if self.columns is not None else [name for name in table if name not in self.on.values()]
+        certain = [name for name in added if stream.complete or name in stream.types]
+        return right_names(stream.types, certain, set(), self.suffix)
 
     @property
     def _origin(self) -> str:
@@ -135,16 +164,29 @@ class LookupInstance(OperatorInstance):
 
     def _joined(self, rows: pa.RecordBatch, matches: npt.NDArray[np.intp]) -> pa.RecordBatch:
         where = pa.array(matches, mask=matches < 0)
-        there = set(rows.schema.names)
-        names = [*rows.schema.names, *(name + self._suffix if name in there else name for name in self._table.columns)]
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise RecordError(self.context.name, f"two columns would be named `{twice}`: give another suffix=, or rename a column")
+        added = right_names(rows.schema.names, self._table.columns, set(), self._suffix)
+        names = [*rows.schema.names, *added.values()]
+        problem = named_twice(names)
+        if problem is not None:
+            raise RecordError(self.context.name, problem)
         return pa.record_batch([*rows.columns, *(column.take(where) for column in self._table.columns.values())], names=names)
 
     def _check_types(self, rows: pa.RecordBatch) -> None:
         for (mine, theirs), own in zip(self._operator.on.items(), self._table.keys, strict=True):
             kind = key_column(rows, mine, self.context.name).type
-            if not comparable(kind, own.type):
-                problem = f"the stream's column `{mine}` is {kind} and the table's `{theirs}` is {own.type}, which are never equal"
-                raise RecordError(self.context.name, f"{problem}: cast one of them")
+            problem = never_equal(mine, kind, theirs, own.type)
+            if problem is not None:
+                raise RecordError(self.context.name, problem)
+
+
+def never_equal(mine: str, kind: pa.DataType | None, theirs: str, other: pa.DataType | None) -> str | None:
+    """The problem of a key column of the stream and one of the table whose types are never equal. A type may be unknown (None)."""
+    if kind is None or other is None or comparable(kind, other):
+        return None
+    return f"the stream's column `{mine}` is {kind} and the table's `{theirs}` is {other}, which are never equal: cast one of them"
+
+
+def named_twice(names: list[str]) -> str | None:
+    """The problem of results of which two columns have one of these names."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    return twice and f"two columns would be named `{twice}`: give another suffix=, or rename a column"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..batch import Batch
+from ..columns import UNKNOWN, Columns
 from ..functions.error_policy import ErrorPolicy, OnError, function_name
 from ..functions.rows_encoder import RowsEncoder
 from ..functions.user_function import call_rows
@@ -24,6 +25,9 @@ class Map(FunctionOperator):
     function: Callable[[dict[str, Any]], Any]
     schema: pa.Schema | None = None
     on_error: OnError = "stop"
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        return UNKNOWN if self.schema is None else Columns.of(self.schema)
 
     def open(self, context: Context) -> MapInstance:
         return MapInstance(self, context)

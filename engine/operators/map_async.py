@@ -5,7 +5,7 @@ A batch is processed when all of its coroutines have ended, so nothing is under 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..batch import Batch
+from ..columns import UNKNOWN, Columns
 from ..functions.error_policy import ErrorPolicy, OnError, Refused, function_name
 from ..functions.event_loop import EventLoop
 from ..functions.rows_encoder import RowsEncoder
@@ -30,6 +31,9 @@ class MapAsync(FunctionOperator):
     timeout: float | None = 30.0
     schema: pa.Schema | None = None
     on_error: OnError = "stop"
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        return UNKNOWN if self.schema is None else Columns.of(self.schema)
 
     def open(self, context: Context) -> MapAsyncInstance:
         return MapAsyncInstance(self, context)

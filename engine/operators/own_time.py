@@ -6,8 +6,10 @@ The watermark of such an instance comes from the rows that it has seen, so it is
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar
 
+from ..columns import Columns
 from .base import Context, Operator, OperatorInstance
 
 
@@ -15,6 +17,9 @@ class OwnTime(Operator):
     """An operator whose rows have other event times than those that it takes. `ticks`: whether these go on without rows."""
 
     ticks: ClassVar[bool] = False
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        return inputs[0]
 
     @abstractmethod
     def open(self, context: Context) -> OwnTimeInstance:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import chain, repeat
@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..batch import Batch
+from ..columns import UNKNOWN, Columns
 from ..errors import RecordError
 from ..functions.error_policy import ErrorPolicy, OnError, Refused
 from ..functions.keyed_function import KeyContext, TimedFunction
@@ -39,6 +40,9 @@ class Process(FunctionOperator, KeyedOperator):
     function: TimedFunction
     schema: pa.Schema | None = None
     on_error: OnError = "stop"
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        return UNKNOWN if self.schema is None else Columns.of(self.schema)
 
     def open(self, context: Context) -> ProcessInstance:
         return ProcessInstance(self, context)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from ..batch import Batch
+from ..columns import Columns
 from ..errors import RecordError
 from ..needed import Needed
 from .base import Context, Emit, Operator, OperatorInstance
@@ -20,6 +21,12 @@ class Project(Operator):
     select: tuple[str, ...] | None = None
     drop: frozenset[str] = frozenset()
     rename: Mapping[str, str] | None = None
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        known, names = inputs[0], self.rename or {}
+        there = self.select if self.select is not None else tuple(dict.fromkeys((*known.types, *names)))
+        types = {names.get(name, name): known.type_of(name) for name in there if name not in self.drop}
+        return Columns(types, self.select is not None or known.complete)
 
     def open(self, context: Context) -> ProjectInstance:
         return ProjectInstance(self, context)

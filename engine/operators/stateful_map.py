@@ -5,7 +5,7 @@ In this loop a user's Python runs once per record: everything around the call is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NoReturn
@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..batch import Batch
+from ..columns import UNKNOWN, Columns
 from ..errors import RecordError
 from ..functions.error_policy import ErrorPolicy, OnError, Refused, function_name
 from ..functions.rows_encoder import RowsEncoder
@@ -36,6 +37,9 @@ class StatefulMap(FunctionOperator, KeyedOperator):
     function: StatefulFunction
     schema: pa.Schema | None = None
     on_error: OnError = "stop"
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        return UNKNOWN if self.schema is None else Columns.of(self.schema)
 
     def open(self, context: Context) -> StatefulMapInstance:
         return StatefulMapInstance(self, context)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch, Times
+from ..columns import Columns
 from ..joins.block import Block
+from ..joins.key_types import never_equal
 from ..joins.segment import sorted_rows
 from ..joins.sides import LEFT, RIGHT, Side, key_names, side_of
 from ..keyed_state.join_rows import JoinRows
@@ -35,6 +38,15 @@ class TwoInputs(KeyedOperator):
     @property
     def keys(self) -> tuple[str, ...]:  # type: ignore[override]
         return key_names(len(self.left_keys))
+
+    def problem(self, inputs: Sequence[Columns]) -> str | None:
+        return keys_problem(self.left_keys, self.right_keys, inputs)
+
+
+def keys_problem(left_keys: Sequence[str], right_keys: Sequence[str], inputs: Sequence[Columns]) -> str | None:
+    """Why these keys of two inputs can't be equal, as far as their types are known."""
+    left, right = inputs
+    return never_equal(zip(left_keys, right_keys, strict=True), map(left.type_of, left_keys), map(right.type_of, right_keys))
 
 
 class TwoInputsInstance(KeyedInstance):

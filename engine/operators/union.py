@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..batch import Batch
+from ..columns import Columns
 from ..errors import RecordError
 from .base import Context, Emit, Operator, OperatorInstance
 
 
 class Union(Operator):
     """Passes all records on, with the columns in the order of the first batch. The task takes the minimum of the inputs' watermarks."""
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        names = dict.fromkeys(name for known in inputs for name in known.types)
+        kinds = {name: [known.type_of(name) for known in inputs] for name in names}
+        agreed = {name: types[0] if all(kind == types[0] for kind in types) else None for name, types in kinds.items()}
+        return Columns(agreed, any(known.complete for known in inputs))
 
     def open(self, context: Context) -> UnionInstance:
         return UnionInstance(context)

@@ -13,7 +13,8 @@ from ..time.windows import Windows
 
 START, END = "window_start", "window_end"
 
-_TIMESTAMP = pa.timestamp("us", tz="UTC")
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+"""The type of both."""
 
 
 def bounds_of(start: int, end: int, rows: int) -> list[pa.Array]:
@@ -23,7 +24,7 @@ def bounds_of(start: int, end: int, rows: int) -> list[pa.Array]:
 
 def timestamps(times: Times) -> pa.Array:
     """Event times as a column."""
-    return pa.array(times).cast(pa.timestamp("us")).cast(_TIMESTAMP)
+    return pa.array(times).cast(pa.timestamp("us")).cast(TIMESTAMP)
 
 
 def timed(batch: Batch, windows: Windows | SessionWindows, operator: str) -> Times:

@@ -6,11 +6,13 @@ time, those of a session its end.
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from ..batch import Batch
+from ..columns import Columns
 from ..errors import RecordError
 from ..joins.block import Block
 from ..joins.join_columns import DEALABLE, How, JoinColumns
@@ -22,13 +24,13 @@ from ..protocol.split_route import Dealt
 from ..time.sessions import SessionWindows
 from ..time.windows import Windows
 from .base import Context, Emit
-from .two_inputs import TwoInputs
-from .window_bounds import END, START, timestamps
+from .pairing import Pairing
+from .window_bounds import END, START, TIMESTAMP, timestamps
 from .windows_of_two import WindowsOfTwo
 
 
 @dataclass(frozen=True, eq=False)
-class WindowJoin(TwoInputs):
+class WindowJoin(Pairing):
     """`how`: which rows leave."""
 
     windows: Windows | SessionWindows
@@ -39,6 +41,12 @@ class WindowJoin(TwoInputs):
     def dealable(self) -> tuple[Dealt, ...]:
         """A session takes all rows of its key to tell where it ends, so none of them can be dealt."""
         return () if isinstance(self.windows, SessionWindows) else DEALABLE[self.how]
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        return super().known_columns(inputs).having(dict.fromkeys((START, END), TIMESTAMP))
+
+    def problem(self, inputs: Sequence[Columns]) -> str | None:
+        return super().problem(inputs) or bounds_problem(super().known_columns(inputs).types)
 
     def open(self, context: Context) -> WindowJoinInstance:
         return WindowJoinInstance(self, context)
@@ -85,11 +93,17 @@ class WindowJoinInstance(WindowsOfTwo):
         if not batch.num_rows:
             return
         names = batch.rows.schema.names
-        taken = next((name for name in (START, END) if name in names), None)
-        if taken is not None:
-            raise RecordError(self.context.name, f"its results would have two columns `{taken}`: rename or drop that of the input")
+        problem = bounds_problem(names)
+        if problem is not None:
+            raise RecordError(self.context.name, problem)
         columns = [*batch.rows.columns, timestamps(windows.starts[numbers]), timestamps(windows.ends[numbers])]
         emit(Batch(pa.RecordBatch.from_arrays(columns, names=[*names, START, END]), windows.times[numbers]))
+
+
+def bounds_problem(names: Container[str]) -> str | None:
+    """The problem of results that have a column named as one of a window's bounds."""
+    taken = next((name for name in (START, END) if name in names), None)
+    return taken and f"its results would have two columns `{taken}`: rename or drop that of the input"
 
 
 def _numbered(block: Block, numbers: Groups) -> Block:

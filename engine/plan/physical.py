@@ -23,6 +23,7 @@ from ..protocol.routing import RoutingTable, even_table
 from ..protocol.split_route import Dealt
 from ..sink import Sink
 from ..source import Source
+from .columns import check_columns
 from .event_times import check_event_times
 from .graph import Graph, Node
 from .needed_columns import reading_needed
@@ -149,6 +150,7 @@ class Plan:
 def plan(graph: Graph, *, parallelism: int = 1, combine: bool = True, settings: TaskSettings | None = None) -> Plan:
     """The physical plan of a graph; `parallelism` is the default of every operator. Raises FlowError if the graph can't run."""
     graph.check()
+    check_columns(graph)
     check_event_times(graph)
     settings = settings if settings is not None else TaskSettings()
     stages = _stages(reading_needed(graph), parallelism, combine)

@@ -114,7 +114,10 @@ class Outputs:
     @property
     def wait(self) -> bool:
         """Whether anything lies in a buffer."""
-        return any(exchange.waits for exchange in self.exchanges)
+        for exchange in self.exchanges:  # noqa: SIM110 -- as `paused`
+            if exchange.waits:
+                return True
+        return False
 
     def due(self, now: float) -> bool:
         """Whether a row has waited for longer than `linger`."""

@@ -135,7 +135,7 @@ def poll(worker: Worker, world: World) -> list[Choice]:
 @OfWorker
 def flush(worker: Worker, world: World) -> list[Choice]:
     """A worker lets its buffers go, as it does when it has nothing else to do."""
-    return once(worker, "flush", _at_once, worker.flush, world) if worker.may_take and worker.task.outputs.wait else []
+    return once(worker, "flush", _at_once, worker.flush, world) if worker.started and worker.task.outputs.wait and worker.may_take else []
 
 
 @OfWorker

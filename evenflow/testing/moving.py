@@ -31,7 +31,7 @@ def with_moves(most: int = 5, strategies: Sequence[str] = LIVE) -> tuple[Action,
     def move_state(world: World) -> Iterator[Choice]:
         core = world.coordinator.core
         migrations = core.migrations
-        if core.state is JobState.RUNNING and migrations.current is None and not core.busy and len(migrations.history) < most:
+        if len(migrations.history) < most and core.state is JobState.RUNNING and not core.busy:
             stages = [stage for stage in core.plan.stages if _may_move(world, stage)]
             if stages:
                 yield Choice(COORDINATOR, "migrate", migrate, (world, stages, strategies))

@@ -19,6 +19,7 @@ class SimulatedNodes:
         self._avoided: frozenset[str] = frozenset()
         self._preferred: frozenset[str] = frozenset()
         self._places: dict[WorkerId, str] = {}
+        self._view: ClusterView | None = None
 
     def use(self, avoid: frozenset[str], prefer: frozenset[str]) -> None:
         """No new worker goes to the first; it goes to the second if there are any."""
@@ -31,16 +32,20 @@ class SimulatedNodes:
                 allowed = [node for node in NODES if node not in self._avoided] or list(NODES)
                 wanted = [node for node in allowed if node in self._preferred] or allowed
                 self._places[worker] = min(wanted, key=self._count)
+                self._view = None
 
     def keep(self, workers: Iterable[WorkerId]) -> None:
         """Only these have a process."""
         there = set(workers)
         self._places = {worker: node for worker, node in self._places.items() if worker in there}
+        self._view = None
 
     def view(self) -> ClusterView:
         """As the job sees it."""
-        nodes = tuple(Node(node, CPUS, CPUS, self._count(node)) for node in NODES)
-        return ClusterView(nodes, {worker: Place(worker, node) for worker, node in self._places.items()})
+        if self._view is None:
+            nodes = tuple(Node(node, CPUS, CPUS, self._count(node)) for node in NODES)
+            self._view = ClusterView(nodes, {worker: Place(worker, node) for worker, node in self._places.items()})
+        return self._view
 
     def _count(self, node: str) -> int:
         return sum(place == node for place in self._places.values())

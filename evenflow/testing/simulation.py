@@ -231,13 +231,22 @@ class _Simulation:
         acts: list[Choice] = []
         waits: list[Choice] = []
         for worker in self._workers.values():
-            if worker.choices is None:
-                worker.choices = [choice for choices_of in self._of_worker for choice in choices_of(worker, world)]
-            acts += worker.choices
+            choices = worker.choices
+            if choices is None:
+                choices = worker.choices = self._choices_of(worker)
+            if choices:
+                acts += choices
         for action in self._of_others:
             for choice in action(world):
                 (waits if choice.who == TIME else acts).append(choice)
         return acts, waits
+
+    def _choices_of(self, worker: Worker) -> list[Choice]:
+        found: list[Choice] = []
+        for choices_of in self._of_worker:
+            if more := choices_of(worker, self.world):
+                found += more
+        return found
 
     def _forget_choices(self, who: str) -> None:
         """After a step of `who`: the workers that it touched may have other choices now. Another step may touch them all."""
@@ -333,5 +342,7 @@ class _Weights(dict[tuple[str, str], float]):
 
 
 def _with_sinks(task: TaskSpec, sinks: Mapping[str, Sink]) -> TaskSpec:
+    if not any(isinstance(c.operator, Write) for c in task.chain):
+        return task
     chain = tuple(replace(c, operator=Write(sinks[c.name])) if isinstance(c.operator, Write) else c for c in task.chain)
     return replace(task, chain=chain)

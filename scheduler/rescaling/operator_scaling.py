@@ -128,6 +128,11 @@ class OperatorScaling:
         except EvenflowError as error:
             self._fail(order, str(error))
 
+    @property
+    def begun(self) -> int:
+        """The number of scalings so far."""
+        return len(self._orders)
+
     def reports(self) -> list[ScalingReport]:
         """The newest scalings, oldest first."""
         return [self._report(order) for order in self._orders]

@@ -5,6 +5,7 @@ Ray and Spark are caught where they start their processes, so that neither has t
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -37,6 +38,17 @@ def cluster_of(executable: Any, command: Any) -> str | None:
 
 def refuse_to_sleep(seconds: float) -> None:
     pytest.fail(f"a unit test slept for {seconds} s: pass time in as a value, or wait for an event with a bound")
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Extension modules look for what they have left behind when Python ends."""
+    gc.unfreeze()
 
 
 GUARD = ClusterGuard()

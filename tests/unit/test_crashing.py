@@ -31,7 +31,7 @@ pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a cor
 
 FEW, MANY = 100, 550
 """Seeds for each flow."""
-BLOCK, LOSSES, WITH_ZOMBIES, FLOWS_WITH_ZOMBIES = 50, 5, 8, 6
+BLOCK, LOSSES, WITH_ZOMBIES, FLOWS_WITH_ZOMBIES = 25, 5, 8, 6
 """Seeds per test, and flows per test of zombies."""
 
 QUICK = {

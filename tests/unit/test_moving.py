@@ -25,18 +25,18 @@ from evenflow.testing.moving import with_moves
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 
-BLOCK = 50
+BLOCK = 25
 """Seeds per test, so that a failure is found and shown early."""
 
 SEEDS = {
     flows.tumbling_windows: 100,
     flows.sliding_windows: 100,
     flows.windows_of_windows: 50,
-    flows.running_updates: 150,
+    flows.running_updates: 200,
     flows.running_finals: 50,
-    flows.stateful_map_in_order: 150,
-    flows.rows_in_order: 150,
-    flows.stateful_map_columns: 150,
+    flows.stateful_map_in_order: 200,
+    flows.rows_in_order: 200,
+    flows.stateful_map_columns: 200,
     flows.timers_of_a_key: 50,
     flows.states_that_expire: 50,
     flows.own_aggregates_and_sketches: 50,

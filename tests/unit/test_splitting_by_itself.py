@@ -17,7 +17,7 @@ from evenflow.testing.scaling import with_scaling
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 
-SEEDS = 10
+SEEDS = 6
 """For each flow and kind of accident, and per test."""
 
 ACCIDENTS = {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evenflow.actors.task.input_queues import TURNS, InputQueues
 from evenflow.engine.batch import Batch
-from evenflow.engine.protocol.elements import Barrier, Rewind, Watermark
+from evenflow.engine.protocol.elements import MIN_TIME, Barrier, Rewind, Watermark
 from evenflow.engine.protocol.ids import CheckpointNumber
 
 
@@ -86,6 +86,37 @@ def test_of_a_few_elements_one_is_the_one_that_has_waited_longest(times):
         waiting.remove(next(entry for entry in waiting if entry[1] is found[1]))
         passed = 0 if found[1] is oldest else passed + 1
         assert passed < TURNS
+
+
+@given(st.lists(st.one_of(st.none(), st.tuples(st.integers(0, 12), st.integers(0, 9))), max_size=400))
+def test_turn_is_that_of_the_rule_looked_up_in_all_channels(script):
+    """None takes an element; a channel with a time gets a batch and a watermark."""
+    queues, waiting, times, number, turn = InputQueues(), {}, {}, 0, 0
+
+    def put(channel, element):
+        nonlocal number
+        queues.put(channel, element)
+        waiting.setdefault(channel, deque()).append((number, element))
+        number += 1
+
+    def place(channel):
+        arrived, head = waiting[channel][0]
+        return isinstance(head, Batch), times.get(channel, MIN_TIME), arrived
+
+    for step in [*script, *[None] * len(script) * 2]:
+        if step is not None:
+            put(step[0], batch())
+            put(step[0], Watermark(step[1]))
+        elif waiting:
+            turn += 1
+            expected = min(waiting, key=place if turn % TURNS else lambda channel: waiting[channel][0][0])
+            _, element = waiting[expected].popleft()
+            if not waiting[expected]:
+                del waiting[expected]
+            if isinstance(element, Watermark):
+                times[expected] = element.time
+            assert queues.take() == (expected, element)
+    assert not len(queues)
 
 
 def test_reader_with_more_credit_does_not_run_away():

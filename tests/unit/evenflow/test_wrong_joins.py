@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import evenflow as ef
+from evenflow.engine.plan.columns import check_columns
 
 TIMED = {"event_time": "t", "unit": "s"}
+
+
+def make_folder(path):
+    path.mkdir()
+    return path
 
 
 def read(flow=None, rows=({"k": 1, "t": 0},), **options):
@@ -148,11 +156,12 @@ def test_join_by_time_over_rows_without_event_time_is_refused_before_anything_ru
 
 
 def joined(left, right, within=None, **options):
-    """The error of a job that joins these rows."""
+    """The error of a job that joins these rows, whose columns aren't known before they come."""
 
     def build(refused):
         flow = ef.Dataflow("wrong")
         sides = [read(flow, rows, name=name, **TIMED) for rows, name in ((left, "left"), (right, "right"))]
+        sides = [side.map(dict) for side in sides]
         both = sides[0].key_by("k").join(sides[1].key_by("id"), within or ef.always(), **options).named("both")
         both.write(ef.to_list([]))
         error = refused(lambda: flow.run(runtime="local").wait("60s"))
@@ -183,3 +192,111 @@ LEFT, RIGHT = [{"k": 1, "t": 0}], [{"id": 1, "t": 0}]
 def test_join_of_columns_that_do_not_go_together_ends_the_job_and_says_why(refused, left, right, options, problem):
     error = joined(left, right, **options)(refused)
     assert problem in str(error)
+
+
+NUMBERS, TEXTS = [{"k": 1, "t": 0}], [{"k": "1", "t": 0}]
+
+WAYS = {
+    "as it is": lambda stream: stream,
+    "renamed": lambda stream: stream.rename(k="key").rename(key="k"),
+    "selected": lambda stream: stream.select("t", "k"),
+    "filtered": lambda stream: stream.filter(lambda row: True),
+    "one of two branches": lambda stream: stream.branch(lambda row: True)[1],
+    "of two streams": lambda stream: stream.union(stream),
+    "with a time of its own": lambda stream: stream.with_time("t"),
+    "typed by a map": lambda stream: stream.map(dict, schema={"k": "int64", "t": "int64"}),
+    "beside columns of a table": lambda stream: stream.lookup(pa.table({"k": [1], "name": ["one"]}), on="k"),
+    "of a table": lambda stream: stream.drop("k").lookup(pa.table({"t": [0], "k": [1]}), on="t"),
+    "once": lambda stream: stream.deduplicate("k"),
+    "aggregated": lambda stream: stream.key_by("k").window(ef.tumbling("1s")).aggregate(n=ef.count()),
+    "joined": lambda stream: stream.key_by("k").join(stream.key_by("k"), ef.always()),
+}
+"""Streams of which the type of a column is known without running them."""
+
+
+def planned(stream):
+    """The error of planning a flow with this stream, for which no source was started."""
+    with pytest.raises(ef.FlowError) as caught:
+        check_columns(stream.flow.graph)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", TWO_INPUTS)
+@pytest.mark.parametrize("way", WAYS)
+def test_keys_that_are_never_equal_are_refused_before_the_job_runs(way, name):
+    flow = ef.Dataflow("wrong")
+    left, right = WAYS[way](read(flow, NUMBERS, **TIMED)), read(flow, TEXTS, **TIMED)
+    both = TWO_INPUTS[name](left.key_by("k"), right.key_by("k")).named("both")
+    expected = "operator `both`: left's key column `k` is int64 and right's `k` is string, which are never equal: convert one of them"
+    assert planned(both).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("source", "key"),
+    [
+        (ef.generate(total=1), "key"),
+        (ef.nexmark("auction", events=50), "seller"),
+        (ef.read_csv("nowhere/", schema={"n": "int64"}), "n"),
+    ],
+    ids=["generate", "nexmark", "schema"],
+)
+def test_sources_tell_their_types_without_being_started(source, key):
+    flow = ef.Dataflow("wrong")
+    both = flow.read(source).key_by(key).join(read(flow, TEXTS).key_by("k"), ef.always()).named("both")
+    assert f"operator `both`: left's key column `{key}` is int64 and right's `k` is string" in planned(both)
+
+
+def test_types_of_files_are_checked_before_a_sink_empties_its_folder(refused, tmp_path):
+    pq.write_table(pa.table({"k": [1]}), make_folder(tmp_path / "numbers") / "a.parquet")
+    (make_folder(tmp_path / "texts") / "a.csv").write_text("k\none\n")
+    earlier = make_folder(tmp_path / "out") / "earlier.parquet"
+    pq.write_table(pa.table({"k": [1]}), earlier)
+    flow = ef.Dataflow("wrong")
+    sides = [flow.read(source).key_by("k") for source in (ef.read_parquet(tmp_path / "numbers"), ef.read_csv(tmp_path / "texts"))]
+    sides[0].join(sides[1], ef.always()).named("both").write(ef.write_parquet(tmp_path / "out", overwrite=True))
+    flow.plan()
+    error = refused(lambda: flow.run(runtime="local"))
+    assert isinstance(error, ef.FlowError)
+    assert "operator `both`: left's key column `k` is int64 and right's `k` is string" in str(error)
+    assert earlier.exists()
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "options", "problem"),
+    [
+        (LEFT, RIGHT, {"within": ef.between(0, "end")}, "left has no column `end`, the upper bound of between(); there are: k, t"),
+        ([{**LEFT[0], "end": 5}], RIGHT, {"within": ef.between(0, "end")}, "column `end`, the upper bound of between(), is int64"),
+        ([{**LEFT[0], "t_right": 5}], RIGHT, {}, "two columns `t_right`, one of them right's `t`: rename it, or choose another suffix="),
+        ([{**LEFT[0], "window_end": 5}], RIGHT, {"within": ef.tumbling("1s")}, "two columns `window_end`: rename or drop that of the"),
+        (LEFT, [{"key": 1, "t": 0}], {}, "operator `join.right`: no key column `id`; there are: key, t"),
+    ],
+    ids=["no_bound", "bound_of_no_time", "clashing_names", "window_end", "no_key"],
+)
+def test_columns_that_do_not_go_together_are_refused_before_the_job_runs(left, right, options, problem):
+    flow = ef.Dataflow("wrong")
+    sides = [read(flow, rows, **TIMED) for rows in (left, right)]
+    both = sides[0].key_by("k").join(sides[1].key_by("id"), **{"within": ef.always(), **options}).named("both")
+    assert problem in planned(both)
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ({"k": ["1"]}, "the stream's column `k` is int64 and the table's `k` is string, which are never equal: cast one of them"),
+        ({"k": [1], "t": [5], "t_right": [6]}, "two columns would be named `t_right`: give another suffix=, or rename a column"),
+        ({"id": [1]}, "no key column `id`; there are: k, t"),
+    ],
+    ids=["key_types", "clashing_names", "no_key"],
+)
+def test_table_that_does_not_go_with_the_stream_is_refused_before_the_job_runs(table, problem):
+    found = read(rows=NUMBERS, **TIMED).lookup(pa.table(table), on=next(iter(table))).named("found")
+    assert planned(found) == f"operator `found`: {problem}"
+
+
+def test_what_is_not_known_is_not_refused():
+    flow = ef.Dataflow("fine")
+    numbers, texts = read(flow, NUMBERS, **TIMED).map(dict).key_by("k"), read(flow, TEXTS, **TIMED).key_by("k")
+    numbers.join(texts, ef.between(0, "end")).write(ef.to_list([]))
+    nothing = read(flow, [{"k": None, "t": 0}], **TIMED).key_by("k")
+    nothing.join(texts, ef.always()).write(ef.to_list([], name="other"))
+    flow.plan()

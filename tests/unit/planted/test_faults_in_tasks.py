@@ -44,7 +44,7 @@ PLANTED = [
     (faults.delta_forgets_a_key, Runs(flows.stateful_map_in_order, 100, MOVES_AND_CRASHES, save_state=True)),
     (faults.keys_of_other_workers_are_restored_too, Runs(flows.stateful_map_in_order, 100, MOVES_AND_CRASHES, save_state=True)),
     (faults.copy_has_rows_from_behind_the_markers, Runs(flows_joins.join_inner, 100, SPLITS)),
-    (faults.dealt_rows_come_home_after_rows_from_behind_the_markers, Runs(flows_joins.join_inner, 100, SPLITS)),
+    (faults.dealt_rows_come_home_after_rows_from_behind_the_markers, Runs(flows_joins.join_inner, 300, SPLITS)),
     (faults.rows_from_before_the_markers_wait_for_dealt_rows, Runs(flows_joins.join_inner, 100, SPLITS)),
     (faults.copied_rows_are_given_back_too, Runs(flows_joins.join_inner, 100, SPLITS)),
     (faults.copied_rows_of_all_workers_are_restored, Runs(flows_joins.join_inner, 100, SPLITS_AND_CRASHES, save_state=True)),

@@ -1,0 +1,52 @@
+"""What is known of a stream's columns before the job runs: names, and types where they are certain.
+
+Sources and operators tell what they know; `plan/columns.py` asks them in the order of the flow.
+
+>>> left = Columns.of(pa.schema({"id": pa.int64(), "note": pa.null()}))
+>>> left.type_of("id"), left.type_of("note"), left.lacks("name"), UNKNOWN.lacks("name")
+(DataType(int64), None, True, False)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """`types`: the columns that are known, None for one whose type isn't; `complete`: whether there are no others."""
+
+    types: Mapping[str, pa.DataType | None] = field(default_factory=dict)
+    complete: bool = False
+
+    @staticmethod
+    def of(schema: pa.Schema, *, complete: bool = True) -> Columns:
+        """The columns of a schema. A column of nulls has no type yet: the first value decides."""
+        return Columns({column.name: None if pa.types.is_null(column.type) else column.type for column in schema}, complete)
+
+    def type_of(self, name: str) -> pa.DataType | None:
+        """The column's type, None if it isn't known."""
+        return self.types.get(name)
+
+    def lacks(self, name: str) -> bool:
+        """Whether the stream certainly has no such column."""
+        return self.complete and name not in self.types
+
+    def having(self, more: Mapping[str, pa.DataType | None]) -> Columns:
+        """These columns and `more`."""
+        return Columns({**self.types, **more}, self.complete)
+
+    def only(self, names: Iterable[str]) -> Columns:
+        """What is known of these columns, beside which there may be others."""
+        return Columns({name: self.type_of(name) for name in names})
+
+    def listed(self) -> str:
+        """The names, for errors."""
+        return ", ".join(self.types)
+
+
+UNKNOWN = Columns()
+"""A stream of which nothing is known."""

@@ -1,0 +1,33 @@
+"""The base of joins: what is known of the columns of their results before the job runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..columns import Columns
+from ..joins.join_columns import How, clash, right_names, shared_keys
+from .two_inputs import TwoInputs
+
+
+class Pairing(TwoInputs):
+    """`how`: which rows leave; `suffix`: what is added to columns of right whose name is taken."""
+
+    how: How
+    suffix: str
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        left, right = inputs
+        if self.how in ("semi", "anti"):
+            return left
+        types = {result: right.type_of(name) for name, result in self._right_names(left, right).items()}
+        return Columns({**left.types, **types}, left.complete and right.complete)
+
+    def problem(self, inputs: Sequence[Columns]) -> str | None:
+        left, right = inputs
+        pairs = self.how not in ("semi", "anti")
+        return super().problem(inputs) or (clash(left.types, self._right_names(left, right)) if pairs else None)
+
+    def _right_names(self, left: Columns, right: Columns) -> dict[str, str]:
+        """The result's names of right's columns, as far as they are certain."""
+        certain = [name for name in right.types if left.complete or name in left.types]
+        return right_names(left.types, certain, shared_keys(self.left_keys, self.right_keys), self.suffix)

@@ -1,0 +1,38 @@
+"""Finds operators whose inputs have columns that can't be what they need, before anything runs.
+
+Only what is certain counts: what a function returns isn't known unless its `schema` says so, and files are known once their source has
+started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ..columns import UNKNOWN, Columns
+from ..errors import FlowError
+from ..operators.base import Operator
+from ..source import Source
+from .graph import Graph, Input
+
+
+def check_columns(graph: Graph, sources: Mapping[str, Source] = MappingProxyType({})) -> None:
+    """Raises FlowError, naming the operator, for inputs whose columns are known not to fit.
+
+    `sources`: those that are read in place of the graph's, by their nodes' names.
+    """
+    known: dict[int, Columns] = {}
+
+    def columns_of(edge: Input) -> Columns:
+        operator = graph.nodes[edge.node].operator
+        return UNKNOWN if isinstance(operator, Operator) and edge.port not in operator.ports else known[edge.node]
+
+    for node in graph.ordered():
+        if isinstance(node.operator, Source):
+            known[node.id] = sources.get(node.name, node.operator).known_columns()
+        elif isinstance(node.operator, Operator):
+            inputs = [columns_of(edge) for edge in node.inputs]
+            problem = node.operator.problem(inputs)
+            if problem is not None:
+                raise FlowError(f"operator `{node.name}`: {problem}")
+            known[node.id] = node.operator.known_columns(inputs)
