@@ -30,7 +30,7 @@ class TopologyFlow:
 
     @classmethod
     def of(cls, topology: str, *, load: Load, total: int | None = None) -> TopologyFlow:
-        """The flow of a topology; each of its sources ends after `total` lines, or gives them at the topology's rate until it is stopped."""
+        """The flow of a topology. Each of its sources ends after `total` lines, or gives the topology's rate until it is stopped."""
         chosen = TOPOLOGIES[topology]
         found = cls(topology, ef.Dataflow(topology.replace("_", "-")), [[] for _ in range(chosen.sources)])
         streams = []
