@@ -30,13 +30,15 @@ class TopologyFlow:
 
     @classmethod
     def of(cls, topology: str, *, load: Load, total: int | None = None) -> TopologyFlow:
-        """The flow of a topology. Each of its sources ends after `total` lines, or gives the topology's rate until it is stopped."""
+        """The flow of a topology. Each of its sources ends after `total` lines, or gives the topology's rate until it is stopped: at
+        `load.pace` 2 the operators wait twice as long, and half as many lines are offered.
+        """
         chosen = TOPOLOGIES[topology]
         found = cls(topology, ef.Dataflow(topology.replace("_", "-")), [[] for _ in range(chosen.sources)])
         streams = []
         for index, given in enumerate(found.lines):
             name = f"lines-{index}"
-            rate = chosen.rate if total is None else None
+            rate = chosen.rate / load.pace if total is None else None
             source = ef.generate(rate=rate, every="50ms", total=total, keys=IDS, seed=index, name=name)
             streams.append(found.flow.read(source).parallelism(1, fixed=True).write(ef.to_list(given, name=f"{name}-given")))
         for name, stream in chosen.build(streams, load).items():

@@ -38,13 +38,13 @@ class Nodes:
                 self._cluster.add_node(num_cpus=self._cpus, object_store_memory=STORE)
             ray.init(self._cluster.address, log_to_driver=False, logging_level=logging.ERROR)
         except BaseException:
-            self._cluster.shutdown()
+            self._cluster.shutdown()  # type: ignore[no-untyped-call]
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         ray.shutdown()
-        self._cluster.shutdown()
+        self._cluster.shutdown()  # type: ignore[no-untyped-call]
 
     def add(self, cpus: int) -> Any:
         """Let a node with this many CPUs join; the handle by which `remove` knows it. Raises BenchmarkError if it does not come."""
