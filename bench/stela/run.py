@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import Any, Final
 
 import evenflow as ef
@@ -28,8 +29,8 @@ from .topologies import TOPOLOGIES
 
 POLICIES: Final = tuple(NODE_POLICIES)
 DIRECTIONS: Final = ("more", "less")
-NODES, CPUS = 3, 12
-"""Nodes before the change. Each has room for the workers that go on there when another leaves; a worker takes one CPU."""
+NODES = 3
+"""Before the change. Workers fill one after the other, so that the nodes differ and there is something to choose when one leaves."""
 
 SETTLE = 8.0
 """Seconds after the first results, in which the channels fill up."""
@@ -75,14 +76,13 @@ def run(
     check_names("policy", policies, POLICIES)
     check_names("direction", directions, DIRECTIONS)
     outcomes: dict[str, list[Outcome]] = {}
-    with Nodes(NODES, CPUS) as nodes:
-        for topology in topologies:
-            for direction in directions:
-                for _, policy in ((n, policy) for n in range(repeat) for policy in policies):
-                    name = case_name(topology, direction, policy)
-                    found = once(nodes, topology, direction, policy, pace, after)
-                    say(f"{name}: {found.course}; {found.report}")
-                    outcomes.setdefault(name, []).append(found)
+    for topology in topologies:
+        with Nodes(NODES, cpus_of(topology)) as nodes:
+            for direction, _, policy in product(directions, range(repeat), policies):
+                name = case_name(topology, direction, policy)
+                found = once(nodes, topology, direction, policy, pace, after)
+                say(f"{name}: {found.course}; {found.report}")
+                outcomes.setdefault(name, []).append(found)
     arguments = {
         "topologies": [*topologies],
         "policies": [*policies],
@@ -105,6 +105,12 @@ def run(
 def case_name(topology: str, direction: str, policy: str) -> str:
     """What a topology with a node more or less by a policy is called."""
     return f"{topology}, a node {direction}, {policy}"
+
+
+def cpus_of(topology: str) -> int:
+    """The CPUs of a node: its share of the topology's workers. They order the nodes; a node takes more workers when another leaves."""
+    stages = TopologyFlow.of(topology, load=Load()).flow.plan(config=ef.JobConfig()).stages
+    return -(-sum(stage.parallelism for stage in stages) // NODES)
 
 
 def once(nodes: Nodes, topology: str, direction: str, policy: str, pace: float, after: float) -> Outcome:
@@ -186,7 +192,7 @@ def checks_of(outcomes: Mapping[str, Sequence[Outcome]]) -> list[str]:
 def _config(folder: str) -> ef.JobConfig:
     return ef.JobConfig(
         parallelism=1,
-        worker=ef.WorkerConfig(cpus=1.0, placement="spread", start_timeout="2m"),
+        worker=ef.WorkerConfig(placement="pack", start_timeout="2m"),
         checkpoint=ef.CheckpointConfig(folder, interval="1s"),
     )
 
