@@ -8,12 +8,12 @@ decoding JSON, and Redis, into which the original writes. The counts go into Par
 from __future__ import annotations
 
 import math
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
 
+import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -23,7 +23,7 @@ import evenflow as ef
 
 from ...connectors.numbered import NumberedSource
 from .. import machine
-from ..conditions import record, scratch
+from ..conditions import record
 from ..errors import BenchmarkError
 from ..record import Case, Run
 from .check import connect, differences
@@ -54,21 +54,23 @@ def run(*, events: int, rates: Sequence[int], seconds: int, repeat: int, say: Ca
     for rate in rates:
         cases += at_rate(rate, seconds, say)
     arguments = {"events": events, "rates": list(rates), "seconds": seconds, "repeat": repeat}
-    checks = [f"{case.name}: {one['rows']:,} counts, all those of DuckDB" for case in cases for one in case.details]
-    return record(
-        "yahoo", arguments, cases, checks=list(dict.fromkeys(checks)), not_measured=("Kafka", "decoding JSON", "writing to Redis")
-    )
+    checks = [f"{case.name.split('/')[0]}: {one['rows']:,} counts, all those of DuckDB" for case in cases for one in case.details]
+    lacking = ("Kafka", "decoding JSON", "writing to Redis")
+    return record("yahoo", arguments, cases, checks=list(dict.fromkeys(checks)), not_measured=lacking)
 
 
 def full_speed(events: int, repeat: int, say: Callable[[str], None]) -> Case:
     """Events a second, made by the job's sources."""
     rates, details = [], []
-    for _ in range(repeat):
-        busy = machine.busy_share()
-        seconds, _, rows = _once(ad_events(events=events), {"events": events})
-        rates.append(events / seconds)
-        details.append({"seconds": seconds, "rows": rows, "busy_before": busy})
-        say(f"yahoo: {events:,} events in {seconds:.1f} s, {events / seconds:,.0f} a second")
+    with connect(events) as database:
+        for _ in range(repeat):
+            busy = machine.busy_share()
+            with TemporaryDirectory(prefix="evenflow-bench-yahoo-") as folder:
+                seconds = _run(ad_events(events=events), Path(folder))
+                rows = _checked(database, Path(folder)).num_rows
+            rates.append(events / seconds)
+            details.append({"seconds": seconds, "rows": rows, "busy_before": busy})
+            say(f"yahoo: {events:,} events in {seconds:.1f} s, {events / seconds:,.0f} a second")
     return Case("full speed", "events/s", "higher", tuple(rates), tuple(details))
 
 
@@ -76,14 +78,16 @@ def at_rate(rate: int, seconds: int, say: Callable[[str], None]) -> list[Case]:
     """The latency of each campaign's windows but the first: half, 99 of 100, and all of them are not above it."""
     busy = machine.busy_share()
     begin = math.ceil((time.time() + AHEAD) / WINDOW) * WINDOW
-    arguments: dict[str, Any] = {"events": rate * seconds, "event_rate": float(rate), "base_time": begin * 1000}
-    source = ad_events(rate=float(rate), events=rate * seconds, base_time=begin * 1000, punctual=True)
-    _, results, rows = _once(source, arguments)
+    events, base_time = rate * seconds, begin * 1000
+    with TemporaryDirectory(prefix="evenflow-bench-yahoo-") as folder:
+        _run(ad_events(rate=float(rate), events=events, base_time=base_time, punctual=True), Path(folder))
+        with connect(events, event_rate=float(rate), base_time=base_time) as database:
+            results = _checked(database, Path(folder))
     latencies = latencies_of(results, begin + WINDOW)
-    details = ({"rows": rows, "busy_before": busy},)
+    details = ({"rows": results.num_rows, "busy_before": busy},)
     shown = {"p50": np.quantile(latencies, 0.5), "p99": np.quantile(latencies, 0.99), "largest": latencies.max()}
     say(f"yahoo: {rate:,} events/s: window latency {', '.join(f'{name} {value:.1f} ms' for name, value in shown.items())}")
-    return [Case(f"{rate:,} events/s/{name}", "ms", "lower", (float(value),), details) for name, value in shown.items()]
+    return [Case(f"at {rate:,}/{name}", "ms", "lower", (float(value),), details) for name, value in shown.items()]
 
 
 def latencies_of(results: pa.Table, begin: int) -> npt.NDArray[np.float64]:
@@ -104,18 +108,17 @@ def stamped(rows: pa.RecordBatch) -> pa.RecordBatch:
     return rows.append_column("written", pa.repeat(time.time_ns(), rows.num_rows))
 
 
-def _once(source: NumberedSource, arguments: dict[str, Any]) -> tuple[float, pa.Table, int]:
-    """Seconds that the job ran, its results, and their number. `arguments`: of the same events, for the oracle."""
-    folder = Path(scratch("yahoo"))
-    try:
-        flow = ef.Dataflow("yahoo")
-        views_by_campaign(flow.read(source)).map_batches(stamped).write(ef.write_parquet(folder))
-        config = ef.JobConfig(parallelism=WORKERS, checkpoint=ef.CheckpointConfig(interval=None))
-        seconds = flow.run(config=config).wait(TIMEOUT).status().running_seconds
-        with connect(**arguments) as database:
-            rows, missing, wrong = differences(database, folder)
-        if missing or wrong:
-            raise BenchmarkError(f"benchmark yahoo: of {rows:,} counts {wrong:,} are wrong, and {missing:,} are missing")
-        return seconds, pq.read_table(folder), rows
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def _run(source: NumberedSource, folder: Path) -> float:
+    """Seconds that the job ran."""
+    flow = ef.Dataflow("yahoo")
+    views_by_campaign(flow.read(source)).map_batches(stamped).write(ef.write_parquet(folder))
+    config = ef.JobConfig(parallelism=WORKERS, checkpoint=ef.CheckpointConfig(interval=None))
+    return flow.run(config=config).wait(TIMEOUT).status().running_seconds
+
+
+def _checked(database: duckdb.DuckDBPyConnection, folder: Path) -> pa.Table:
+    """The counts that the job wrote, which must be those of the database."""
+    rows, missing, wrong = differences(database, folder)
+    if missing or wrong:
+        raise BenchmarkError(f"benchmark yahoo: of {rows:,} counts {wrong:,} are wrong, and {missing:,} are missing")
+    return pq.read_table(folder)

@@ -91,3 +91,12 @@ def test_a_punctual_event_is_due_at_its_event_time():
     reader = ad_events(rate=1_000.0, base_time=ago, punctual=True).reader(0, 1)
     assert 59_000 < reader.backlog() < 3_600_000
     assert reader.poll(10).rows["event_time"][0].value == ago
+
+
+def test_a_row_of_a_campaign_without_advertisement_in_the_table_is_left_out():
+    flow, rows = ef.Dataflow("unknown"), []
+    batch = ad_events(events=3_000, rows_per_batch=3_000).reader(0, 1).poll(3_000).rows.to_pylist()
+    unknown = [{**row, "ad_id": "none of ours", "event_type": "view"} for row in batch[:5]]
+    views_by_campaign(flow.read(ef.from_items([*batch, *unknown], event_time="event_time"))).write(ef.to_list(rows))
+    flow.run(runtime="local", config=ef.JobConfig(checkpoint=ef.CheckpointConfig(interval=None))).wait()
+    assert sum(row["views"] for row in rows) == sum(row["event_type"] == "view" for row in batch)
