@@ -109,8 +109,12 @@ def case_name(topology: str, direction: str, policy: str) -> str:
 
 def cpus_of(topology: str) -> int:
     """The CPUs of a node: its share of the topology's workers. They order the nodes; a node takes more workers when another leaves."""
-    stages = TopologyFlow.of(topology, load=Load()).flow.plan(config=ef.JobConfig()).stages
-    return -(-sum(stage.parallelism for stage in stages) // NODES)
+    return -(-workers_of(topology) // NODES)
+
+
+def workers_of(topology: str) -> int:
+    """The workers of all its operators and sources."""
+    return sum(stage.parallelism for stage in TopologyFlow.of(topology, load=Load()).flow.plan(config=ef.JobConfig()).stages)
 
 
 def once(nodes: Nodes, topology: str, direction: str, policy: str, pace: float, after: float) -> Outcome:
@@ -124,8 +128,7 @@ def once(nodes: Nodes, topology: str, direction: str, policy: str, pace: float, 
             begun = _started(job, flow)
             time.sleep(SETTLE)
             if direction == "more":
-                places = [place.node for place in job.status().places.values()]
-                added = nodes.add(len(places) // len(set(places)))
+                added = nodes.add(workers_of(topology) // NODES)
             time.sleep(WINDOW)
             ordered = time.time()
             report = job.scale_out(policy=policy, timeout=WAIT) if direction == "more" else job.scale_in(policy=policy, timeout=WAIT)[0]
