@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+
+import pyarrow as pa
 import pyarrow.compute as pc
 
 import evenflow as ef
@@ -15,3 +18,8 @@ def views_by_campaign(events: ef.Stream) -> ef.Stream:
     joined = views.lookup(campaigns(), on="ad_id", how="inner", unique=True)
     counts = joined.key_by("campaign_id").window(ef.tumbling("10s")).aggregate(views=ef.count()).named("views-by-campaign")
     return counts.select("campaign_id", "views", "window_start")
+
+
+def stamped(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with the time at which they are written (ns, wall clock)."""
+    return rows.append_column("written", pa.repeat(time.time_ns(), rows.num_rows))

@@ -28,7 +28,7 @@ from ..errors import BenchmarkError
 from ..record import Case, Run
 from .check import connect, differences
 from .events import ad_events
-from .query import views_by_campaign
+from .query import stamped, views_by_campaign
 
 EVENTS = 20_000_000
 RATES = (50_000, 200_000)
@@ -101,11 +101,6 @@ def latencies_of(results: pa.Table, begin: int) -> npt.NDArray[np.float64]:
     counted = starts >= begin * 1_000_000
     ends_ns = (starts[counted] + WINDOW * 1_000_000) * 1000
     return np.asarray((results["written"].to_numpy()[counted] - ends_ns) / 1e6, np.float64)
-
-
-def stamped(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with the time at which they are written (ns, wall clock)."""
-    return rows.append_column("written", pa.repeat(time.time_ns(), rows.num_rows))
 
 
 def _run(source: NumberedSource, folder: Path) -> float:
