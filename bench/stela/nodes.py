@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,7 +22,10 @@ WAIT = 60.0
 
 
 class Nodes:
-    """A cluster of a head node without CPUs and of `count` nodes with `cpus` CPUs each, in the context. This process is connected to it."""
+    """A cluster of a head node without CPUs and of `count` nodes with `cpus` CPUs each, in the context. This process is connected to it.
+
+    Its files are in a folder of its own, so that no other program on the machine takes it for the cluster to connect to.
+    """
 
     def __init__(self, count: int, cpus: int) -> None:
         self._count, self._cpus = count, cpus
@@ -31,20 +35,21 @@ class Nodes:
             raise BenchmarkError("benchmark stela starts a Ray cluster of its own: run it in a process that is connected to none")
         os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 -- Ray's spelling
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-        head = {"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False}
+        self._folder = TemporaryDirectory(prefix="ef-", ignore_cleanup_errors=True)
+        head = {"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False, "temp_dir": self._folder.name}
         self._cluster = Cluster(initialize_head=True, head_node_args=head)
         try:
             for _ in range(self._count):
                 self._cluster.add_node(num_cpus=self._cpus, object_store_memory=STORE)
             ray.init(self._cluster.address, log_to_driver=False, logging_level=logging.ERROR)
         except BaseException:
-            self._cluster.shutdown()  # type: ignore[no-untyped-call]
+            self._end()
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         ray.shutdown()
-        self._cluster.shutdown()  # type: ignore[no-untyped-call]
+        self._end()
 
     def add(self, cpus: int) -> Any:
         """Let a node with this many CPUs join; the handle by which `remove` knows it. Raises BenchmarkError if it does not come."""
@@ -59,3 +64,7 @@ class Nodes:
     def remove(self, node: Any) -> None:
         """Let a node leave on which nothing runs any more."""
         self._cluster.remove_node(node)
+
+    def _end(self) -> None:
+        self._cluster.shutdown()  # type: ignore[no-untyped-call]
+        self._folder.cleanup()
