@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import ray
 from ray.cluster_utils import Cluster
@@ -19,6 +21,11 @@ STORE = 80 << 20
 
 WAIT = 60.0
 """Seconds in which a node must have joined."""
+
+TRIES = 3
+"""How often a node is started at most: Ray gives up after 30 s, which a busy machine may need."""
+
+T = TypeVar("T")
 
 
 class Nodes:
@@ -33,14 +40,15 @@ class Nodes:
     def __enter__(self) -> Self:
         if ray.is_initialized():
             raise BenchmarkError("benchmark stela starts a Ray cluster of its own: run it in a process that is connected to none")
+        self._folder = TemporaryDirectory(prefix="ef-", ignore_cleanup_errors=True)
         os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 -- Ray's spelling
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-        self._folder = TemporaryDirectory(prefix="ef-", ignore_cleanup_errors=True)
-        head = {"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False, "temp_dir": self._folder.name}
-        self._cluster = Cluster(initialize_head=True, head_node_args=head)
+        os.environ["RAY_TMPDIR"] = self._folder.name
+        head = {"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False}
+        self._cluster = _patiently(lambda: Cluster(initialize_head=True, head_node_args=head))
         try:
             for _ in range(self._count):
-                self._cluster.add_node(num_cpus=self._cpus, object_store_memory=STORE)
+                _patiently(lambda: self._cluster.add_node(num_cpus=self._cpus, object_store_memory=STORE))
             ray.init(self._cluster.address, log_to_driver=False, logging_level=logging.ERROR)
         except BaseException:
             self._end()
@@ -53,7 +61,7 @@ class Nodes:
 
     def add(self, cpus: int) -> Any:
         """Let a node with this many CPUs join; the handle by which `remove` knows it. Raises BenchmarkError if it does not come."""
-        node = self._cluster.add_node(num_cpus=cpus, object_store_memory=STORE)
+        node = _patiently(lambda: self._cluster.add_node(num_cpus=cpus, object_store_memory=STORE))
         deadline = time.monotonic() + WAIT
         while not any(one["Alive"] and one["NodeID"] == node.node_id for one in ray.nodes()):  # type: ignore[no-untyped-call]
             if time.monotonic() > deadline:
@@ -67,4 +75,12 @@ class Nodes:
 
     def _end(self) -> None:
         self._cluster.shutdown()  # type: ignore[no-untyped-call]
+        del os.environ["RAY_TMPDIR"]
         self._folder.cleanup()
+
+
+def _patiently(start: Callable[[], T]) -> T:
+    for _ in range(TRIES - 1):
+        with suppress(Exception):  # Ray raises no narrower one for a node that didn't start in time
+            return start()
+    return start()

@@ -81,8 +81,8 @@ def run(
             for direction, _, policy in product(directions, range(repeat), policies):
                 name = case_name(topology, direction, policy)
                 found = once(nodes, topology, direction, policy, pace, after)
-                say(f"{name}: {found.course}; {found.report}")
                 outcomes.setdefault(name, []).append(found)
+                say(f"{name}: {found.course}; {found.report}; {checks_of({name: [found]})[0]}")
     arguments = {
         "topologies": [*topologies],
         "policies": [*policies],
