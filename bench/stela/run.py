@@ -41,6 +41,11 @@ PACE = 2.0
 WINDOW, AFTER = 10.0, 25.0
 """Seconds before the order, and from its end to that of the run."""
 
+FEW_ROWS = ef.NetworkConfig(batch_rows=4, source_rows=16, credit_batches=2)
+"""A worker takes some ten rows a second: the allowance that suits fast operators would be a minute's work for it, and whole batches go round
+robin.
+"""
+
 WAIT = "3m"
 FIGURES: Final = (("before", "rows/s", "higher"), ("after", "rows/s", "higher"), ("converged", "s", "lower"), ("downtime", "s", "lower"))
 
@@ -196,6 +201,7 @@ def _config(folder: str) -> ef.JobConfig:
     return ef.JobConfig(
         parallelism=1,
         worker=ef.WorkerConfig(placement="pack", start_timeout="2m"),
+        network=FEW_ROWS,
         checkpoint=ef.CheckpointConfig(folder, interval="1s"),
     )
 
