@@ -42,8 +42,8 @@ WINDOW, AFTER = 10.0, 25.0
 """Seconds before the order, and from its end to that of the run."""
 
 FEW_ROWS = ef.NetworkConfig(batch_rows=4, source_rows=16, credit_batches=2)
-"""A worker takes some ten rows a second: the allowance that suits fast operators would be a minute's work for it, and whole batches go round
-robin.
+"""A worker takes some ten rows a second: the allowance that suits fast operators would be a minute's work for it, and batches go round robin
+whole.
 """
 
 WAIT = "3m"
