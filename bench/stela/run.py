@@ -42,9 +42,7 @@ WINDOW, AFTER = 10.0, 25.0
 """Seconds before the order, and from its end to that of the run."""
 
 FEW_ROWS = ef.NetworkConfig(batch_rows=4, source_rows=16, credit_batches=2)
-"""A worker takes some ten rows a second: the allowance that suits fast operators would be a minute's work for it, and batches go round robin
-whole.
-"""
+"""A worker takes some ten rows a second: the allowance that suits fast operators would be a minute's work for it."""
 
 WAIT = "3m"
 FIGURES: Final = (("before", "rows/s", "higher"), ("after", "rows/s", "higher"), ("converged", "s", "lower"), ("downtime", "s", "lower"))
