@@ -26,6 +26,9 @@ from .plots import plot
 from .psm import run as psm
 from .record import Run
 from .report import case_row, difference_row, notes, verdict_row
+from .stela import TOPOLOGIES
+from .stela import run as stela
+from .yahoo import run as yahoo
 
 ROWS = 10_000_000
 
@@ -113,6 +116,11 @@ def run_benchmark(given: argparse.Namespace) -> Run:
         "psm": lambda: psm.run(
             turns=given.turns, rate=given.rate, accepted=given.accepted, scalers=given.scalers, repeat=given.repeat, say=say
         ),
+        "stela": lambda: stela.run(
+            topologies=given.topologies, policies=given.policies, directions=given.directions, pace=given.pace, repeat=given.repeat,
+            after=given.after, say=say,
+        ),
+        "yahoo": lambda: yahoo.run(events=given.events, rates=given.rates, seconds=given.seconds, repeat=given.repeat, say=say),
         "latency": lambda: latency.run(rates=given.rates, seconds=given.seconds, say=say),
         "overhead": lambda: overhead.run(pairs=given.pairs, rows=given.rows, cache=given.folder, say=say),
         "migration": lambda: migration.run(strategies=given.strategies, repeat=given.repeat, rate=given.rate, say=say),
@@ -236,6 +244,18 @@ def _add_workloads(benchmarks: argparse._SubParsersAction[argparse.ArgumentParse
     prices.add_argument("--accepted", default=psm.ACCEPTED, help="the latency that the auto-scaler accepts (default: %(default)s)")
     prices.add_argument("--scalers", type=_names, default=list(psm.SCALERS), help="default: all")
     prices.add_argument("--repeat", type=int, default=1, help="iterations of each (default: %(default)s)")
+    nodes = benchmarks.add_parser("stela", help="Stela's topologies while a node comes or goes, by Stela and by round robin")
+    nodes.add_argument("--topologies", type=_names, default=list(TOPOLOGIES), help=f"default: {','.join(TOPOLOGIES)}")
+    nodes.add_argument("--policies", type=_names, default=list(stela.POLICIES), help=f"default: {','.join(stela.POLICIES)}")
+    nodes.add_argument("--directions", type=_names, default=list(stela.DIRECTIONS), help=f"default: {','.join(stela.DIRECTIONS)}")
+    nodes.add_argument("--pace", type=float, default=stela.PACE, help="how many times as long operators wait (default: %(default)s)")
+    nodes.add_argument("--after", type=float, default=stela.AFTER, help="seconds after the node has come or gone (default: %(default)s)")
+    nodes.add_argument("--repeat", type=int, default=1, help="of each run (default: %(default)s)")
+    adverts = benchmarks.add_parser("yahoo", help="the Yahoo streaming benchmark: full speed, and the latency of windows at fixed rates")
+    adverts.add_argument("--events", type=int, default=yahoo.EVENTS, help="at full speed (default: %(default)s)")
+    adverts.add_argument("--rates", type=_numbers, default=list(yahoo.RATES), help="events a second (default: 50000,200000)")
+    adverts.add_argument("--seconds", type=int, default=yahoo.SECONDS, help="of each rate (default: %(default)s)")
+    adverts.add_argument("--repeat", type=int, default=3, help="runs at full speed; 0 leaves them out (default: %(default)s)")
 
 
 def _names(text: str) -> list[str]:

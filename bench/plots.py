@@ -9,6 +9,7 @@ from typing import Any
 from . import scaling_plots, soak_plots
 from .nexmark import plots as nexmark_plots
 from .record import Run
+from .stela import plot as stela_plot
 
 SIZE = (8.0, 4.5)
 
@@ -24,6 +25,8 @@ def plot(run: Run, path: Path) -> bool:
         draw = nexmark_plots.draw
     if run.benchmark == "soak":
         draw = soak_plots.draw
+    if run.benchmark == "stela":
+        draw = stela_plot.draw
     if draw is None:
         return False
     _save(run, path, draw)

@@ -21,7 +21,7 @@ ON_RAY = ("ray", "hot", "latency")
 NOT_MEASURED = (
     "operators that compute, on a core each: workers wait here, for two cores can't show what a third worker brings to them",
     "the chance of single records in model time: latency there is backlog",
-    "nodes that come and go while a job runs: Stela's are simulated, what a worker that comes costs is measured by the latency",
+    "nodes that come and go while a job runs: Stela's are simulated, on Ray `evenflow bench run stela` measures them",
     "the cost of measuring, which `bench run overhead` has",
 )
 

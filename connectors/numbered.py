@@ -38,7 +38,10 @@ class NumberedRows(ABC):
 
 
 class NumberedSource(Source):
-    """`total` rows, or without end if it is None; `rate` rows a second in all, or as fast as the job takes them."""
+    """`total` rows, or without end if it is None; `rate` rows a second in all, or as fast as the job takes them.
+
+    `begun`: the time of `clock` at which the first row is due; None: when a reader is first asked for rows.
+    """
 
     guarantee = "exactly once (rows are a function of seed and seq; seeks to the checkpointed rows)"
 
@@ -52,17 +55,18 @@ class NumberedSource(Source):
         rows_per_batch: int,
         created: bool,
         clock: Callable[[], float],
+        begun: float | None = None,
     ) -> None:
         self.name, self.rate, self._rows, self._every = name, rate, rows, every
         self._end = ENDLESS if total is None else total
-        self._rows_per_batch, self._created, self._clock = rows_per_batch, created, clock
+        self._rows_per_batch, self._created, self._clock, self._begun = rows_per_batch, created, clock, begun
 
     def known_columns(self) -> Columns:
         known = Columns.of(self._rows.batch(np.zeros(1, np.int64)).rows.schema)
         return known.having({CREATED: pa.int64()}) if self._created else known
 
     def reader(self, index: int, parallelism: int) -> NumberedReader:
-        pace = None if self.rate is None else Pace(self.rate / parallelism, self._every, self._clock)
+        pace = None if self.rate is None else Pace(self.rate / parallelism, self._every, self._clock, self._begun)
         return NumberedReader(self._rows, Share.of(index, parallelism), self._end, pace, self._rows_per_batch, self._created)
 
     def share_out(self, positions: Sequence[Any], parallelism: int) -> list[Any]:
@@ -74,12 +78,12 @@ class NumberedSource(Source):
 
 
 class Pace:
-    """The number of rows due by now, at `rate` rows a second in batches of `every` seconds; starts at the first call."""
+    """The number of rows due by now, at `rate` rows a second in batches of `every` seconds; starts at `begun`, or at the first call."""
 
-    def __init__(self, rate: float, every: float, clock: Callable[[], float]) -> None:
+    def __init__(self, rate: float, every: float, clock: Callable[[], float], begun: float | None = None) -> None:
         self._rate, self._clock = rate, clock
         self._batch = max(1, int(rate * every))
-        self._begun: tuple[float, int] | None = None
+        self._begun = None if begun is None else (begun, time.time_ns() + int((begun - clock()) * 1e9))
 
     def due(self, given: int) -> int:
         """Rows to give now, after `given`: 0 until a small batch has gathered."""

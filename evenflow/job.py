@@ -220,23 +220,25 @@ class Job:
             raise RequestError(f"scaling `{operator}` of job `{self.name}` to {parallelism} workers has failed: {found.problem}")
         return found
 
-    def scale_out(self, nodes: int = 1, *, timeout: Duration | None = "5m") -> NodeScalingReport:
+    def scale_out(self, nodes: int = 1, *, policy: str = "stela", timeout: Duration | None = "5m") -> NodeScalingReport:
         """Add `nodes` nodes and fill their slots with new workers, for the operators whose output matters most (Stela).
 
-        `timeout=None` returns at once. Raises RequestError if the job can't be scaled now or has no nodes, too few nodes have room, or no
-        operator is congested; JobTimeoutError.
+        `policy="round_robin"`, the baseline that Stela is compared with, gives every operator one worker in turn. `timeout=None` returns
+        at once. Raises RequestError if the job can't be scaled now or has no nodes, too few nodes have room, or no operator is congested;
+        JobTimeoutError.
         """
-        return self._nodes_scaled(self._runtime.ask(ScaleOut(nodes)), timeout)
+        return self._nodes_scaled(self._runtime.ask(ScaleOut(nodes, policy)), timeout)
 
-    def scale_in(self, nodes: int = 1, *, timeout: Duration | None = "5m") -> tuple[NodeScalingReport, ...]:
+    def scale_in(self, nodes: int = 1, *, policy: str = "stela", timeout: Duration | None = "5m") -> tuple[NodeScalingReport, ...]:
         """Give back `nodes` nodes, one after the other, the node that matters least for the output first (Stela).
 
-        Every operator loses its workers on the node, but keeps at least one. A worker that must stay continues on another node from a
-        checkpoint, which needs CheckpointConfig(dir=...). `timeout=None` returns when the first node's drain has begun. Raises RequestError
-        with the reason if a node can't be given back, JobTimeoutError.
+        `policy="round_robin"`, the baseline that Stela is compared with, gives back the node with the first name. Every operator
+        loses its workers on the node, but keeps at least one. A worker that must stay continues on another node from a checkpoint, which
+        needs CheckpointConfig(dir=...). `timeout=None` returns when the first node's drain has begun. Raises RequestError with the reason
+        if a node can't be given back, JobTimeoutError.
         """
         rounds = 1 if timeout is None else nodes
-        return tuple(self._nodes_scaled(self._runtime.ask(ScaleIn()), timeout) for _ in range(rounds))
+        return tuple(self._nodes_scaled(self._runtime.ask(ScaleIn(policy)), timeout) for _ in range(rounds))
 
     def node_scalings(self) -> list[NodeScalingReport]:
         """The newest 100 calls of `scale_out` and `scale_in`, oldest first, with the nodes that came and went."""

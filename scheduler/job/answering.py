@@ -106,10 +106,10 @@ class Answering:
                 if self._nodes.busy:
                     raise JobBusyError(f"job `{self._job.name}`: its nodes are being scaled; wait until that is done")
                 return self._operators.scale(operator, parallelism, strategy)
-            case ScaleOut(nodes):
-                return self._nodes.scale_out(nodes, cluster)
-            case ScaleIn():
-                return self._nodes.scale_in(cluster)
+            case ScaleOut(nodes, policy):
+                return self._nodes.scale_out(nodes, cluster, policy)
+            case ScaleIn(policy):
+                return self._nodes.scale_in(cluster, policy=policy)
             case Autoscale(policy, mode):
                 self._autoscaling.choose(policy, mode, cluster)
             case TakeCheckpoint():

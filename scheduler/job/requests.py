@@ -104,14 +104,17 @@ class Scale(Request[int]):
 
 @dataclass(frozen=True, slots=True)
 class ScaleOut(Request[int]):
-    """Use `nodes` more nodes. The node scaling's number."""
+    """Use `nodes` more nodes; `policy` says for which operators. The node scaling's number."""
 
     nodes: int
+    policy: str = "stela"
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleIn(Request[int]):
-    """Give a node back. The node scaling's number."""
+    """Give a node back; `policy` says which. The node scaling's number."""
+
+    policy: str = "stela"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Adding nodes to a job and giving them back: what the steps are and when each is over.
 
-Out: workers for the operators for which one more raises the output most (Stela), on the new nodes. In: the node that the output needs least
-gives up its workers; each operator loses those that are there, while the stream goes on. Those whose number stays go on in processes on
-other nodes, which are started first and take over through a checkpoint (`scheduler/rescaling/node_drain.py` says which).
+Out: workers on the new nodes, for the operators that the node policy chooses (`scheduler/rescaling/node_policies.py`). In: the node that it
+names gives up its workers; each operator loses those that are there, while the stream goes on. Those whose number stays go on in processes
+on other nodes, which are started first and take over through a checkpoint (`scheduler/rescaling/node_drain.py` says which).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from ..job.report import Report
 from ..scaling.observed import observed
 from ..scaling.settings import PolicySettings
 from ..scaling.snapshot import DataflowSnapshot
-from ..scaling.stela import Stela, node_sums
 from .cluster_view import ClusterView
 from .node_drain import node_drain
+from .node_policies import NODE_POLICIES, NodePolicy, StelaNodes
 from .operator_scaling import OperatorScaling
 from .placement import Node, short
 
@@ -108,12 +108,13 @@ class NodeScaling:
         places = {} if cluster is None else {worker: place.node for worker, place in cluster.places.items()}
         return places if places.keys() >= set(self._job.workers) else {}
 
-    def scale_out(self, count: int, cluster: ClusterView | None) -> int:
+    def scale_out(self, count: int, cluster: ClusterView | None, policy: str) -> int:
         """Begin to use `count` more nodes; the order's number.
 
         As many workers are added as the nodes have slots, fewer if the operators need no more. Raises RequestError if the job can't be
-        scaled now, has no nodes, the cluster has too few nodes with room, or no operator is congested.
+        scaled now, has no nodes, the cluster has too few nodes with room, no operator is congested, or for an unknown policy.
         """
+        chooser = _policy(policy)
         job, cluster = self._job, self._available(count, cluster)
         cpus, free = job.config.worker.cpus, self._unused(cluster)
         if len(free) < count:
@@ -124,7 +125,7 @@ class NodeScaling:
             )
         chosen = free[:count]
         slots = sum(node.free_slots(cpus) for node in chosen)
-        decision, _ = Stela().decide(self._snapshot(slots=slots), None)
+        decision = chooser.fill(self._snapshot(slots=slots))
         if not decision.parallelism:
             raise RequestError(
                 f"job `{job.name}` is given no node: {decision.reason}; `job.scale` gives an operator more workers all the same"
@@ -148,28 +149,27 @@ class NodeScaling:
         names = frozenset(node.name for node in free)
         self._use(avoid=self._avoided - names, prefer=names)
 
-    def scale_in(self, cluster: ClusterView | None, node: str | None = None) -> int:
-        """Begin to give back a node, by default the one with the lowest sum of effective throughput percentages; the order's number.
+    def scale_in(self, cluster: ClusterView | None, node: str | None = None, policy: str = StelaNodes.name) -> int:
+        """Begin to give back a node, by default the one that the policy ranks first; the order's number.
 
         Raises RequestError if the job can't be scaled now, has no workers on the node or none on others, or one there that can't leave.
         """
-        job = self._job
+        job, chooser = self._job, _policy(policy)
         places = self.of_workers(self._available(1, cluster))
-        sums = node_sums(self._snapshot(nodes=places))
-        if len(sums) < 2:
-            raise RequestError(f"job `{job.name}` can't give a node back: its workers are on {len(sums)}, and one has to stay")
+        ranking = chooser.leaving(self._snapshot(nodes=places))
+        if len(ranking.nodes) < 2:
+            raise RequestError(f"job `{job.name}` can't give a node back: its workers are on {len(ranking.nodes)}, and one has to stay")
         workers = {stage.name: stage.parallelism for stage in job.plan.stages}
         scalable = {stage.name for stage in job.plan.stages if stage.can_be_scaled}
-        if node is not None and node not in sums:
+        if node is not None and node not in ranking.nodes:
             raise RequestError(f"job `{job.name}` can't give node {short(node)} back: it has no workers there")
-        plans = [node_drain(workers, scalable, places, each) for each in (sums if node is None else [node])]
+        plans = [node_drain(workers, scalable, places, each) for each in (ranking.nodes if node is None else [node])]
         possible = [one for one in plans if not one.replaced]
         chosen = plans[0] if job.settings.save_state else next(iter(possible), plans[0])
         if chosen.replaced and not job.settings.save_state:
             why = f"{', '.join(chosen.replaced)} on node {short(chosen.node)} can't leave, since one worker of each operator stays"
             raise RequestError(f"job `{job.name}`: {why}; with CheckpointConfig(dir=...) they would go on elsewhere from a checkpoint")
-        ranking = ", ".join(f"{short(each)} {total:.2f}" for each, total in sums.items())
-        report = self._report(chosen.parallelism, removed=chosen.node, replaced=chosen.replaced, reason=f"sums of ETPs: {ranking}")
+        report = self._report(chosen.parallelism, removed=chosen.node, replaced=chosen.replaced, reason=ranking.reason)
         self._begin(report, chosen.parallelism.items())
         self._use(avoid=self._avoided | {chosen.node})
         return report.number
@@ -326,3 +326,9 @@ class NodeScaling:
         kept = frozenset({order.report.removed} if problem is not None and order.report.removed is not None else ())
         self._use(avoid=self._avoided - kept, prefer=frozenset())
         self._job.emit(Reserve(0))
+
+
+def _policy(name: str) -> NodePolicy:
+    if name not in NODE_POLICIES:
+        raise RequestError(f"{name!r} is not a node policy: use one of {', '.join(NODE_POLICIES)}")
+    return NODE_POLICIES[name]

@@ -192,6 +192,7 @@ def steer(job: ef.Job) -> ef.JobState:
     assert_type(job.unsplit("join", "key"), ef.MigrationReport)
     assert_type(job.scale("count", 4), ef.ScalingReport)
     assert_type(job.scale_out(), ef.NodeScalingReport)
+    assert_type(job.scale_in(policy="round_robin"), tuple[ef.NodeScalingReport, ...])
     assert_type(job.decisions(), list[ef.DecisionRecord])
     report = job.checkpoint()
     assert_type(report, ef.CheckpointReport)

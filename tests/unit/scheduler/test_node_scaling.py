@@ -202,6 +202,31 @@ def test_a_node_more_gets_workers_of_the_congested_operator_as_many_as_it_has_sl
     assert job.cluster.preferred == frozenset()
 
 
+def test_round_robin_gives_the_new_workers_to_the_operators_in_turn_though_only_one_is_congested():
+    job = Job("abc", {"generate-0": "a", "work-0": "a", "work-1": "b", "work-2": "b", "out-0": "a"})
+    job.measure(work=1.0)
+    job.ask(ScaleOut(1, "round_robin"))
+    job.go_on()
+    assert dict(job.newest.parallelism) == {"out": (1, 2), "work": (3, 4), "generate": (1, 3)}
+    assert "in turn" in job.newest.reason
+
+
+def test_round_robin_gives_the_node_with_the_first_name_back_whatever_its_workers_do(tmp_path):
+    job = Job("abc", PLACES, tmp_path)
+    job.measure()
+    job.ask(ScaleIn("round_robin"))
+    job.go_on()
+    assert (job.newest.state, job.newest.removed) == (NodeScalingState.DONE, "a")
+
+
+@pytest.mark.parametrize("request_", [ScaleOut(1, "magic"), ScaleIn("magic")])
+def test_an_unknown_node_policy_is_refused_with_the_names_of_all(request_):
+    job = Job("abc", PLACES)
+    job.measure()
+    with pytest.raises(RequestError, match="'magic' is not a node policy: use one of stela, round_robin"):
+        job.ask(request_)
+
+
 def test_no_node_is_added_where_nothing_is_congested_or_none_has_room():
     job = Job("abc", PLACES | {"work-2": "b"})
     job.measure()
