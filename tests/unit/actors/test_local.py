@@ -242,7 +242,8 @@ def test_connector_that_can_not_start_fails_at_once_and_leaves_nothing_running(s
     flow.read(reading).write(writing)
     with pytest.raises(ZeroDivisionError, match="broken in start"):
         run(flow)
-    assert writing.stopped
+    assert reading.stopped
+    assert writing.stopped == bool(sink), "a sink starts once the sources have"
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("evenflow-f")]
 
 
