@@ -26,6 +26,9 @@ from .process import Process, start_process
 REST_PATIENCE = 0.5
 """Seconds that a process which ends its last run has to be ready for the next job, before that starts another."""
 
+LOOK_SECONDS = 1.0
+"""Time between two looks at which processes have waited for long enough."""
+
 WATCHER = "evenflow-kept-processes"
 """The name of the thread that ends them in time."""
 
@@ -99,10 +102,9 @@ class DriverWorkers:
         return taken
 
     def _look_later(self) -> None:
-        """End those that have waited for long enough, when the first of them has; one thread at a time waits for that."""
+        """See in a while which have waited for long enough, as long as there are any; one thread at a time does."""
         if self._idle and not self._watched:
-            first = min(idle.until for idle in self._idle)
-            timer = threading.Timer(max(0.0, first - time.monotonic()), self._expire)
+            timer = threading.Timer(LOOK_SECONDS, self._expire)
             timer.name, timer.daemon, self._watched = WATCHER, True, True
             timer.start()
 

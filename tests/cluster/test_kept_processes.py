@@ -37,7 +37,7 @@ def test_next_job_runs_in_the_processes_of_the_one_before(cluster):
     first = processes("kept", keep="600s")
     assert processes("kept", keep="600s") == first
     before = set(WORKERS.idle())
-    assert {"kept/stateful_map-0", "kept/stateful_map-1"} <= before
+    assert len(before) >= 3, "those of a source and of two workers"
     processes("kept-other", keep="600s")
     assert set(WORKERS.idle()) <= before, "another job started no process"
 

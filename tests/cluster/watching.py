@@ -62,7 +62,7 @@ def processes_of(folder: Path) -> dict[int, str]:
     for process in psutil.process_iter():
         with suppress(psutil.Error):  # it has ended meanwhile, or is another user's
             if process.pid != os.getpid() and process.environ().get("TMPDIR") == str(folder):
-                found[process.pid] = " ".join(process.cmdline())
+                found[process.pid] = " ".join(filter(None, process.cmdline()))  # Ray fills titles up with nothing
     return {pid: command for pid, command in found.items() if command}
 
 
