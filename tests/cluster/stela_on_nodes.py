@@ -1,4 +1,4 @@
-"""A program, not a test: a topology of Stela on two nodes of this machine, then three; prints what `test_stela.py` looks at as JSON.
+"""A program, not a test: a topology of Stela on two nodes of this machine, then three; prints what `test_stela_on_ray.py` looks at as JSON.
 
 A process can be connected to one cluster of Ray's only, and those of the other tests share one with a single node.
 """
