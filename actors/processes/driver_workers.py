@@ -19,7 +19,7 @@ from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import WorkerId
 from ...engine.time.duration import seconds
 from ...scheduler.configs.worker import WorkerConfig
-from ...scheduler.rescaling.placement import NoRoomError, place
+from ...scheduler.rescaling.placement import place
 from .placement import cluster_nodes
 from .process import Process, start_process
 
@@ -52,18 +52,17 @@ class DriverWorkers:
         self._cluster = ""
 
     def lend(self, plan: Plan, config: WorkerConfig) -> dict[WorkerId, Process]:
-        """A process for each worker of the plan: an idle one, if such are to be kept, or a new one. None at all where there is no room.
+        """A process for each worker of the plan: an idle one, if such are to be kept, or a new one.
 
-        The coordinator then waits for room, and says if there is none.
+        None at all if CPUs are to be set aside for them: the coordinator waits for these, and says if there are none.
         """
+        if config.cpus:
+            return {}
         workers = [task.name for task in plan.tasks]
         with self._lock:
             self._look()
-            try:
-                nodes = place(cluster_nodes((), config.cpus), len(workers), config.cpus, config.placement, ())
-            except NoRoomError:
-                return {}
-            lent = self._take(plan.name, dict(zip(workers, nodes, strict=True))) if _keeps(config) else {}
+            nodes = place(cluster_nodes((), config.cpus), len(workers), config.cpus, config.placement)
+            lent = self._take(plan.name, dict(zip(workers, nodes, strict=True))) if seconds(config.keep) else {}
         for worker, node in zip(workers, nodes, strict=True):
             if worker not in lent:
                 lent[worker] = start_process(plan.name, worker, config.cpus, node)
@@ -71,7 +70,7 @@ class DriverWorkers:
 
     def take_back(self, processes: Iterable[Process], config: WorkerConfig) -> None:
         """The job is over, its coordinator too: keep its processes for a while, or end them."""
-        if not _keeps(config):
+        if not seconds(config.keep):
             for process in processes:
                 ray.kill(process.handle)
             return
@@ -125,11 +124,6 @@ class DriverWorkers:
         for idle in [idle for idle in self._idle if idle.until <= now or _is_lost(idle)]:
             self._idle.remove(idle)
             ray.kill(idle.process.handle)
-
-
-def _keeps(config: WorkerConfig) -> bool:
-    """Processes for which CPUs are set aside would hold them."""
-    return not config.cpus and seconds(config.keep) > 0
 
 
 def _has_rested(idle: _Idle) -> bool:
