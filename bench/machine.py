@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import psutil
 
-from ..actors.processes.titles import ACTORS
+from ..actors.processes.titles import ACTORS, RESTING
 
 PACKAGES = ("evenflow", "ray", "pyspark", "pyarrow", "numpy", "pyzmq", "duckdb", "bytewax")
 
@@ -135,8 +135,8 @@ def descendants(root: int) -> dict[int, str]:
 
 
 def workers_below(root: int) -> list[int]:
-    """Process ids of evenflow's actors below `root`: what the title of a process says."""
-    return [pid for pid, name in descendants(root).items() if name.startswith(ACTORS)]
+    """Process ids of evenflow's actors below `root` that have a job: what the title of a process says."""
+    return [pid for pid, name in descendants(root).items() if name.startswith(ACTORS) and not name.endswith(RESTING)]
 
 
 def _cpu_of(pid: int) -> float | None:

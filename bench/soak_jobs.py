@@ -16,8 +16,6 @@ import ray
 import evenflow as ef
 
 from ..actors.processes.ray_internals import references
-from ..actors.processes.titles import ACTORS
-from ..actors.processes.worker import RESTING
 from . import machine
 from .errors import BenchmarkError
 from .footprint import Footprint, files_in, own_footprint, own_threads, together
@@ -84,7 +82,7 @@ def left_behind() -> dict[str, float]:
     figures |= {f"Ray {what}": value for what, value in asdict(together(map(Footprint.of, others))).items()}
     figures |= {
         "Python threads": len(ours),
-        "job processes": sum(name.startswith(ACTORS) and not name.endswith(RESTING) for name in others.values()),
+        "job processes": len(machine.workers_below(os.getpid())),
         "Ray processes": len(others),
     }
     figures |= {"temporary folders": len(list(temporary.glob("evenflow*"))), "sockets": _sockets(temporary)}

@@ -14,6 +14,7 @@ from typing import Any
 
 import ray
 from ray.exceptions import RayError
+from ray.util.client import ray as ray_client
 
 from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import WorkerId
@@ -54,9 +55,10 @@ class DriverWorkers:
     def lend(self, plan: Plan, config: WorkerConfig) -> dict[WorkerId, Process]:
         """A process for each worker of the plan: an idle one, if such are to be kept, or a new one.
 
-        None at all if CPUs are to be set aside for them: the coordinator waits for these, and says if there are none.
+        None at all if CPUs are to be set aside for them: the coordinator waits for these, and says if there are none. None for a driver that
+        is a Ray Client either: it is not on the cluster, and knows too little of it.
         """
-        if config.cpus:
+        if config.cpus or ray_client.is_connected():
             return {}
         workers = [task.name for task in plan.tasks]
         with self._lock:

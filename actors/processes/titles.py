@@ -20,6 +20,9 @@ _WHOSE = "evenflow: "
 ACTORS = f"ray::{_WHOSE}"
 """How the titles of all processes of jobs begin."""
 
+RESTING = "is over, waits for a job"
+"""How the title of a process ends that waits for its driver's next job; before it is the name of the last one."""
+
 
 def entitle(actor: object, job: str, role: str) -> None:
     """Show the actor's process as `role` of the job from the end of the present call on."""

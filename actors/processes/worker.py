@@ -26,13 +26,10 @@ from ..channels.security import Security
 from ..channels.stale_folders import sweep_stale_folders
 from ..task.task_run import TaskRun, load_arrow
 from .sent import sent
-from .titles import entitle
+from .titles import RESTING, entitle
 
 END_PATIENCE = 3.0
 """Seconds that a run of an attempt that is over has to end; a user's function that takes longer costs the process."""
-
-RESTING = "is over, waits for a job"
-"""What the title of a process says behind the name of its last job."""
 
 SERVE_PATIENCE = 10.0
 """Seconds that a call may come before the one that says for whom it is: Ray keeps no order of calls to an actor with several threads."""

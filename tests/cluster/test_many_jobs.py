@@ -16,8 +16,7 @@ from evenflow.actors.cluster import WORKERS, RayJob
 from evenflow.actors.job.job_interpreter import JobInterpreter
 from evenflow.actors.processes.coordinator import Coordinator
 from evenflow.actors.processes.driver_workers import WATCHER
-from evenflow.actors.processes.titles import ACTORS
-from evenflow.actors.processes.worker import RESTING
+from evenflow.actors.processes.titles import ACTORS, RESTING
 
 
 def run(runtime, end, folder):
