@@ -55,10 +55,10 @@ class DriverWorkers:
     def lend(self, plan: Plan, config: WorkerConfig) -> dict[WorkerId, Process]:
         """A process for each worker of the plan: an idle one, if such are to be kept, or a new one.
 
-        None at all if CPUs are to be set aside for them: the coordinator waits for these, and says if there are none. None for a driver that
-        is a Ray Client either: it is not on the cluster, and knows too little of it.
+        None at all if CPUs are to be set aside for them: the coordinator waits for these, and says if there are none. Nor for a driver that
+        is a Ray Client: it is not on the cluster, and knows too little of it.
         """
-        if config.cpus or ray_client.is_connected():
+        if config.cpus or ray_client.is_connected():  # type: ignore[no-untyped-call]
             return {}
         workers = [task.name for task in plan.tasks]
         with self._lock:
