@@ -8,10 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import ray
-from watching import until
+from watching import actor, until
 
 import evenflow as ef
-from evenflow.actors.cluster import NAMESPACE
 
 KEYS, WORKERS = 10, 2
 
@@ -51,7 +50,7 @@ def test_running_workers_meet_each_new_table_also_after_a_loss_and_every_row_com
         until(lambda: any("could not be read again" in problem for problem in job.status().problems), "it is missed")
         publish(path, 3)
         until(lambda: both_have(3), "rows meet the third table")
-        ray.kill(ray.get_actor(f"{flow.name}/generate-0", namespace=NAMESPACE))
+        ray.kill(actor(job, "generate-0"))
         publish(path, 4)
         until(lambda: both_have(4), "rows meet the fourth table after a loss")
         job.stop()
