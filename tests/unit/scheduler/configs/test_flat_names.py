@@ -13,7 +13,7 @@ from evenflow.scheduler.config import JobConfig
 from evenflow.scheduler.configs.checkpoint import CheckpointConfig
 from evenflow.scheduler.configs.flat_names import FLAT
 
-LATER = {("balance", "split_hot_keys")}
+LATER = {("balance", "split_hot_keys"), ("worker", "keep")}
 """Settings that came after the flat names."""
 
 
