@@ -80,6 +80,8 @@ class Coordinator:
         detached: bool,
     ) -> None:
         self._plan, self._config, self._lent, self._detached = plan, config, lent, detached
+        self._me: Any = None
+        """This actor's handle, once the job has processes."""
         self._metrics: MetricsServer | None = None
         self._security = Security.generate(run)
         self._closed = threading.Event()
@@ -140,8 +142,8 @@ class Coordinator:
             raise self._workers.not_started
 
     def _start(self, me: Any) -> None:
-        self._me = me
         self._workers.attend(self._interpreter, Service(self._incarnation, self._plan.name, me, self._security), self._lent)
+        self._me = me
         self._metrics = MetricsServer(self._plan.name, self._config.metrics.port, self.figures)
         self._interpreter.begin()
         threading.Thread(target=self._keep_time, name=f"{self._plan.name}/clock", daemon=True).start()
@@ -170,7 +172,10 @@ class Coordinator:
     def status(self) -> JobStatus:
         """What `job.status()` shows."""
         with self._interpreter.lock:
-            status, url = self._interpreter.ask(ShowStatus()), self._metrics.url if self._metrics is not None else None
+            status = self._interpreter.ask(ShowStatus())
+            if self._me is None:
+                return status
+            url = self._metrics.url if self._metrics is not None else None
             return replace(status, metrics_url=url, places=self._workers.pool.places(), spares=self._workers.pool.spares.ready)
 
     def figures(self) -> list[WorkerFigures]:

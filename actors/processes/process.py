@@ -40,7 +40,8 @@ class Process:
 class WorkerProcess:
     """One that serves a coordinator, with its name in Ray. `node`: where it was put, and once it has started where it is.
 
-    `join`: a call that returns when it ends. `lent`: it is the driver's, who takes it back when the job is over.
+    `join`: a call that returns when it ends. `lent`: it is the driver's, who takes it back when the job is over. `new`: it was lent before it
+    had begun, and no attempt has used it yet.
     """
 
     name: str
@@ -95,4 +96,4 @@ def engage(process: Process, service: Service, *, lent: bool) -> WorkerProcess:
     """Let a process serve this coordinator."""
     process.handle.serve.options(num_returns=0).remote(service)
     where, join = process.handle.where.remote(service.token), process.handle.join.remote(service.token)
-    return WorkerProcess(process.name, process.handle, process.node, service.token, where, join, lent, process.new)
+    return WorkerProcess(process.name, process.handle, process.node, service.token, where, join, lent, lent and process.new)

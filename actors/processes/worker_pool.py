@@ -83,11 +83,13 @@ class WorkerPool:
     def end_unusable(self, wanted: Collection[WorkerId]) -> list[WorkerId]:
         """End the processes that don't answer, are where the job is not to be, or whose worker is not wanted; whose they were.
 
-        One that is new is still to start, and not asked.
+        One that was lent a moment ago is still to start, and not asked.
         """
         there = self.processes
         usable = {name: process for name, process in there.items() if name in wanted and self.allowed(process.node)}
-        pings = {name: process.handle.ping.remote() for name, process in usable.items() if not process.new or process.look()}
+        pings = {name: process.handle.ping.remote() for name, process in usable.items() if not process.new}
+        for process in usable.values():
+            process.new = False
         if pings:
             ray.wait(list(pings.values()), num_returns=len(pings), timeout=PING_PATIENCE)
         unusable = [name for name in there if name not in usable or (name in pings and not _answered(pings[name]))]
