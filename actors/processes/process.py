@@ -40,8 +40,8 @@ class Process:
 class WorkerProcess:
     """One that serves a coordinator, with its name in Ray. `node`: where it was put, and once it has started where it is.
 
-    `join`: a call that returns when it ends. `lent`: it is the driver's, who takes it back when the job is over. `new`: it was lent before it
-    had begun, and no attempt has used it yet.
+    `join`: a call that returns when it ends. `lent`: it is the driver's, who takes it back when the job is over. `new`: it was lent before
+    it had begun, and no attempt has used it yet.
     """
 
     name: str
