@@ -28,7 +28,7 @@ from .job.first_manifest import Savepoint
 from .processes.coordinator import STORAGE_PATIENCE, Coordinator
 from .processes.driver_workers import DriverWorkers
 from .processes.ended import why_ended
-from .processes.process import NAMESPACE, Process
+from .processes.process import NAMESPACE, WorkerActor
 from .processes.ray_internals import JOINING_LOG, heads_on_this_machine
 from .processes.ray_workers import LEAVE_TIMEOUT
 from .processes.reach import check_reachable
@@ -109,7 +109,7 @@ def start_job(plan: Plan, config: JobConfig, savepoint: Savepoint | None = None,
 
 
 def _make_coordinator(
-    plan: Plan, config: JobConfig, savepoint: Savepoint | None, lent: Mapping[WorkerId, Process], *, detached: bool
+    plan: Plan, config: JobConfig, savepoint: Savepoint | None, lent: Mapping[WorkerId, WorkerActor], *, detached: bool
 ) -> Any:
     """Raises RequestError if a job of that name runs, FlowError for a flow that can't be sent.
 

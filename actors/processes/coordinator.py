@@ -41,7 +41,7 @@ from ..job.job_storage import JobStorage, plan_sinks, plan_sources
 from ..job.prometheus import MetricsServer
 from ..job.storage_thread import StorageThread
 from ..task.saved_state import SupersededError
-from .process import Process
+from .process import WorkerActor
 from .ray_workers import LEAVE_TIMEOUT, RayWorkers
 from .sent import received
 from .titles import entitle
@@ -76,7 +76,7 @@ class Coordinator:
         config: JobConfig,
         run: str,
         savepoint: Savepoint | None,
-        lent: Mapping[WorkerId, Process],
+        lent: Mapping[WorkerId, WorkerActor],
         detached: bool,
     ) -> None:
         self._plan, self._config, self._lent, self._detached = plan, config, lent, detached

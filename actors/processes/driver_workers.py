@@ -6,6 +6,7 @@ Invariant: a process is lent to one job, or idle, or ended.
 
 from __future__ import annotations
 
+import atexit
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -22,7 +23,7 @@ from ...engine.time.duration import seconds
 from ...scheduler.configs.worker import WorkerConfig
 from ...scheduler.rescaling.placement import place
 from .placement import cluster_nodes
-from .process import Process, start_process
+from .process import WorkerActor, start_process
 
 REST_PATIENCE = 0.5
 """Seconds that a process which ends its last run has to be ready for the next job, before that starts another."""
@@ -38,7 +39,7 @@ WATCHER = "evenflow-kept-processes"
 class _Idle:
     """`rested`: a call that returns when the process has ended its last run. `until`: when it is to be ended, by the monotonic clock."""
 
-    process: Process
+    process: WorkerActor
     rested: Any
     until: float
 
@@ -49,10 +50,11 @@ class DriverWorkers:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._idle: list[_Idle] = []
-        self._watched = False
+        self._watched, self._closed = False, False
         self._cluster = ""
+        atexit.register(self._close)
 
-    def lend(self, plan: Plan, config: WorkerConfig) -> dict[WorkerId, Process]:
+    def lend(self, plan: Plan, config: WorkerConfig) -> dict[WorkerId, WorkerActor]:
         """A process for each worker of the plan: an idle one, if such are to be kept, or a new one.
 
         None at all if CPUs are to be set aside for them: the coordinator waits for these, and says if there are none. Nor for a driver that
@@ -65,12 +67,16 @@ class DriverWorkers:
             self._look()
             nodes = place(cluster_nodes((), config.cpus), len(workers), config.cpus, config.placement)
             lent = self._take(plan.name, dict(zip(workers, nodes, strict=True))) if seconds(config.keep) else {}
-        for worker, node in zip(workers, nodes, strict=True):
-            if worker not in lent:
-                lent[worker] = start_process(plan.name, worker, config.cpus, node)
+        try:
+            for worker, node in zip(workers, nodes, strict=True):
+                if worker not in lent:
+                    lent[worker] = start_process(plan.name, worker, config.cpus, node)
+        except BaseException:  # Ctrl-C among them: no job will give these back
+            self.take_back(lent.values(), config)
+            raise
         return lent
 
-    def take_back(self, processes: Iterable[Process], config: WorkerConfig) -> None:
+    def take_back(self, processes: Iterable[WorkerActor], config: WorkerConfig) -> None:
         """The job is over, its coordinator too: keep its processes for a while, or end them."""
         if not seconds(config.keep):
             for process in processes:
@@ -87,12 +93,12 @@ class DriverWorkers:
             self._look()
             return tuple(idle.process.name for idle in self._idle)
 
-    def _take(self, job: str, wanted: Mapping[WorkerId, str]) -> dict[WorkerId, Process]:
+    def _take(self, job: str, wanted: Mapping[WorkerId, str]) -> dict[WorkerId, WorkerActor]:
         """Idle processes for these workers, each on its node: if it may be, the one that has the worker's name."""
         if self._idle:
             ray.wait([idle.rested for idle in self._idle], num_returns=len(self._idle), timeout=REST_PATIENCE)
         ready = [idle for idle in self._idle if _has_rested(idle)]
-        taken: dict[WorkerId, Process] = {}
+        taken: dict[WorkerId, WorkerActor] = {}
         for same_name in (True, False):
             for worker, node in wanted.items():
                 fits = (i for i in ready if i.process.node == node and (not same_name or i.process.name == f"{job}/{worker}"))
@@ -104,15 +110,20 @@ class DriverWorkers:
 
     def _look_later(self) -> None:
         """See in a while which have waited for long enough, as long as there are any; one thread at a time does."""
-        if self._idle and not self._watched:
+        if self._idle and not self._watched and not self._closed:
             timer = threading.Timer(LOOK_SECONDS, self._expire)
             timer.name, timer.daemon, self._watched = WATCHER, True, True
             timer.start()
 
+    def _close(self) -> None:
+        """This process ends, and Ray ends the others: a question to Ray after that would start another cluster."""
+        with self._lock:
+            self._closed = True
+
     def _expire(self) -> None:
         with self._lock:
             self._watched = False
-            if ray.is_initialized():
+            if ray.is_initialized() and not self._closed:
                 self._look()
                 self._look_later()
 

@@ -27,7 +27,7 @@ _WORKER: Any = ray.remote(Worker)
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class WorkerActor:
     """An actor of class `Worker` with its name in Ray. `node`: where it was put. `new`: it may not have begun yet."""
 
     name: str
@@ -50,8 +50,8 @@ class WorkerProcess:
     token: str
     where: Any
     join: Any
-    lent: bool = False
-    new: bool = True
+    lent: bool
+    new: bool
     begun: float = field(default_factory=time.monotonic)
     started: bool = False
 
@@ -72,7 +72,7 @@ class WorkerProcess:
         ray.kill(self.handle)
 
 
-def start_process(job: str, label: str, cpus: float, node: str) -> Process:
+def start_process(job: str, label: str, cpus: float, node: str) -> WorkerActor:
     """Start the actor `JOB/LABEL` on `node`, or on another if that is lost meanwhile. Raises ClusterError if there are a thousand of it.
 
     While an actor has the name, the new one is `JOB/LABEL~2`, and so on: the one before may end slowly, or work for another job now.
@@ -88,11 +88,11 @@ def start_process(job: str, label: str, cpus: float, node: str) -> Process:
             scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=True),
         )
         with suppress(ActorAlreadyExistsError):
-            return Process(name, options.remote(job), node)
+            return WorkerActor(name, options.remote(job), node)
     raise ClusterError(f"job `{job}`: {_MOST_NAMES} processes have the name {label}")
 
 
-def engage(process: Process, service: Service, *, lent: bool) -> WorkerProcess:
+def engage(process: WorkerActor, service: Service, *, lent: bool) -> WorkerProcess:
     """Let a process serve this coordinator."""
     process.handle.serve.options(num_returns=0).remote(service)
     where, join = process.handle.where.remote(service.token), process.handle.join.remote(service.token)

@@ -32,7 +32,7 @@ from .deployment import Deployment
 from .ended import why_ended
 from .pings import Pings
 from .placement import ROOM_PATIENCE
-from .process import Process, WorkerProcess
+from .process import WorkerActor, WorkerProcess
 from .worker import Service
 from .worker_pool import WorkerPool
 
@@ -61,7 +61,7 @@ class RayWorkers:
         self.not_started: EvenflowError | None = None
         """Why the first attempt could not be brought up."""
 
-    def attend(self, interpreter: JobInterpreter, service: Service, lent: Mapping[WorkerId, Process]) -> None:
+    def attend(self, interpreter: JobInterpreter, service: Service, lent: Mapping[WorkerId, WorkerActor]) -> None:
         """Have the job of this interpreter; workers serve and report to the coordinator of `service`. `lent`: processes that there are."""
         self._interpreter, self._token = interpreter, service.token
         self.pool = WorkerPool(service, self._config, interpreter.lock, lent, self._warm)

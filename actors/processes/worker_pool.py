@@ -18,7 +18,7 @@ from ...scheduler.config import JobConfig
 from ...scheduler.rescaling.placement import Node, NoRoomError, Place, place
 from ..job.fair_lock import FairLock
 from .placement import RoomRequest, cluster_nodes
-from .process import Process, WorkerProcess, engage, start_process
+from .process import WorkerActor, WorkerProcess, engage, start_process
 from .spares import Spares
 from .worker import END_PATIENCE, Service
 
@@ -36,7 +36,12 @@ class WorkerPool:
     """For the coordinator of `service`. `lent`: processes that the driver has started. `warm(process)` lets a new spare get ready."""
 
     def __init__(
-        self, service: Service, config: JobConfig, lock: FairLock, lent: Mapping[WorkerId, Process], warm: Callable[[WorkerProcess], None]
+        self,
+        service: Service,
+        config: JobConfig,
+        lock: FairLock,
+        lent: Mapping[WorkerId, WorkerActor],
+        warm: Callable[[WorkerProcess], None],
     ) -> None:
         self._service, self._config, self._lock, self._warm = service, config, lock, warm
         self._processes = {worker: engage(process, service, lent=True) for worker, process in lent.items()}
@@ -155,8 +160,9 @@ class WorkerPool:
         processes = self.let_go(list(self._processes))
         resting = {process.handle.rest.remote(): process for process in processes if process.lent}
         rested, _ = ray.wait(list(resting), num_returns=len(resting), timeout=REST_PATIENCE) if resting else ([], [])
+        kept = [resting[ref] for ref in rested if _answered(ref)]
         for process in processes:
-            if process not in [resting[ref] for ref in rested if _answered(ref)]:
+            if process not in kept:
                 process.end()
 
     def _acquire(self, missing: list[WorkerId]) -> None:

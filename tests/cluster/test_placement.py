@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
+from watching import printed_by
 
 pytestmark = pytest.mark.timeout(300)  # a process of Ray's takes from one second to ten to start, by how busy the machine is
 
@@ -17,12 +13,7 @@ pytestmark = pytest.mark.timeout(300)  # a process of Ray's takes from one secon
 @pytest.fixture(scope="module")
 def seen(folder, tmp_path_factory):
     """What the program prints."""
-    program = Path(__file__).with_name("several_nodes.py")
-    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
-    command = [sys.executable, str(program), str(tmp_path_factory.mktemp("several"))]
-    done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=280)
-    assert done.returncode == 0, done.stderr[-5_000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    return printed_by("several_nodes.py", tmp_path_factory.mktemp("several"))
 
 
 def test_pack_uses_as_few_nodes_as_have_slots_also_such_as_came_after_the_job(seen):

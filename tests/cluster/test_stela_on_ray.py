@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
+from watching import printed_by
 
 pytestmark = pytest.mark.timeout(300)  # a process of Ray's takes from one second to ten to start, by how busy the machine is
 
@@ -16,12 +11,7 @@ pytestmark = pytest.mark.timeout(300)  # a process of Ray's takes from one secon
 @pytest.fixture(scope="module")
 def seen(folder, tmp_path_factory):
     """What the program prints."""
-    program = Path(__file__).with_name("stela_on_nodes.py")
-    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
-    command = [sys.executable, str(program), str(tmp_path_factory.mktemp("stela"))]
-    done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=280)
-    assert done.returncode == 0, done.stderr[-5_000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    return printed_by("stela_on_nodes.py", tmp_path_factory.mktemp("stela"))
 
 
 def test_the_operator_that_holds_the_others_back_gets_the_new_nodes_workers(seen):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -43,6 +46,15 @@ def pid(job: Any, name: str) -> int:
     """The process id of such an actor."""
     found: int = ray.get(actor(job, name).__ray_call__.remote(lambda _: os.getpid()), timeout=PATIENCE)
     return found
+
+
+def printed_by(program: str, folder: Path) -> Any:
+    """The JSON in the last line of a program beside the tests, run with this folder and a cluster of its own."""
+    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    command = [sys.executable, str(Path(__file__).with_name(program)), str(folder)]
+    done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr[-5_000:]
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def end(names: Iterable[str]) -> None:
