@@ -1,0 +1,1 @@
+"""Kafka as a source and as a sink, over confluent-kafka: the extra `evenflow[kafka]`."""

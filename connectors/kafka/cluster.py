@@ -1,0 +1,145 @@
+"""A Kafka cluster as its clients reach it: addresses and options, the partitions of topics, and errors that say what to do.
+
+The client library is imported when a Kafka source or sink is first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ...engine.errors import ConnectorError, FlowError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError, Producer
+    from confluent_kafka.admin import AdminClient
+
+REPLY_SECONDS = 20.0
+"""The longest wait for one answer of a broker."""
+
+OWN_OPTIONS = frozenset(
+    {
+        "bootstrap.servers",
+        "metadata.broker.list",
+        "enable.auto.commit",
+        "enable.auto.offset.store",
+        "enable.partition.eof",
+        "auto.offset.reset",
+        "group.id",
+        "isolation.level",
+        "transactional.id",
+        "enable.idempotence",
+        "error_cb",
+        "stats_cb",
+        "on_delivery",
+    }
+)
+"""What a source or sink sets by itself: with other values its guarantees would not hold."""
+
+
+@dataclass(frozen=True)
+class KafkaCluster:
+    """Where a cluster is and how to talk to it. `options` are librdkafka's, such as `security.protocol`; they may hold passwords.
+
+    `operator` is named in errors. Raises FlowError for an address or an option that can't be.
+    """
+
+    bootstrap: str
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    operator: str = "kafka"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.bootstrap, str) or not self.bootstrap.strip():
+            raise FlowError(f"operator `{self.operator}`: bootstrap is {self.bootstrap!r}; it must be addresses: host:9092,other:9092")
+        for name in self.options:
+            if name in OWN_OPTIONS:
+                raise FlowError(f"operator `{self.operator}`: options={{{name!r}: ...}} can't be set: {self.operator} sets it by itself")
+
+    def consumer(self, **own: Any) -> Consumer:
+        """A consumer without subscription. `own` are options in Python's spelling: `group_id` for `group.id`."""
+        from confluent_kafka import Consumer
+
+        return Consumer(self._config(**own))
+
+    def producer(self, **own: Any) -> Producer:
+        """A producer; `own` as above."""
+        from confluent_kafka import Producer
+
+        return Producer(self._config(**own))
+
+    def admin(self, **own: Any) -> AdminClient:
+        """A client that asks and changes what the cluster has; `own` as above."""
+        from confluent_kafka.admin import AdminClient
+
+        return AdminClient(self._config(**own))
+
+    def partitions(self, topics: Sequence[str], seconds: float = REPLY_SECONDS) -> dict[str, list[int]]:
+        """The partitions of each topic, ascending. Raises ConnectorError: no broker answers, or a topic isn't there or can't be seen."""
+        check_installed(self.operator)
+        from confluent_kafka import KafkaException
+
+        problems = Problems()
+        admin = self.admin(error_cb=problems)
+        found = {}
+        for topic in topics:
+            try:
+                metadata = admin.list_topics(topic, timeout=seconds).topics[topic]
+            except KafkaException as error:
+                admin.poll(0)  # calls `problems`
+                raise self.error(problems.worst or error.args[0], topic) from error
+            if metadata.error is not None:
+                raise self.error(metadata.error, f"topic `{topic}`")
+            found[topic] = sorted(metadata.partitions)
+        return found
+
+    def error(self, error: KafkaError, what: str) -> ConnectorError:
+        """The error of a broker or the client as one that says what to do; `what` names the topic, and more if there is more to say."""
+        return ConnectorError(f"operator `{self.operator}`: {what}: {_explained(error, self.bootstrap)}")
+
+    def _config(self, **own: Any) -> dict[str, Any]:
+        return {
+            "bootstrap.servers": self.bootstrap,
+            "log_level": 0,  # what it would log on stderr comes as errors
+            "allow.auto.create.topics": False,
+            **self.options,
+            **{name if name.endswith("_cb") else name.replace("_", "."): value for name, value in own.items()},
+        }
+
+
+class Problems:
+    """Called by a client for each problem that it goes on to try to solve, such as a broker that is gone; keeps the one that says most."""
+
+    def __init__(self) -> None:
+        self.worst: KafkaError | None = None
+
+    def __call__(self, error: KafkaError) -> None:
+        if self.worst is None or error.name() not in {"_ALL_BROKERS_DOWN", "_TRANSPORT"}:
+            self.worst = error
+
+
+def check_installed(operator: str) -> None:
+    """Raises FlowError if the client library isn't there."""
+    try:
+        import confluent_kafka  # noqa: F401 -- whether it can be imported is the question
+    except ImportError as error:
+        raise FlowError(f"operator `{operator}`: Kafka needs the package confluent-kafka: pip install 'evenflow[kafka]'") from error
+
+
+def _explained(error: KafkaError, bootstrap: str) -> str:
+    advice = {
+        "_TRANSPORT": f"no broker answers at {bootstrap}; check the address, and that a broker listens there",
+        "_ALL_BROKERS_DOWN": f"no broker answers at {bootstrap}; check the address, and that a broker listens there",
+        "_RESOLVE": f"the name in {bootstrap} can't be resolved; check the address",
+        "_TIMED_OUT": f"no broker at {bootstrap} answered in time; check the address, the network, and whether the broker expects TLS",
+        "_SSL": "TLS was refused; check security.protocol and the ssl.* options",
+        "_AUTHENTICATION": "the broker refused the user or password; check the sasl.* options",
+        "SASL_AUTHENTICATION_FAILED": "the broker refused the user or password; check the sasl.* options",
+        "UNKNOWN_TOPIC_OR_PART": "there is no such topic or partition; create it, or check the name",
+        "_UNKNOWN_TOPIC": "there is no such topic; create it, or check the name",
+        "_UNKNOWN_PARTITION": "there is no such partition",
+        "TOPIC_AUTHORIZATION_FAILED": "the user has no right to this topic; ask for it, or check the sasl.* options",
+        "GROUP_AUTHORIZATION_FAILED": "the user has no right to this group.id; ask for it, or choose another",
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "the user has no right to this transactional.id; ask for it (prefix `evenflow-`)",
+    }.get(error.name())
+    return f"{advice} ({error.str()})" if advice else error.str()

@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from kafka_broker import kafka_broker
+
+
+@pytest.fixture(scope="session")
+def bootstrap() -> Iterator[str]:
+    """One broker for all tests; each makes topics of its own."""
+    with kafka_broker() as address:
+        yield address
