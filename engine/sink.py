@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .batch import Batch
+from .columns import Columns
 
 
 class Sink(ABC):
@@ -25,6 +26,17 @@ class Sink(ABC):
 
     driver_part: str | None = None
     """The part of it that runs in the process that starts the job, as long as the job runs; None if there is none."""
+
+    def of_job(self, job: str, operator: str, checkpoints: str | None) -> None:
+        """Called on the driver before `start`: the names of the job and of the operator that writes, and where the job's checkpoints lie.
+
+        `checkpoints`: a path or URL of this job's own, which all workers and the committing process reach; None if it doesn't save its state.
+        A sink that has this method can't be written by two operators.
+        """
+
+    def problem(self, columns: Columns) -> str | None:
+        """Why a stream of which this is known can't be written, or None. Called before `start`."""
+        return None
 
     def start(self) -> None:
         """Called once on the driver before any worker starts. Raises ConnectorError if the sink can't be written."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .connectors.items import from_items
     from .connectors.json import read_json
     from .connectors.json_sink import write_json
+    from .connectors.kafka.sink import write_kafka
     from .connectors.list_sink import to_list
     from .connectors.nexmark.source import nexmark
     from .connectors.parquet import read_parquet
@@ -198,6 +199,7 @@ _HOMES = {
     "variance": "engine.aggregates.functions",
     "write_csv": "connectors.csv_sink",
     "write_json": "connectors.json_sink",
+    "write_kafka": "connectors.kafka.sink",
     "write_parquet": "connectors.parquet_sink",
 }
 """The module of each name, imported on first use: the command line's help must not wait for NumPy, Arrow and Ray."""
@@ -300,6 +302,7 @@ __all__ = [
     "variance",
     "write_csv",
     "write_json",
+    "write_kafka",
     "write_parquet",
 ]
 

@@ -93,6 +93,17 @@ class KafkaCluster:
             found[topic] = sorted(metadata.partitions)
         return found
 
+    def most_message_bytes(self, topic: str, seconds: float = REPLY_SECONDS) -> int | None:
+        """The `max.message.bytes` of a topic; None if the brokers don't tell."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import ConfigResource
+
+        try:
+            asked = self.admin().describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic)], request_timeout=seconds)
+            return int(next(iter(asked.values())).result(seconds)["max.message.bytes"].value)
+        except (KafkaException, TimeoutError, KeyError, TypeError, ValueError):
+            return None
+
     def error(self, error: KafkaError, what: str) -> ConnectorError:
         """The error of a broker or the client as one that says what to do; `what` names the topic, and more if there is more to say."""
         return ConnectorError(f"operator `{self.operator}`: {what}: {_explained(error, self.bootstrap)}")
@@ -103,7 +114,7 @@ class KafkaCluster:
             "log_level": 0,  # what it would log on stderr comes as errors
             "allow.auto.create.topics": False,
             **self.options,
-            **{name if name.endswith("_cb") else name.replace("_", "."): value for name, value in own.items()},
+            **{name if name.endswith("_cb") or name == "on_delivery" else name.replace("_", "."): value for name, value in own.items()},
         }
 
 
@@ -140,6 +151,11 @@ def _explained(error: KafkaError, bootstrap: str) -> str:
         "_UNKNOWN_PARTITION": "there is no such partition",
         "TOPIC_AUTHORIZATION_FAILED": "the user has no right to this topic; ask for it, or check the sasl.* options",
         "GROUP_AUTHORIZATION_FAILED": "the user has no right to this group.id; ask for it, or choose another",
+        "_MSG_TIMED_OUT": f"no broker at {bootstrap} took it in time; check that brokers run and that the topic's partitions have leaders",
+        "_FENCED": "another producer has the same transactional id: another job of this name runs, or this process was taken for lost",
+        "PRODUCER_FENCED": "another producer has the same transactional id: another job of this name runs, or this process was taken for lost",
+        "INVALID_PRODUCER_EPOCH": "another producer has the same transactional id, or a transaction took longer than transaction.timeout.ms",
+        "MSG_SIZE_TOO_LARGE": "a message is too large; raise the topic's max.message.bytes and options={'message.max.bytes': ...}",
         "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "the user has no right to this transactional.id; ask for it (prefix `evenflow-`)",
     }.get(error.name())
     return f"{advice} ({error.str()})" if advice else error.str()

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from ..columns import UNKNOWN, Columns
 from ..errors import FlowError
 from ..operators.base import Operator
+from ..sink import Sink
 from ..source import Source
 from .graph import Graph, Input
 
@@ -36,3 +37,7 @@ def check_columns(graph: Graph, sources: Mapping[str, Source] = MappingProxyType
             if problem is not None:
                 raise FlowError(f"operator `{node.name}`: {problem}")
             known[node.id] = node.operator.known_columns(inputs)
+        elif isinstance(node.operator, Sink):
+            problem = node.operator.problem(columns_of(node.inputs[0]))
+            if problem is not None:
+                raise FlowError(f"operator `{node.name}`: {problem}")

@@ -1,0 +1,132 @@
+"""Messages to a topic through one producer, and what goes wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from .cluster import KafkaCluster, Problems
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message
+
+DELIVERY_SECONDS = 25
+"""How long a message may be on its way, unless `message.timeout.ms` says otherwise."""
+
+TURN = 1.0
+"""Seconds after which a wait looks whether it may go on waiting."""
+
+PARTITIONERS = {"murmur2": "murmur2_random", "crc32": "consistent_random", "random": "random"}
+"""librdkafka's names. All send messages without a key to any partition."""
+
+_FINAL = frozenset(
+    {
+        "_AUTHENTICATION",
+        "_FENCED",
+        "_INVALID_ARG",
+        "_SSL",
+        "_UNKNOWN_PARTITION",
+        "_UNKNOWN_TOPIC",
+        "_UNSUPPORTED_FEATURE",
+        "CLUSTER_AUTHORIZATION_FAILED",
+        "GROUP_AUTHORIZATION_FAILED",
+        "INVALID_PRODUCER_EPOCH",
+        "INVALID_RECORD",
+        "INVALID_TRANSACTION_TIMEOUT",
+        "MSG_SIZE_TOO_LARGE",
+        "PRODUCER_FENCED",
+        "RECORD_LIST_TOO_LARGE",
+        "SASL_AUTHENTICATION_FAILED",
+        "TOPIC_AUTHORIZATION_FAILED",
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+        "UNKNOWN_TOPIC_OR_PART",
+        "UNSUPPORTED_VERSION",
+    }
+)
+"""Errors that stay when the same is tried again."""
+
+
+def final(error: KafkaError) -> bool:
+    """Whether another try would not help."""
+    return error.name() in _FINAL
+
+
+class Sender:
+    """A producer for one topic. `own` are more of its options. Used by one thread; `alive` is called while it waits."""
+
+    def __init__(
+        self, cluster: KafkaCluster, topic: str, partitioner: str, most_bytes: int, alive: Callable[[], None] = lambda: None, **own: Any
+    ) -> None:
+        self.problems = Problems()
+        self._topic, self._alive = topic, alive
+        self._failed: KafkaError | None = None
+        self.failed_key: bytes | None = None
+        """The key of the first message that could not be delivered."""
+        if "message.timeout.ms" not in cluster.options:
+            own["message_timeout_ms"] = DELIVERY_SECONDS * 1000
+        self.producer = cluster.producer(
+            partitioner=PARTITIONERS[partitioner],
+            message_max_bytes=most_bytes,
+            delivery_report_only_error=True,
+            on_delivery=self._delivered,
+            error_cb=self.problems,
+            **own,
+        )
+
+    def send(self, messages: pa.RecordBatch) -> None:
+        """Hand messages (`key`, `value`, headers) to the producer. Raises KafkaException once one of them can't be delivered."""
+        produce, topic = self.producer.produce, self._topic
+        keys, values = messages.column(0).to_pylist(), messages.column(1).to_pylist()
+        headers = _headers(messages)
+        for place, (value, key) in enumerate(zip(values, keys, strict=True)):
+            while True:
+                try:
+                    if headers is None:
+                        produce(topic, value, key)
+                    else:
+                        produce(topic, value, key, headers=headers[place])
+                    break
+                except BufferError:
+                    self._wait(self.producer.poll)
+        self.producer.poll(0)
+        self._check()
+
+    def flush(self) -> None:
+        """Wait until all are delivered. Raises KafkaException once one can't be, at the latest when `message.timeout.ms` is over."""
+        while self._wait(self.producer.flush):
+            pass
+
+    def close(self) -> None:
+        """Give up what is not delivered. A transaction that is open stays so until the next producer of its id, or its time-out, ends it."""
+        self.producer.purge()
+        self.producer.flush(0)
+
+    def _wait(self, turn: Callable[[float], int]) -> int:
+        left = turn(TURN)
+        self._alive()
+        self._check()
+        return left
+
+    def _check(self) -> None:
+        if self._failed is not None:
+            from confluent_kafka import KafkaException
+
+            raise KafkaException(self._failed)
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None and self._failed is None:
+            self._failed = self.problems.worst if error.name() == "_MSG_TIMED_OUT" and self.problems.worst is not None else error
+            self.failed_key = message.key()
+
+
+def _headers(messages: pa.RecordBatch) -> list[list[tuple[str, bytes]]] | None:
+    """The headers of each message; a null leaves one out."""
+    names = messages.schema.names[2:]
+    if not names:
+        return None
+    columns = [messages.column(place).to_pylist() for place in range(2, messages.num_columns)]
+    return [
+        [(name, value) for name, value in zip(names, values, strict=True) if value is not None] for values in zip(*columns, strict=True)
+    ]
