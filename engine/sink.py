@@ -30,8 +30,8 @@ class Sink(ABC):
     def of_job(self, job: str, operator: str, checkpoints: str | None) -> None:
         """Called on the driver before `start`: the names of the job and of the operator that writes, and where the job's checkpoints lie.
 
-        `checkpoints`: a path or URL of this job's own, which all workers and the committing process reach; None if it doesn't save its state.
-        A sink that has this method can't be written by two operators.
+        `checkpoints`: a path or URL of this job's own, which all workers and the committing process reach; None if it doesn't save its
+        state. A sink that has this method can't be written by two operators.
         """
 
     def problem(self, columns: Columns) -> str | None:

@@ -96,7 +96,7 @@ class KafkaCluster:
     def most_message_bytes(self, topic: str, seconds: float = REPLY_SECONDS) -> int | None:
         """The `max.message.bytes` of a topic; None if the brokers don't tell."""
         from confluent_kafka import KafkaException
-        from confluent_kafka.admin import ConfigResource
+        from confluent_kafka.admin import ConfigResource  # type: ignore[attr-defined]  # its stub forgets to export it
 
         try:
             asked = self.admin().describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic)], request_timeout=seconds)
@@ -137,6 +137,9 @@ def check_installed(operator: str) -> None:
         raise FlowError(f"operator `{operator}`: Kafka needs the package confluent-kafka: pip install 'evenflow[kafka]'") from error
 
 
+_FENCED = "another producer has the same transactional id: another job of this name runs, or this process was taken for lost"
+
+
 def _explained(error: KafkaError, bootstrap: str) -> str:
     advice = {
         "_TRANSPORT": f"no broker answers at {bootstrap}; check the address, and that a broker listens there",
@@ -152,8 +155,8 @@ def _explained(error: KafkaError, bootstrap: str) -> str:
         "TOPIC_AUTHORIZATION_FAILED": "the user has no right to this topic; ask for it, or check the sasl.* options",
         "GROUP_AUTHORIZATION_FAILED": "the user has no right to this group.id; ask for it, or choose another",
         "_MSG_TIMED_OUT": f"no broker at {bootstrap} took it in time; check that brokers run and that the topic's partitions have leaders",
-        "_FENCED": "another producer has the same transactional id: another job of this name runs, or this process was taken for lost",
-        "PRODUCER_FENCED": "another producer has the same transactional id: another job of this name runs, or this process was taken for lost",
+        "_FENCED": _FENCED,
+        "PRODUCER_FENCED": _FENCED,
         "INVALID_PRODUCER_EPOCH": "another producer has the same transactional id, or a transaction took longer than transaction.timeout.ms",
         "MSG_SIZE_TOO_LARGE": "a message is too large; raise the topic's max.message.bytes and options={'message.max.bytes': ...}",
         "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "the user has no right to this transactional.id; ask for it (prefix `evenflow-`)",

@@ -77,7 +77,7 @@ class CommitProcess:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # noqa: S603 -- our own program
                 [sys.executable, "-m", PROGRAM],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

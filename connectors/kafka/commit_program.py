@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import select
-import sys
 from collections.abc import Iterator
 from functools import partial
 from threading import Thread
@@ -54,8 +53,8 @@ class Commits:
                 yield from self._staging.read(file)
         except CorruptStateError as error:
             raise ConnectorError(
-                f"operator `{self._operator}`: messages that wait for their checkpoint can't be committed: {error}. All nodes must reach that "
-                "folder: give CheckpointConfig(dir=...) one that they do"
+                f"operator `{self._operator}`: messages that wait for their checkpoint can't be committed: {error}. All nodes must reach "
+                "that folder: give CheckpointConfig(dir=...) one that they do"
             ) from error
 
 
@@ -84,4 +83,4 @@ def _end_with_parent(requests: int, parent: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

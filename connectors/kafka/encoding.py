@@ -43,7 +43,9 @@ class Encoding:
             raise FlowError(f"operator `{self.operator}`: format={self.format!r}; expected one of {', '.join(FORMATS)}")
         names = [*self.keys, *self.headers, *self.headers.values()]
         if any(not isinstance(name, str) or not name for name in names):
-            raise FlowError(f"operator `{self.operator}`: key= and headers= take names of columns: key='user', headers={{'trace': 'trace_id'}}")
+            raise FlowError(
+                f"operator `{self.operator}`: key= and headers= take names of columns: key='user', headers={{'trace': 'trace_id'}}"
+            )
         if self.key is not None and not self.keys:
             raise FlowError(f"operator `{self.operator}`: key=[] names no column; leave it out for messages without a key")
         if self.format == "arrow" and (self.key is not None or self.headers):

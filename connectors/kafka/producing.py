@@ -81,7 +81,9 @@ class Committer:
                 error = self._cause(refused.args[0])
                 self.close()
                 if final(error) or self._clock() >= until:
-                    raise self._cluster.error(error, f"checkpoint {checkpoint} can't be committed to topic `{self._target.topic}`") from refused
+                    raise self._cluster.error(
+                        error, f"checkpoint {checkpoint} can't be committed to topic `{self._target.topic}`"
+                    ) from refused
                 self._pause(PAUSE)
             except BaseException:
                 self.close()
@@ -120,9 +122,9 @@ class Committer:
         group = self._target.group(run)
         return (
             f"operator `{self._cluster.operator}`: the marker of this run, the committed offset of the group `{group}`, is gone: it was "
-            "deleted, or has expired (offsets.retention.minutes of the brokers, 7 days by default). So it can't be told whether the rows of "
-            f"checkpoint {checkpoint} are in topic `{self._target.topic}`. Look there for them; if they are missing, or may come twice, begin "
-            'from the checkpoint\'s folder with guarantee="at_least_once", which writes them; if not, begin anew without the checkpoint'
+            "deleted, or has expired (offsets.retention.minutes of the brokers, 7 days by default). So it can't be told whether the rows "
+            f"of checkpoint {checkpoint} are in topic `{self._target.topic}`. Look there for them. If they are missing, or may come "
+            'twice, begin from the checkpoint\'s folder with guarantee="at_least_once", which writes them; if not, begin anew without it'
         )
 
 

@@ -99,7 +99,7 @@ class Sender:
             pass
 
     def close(self) -> None:
-        """Give up what is not delivered. A transaction that is open stays so until the next producer of its id, or its time-out, ends it."""
+        """Give up what is not delivered. An open transaction is ended by the next producer of its id, or its time-out."""
         self.producer.purge()
         self.producer.flush(0)
 
@@ -121,7 +121,7 @@ class Sender:
             self.failed_key = message.key()
 
 
-def _headers(messages: pa.RecordBatch) -> list[list[tuple[str, bytes]]] | None:
+def _headers(messages: pa.RecordBatch) -> list[list[tuple[str, str | bytes | None]]] | None:
     """The headers of each message; a null leaves one out."""
     names = messages.schema.names[2:]
     if not names:

@@ -53,8 +53,8 @@ def write_kafka(
 
         orders.write(ef.write_kafka("orders", bootstrap="localhost:9092", key="user"))
 
-    writes each row as a JSON object with the key of its user. Readers with `isolation.level=read_committed` see a row when its checkpoint is
-    complete (`JobConfig(checkpoint=ef.CheckpointConfig(dir, interval="1s"))`), and never twice. The topic must exist.
+    writes each row as a JSON object with the key of its user. Readers with `isolation.level=read_committed` see a row when its checkpoint
+    is complete (`JobConfig(checkpoint=ef.CheckpointConfig(dir, interval="1s"))`), and never twice. The topic must exist.
 
     `bootstrap` are brokers, "host:9092,other:9092"; `options` are librdkafka's, such as {"security.protocol": "SASL_SSL", ...} or
     {"compression.type": "zstd"}. Needs `pip install 'evenflow[kafka]'`.
@@ -65,8 +65,8 @@ def write_kafka(
     a message without a key. `headers` maps names of headers to columns, which are written as a single key is; a null leaves the header out.
     `partitioner` says which partition a key belongs to: "murmur2" as Java's client, "crc32" as librdkafka, "random" for none.
 
-    With `guarantee="exactly_once"` rows are written twice: to the checkpoint folder, which all workers reach, and to Kafka when the checkpoint
-    is complete. A large checkpoint becomes visible in several transactions. `"at_least_once"` sends rows as they come, with less delay, and
+    With `guarantee="exactly_once"` rows are written twice: to the checkpoint folder, which all workers reach, and to Kafka when the
+    checkpoint is complete. A large checkpoint becomes visible in several transactions. `"at_least_once"` sends rows as they come, with less delay, and
     rows since the last checkpoint again after a recovery.
 
     Raises FlowError for wrong arguments, ConnectorError when the flow starts if no broker answers or the topic isn't there.
@@ -195,7 +195,8 @@ class KafkaSink(Sink):
         for run in dead_runs(folder, job):
             committables = needed()
             if committables is not None:
-                self._remove_run(folder, run, {entry[0] for each in committables if isinstance(each, dict) for entry in each.get("files", ())})
+                files = [entry for each in committables if isinstance(each, dict) for entry in each.get("files", ())]
+                self._remove_run(folder, run, {name for name, *_ in files})
 
     def _remove_run(self, folder: Path, run: str, keep: set[str]) -> None:
         staging = Staging(self._staging)
