@@ -158,7 +158,7 @@ def _explained(error: KafkaError, bootstrap: str) -> str:
         "_FENCED": _FENCED,
         "PRODUCER_FENCED": _FENCED,
         "INVALID_PRODUCER_EPOCH": "another producer has the same transactional id, or a transaction took longer than transaction.timeout.ms",
-        "MSG_SIZE_TOO_LARGE": "a message is too large; raise the topic's max.message.bytes and options={'message.max.bytes': ...}",
+        "MSG_SIZE_TOO_LARGE": "a message is too large; raise the topic's max.message.bytes, and message.max.bytes in options=",
         "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "the user has no right to this transactional.id; ask for it (prefix `evenflow-`)",
     }.get(error.name())
     return f"{advice} ({error.str()})" if advice else error.str()

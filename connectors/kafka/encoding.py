@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -34,7 +34,7 @@ class Encoding:
     """`key`: a column, several, or None. `headers`: the column of each header. Raises FlowError for what can't be."""
 
     format: Format
-    key: str | Sequence[str] | None = None
+    key: str | tuple[str, ...] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     operator: str = "write_kafka"
 
@@ -58,7 +58,7 @@ class Encoding:
         """The columns of the key."""
         if self.key is None:
             return ()
-        return (self.key,) if isinstance(self.key, str) else tuple(self.key)
+        return tuple(self.key) if isinstance(self.key, tuple) else (self.key,)
 
     def problem(self, columns: Columns) -> str | None:
         """Why a stream of which this is known can't be written, or None."""
