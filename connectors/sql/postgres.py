@@ -1,0 +1,153 @@
+"""A table in PostgreSQL, written by COPY."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
+from ...engine.errors import FlowError
+from .sqlite import replacing
+from .table import MARKERS, SECONDS, Table, Target
+
+if TYPE_CHECKING:
+    from psycopg import Connection, Cursor
+
+_CSV = csv.WriteOptions(include_header=False, quoting_style="all_valid")
+"""A null is nothing, and any other value has quotes: so COPY tells an empty text from a null."""
+
+_COLUMNS = "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
+_UNIQUE = """
+    SELECT array_agg(attname::text) FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey)
+    WHERE indrelid = to_regclass(%s) AND indisunique AND indpred IS NULL GROUP BY indexrelid
+"""
+
+
+class PostgresTable(Table):
+    """`url`: postgresql://user:password@host:port/database, with libpq's parameters behind a question mark."""
+
+    def __init__(self, target: Target, url: str) -> None:
+        super().__init__(target)
+        self._url = url
+        try:
+            import psycopg  # noqa: F401 -- whether it can be imported is the question
+        except ImportError as error:
+            raise FlowError(f"operator `{target.operator}`: PostgreSQL needs the package psycopg: pip install 'evenflow[sql]'") from error
+
+    def begin(self, sink: str, run: str) -> None:
+        with self._transaction() as cursor:
+            there = self._columns(cursor)
+            if not there:
+                self.fail(f"there is no table `{self.target.table}`, or the user can't see it; create it, or name its schema: schema.table")
+            problem = self.target.problem(dict.fromkeys(there))
+            if problem is not None:
+                self.fail(problem)
+            unique = [set(names) for (names,) in cursor.execute(_UNIQUE, (self._regclass,))]
+            if self.target.key and set(self.target.key) not in unique:
+                keys = ", ".join(self.target.key)
+                self.fail(
+                    f"no primary key or unique index of `{self.target.table}` has just the columns {keys}; create one to replace rows by it"
+                )
+            if cursor.execute("SELECT to_regclass(%s)", (MARKERS,)).fetchone() == (None,):
+                cursor.execute(f"CREATE TABLE IF NOT EXISTS {MARKERS} (sink text, run text, checkpoint bigint, PRIMARY KEY (sink, run))")
+            cursor.execute(f"INSERT INTO {MARKERS} VALUES (%s, %s, 0)", (sink, run))
+            # What the user may not write is refused now and not at the first checkpoint.
+            cursor.execute(f"INSERT INTO {self._table} SELECT * FROM {self._table} WHERE false")
+
+    def commit(self, sink: str, run: str, checkpoint: int, rows: Iterable[pa.RecordBatch]) -> None:
+        with self._transaction() as cursor:
+            of_run = (sink, run)
+            found = cursor.execute(f"SELECT checkpoint FROM {MARKERS} WHERE sink = %s AND run = %s FOR UPDATE", of_run).fetchone()
+            if found is None:
+                self.fail_without_marker(run, checkpoint)
+            if found[0] >= checkpoint:
+                return
+            self._write(cursor, rows)
+            cursor.execute(f"UPDATE {MARKERS} SET checkpoint = %s WHERE sink = %s AND run = %s", (checkpoint, *of_run))
+
+    def _write(self, cursor: Cursor[Any], rows: Iterable[pa.RecordBatch]) -> None:
+        there = self._columns(cursor)
+        if not self.target.key:
+            for batch in rows:
+                self.check_columns(batch, there)
+                self._copy(cursor, self._table, batch)
+            return
+        number = _quoted("evenflow row")
+        for batch in rows:
+            self.check_columns(batch, there)
+            columns = ", ".join(map(_quoted, batch.schema.names))
+            cursor.execute(f"CREATE TEMP TABLE evenflow_rows ON COMMIT DROP AS SELECT {columns} FROM {self._table} WHERE false")
+            cursor.execute(f"ALTER TABLE evenflow_rows ADD {number} bigserial")
+            self._copy(cursor, "evenflow_rows", batch)
+            keys = ", ".join(map(_quoted, self.target.key))
+            newest = "" if self.target.version is None else f"{_quoted(self.target.version)} DESC, "
+            last = f"SELECT DISTINCT ON ({keys}) {columns} FROM evenflow_rows ORDER BY {keys}, {newest}{number} DESC"
+            cursor.execute(f"INSERT INTO {self._table} AS old ({columns}) {last}{self._replacing(batch.schema.names)}")
+            cursor.execute("DROP TABLE evenflow_rows")
+
+    def _replacing(self, names: Iterable[str]) -> str:
+        return replacing(Target(self.target.operator, "old", self.target.key, self.target.version), names, _quoted)
+
+    def _copy(self, cursor: Cursor[Any], table: str, batch: pa.RecordBatch) -> None:
+        columns = ", ".join(map(_quoted, batch.schema.names))
+        text = io.BytesIO()
+        csv.write_csv(pa.record_batch([self._text(batch, name) for name in batch.schema.names], names=batch.schema.names), text, _CSV)
+        with cursor.copy(f"COPY {table} ({columns}) FROM STDIN (FORMAT csv)") as copy:
+            copy.write(text.getbuffer())
+
+    def _text(self, batch: pa.RecordBatch, name: str) -> pa.Array:
+        """A column in values that Arrow writes as PostgreSQL reads them."""
+        column = batch.column(name)
+        kind = column.type
+        if pa.types.is_dictionary(kind):
+            column = column.dictionary_decode()
+        elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+            return pa.array([None if value is None else f"\\x{value.hex()}" for value in column.to_pylist()], pa.string())
+        elif pa.types.is_timestamp(kind) and kind.unit == "ns":
+            column = pc.floor_temporal(column, unit="microsecond")
+        elif pa.types.is_nested(kind) or pa.types.is_duration(kind):
+            self.fail(f"column `{name}` is {kind}, which is not written into tables; map it to a text, for example of JSON")
+        return column
+
+    @property
+    def _table(self) -> str:
+        return ".".join(map(_quoted, self.target.table.split(".")))
+
+    @property
+    def _regclass(self) -> str:
+        return self._table
+
+    def _columns(self, cursor: Cursor[Any]) -> tuple[str, ...]:
+        return tuple(name for (name,) in cursor.execute(_COLUMNS, (self._regclass,)))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Cursor[Any]]:
+        import psycopg
+
+        try:
+            with self._connect() as connection, connection.cursor() as cursor:
+                cursor.execute(f"SET LOCAL lock_timeout = '{SECONDS}s'")
+                yield cursor
+        except psycopg.Error as error:
+            self.fail(f"table `{self.target.table}`: {_told(error)}", error)
+
+    def _connect(self) -> Connection[Any]:
+        import psycopg
+
+        try:
+            return psycopg.connect(self._url, connect_timeout=SECONDS // 2, keepalives_idle=SECONDS, tcp_user_timeout=SECONDS * 1000)
+        except psycopg.Error as error:
+            self.fail(f"no connection to the database: {_told(error)}; check the address, the user and the password", error)
+
+
+def _told(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
