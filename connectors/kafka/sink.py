@@ -66,8 +66,8 @@ def write_kafka(
     `partitioner` says which partition a key belongs to: "murmur2" as Java's client, "crc32" as librdkafka, "random" for none.
 
     With `guarantee="exactly_once"` rows are written twice: to the checkpoint folder, which all workers reach, and to Kafka when the
-    checkpoint is complete. A large checkpoint becomes visible in several transactions. `"at_least_once"` sends rows as they come, with less delay, and
-    rows since the last checkpoint again after a recovery.
+    checkpoint is complete. A large checkpoint becomes visible in several transactions. `"at_least_once"` sends rows as they come, with less
+    delay, and rows since the last checkpoint again after a recovery.
 
     Raises FlowError for wrong arguments, ConnectorError when the flow starts if no broker answers or the topic isn't there.
     """
@@ -180,8 +180,7 @@ class KafkaSink(Sink):
         return not self._exact
 
     def sweep(self) -> None:
-        """Everything that counts is committed: what else is sealed belongs to old attempts. The process has nothing to do for a while."""
-        self._end_process()
+        """What is sealed and not committed belongs to old attempts."""
         staging = Staging(self._staging)
         staging.remove(staging.names(self.run))
 
