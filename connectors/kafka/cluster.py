@@ -166,7 +166,7 @@ def _explained(error: KafkaError, bootstrap: str) -> str:
         "_MSG_TIMED_OUT": f"no broker at {bootstrap} took it in time; check that brokers run, and that all partitions have leaders",
         "_FENCED": _FENCED,
         "PRODUCER_FENCED": _FENCED,
-        "INVALID_PRODUCER_EPOCH": "another producer has the same transactional id, or a transaction took longer than transaction.timeout.ms",
+        "INVALID_PRODUCER_EPOCH": "another producer has the same transactional id, or a transaction exceeded transaction.timeout.ms",
         "MSG_SIZE_TOO_LARGE": "a message is too large; raise the topic's max.message.bytes, and options={'message.max.bytes': ...}",
         "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "the user has no right to this transactional.id; ask for it (prefix `evenflow-`)",
     }.get(error.name())

@@ -2,7 +2,7 @@
 
 Invariant: a session reads a marker only after `init_transactions`, which fences every producer before it and ends its transaction; so the
 marker tells what is in the topic, and nobody else can add to it while this session goes on. Whatever goes wrong, the session is dropped,
-and the next one finds out what has become of it (as in Materialize, https://materialize.com/docs/sql/create-sink/kafka/).
+and the next one finds out what has become of it, as in Materialize, whose marker is a topic.
 """
 
 from __future__ import annotations
