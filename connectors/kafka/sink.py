@@ -86,7 +86,7 @@ class KafkaSink(Sink):
     file_rows, file_bytes = 50_000, 16 << 20
     """Of one staged file, about."""
 
-    chunk_rows, chunk_bytes = 200_000, 64 << 20
+    chunk_rows, chunk_bytes = 200_000, 32 << 20
     """Of one transaction, at most: it takes seconds, and `transaction.timeout.ms` is a minute."""
 
     def __init__(self, topic: str, cluster: KafkaCluster, encoding: Encoding, partitioner: str, guarantee: str) -> None:
@@ -97,6 +97,9 @@ class KafkaSink(Sink):
             raise FlowError(f"operator `{self.name}`: partitioner={partitioner!r}; expected one of {', '.join(PARTITIONERS)}")
         if guarantee not in (EXACTLY_ONCE, AT_LEAST_ONCE):
             raise FlowError(f"operator `{self.name}`: guarantee={guarantee!r}; expected {EXACTLY_ONCE!r} or {AT_LEAST_ONCE!r}")
+        for option, value in cluster.options.items():
+            if not isinstance(value, (str, int, float, bool)):
+                raise FlowError(f"operator `{self.name}`: options={{{option!r}: {value!r}}}: expected a string, a number or a bool")
         check_installed(self.name)
         self._topic, self._cluster, self._encoding, self._partitioner = topic, cluster, encoding, partitioner
         self._exact = guarantee == EXACTLY_ONCE

@@ -404,6 +404,7 @@ def test_column_of_the_key_that_is_missing_is_known_before_the_job_runs(bootstra
         ({"key": 7}, "take names of columns|not iterable"),
         ({"format": "arrow", "key": "n"}, "puts many rows into one message"),
         ({"options": {"transactional.id": "mine"}}, "can't be set"),
+        ({"options": {"oauth_cb": print}}, "expected a string, a number or a bool"),
     ],
 )
 def test_arguments_that_can_not_be(options, message):
