@@ -74,7 +74,7 @@ def write_kafka(
     return KafkaSink(
         topic,
         KafkaCluster(bootstrap, dict(options or {}), name),
-        Encoding(format, tuple(key) if isinstance(key, (list, tuple)) else key, dict(headers or {}), name),
+        Encoding(format, tuple(key) if isinstance(key, Sequence) and not isinstance(key, str) else key, dict(headers or {}), name),
         partitioner,
         guarantee,
     )
