@@ -336,12 +336,7 @@ def test_job_that_goes_back_again_and_again_writes_every_row_once(bootstrap, top
     flow.read(ef.generate(total=2_000, keys=20, rows_per_batch=64, rate=2_000)).write(sink)
     flow.run(runtime="local", config=settings(tmp_path, checkpoint={"interval": "100ms"}, restart={"most": 1000})).wait("100s")
     assert Flaky.asked > 2
-    rows = [json.loads(value) for value in values_in(bootstrap, topic)]
-    expected = []
-    flow = ef.Dataflow("expected")
-    flow.read(ef.generate(total=2_000, keys=20, rows_per_batch=64)).write(ef.to_list(expected))
-    flow.run(runtime="local").wait("60s")
-    assert sorted(map(str, rows)) == sorted(map(str, expected))
+    assert sorted(json.loads(value)["seq"] for value in values_in(bootstrap, topic)) == list(range(2_000))
     assert list((tmp_path / "flaky").glob("staged-*/*.messages")) == []
 
 
