@@ -17,7 +17,10 @@ DELIVERY_SECONDS = 25
 """How long a message may be on its way, unless `message.timeout.ms` says otherwise."""
 
 TURN = 1.0
-"""Seconds after which a wait looks whether it may go on waiting."""
+"""Seconds after which a wait for all messages looks whether it may go on waiting."""
+
+ROOM_SECONDS = 0.01
+"""How long to wait before looking for room in the producer's queue: nothing wakes who waits, since only failures are reported."""
 
 PARTITIONERS = {"murmur2": "murmur2_random", "crc32": "consistent_random", "random": "random"}
 """librdkafka's names. All send messages without a key to any partition."""
@@ -103,13 +106,13 @@ class Sender:
                         produce(topic, value, key, headers=headers[place])
                     break
                 except BufferError:
-                    self._wait(self.producer.poll)
+                    self._wait(self.producer.poll, ROOM_SECONDS)
         self.producer.poll(0)
         self._check()
 
     def flush(self) -> None:
         """Wait until all are delivered. Raises KafkaException once one can't be, at the latest when `message.timeout.ms` is over."""
-        while self._wait(self.producer.flush):
+        while self._wait(self.producer.flush, TURN):
             pass
 
     def close(self) -> None:
@@ -120,8 +123,8 @@ class Sender:
             self.producer.purge()
             self.producer.flush(0)
 
-    def _wait(self, turn: Callable[[float], int]) -> int:
-        left = turn(TURN)
+    def _wait(self, turn: Callable[[float], int], seconds: float) -> int:
+        left = turn(seconds)
         self._alive()
         self._check()
         return left
