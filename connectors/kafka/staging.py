@@ -162,7 +162,7 @@ class Staging:
 
 
 def chunks(files: Iterable[StagedFile], most_rows: int, most_bytes: int) -> list[list[StagedFile]]:
-    """The files in order of their names, in chunks for one transaction each: the same ones for the same files.
+    """The files in order of their names, which is the order in which a writer wrote them, in chunks for one transaction each: the same ones for the same files.
 
     A chunk has more than the bounds only if one file has.
 

@@ -90,7 +90,7 @@ class StagingWriter(SinkWriter):
     def _write_file(self) -> None:
         if self._held:
             with self._explained():
-                self._files.append(self._staging.write(f"{self._stem}-{self._count}", self._held))
+                self._files.append(self._staging.write(f"{self._stem}-{self._count:08d}", self._held))
             self._held, self._rows, self._bytes = [], 0, 0
             self._count += 1
 

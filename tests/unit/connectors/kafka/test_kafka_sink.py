@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from operator import itemgetter
 from pathlib import Path
 
 import msgpack
@@ -220,10 +221,12 @@ def test_who_is_fenced_stops_and_says_why(bootstrap, topic, make_sink):
 def test_large_checkpoint_is_committed_in_chunks(bootstrap, topic, make_sink):
     sink = make_sink()
     sink.file_rows, sink.chunk_rows = 10, 20
-    values = [b"%03d" % number for number in range(95)]
+    values = [b"%03d" % number for number in range(135)]
     sink.commit(1, staged(sink, 1, *values))
-    assert marker_of(sink) == Marker(1, 5, complete=True)
+    assert marker_of(sink) == Marker(1, 7, complete=True)
     assert values_in(bootstrap, topic) == values
+    for records in records_of(bootstrap, topic).values():
+        assert records == sorted(records, key=itemgetter(1)), "messages of a worker keep their order in a partition"
 
 
 def test_commit_goes_on_behind_the_chunks_that_are_there(bootstrap, topic, make_sink):
