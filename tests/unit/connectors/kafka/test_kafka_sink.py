@@ -296,6 +296,18 @@ def test_another_run_goes_on_from_a_checkpoint_whose_commit_may_have_been_carrie
     assert values_in(bootstrap, topic) == [b"a", b"b", b"c"]
 
 
+def test_job_of_another_name_and_folder_commits_where_the_first_one_would_have(bootstrap, topic, make_sink, tmp_path):
+    first = make_sink()
+    committed, uncommitted = staged(first, 1, b"a"), staged(first, 2, b"b")
+    first.commit(1, committed)
+    other = make_sink()
+    other.of_job("another", "to_kafka", str(tmp_path / "elsewhere"))
+    other.commit(1, committed)
+    other.commit(2, uncommitted)
+    assert values_in(bootstrap, topic) == [b"a", b"b"]
+    assert marker_of(first) == Marker(2, 1)
+
+
 def test_nothing_stays_of_what_is_committed_or_never_will_be(make_sink):
     sink = make_sink()
     folder = Path(sink._staging)
