@@ -31,7 +31,7 @@ class Sink(ABC):
         """Called on the driver before `start`: the names of the job and of the operator that writes, and where the job's checkpoints lie.
 
         `checkpoints`: a path or URL of this job's own, which all workers and the committing process reach; None if it doesn't save its
-        state. A sink that has this method can't be written by two operators.
+        state.
         """
 
     def problem(self, columns: Columns) -> str | None:

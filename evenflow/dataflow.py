@@ -84,8 +84,9 @@ class Dataflow:
         sinks = {node.name: node.operator for node in self.graph if isinstance(node.operator, Sink)}
         if detached:
             _check_detached(runtime, {**sources, **sinks})
+        checkpoints = config.checkpoint.url(self.name)
         for operator, sink in sinks.items():
-            _tell_job(sink, self.name, operator, sinks, config.checkpoint.url(self.name))
+            sink.of_job(self.name, operator, None if checkpoints is None else _url(checkpoints))
         started: list[Source | Sink] = []
         try:
             _start(sources.values(), started)
@@ -103,14 +104,6 @@ def _start(connectors: Iterable[Source | Sink], started: list[Source | Sink]) ->
     for connector in connectors:
         started.append(connector)
         connector.start()
-
-
-def _tell_job(sink: Sink, job: str, operator: str, sinks: Mapping[str, Sink], checkpoints: str | None) -> None:
-    """Raises FlowError for a sink that belongs to another operator too."""
-    shared = [name for name, other in sinks.items() if other is sink and name != operator]
-    if shared and type(sink).of_job is not Sink.of_job:
-        raise FlowError(f"`{operator}` and `{shared[0]}` write to the same sink: make one for each, or unite the streams first")
-    sink.of_job(job, operator, None if checkpoints is None else _url(checkpoints))
 
 
 def _check_detached(runtime: str, connectors: Mapping[str, Source | Sink]) -> None:

@@ -119,14 +119,23 @@ class KafkaCluster:
 
 
 class Problems:
-    """Called by a client for each problem that it goes on to try to solve, such as a broker that is gone; keeps the one that says most."""
+    """Called by a client for each problem that it goes on to try to solve, such as a broker that is gone.
+
+    A callback of the client must call nothing: it may come while an error of another callback waits to be raised, and CPython takes any
+    call for failed then.
+    """
 
     def __init__(self) -> None:
-        self.worst: KafkaError | None = None
+        self._met: tuple[KafkaError, ...] = ()
 
     def __call__(self, error: KafkaError) -> None:
-        if self.worst is None or error.name() not in {"_ALL_BROKERS_DOWN", "_TRANSPORT"}:
-            self.worst = error
+        self._met = (*self._met[-99:], error)
+
+    @property
+    def worst(self) -> KafkaError | None:
+        """The one that says most; None if there was none."""
+        telling = (error for error in self._met if error.name() not in {"_ALL_BROKERS_DOWN", "_TRANSPORT"})
+        return next(telling, self._met[0] if self._met else None)
 
 
 def check_installed(operator: str) -> None:
@@ -154,11 +163,11 @@ def _explained(error: KafkaError, bootstrap: str) -> str:
         "_UNKNOWN_PARTITION": "there is no such partition",
         "TOPIC_AUTHORIZATION_FAILED": "the user has no right to this topic; ask for it, or check the sasl.* options",
         "GROUP_AUTHORIZATION_FAILED": "the user has no right to this group.id; ask for it, or choose another",
-        "_MSG_TIMED_OUT": f"no broker at {bootstrap} took it in time; check that brokers run and that the topic's partitions have leaders",
+        "_MSG_TIMED_OUT": f"no broker at {bootstrap} took it in time; check that brokers run, and that all partitions have leaders",
         "_FENCED": _FENCED,
         "PRODUCER_FENCED": _FENCED,
-        "INVALID_PRODUCER_EPOCH": "another producer has the same transactional id, or a transaction took longer than transaction.timeout.ms",
-        "MSG_SIZE_TOO_LARGE": "a message is too large; raise the topic's max.message.bytes, and message.max.bytes in options=",
+        "INVALID_PRODUCER_EPOCH": "another producer has the same transactional id, or a transaction exceeded transaction.timeout.ms",
+        "MSG_SIZE_TOO_LARGE": "a message is too large; raise the topic's max.message.bytes, and options={'message.max.bytes': ...}",
         "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "the user has no right to this transactional.id; ask for it (prefix `evenflow-`)",
     }.get(error.name())
     return f"{advice} ({error.str()})" if advice else error.str()

@@ -10,6 +10,7 @@ import os
 import select
 import subprocess
 import sys
+from threading import Lock
 from typing import Any
 
 from ...engine.errors import ConnectorError
@@ -26,11 +27,12 @@ PROGRAM = "evenflow.connectors.kafka.commit_program"
 
 
 class CommitProcess:
-    """For what is staged at `place`. `opening`: what the program is told first. Used by one thread at a time."""
+    """For what is staged at `place`. `opening`: what the program is told first."""
 
     def __init__(self, operator: str, place: Place, opening: dict[str, Any]) -> None:
         self.place, self._operator, self._opening = place, operator, opening
         self._process: subprocess.Popen[bytes] | None = None
+        self._busy, self._closed = Lock(), False
 
     @property
     def pid(self) -> int | None:
@@ -39,18 +41,29 @@ class CommitProcess:
 
     def commit(self, request: dict[str, Any]) -> None:
         """Have a checkpoint committed. Raises ConnectorError."""
-        for _ in range(TRIES):
-            answer = self._ask(request)
-            if answer is None:
-                self.close()
-            elif "error" in answer:
-                raise ConnectorError(answer["error"])
-            else:
-                return
+        with self._busy:
+            for _ in range(TRIES):
+                if self._closed:
+                    raise ConnectorError(f"operator `{self._operator}`: the process that commits to Kafka was ended in a commit")
+                answer = self._ask(request)
+                if answer is None:
+                    self._end()
+                elif "error" in answer:
+                    raise ConnectorError(answer["error"])
+                else:
+                    return
         raise ConnectorError(f"operator `{self._operator}`: the process that commits to Kafka was lost {TRIES} times in one commit")
 
     def close(self) -> None:
-        """End it; the next commit starts another."""
+        """End it for good, also in the midst of a commit in another thread, which then fails."""
+        self._closed = True
+        process = self._process
+        if process is not None:
+            process.kill()
+        with self._busy:
+            self._end()
+
+    def _end(self) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.wait()

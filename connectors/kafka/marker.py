@@ -19,13 +19,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...engine.errors import ConnectorError
-from .cluster import REPLY_SECONDS, KafkaCluster
+from .cluster import KafkaCluster
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, TopicPartition
 
 PARTITION = 0
 """The partition of the topic for which the group commits its offset: a broker refuses one that isn't there."""
+
+
+ANSWER_SECONDS = 10.0
+"""The longest wait for one answer in a commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,7 @@ def read_marker(consumer: Consumer, topic: str, run: str) -> Marker | None:
     """
     from confluent_kafka import KafkaException, TopicPartition
 
-    found = consumer.committed([TopicPartition(topic, PARTITION)], REPLY_SECONDS)[0]
+    found = consumer.committed([TopicPartition(topic, PARTITION)], ANSWER_SECONDS)[0]
     if found.error is not None:
         raise KafkaException(found.error)
     return Marker.parsed(found.offset, found.metadata, run) if found.offset >= 0 else None

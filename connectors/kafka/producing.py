@@ -2,28 +2,29 @@
 
 Invariant: a session reads a marker only after `init_transactions`, which fences every producer before it and ends its transaction; so the
 marker tells what is in the topic, and nobody else can add to it while this session goes on. Whatever goes wrong, the session is dropped,
-and the next one finds out what has become of it (as in Materialize, https://materialize.com/docs/sql/create-sink/kafka/).
+and the next one finds out what has become of it, as in Materialize, whose marker is a topic.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from ...engine.errors import ConnectorError
-from .cluster import REPLY_SECONDS, KafkaCluster, Problems
-from .marker import Marker, group_of, marker_consumer, position, read_marker
-from .sending import Sender, final
+from .cluster import KafkaCluster
+from .marker import ANSWER_SECONDS, Marker, group_of, marker_consumer, position, read_marker
+from .sending import Sender, final, kafka_error
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
-PATIENCE = 25.0
-"""Seconds without a chunk that got through, after which a commit fails."""
+PATIENCE = 15.0
+"""Seconds without a chunk that got through, after which a commit fails with its next error."""
 
 PAUSE = 0.2
 """Seconds before the next try."""
@@ -77,8 +78,8 @@ class Committer:
             self._alive()
             try:
                 self._commit(run, checkpoint, chunks, got_on, begun=begun)
-            except KafkaException as refused:
-                error = self._cause(refused.args[0])
+            except (KafkaException, SystemError) as refused:
+                error = self._cause(kafka_error(refused))
                 self.close()
                 if final(error) or self._clock() >= until:
                     raise self._cluster.error(
@@ -99,7 +100,9 @@ class Committer:
 
     def _cause(self, error: KafkaError) -> KafkaError:
         """What a time-out comes from, if the client knows: a broker that is gone, a password that was refused."""
-        worst = self._session.problems.worst if self._session is not None else None
+        if self._session is None:
+            return error
+        worst = self._session.problems()
         return worst if worst is not None and error.name() in ("_TIMED_OUT", "_MSG_TIMED_OUT") else error
 
     def _commit(self, run: str, checkpoint: int, chunks: Sequence[Chunk], got_on: Callable[[], None], *, begun: bool) -> None:
@@ -137,14 +140,17 @@ class _Session:
         self._groups: dict[str, Any] = {}
         self._markers: dict[str, Marker | None] = {}
 
-    @property
-    def problems(self) -> Problems:
-        """What the client had to cope with."""
-        return self._sender.problems
+    def problems(self) -> KafkaError | None:
+        """The worst that the client had to cope with."""
+        from confluent_kafka import KafkaException
+
+        with suppress(KafkaException, SystemError):
+            self._sender.producer.poll(0)  # calls `problems`
+        return self._sender.problems.worst
 
     def begin(self) -> None:
         """Fence whoever produced before."""
-        self._sender.producer.init_transactions(REPLY_SECONDS)
+        self._sender.producer.init_transactions(ANSWER_SECONDS)
 
     def marker(self, run: str) -> Marker | None:
         """Of a run; None if there is none."""
@@ -161,8 +167,8 @@ class _Session:
         for batch in messages:
             self._sender.send(batch)
         self._sender.flush()
-        producer.send_offsets_to_transaction([position(self._target.topic, marker, run)], self._groups[run], REPLY_SECONDS)
-        producer.commit_transaction(REPLY_SECONDS)
+        producer.send_offsets_to_transaction([position(self._target.topic, marker, run)], self._groups[run], ANSWER_SECONDS)
+        producer.commit_transaction(ANSWER_SECONDS)
         self._markers[run] = marker
 
     def close(self) -> None:

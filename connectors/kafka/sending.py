@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
@@ -16,7 +17,10 @@ DELIVERY_SECONDS = 25
 """How long a message may be on its way, unless `message.timeout.ms` says otherwise."""
 
 TURN = 1.0
-"""Seconds after which a wait looks whether it may go on waiting."""
+"""Seconds after which a wait for all messages looks whether it may go on waiting."""
+
+ROOM_SECONDS = 0.01
+"""How long to wait before looking for room in the producer's queue: nothing wakes who waits, since only failures are reported."""
 
 PARTITIONERS = {"murmur2": "murmur2_random", "crc32": "consistent_random", "random": "random"}
 """librdkafka's names. All send messages without a key to any partition."""
@@ -53,6 +57,21 @@ def final(error: KafkaError) -> bool:
     return error.name() in _FINAL
 
 
+def kafka_error(raised: BaseException) -> KafkaError:
+    """The client's error in what it has raised. Raises that again if it is another error.
+
+    The client may call back while its own error waits to be raised, which then comes as a SystemError that it caused.
+    """
+    from confluent_kafka import KafkaException
+
+    cause: BaseException | None = raised
+    while isinstance(cause, SystemError):
+        cause = cause.__cause__
+    if isinstance(cause, KafkaException):
+        return cast("KafkaError", cause.args[0])
+    raise raised
+
+
 class Sender:
     """A producer for one topic. `own` are more of its options. Used by one thread; `alive` is called while it waits."""
 
@@ -61,9 +80,7 @@ class Sender:
     ) -> None:
         self.problems = Problems()
         self._topic, self._alive = topic, alive
-        self._failed: KafkaError | None = None
-        self.failed_key: bytes | None = None
-        """The key of the first message that could not be delivered."""
+        self._failed: tuple[KafkaError, Message] | None = None
         if "message.timeout.ms" not in cluster.options:
             own["message_timeout_ms"] = DELIVERY_SECONDS * 1000
         self.producer = cluster.producer(
@@ -89,36 +106,45 @@ class Sender:
                         produce(topic, value, key, headers=headers[place])
                     break
                 except BufferError:
-                    self._wait(self.producer.poll)
+                    self._wait(self.producer.poll, ROOM_SECONDS)
         self.producer.poll(0)
         self._check()
 
     def flush(self) -> None:
         """Wait until all are delivered. Raises KafkaException once one can't be, at the latest when `message.timeout.ms` is over."""
-        while self._wait(self.producer.flush):
+        while self._wait(self.producer.flush, TURN):
             pass
 
     def close(self) -> None:
         """Give up what is not delivered. An open transaction is ended by the next producer of its id, or its time-out."""
-        self.producer.purge()
-        self.producer.flush(0)
+        from confluent_kafka import KafkaException
 
-    def _wait(self, turn: Callable[[float], int]) -> int:
-        left = turn(TURN)
+        with suppress(KafkaException, SystemError):
+            self.producer.purge()
+            self.producer.flush(0)
+
+    def _wait(self, turn: Callable[[float], int], seconds: float) -> int:
+        left = turn(seconds)
         self._alive()
         self._check()
         return left
+
+    @property
+    def failed_key(self) -> bytes | None:
+        """The key of the first message that could not be delivered."""
+        return self._failed[1].key() if self._failed is not None else None
 
     def _check(self) -> None:
         if self._failed is not None:
             from confluent_kafka import KafkaException
 
-            raise KafkaException(self._failed)
+            error, worst = self._failed[0], self.problems.worst
+            raise KafkaException(worst if error.name() == "_MSG_TIMED_OUT" and worst is not None else error)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        """Calls nothing, as `Problems` does not."""
         if error is not None and self._failed is None:
-            self._failed = self.problems.worst if error.name() == "_MSG_TIMED_OUT" and self.problems.worst is not None else error
-            self.failed_key = message.key()
+            self._failed = error, message
 
 
 def _headers(messages: pa.RecordBatch) -> list[list[tuple[str, str | bytes | None]]] | None:

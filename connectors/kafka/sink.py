@@ -66,15 +66,15 @@ def write_kafka(
     `partitioner` says which partition a key belongs to: "murmur2" as Java's client, "crc32" as librdkafka, "random" for none.
 
     With `guarantee="exactly_once"` rows are written twice: to the checkpoint folder, which all workers reach, and to Kafka when the
-    checkpoint is complete. A large checkpoint becomes visible in several transactions. `"at_least_once"` sends rows as they come, with less delay, and
-    rows since the last checkpoint again after a recovery.
+    checkpoint is complete. A large checkpoint becomes visible in several transactions. `"at_least_once"` sends rows as they come, with less
+    delay, and rows since the last checkpoint again after a recovery.
 
     Raises FlowError for wrong arguments, ConnectorError when the flow starts if no broker answers or the topic isn't there.
     """
     return KafkaSink(
         topic,
         KafkaCluster(bootstrap, dict(options or {}), name),
-        Encoding(format, tuple(key) if isinstance(key, (list, tuple)) else key, dict(headers or {}), name),
+        Encoding(format, tuple(key) if isinstance(key, Sequence) and not isinstance(key, str) else key, dict(headers or {}), name),
         partitioner,
         guarantee,
     )
@@ -86,7 +86,7 @@ class KafkaSink(Sink):
     file_rows, file_bytes = 50_000, 16 << 20
     """Of one staged file, about."""
 
-    chunk_rows, chunk_bytes = 200_000, 64 << 20
+    chunk_rows, chunk_bytes = 200_000, 32 << 20
     """Of one transaction, at most: it takes seconds, and `transaction.timeout.ms` is a minute."""
 
     def __init__(self, topic: str, cluster: KafkaCluster, encoding: Encoding, partitioner: str, guarantee: str) -> None:
@@ -97,6 +97,9 @@ class KafkaSink(Sink):
             raise FlowError(f"operator `{self.name}`: partitioner={partitioner!r}; expected one of {', '.join(PARTITIONERS)}")
         if guarantee not in (EXACTLY_ONCE, AT_LEAST_ONCE):
             raise FlowError(f"operator `{self.name}`: guarantee={guarantee!r}; expected {EXACTLY_ONCE!r} or {AT_LEAST_ONCE!r}")
+        for option, value in cluster.options.items():
+            if not isinstance(value, (str, int, float, bool)):
+                raise FlowError(f"operator `{self.name}`: options={{{option!r}: {value!r}}}: expected a string, a number or a bool")
         check_installed(self.name)
         self._topic, self._cluster, self._encoding, self._partitioner = topic, cluster, encoding, partitioner
         self._exact = guarantee == EXACTLY_ONCE
@@ -180,8 +183,7 @@ class KafkaSink(Sink):
         return not self._exact
 
     def sweep(self) -> None:
-        """Everything that counts is committed: what else is sealed belongs to old attempts. The process has nothing to do for a while."""
-        self._end_process()
+        """What is sealed and not committed belongs to old attempts."""
         staging = Staging(self._staging)
         staging.remove(staging.names(self.run))
 

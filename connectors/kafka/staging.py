@@ -162,9 +162,11 @@ class Staging:
 
 
 def chunks(files: Iterable[StagedFile], most_rows: int, most_bytes: int) -> list[list[StagedFile]]:
-    """The files in order of their names, in chunks for one transaction each: the same ones for the same files.
+    """The files in chunks for one transaction each: the same ones for the same files.
 
-    A chunk has more than the bounds only if one file has.
+    They are in order of their names, which is for each writer the order in which it wrote them.
+
+    A chunk exceeds the bounds only if one file does.
 
     >>> files = [StagedFile(name, 10, 100, 0, "") for name in ("r-b", "r-a", "r-c")]
     >>> [[file.name for file in chunk] for chunk in chunks(files, 20, 1000)]

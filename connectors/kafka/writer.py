@@ -15,7 +15,7 @@ from ...engine.errors import ConnectorError, RecordError
 from ...engine.sink import SinkWriter
 from .cluster import KafkaCluster
 from .encoding import Encoding
-from .sending import Sender
+from .sending import Sender, kafka_error
 from .staging import Place, StagedFile, Staging
 
 OVERHEAD = 128
@@ -90,7 +90,7 @@ class StagingWriter(SinkWriter):
     def _write_file(self) -> None:
         if self._held:
             with self._explained():
-                self._files.append(self._staging.write(f"{self._stem}-{self._count}", self._held))
+                self._files.append(self._staging.write(f"{self._stem}-{self._count:08d}", self._held))
             self._held, self._rows, self._bytes = [], 0, 0
             self._count += 1
 
@@ -127,6 +127,6 @@ class SendingWriter(SinkWriter):
 
         try:
             yield
-        except KafkaException as error:
+        except (KafkaException, SystemError) as error:
             what = f"a message with the key {self._sender.failed_key!r} can't be delivered to topic `{self._topic}`"
-            raise self._cluster.error(error.args[0], what) from error
+            raise self._cluster.error(kafka_error(error), what) from error

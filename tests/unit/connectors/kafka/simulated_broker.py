@@ -1,4 +1,4 @@
-"""A Kafka cluster in this process whose clients fail by a seed: what is asked may be done, not done, or done later, and an error says nothing.
+"""A Kafka cluster in this process whose clients fail by a seed: what is asked is done, not done, or done later, and an error doesn't tell.
 
 It keeps the rules that a committer relies on: one epoch per transactional id, so that a producer that is not the newest can change nothing;
 `init_transactions` aborts what was open; messages and offsets of a transaction appear together or not at all.

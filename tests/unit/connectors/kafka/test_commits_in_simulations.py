@@ -113,7 +113,7 @@ def test_planted_faults_are_found(fault, within):
 def fails(seed):
     try:
         every_row_is_there_once(seed)
-    except (Exception, Crash):
+    except Exception:  # noqa: BLE001 -- a fault may show itself as any error
         return True
     return False
 
@@ -133,7 +133,7 @@ def test_what_is_sent_at_least_once_is_there_whenever_a_checkpoint_is_prepared()
             assert Counter(broker.topic) >= Counter(sent)
             continue
         broken += 1
-    assert 0 < broken < 300
+    assert 0 < broken < 300, "some runs meet faults, and some do not"
 
 
 def test_marker_that_is_lost_stops_a_commit_that_depends_on_it():
@@ -148,6 +148,7 @@ def test_marker_that_is_lost_stops_a_commit_that_depends_on_it():
 
 def test_brokers_that_never_answer_end_a_commit_after_a_while(monkeypatch):
     commits = Commits(0)
+    commits.broker.faults = 0
     commits.checkpoints = [[[b"row"]]]
     monkeypatch.setattr(commits.broker, "ask", lambda kind, request: commits.broker._raise())
     with pytest.raises(ConnectorError, match="checkpoint 1 can't be committed to topic `topic`"):
@@ -158,10 +159,10 @@ def test_errors_that_another_try_would_not_help_are_known_to_the_client():
     from confluent_kafka import KafkaError
 
     names = {KafkaError(getattr(KafkaError, name)).name() for name in dir(KafkaError) if isinstance(getattr(KafkaError, name), int)}
-    assert sending._FINAL <= names
+    assert names >= sending._FINAL
 
 
 @pytest.mark.parametrize("metadata", [None, "", "x", "{}", Marker(4).metadata("r1"), Marker(5).metadata("r2")])
 def test_offset_that_is_no_marker_of_this_run(metadata):
-    with pytest.raises(ConnectorError, match="the marker at offset 5 of run r1 is .*, which evenflow did not write"):
+    with pytest.raises(ConnectorError, match=r"the marker at offset 5 of run r1 is .*, which evenflow did not write"):
         marker.Marker.parsed(5, metadata, "r1")

@@ -1,0 +1,87 @@
+"""A job on Ray writes to Kafka while its workers, its coordinator and the process that commits are killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections import Counter
+
+import psutil
+import pytest
+from kafka_broker import kafka_broker, make_topic, records_of
+from watching import pid, until
+
+import evenflow as ef
+
+RATE = 2_000
+JOBS = []
+
+
+@pytest.fixture(autouse=True)
+def no_job_outlives_a_failed_test(nothing_outlives_its_test):
+    yield
+    while JOBS:
+        JOBS.pop().cancel()
+
+
+@pytest.fixture(scope="module")
+def bootstrap():
+    with kafka_broker() as address:
+        yield address
+
+
+def committing(job):
+    """The process that commits for the job's sink; None while there is none."""
+    children = psutil.Process(pid(job, "coordinator")).children()
+    return next((child for child in children if any("commit_program" in word for word in child.cmdline())), None)
+
+
+def test_killed_workers_and_coordinators_change_nothing_in_what_readers_of_the_topic_see(bootstrap, tmp_path):
+    topic, delivered = make_topic(bootstrap, partitions=3), []
+    flow = ef.Dataflow("to-kafka")
+    rows = flow.read(ef.generate(rate=RATE, every="50ms", keys=100, string_keys=True))
+    rows.write(ef.write_kafka(topic, bootstrap=bootstrap, key="key")).write(ef.to_list(delivered))
+    job = flow.run(
+        config=ef.JobConfig(
+            parallelism=2,
+            checkpoint=ef.CheckpointConfig(str(tmp_path), interval="300ms"),
+            restart=ef.RestartConfig(delay="10ms", most=1_000),
+        )
+    )
+    JOBS.append(job)
+
+    def goes_on():
+        before = len(delivered)
+
+        def news():
+            assert not job.status().state.final, job.status().error
+            return len(delivered) > before + RATE / 4
+
+        until(news, "new rows are committed")
+
+    goes_on()
+    os.kill(until(lambda: committing(job), "a process commits").pid, signal.SIGKILL)
+    goes_on()
+    os.kill(pid(job, "generate-0"), signal.SIGKILL)
+    goes_on()
+    os.kill(pid(job, "coordinator"), signal.SIGKILL)
+    goes_on()
+    for worker in ("generate-0", "generate-1"):
+        os.kill(pid(job, worker), signal.SIGKILL)
+    goes_on()
+    process = committing(job)
+    job.stop()
+    job.wait("60s")
+
+    found = [(key, json.loads(value)) for records in records_of(bootstrap, topic).values() for key, value in records]
+    seqs = sorted(row["seq"] for _, row in found)
+    for source in range(2):
+        mine = [seq for seq in seqs if seq % 2 == source]
+        assert mine == list(range(source, source + 2 * len(mine), 2)), "each row once, none left out"
+    assert Counter(seqs) == Counter(row["seq"] for row in delivered)
+    assert all(key == row["key"].encode() for key, row in found)
+    assert list(tmp_path.glob("to-kafka/staged-*/*.messages")) == []
+    assert process is None or until(
+        lambda: not process.is_running() or process.status() == "zombie", "the process that commits has ended", 90
+    )
