@@ -47,6 +47,8 @@ class DistinctSlots:
         self._kind = kind
         self._owners = np.full(slots, _NOBODY, np.int64)
         self._counts = np.zeros(slots, np.int64)
+        self._slots: Ints
+        """The slot of each owner that there ever was."""
         self._forget_all()
 
     def __len__(self) -> int:
@@ -136,8 +138,7 @@ class DistinctSlots:
         self._numbers = Numbers(self._kind)
         self._runs: list[Ints] = []
         self._dead = 0
-        self._slots: Ints = np.zeros(0, np.int64)
-        """The slot of each owner that there ever was."""
+        self._slots = np.zeros(0, np.int64)
 
 
 class Numbers:
