@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .connectors.print_rows import print_rows as print  # noqa: A004 -- ef.print, beside ef.to_list
     from .connectors.spark.sink import to_spark
     from .connectors.spark.source import from_spark
+    from .connectors.sql.sink import write_sql
     from .connectors.text import read_text
     from .dataflow import Dataflow
     from .engine.aggregates.custom import Aggregate
@@ -201,6 +202,7 @@ _HOMES = {
     "write_json": "connectors.json_sink",
     "write_kafka": "connectors.kafka.sink",
     "write_parquet": "connectors.parquet_sink",
+    "write_sql": "connectors.sql.sink",
 }
 """The module of each name, imported on first use: the command line's help must not wait for NumPy, Arrow and Ray."""
 
@@ -304,6 +306,7 @@ __all__ = [
     "write_json",
     "write_kafka",
     "write_parquet",
+    "write_sql",
 ]
 
 

@@ -14,8 +14,8 @@ from threading import Lock
 from typing import Any
 
 from ...engine.errors import ConnectorError
+from ..staging import Place
 from .frames import read_frame, write_frame
-from .staging import Place
 
 SILENCE_SECONDS = 90.0
 """After which a process that was asked for something and says nothing is taken for lost. At work it says so each second."""

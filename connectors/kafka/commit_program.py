@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from ...engine.errors import ConnectorError, shown
 from ...state.errors import CorruptStateError, EvenflowError
+from ..staging import StagedFile, Staging
 from .cluster import KafkaCluster
 from .frames import read_frame, write_frame
 from .producing import Committer, Target
-from .staging import StagedFile, Staging
 
 IDLE_SECONDS = 60.0
 """After which the process ends: its parent starts another when it needs one."""

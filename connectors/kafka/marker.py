@@ -63,9 +63,9 @@ class Marker:
         raise ConnectorError(f"the marker at offset {offset} of run {run} is {metadata!r}, which evenflow did not write")
 
 
-def producer_id(job: str, operator: str) -> str:
+def producer_id(sink: str) -> str:
     """The transactional id of whoever commits for an operator: the same in all runs of its job, so that the newest fences the others."""
-    return f"evenflow-{job}/{operator}"
+    return f"evenflow-{sink}"
 
 
 def group_of(producer: str, run: str) -> str:

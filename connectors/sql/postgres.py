@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -47,28 +47,25 @@ class PostgresTable(Table):
             problem = self.target.problem(dict.fromkeys(there))
             if problem is not None:
                 self.fail(problem)
-            unique = [set(names) for (names,) in cursor.execute(_UNIQUE, (self._regclass,))]
+            unique = [set(names) for (names,) in _run(cursor, _UNIQUE, (self._table,))]
             if self.target.key and set(self.target.key) not in unique:
-                keys = ", ".join(self.target.key)
-                self.fail(
-                    f"no primary key or unique index of `{self.target.table}` has just the columns {keys}; create one to replace rows by it"
-                )
-            if cursor.execute("SELECT to_regclass(%s)", (MARKERS,)).fetchone() == (None,):
-                cursor.execute(f"CREATE TABLE IF NOT EXISTS {MARKERS} (sink text, run text, checkpoint bigint, PRIMARY KEY (sink, run))")
-            cursor.execute(f"INSERT INTO {MARKERS} VALUES (%s, %s, 0)", (sink, run))
+                self.fail_without_index()
+            if _run(cursor, "SELECT to_regclass(%s)", (MARKERS,)).fetchone() == (None,):
+                _run(cursor, f"CREATE TABLE IF NOT EXISTS {MARKERS} (sink text, run text, checkpoint bigint, PRIMARY KEY (sink, run))")
+            _run(cursor, f"INSERT INTO {MARKERS} VALUES (%s, %s, 0)", (sink, run))
             # What the user may not write is refused now and not at the first checkpoint.
-            cursor.execute(f"INSERT INTO {self._table} SELECT * FROM {self._table} WHERE false")
+            _run(cursor, f"INSERT INTO {self._table} SELECT * FROM {self._table} WHERE false")
 
     def commit(self, sink: str, run: str, checkpoint: int, rows: Iterable[pa.RecordBatch]) -> None:
         with self._transaction() as cursor:
             of_run = (sink, run)
-            found = cursor.execute(f"SELECT checkpoint FROM {MARKERS} WHERE sink = %s AND run = %s FOR UPDATE", of_run).fetchone()
+            found = _run(cursor, f"SELECT checkpoint FROM {MARKERS} WHERE sink = %s AND run = %s FOR UPDATE", of_run).fetchone()
             if found is None:
                 self.fail_without_marker(run, checkpoint)
             if found[0] >= checkpoint:
                 return
             self._write(cursor, rows)
-            cursor.execute(f"UPDATE {MARKERS} SET checkpoint = %s WHERE sink = %s AND run = %s", (checkpoint, *of_run))
+            _run(cursor, f"UPDATE {MARKERS} SET checkpoint = %s WHERE sink = %s AND run = %s", (checkpoint, *of_run))
 
     def _write(self, cursor: Cursor[Any], rows: Iterable[pa.RecordBatch]) -> None:
         there = self._columns(cursor)
@@ -81,14 +78,14 @@ class PostgresTable(Table):
         for batch in rows:
             self.check_columns(batch, there)
             columns = ", ".join(map(_quoted, batch.schema.names))
-            cursor.execute(f"CREATE TEMP TABLE evenflow_rows ON COMMIT DROP AS SELECT {columns} FROM {self._table} WHERE false")
-            cursor.execute(f"ALTER TABLE evenflow_rows ADD {number} bigserial")
+            _run(cursor, f"CREATE TEMP TABLE evenflow_rows ON COMMIT DROP AS SELECT {columns} FROM {self._table} WHERE false")
+            _run(cursor, f"ALTER TABLE evenflow_rows ADD {number} bigserial")
             self._copy(cursor, "evenflow_rows", batch)
             keys = ", ".join(map(_quoted, self.target.key))
             newest = "" if self.target.version is None else f"{_quoted(self.target.version)} DESC, "
             last = f"SELECT DISTINCT ON ({keys}) {columns} FROM evenflow_rows ORDER BY {keys}, {newest}{number} DESC"
-            cursor.execute(f"INSERT INTO {self._table} AS old ({columns}) {last}{self._replacing(batch.schema.names)}")
-            cursor.execute("DROP TABLE evenflow_rows")
+            _run(cursor, f"INSERT INTO {self._table} AS old ({columns}) {last}{self._replacing(batch.schema.names)}")
+            _run(cursor, "DROP TABLE evenflow_rows")
 
     def _replacing(self, names: Iterable[str]) -> str:
         return replacing(Target(self.target.operator, "old", self.target.key, self.target.version), names, _quoted)
@@ -97,7 +94,7 @@ class PostgresTable(Table):
         columns = ", ".join(map(_quoted, batch.schema.names))
         text = io.BytesIO()
         csv.write_csv(pa.record_batch([self._text(batch, name) for name in batch.schema.names], names=batch.schema.names), text, _CSV)
-        with cursor.copy(f"COPY {table} ({columns}) FROM STDIN (FORMAT csv)") as copy:
+        with cursor.copy(f"COPY {table} ({columns}) FROM STDIN (FORMAT csv)".encode()) as copy:
             copy.write(text.getbuffer())
 
     def _text(self, batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -118,12 +115,8 @@ class PostgresTable(Table):
     def _table(self) -> str:
         return ".".join(map(_quoted, self.target.table.split(".")))
 
-    @property
-    def _regclass(self) -> str:
-        return self._table
-
     def _columns(self, cursor: Cursor[Any]) -> tuple[str, ...]:
-        return tuple(name for (name,) in cursor.execute(_COLUMNS, (self._regclass,)))
+        return tuple(name for (name,) in _run(cursor, _COLUMNS, (self._table,)))
 
     @contextmanager
     def _transaction(self) -> Iterator[Cursor[Any]]:
@@ -131,7 +124,7 @@ class PostgresTable(Table):
 
         try:
             with self._connect() as connection, connection.cursor() as cursor:
-                cursor.execute(f"SET LOCAL lock_timeout = '{SECONDS}s'")
+                _run(cursor, f"SET LOCAL lock_timeout = '{SECONDS}s'")
                 yield cursor
         except psycopg.Error as error:
             self.fail(f"table `{self.target.table}`: {_told(error)}", error)
@@ -143,6 +136,11 @@ class PostgresTable(Table):
             return psycopg.connect(self._url, connect_timeout=SECONDS // 2, keepalives_idle=SECONDS, tcp_user_timeout=SECONDS * 1000)
         except psycopg.Error as error:
             self.fail(f"no connection to the database: {_told(error)}; check the address, the user and the password", error)
+
+
+def _run(cursor: Cursor[Any], query: str, values: Sequence[object] = ()) -> Cursor[Any]:
+    """Values are parameters; names in `query` are quoted."""
+    return cursor.execute(query.encode(), values or None)
 
 
 def _told(error: Exception) -> str:

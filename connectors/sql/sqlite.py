@@ -42,10 +42,7 @@ class SqliteTable(Table):
             if problem is not None:
                 self.fail(problem)
             if self.target.key and not self._is_unique(database):
-                keys = ", ".join(self.target.key)
-                self.fail(
-                    f"no primary key or unique index of `{self.target.table}` has just the columns {keys}; create one to replace rows by it"
-                )
+                self.fail_without_index()
             database.execute(f"CREATE TABLE IF NOT EXISTS {MARKERS} (sink TEXT, run TEXT, checkpoint INTEGER, PRIMARY KEY (sink, run))")
             database.execute(f"INSERT INTO {MARKERS} VALUES (?, ?, 0)", (sink, run))
 

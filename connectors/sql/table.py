@@ -13,6 +13,7 @@ from typing import NoReturn
 
 import pyarrow as pa
 
+from ...engine.columns import Columns
 from ...engine.errors import ConnectorError
 
 MARKERS = "evenflow_commits"
@@ -39,6 +40,13 @@ class Target:
         for name in (*self.key, *(() if self.version is None else (self.version,))):
             if name not in there:
                 return f"table `{self.table}` has no column `{name}`; it has {', '.join(there) or 'no columns'}"
+        return None
+
+    def missing_in(self, columns: Columns) -> str | None:
+        """Why rows of which this is known can't replace others, or None."""
+        for name in (*self.key, *(() if self.version is None else (self.version,))):
+            if columns.lacks(name):
+                return f"no column `{name}` among {columns.listed()}"
         return None
 
 
@@ -75,6 +83,11 @@ class Table(ABC):
     def fail(self, problem: str, cause: BaseException | None = None) -> NoReturn:
         """Raises ConnectorError with the operator's name."""
         raise ConnectorError(f"operator `{self.target.operator}`: {problem}") from cause
+
+    def fail_without_index(self) -> NoReturn:
+        """Raises ConnectorError for a table in which the key doesn't tell which row is replaced."""
+        has = f"no primary key or unique index of `{self.target.table}` has just the columns {', '.join(self.target.key)}"
+        self.fail(f"{has}; create one to replace rows by it")
 
     def fail_without_marker(self, run: str, checkpoint: int) -> NoReturn:
         """Raises ConnectorError for a marker that somebody removed."""

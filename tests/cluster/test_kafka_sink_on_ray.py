@@ -81,7 +81,7 @@ def test_killed_workers_and_coordinators_change_nothing_in_what_readers_of_the_t
         assert mine == list(range(source, source + 2 * len(mine), 2)), "each row once, none left out"
     assert Counter(seqs) == Counter(row["seq"] for row in delivered)
     assert all(key == row["key"].encode() for key, row in found)
-    assert list(tmp_path.glob("to-kafka/staged-*/*.messages")) == []
+    assert list(tmp_path.glob("to-kafka/staged-*/*.staged")) == []
     assert process is None or until(
         lambda: not process.is_running() or process.status() == "zombie", "the process that commits has ended", 90
     )

@@ -100,6 +100,7 @@ def sinks(spark: Any, rows: list[dict[str, Any]]) -> Sequence[ef.Sink]:
         ef.write_json("out/"),
         ef.write_parquet("out/"),
         ef.write_kafka("out", bootstrap="localhost:9092", key=["user", "day"], headers={"trace": "trace"}, options={"linger.ms": 50}),
+        ef.write_sql("sqlite:///shop.db", "orders", mode="upsert", key=["user"], version="n"),
         ef.to_list(rows),
         ef.to_callback(rows.append),
         ef.to_spark(spark, path="out/"),

@@ -21,7 +21,7 @@ from kafka_broker import make_topic, records_of
 import evenflow as ef
 from evenflow.connectors.kafka import producing
 from evenflow.connectors.kafka.cluster import KafkaCluster
-from evenflow.connectors.kafka.marker import Marker, marker_consumer, read_marker
+from evenflow.connectors.kafka.marker import Marker, marker_consumer, producer_id, read_marker
 from evenflow.connectors.kafka.sink import KafkaSink
 from evenflow.engine.batch import Batch
 from evenflow.testing.settings import changed
@@ -76,7 +76,7 @@ def values_in(bootstrap, topic, isolation="read_committed"):
 
 
 def marker_of(sink):
-    with marker_consumer(sink._cluster, f"{sink._producer}-{sink.run}") as consumer:
+    with marker_consumer(sink._cluster, f"{producer_id(sink._identity)}-{sink.run}") as consumer:
         return read_marker(consumer, sink._topic, sink.run)
 
 
@@ -196,7 +196,7 @@ def test_process_that_crashes_before_or_after_the_transaction_ends(when, bootstr
 
 def test_open_transaction_of_a_process_that_is_taken_for_lost_is_fenced(bootstrap, topic, make_sink):
     sink = make_sink()
-    zombie = Producer({"bootstrap.servers": bootstrap, "transactional.id": sink._producer, "log_level": 0})
+    zombie = Producer({"bootstrap.servers": bootstrap, "transactional.id": producer_id(sink._identity), "log_level": 0})
     zombie.init_transactions(30)
     zombie.begin_transaction()
     zombie.produce(topic, b"zombie")
@@ -210,7 +210,7 @@ def test_open_transaction_of_a_process_that_is_taken_for_lost_is_fenced(bootstra
 def test_who_is_fenced_stops_and_says_why(bootstrap, topic, make_sink):
     sink = make_sink()
     sink.commit(1, staged(sink, 1, b"a"))
-    Producer({"bootstrap.servers": bootstrap, "transactional.id": sink._producer}).init_transactions(30)
+    Producer({"bootstrap.servers": bootstrap, "transactional.id": producer_id(sink._identity)}).init_transactions(30)
     second = staged(sink, 2, b"b")
     with pytest.raises(ef.ConnectorError, match="another producer has the same transactional id: another job of this name runs"):
         sink.commit(2, second)
@@ -272,7 +272,7 @@ def test_marker_is_written_with_an_empty_checkpoint_now_and_then(make_sink):
 def test_marker_that_is_gone_stops_the_commit_unless_rows_may_come_twice(bootstrap, topic, make_sink):
     sink = make_sink()
     committables = staged(sink, 1, b"a")
-    group = f"{sink._producer}-{sink.run}"
+    group = f"{producer_id(sink._identity)}-{sink.run}"
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for deleted in admin.delete_consumer_groups([group]).values():
         deleted.result(30)
@@ -324,10 +324,10 @@ def test_next_run_removes_what_a_killed_one_staged_unless_a_checkpoint_may_need_
     killed._claim.release()
     sink = make_sink()
     sink.take_over("job", lambda: [*needed, {"prepared": "a file of another sink"}])
-    left = [path.name for path in Path(sink._staging).glob("*.messages")]
+    left = [path.name for path in Path(sink._staging).glob("*.staged")]
     assert left == [needed[0]["files"][0][0]]
     sink.take_over("job", list)
-    assert list(Path(sink._staging).glob("*.messages")) == []
+    assert list(Path(sink._staging).glob("*.staged")) == []
 
 
 def test_job_that_goes_back_again_and_again_writes_every_row_once(bootstrap, topic, tmp_path):
@@ -352,7 +352,7 @@ def test_job_that_goes_back_again_and_again_writes_every_row_once(bootstrap, top
     flow.run(runtime="local", config=settings(tmp_path, checkpoint={"interval": "100ms"}, restart={"most": 1000})).wait("100s")
     assert Flaky.asked > 2
     assert sorted(json.loads(value)["seq"] for value in values_in(bootstrap, topic)) == list(range(2_000))
-    assert list((tmp_path / "flaky").glob("staged-*/*.messages")) == []
+    assert list((tmp_path / "flaky").glob("staged-*/*.staged")) == []
 
 
 def test_rows_written_at_least_once_are_there_when_a_checkpoint_is_prepared(bootstrap, topic, make_sink):

@@ -1,12 +1,12 @@
-"""Messages that wait for their checkpoint: files in a folder that all workers and the committing process reach.
+"""Rows that wait for their checkpoint: files in a folder that all workers and the committing process reach.
 
 A file is written once, has a checksum, and is on the disk before its checkpoint counts. On a local file system it has a hidden name until
 then.
 
 >>> import tempfile
 >>> staging = Staging(tempfile.mkdtemp())
->>> messages = pa.record_batch({"key": pa.array([b"a"]), "value": pa.array([b"1"])})
->>> file = staging.write("ab12-0-0", [messages])
+>>> rows = pa.record_batch({"key": pa.array([b"a"]), "value": pa.array([b"1"])})
+>>> file = staging.write("ab12-0-0", [rows])
 >>> staging.seal([file])
 >>> [found.to_pydict() for found in staging.read(StagedFile.of(file.entry()))]
 [{'key': [b'a'], 'value': [b'1']}]
@@ -29,16 +29,16 @@ from typing import Any, NamedTuple
 import fsspec
 import pyarrow as pa
 
-from ...state.durable import make_folder, sync_folder
-from ...state.errors import CorruptStateError
-from ...state.files import StateFile, StateFileWriter, read_chunks
+from ..state.durable import make_folder, sync_folder
+from ..state.errors import CorruptStateError
+from ..state.files import StateFile, StateFileWriter, read_chunks
 
-_ENDING, _HIDDEN = ".messages", ".inprogress"
+_ENDING, _HIDDEN = ".staged", ".inprogress"
 
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """`rows` messages of `payload` bytes, in a file of `size` bytes."""
+    """`rows` rows of `payload` bytes, in a file of `size` bytes."""
 
     name: str
     rows: int
@@ -57,11 +57,11 @@ class StagedFile:
 
 
 class Place(NamedTuple):
-    """Where messages wait and where they go: the folder `staging`, the topic, the transactional id, and the run that staged them."""
+    """Where rows wait and where they go: the folder `staging`, the target, whose they are in all runs of a job, and the run."""
 
     staging: str
-    topic: str
-    producer: str
+    target: str
+    sink: str
     run: str
 
 
@@ -70,14 +70,14 @@ class Staged:
     """What a writer has staged for a checkpoint: the sink's committable, as fields. `files`: their entries."""
 
     staging: str
-    topic: str
-    producer: str
+    target: str
+    sink: str
     run: str
     files: list[list[Any]]
 
     @property
     def place(self) -> Place:
-        return Place(self.staging, self.topic, self.producer, self.run)
+        return Place(self.staging, self.target, self.sink, self.run)
 
 
 class Staging:
@@ -93,12 +93,12 @@ class Staging:
         """The folder, if it is local."""
         return Path(self._root) if self._local else None
 
-    def write(self, stem: str, messages: Iterable[pa.RecordBatch]) -> StagedFile:
+    def write(self, stem: str, rows: Iterable[pa.RecordBatch]) -> StagedFile:
         """A new file, whose content is on the disk. Raises OSError."""
         name, payload = stem + _ENDING, 0
         with self._new(name) as file:
             writer = StateFileWriter(file, name)
-            for batch in messages:
+            for batch in rows:
                 writer.write(batch)
                 payload += batch.nbytes
             if self._local:
@@ -115,7 +115,7 @@ class Staging:
             sync_folder(Path(self._root))
 
     def read(self, file: StagedFile) -> Iterator[pa.RecordBatch]:
-        """The messages. Raises CorruptStateError before the first if the file is missing or is not what was written, OSError."""
+        """The rows. Raises CorruptStateError before the first if the file is missing or is not what was written, OSError."""
         try:
             data = self._files.cat_file(posixpath.join(self._root, file.name))
         except FileNotFoundError as error:

@@ -1,0 +1,107 @@
+"""The sink into a table of a database: rows become visible with their checkpoint, each exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Literal
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from ...engine.batch import Batch
+from ...engine.columns import Columns
+from ...engine.errors import ConnectorError, FlowError
+from ...engine.sink import SinkWriter
+from ...state.errors import StateError
+from ..staged_sink import StagedSink
+from ..staging import Place, StagedFile, Staging
+from ..staging_writer import StagingWriter
+from .postgres import PostgresTable
+from .sqlite import SqliteTable
+from .table import Table, Target
+
+
+def write_sql(
+    url: str,
+    table: str,
+    *,
+    mode: Literal["append", "upsert"] = "append",
+    key: str | Sequence[str] = (),
+    version: str | None = None,
+    name: str = "write_sql",
+) -> SqlSink:
+    """Rows into a table of PostgreSQL or SQLite, exactly once.
+
+        counts.write(ef.write_sql("postgresql://me:secret@db/shop", "counts", mode="upsert", key="user"))
+
+    `url`: "postgresql://user:password@host:port/database", with libpq's parameters behind a question mark, or "sqlite:////path/of/file.db"
+    (three slashes before a path that is relative to the folder of the program). PostgreSQL needs `pip install 'evenflow[sql]'`. The table
+    must exist; columns of it that rows don't have get their defaults.
+
+    With `mode="upsert"` a row replaces the one with the same `key`, one or several columns of a primary key or a unique index. Within a
+    checkpoint the last row of a key counts. A key that moves to another worker in mid-checkpoint may have rows from both, whose order isn't
+    known: give `version`, a column that never falls for a key, such as a count or a time, and a row with a smaller one replaces nothing.
+
+    Rows are staged in the checkpoint folder, and written when the checkpoint is complete, in one transaction that also notes the
+    checkpoint in the table `evenflow_commits`, which the sink makes beside its own. SQLite's file must be on a disk that the job's
+    coordinator and driver share.
+
+    Raises FlowError for wrong arguments. Starting the flow raises ConnectorError if there is no such database or table, or it can't be
+    written; a row that the table refuses stops the job, with none of its checkpoint's rows in the table.
+    """
+    keys = (key,) if isinstance(key, str) else tuple(key)
+    if mode not in ("append", "upsert"):
+        raise FlowError(f'operator `{name}`: mode={mode!r}; expected "append" or "upsert"')
+    if (mode == "upsert") != bool(keys):
+        raise FlowError(f'operator `{name}`: mode="upsert" goes with key=, the columns that say which row is replaced')
+    if version is not None and not keys:
+        raise FlowError(f'operator `{name}`: version= goes with mode="upsert"')
+    if not isinstance(table, str) or not table:
+        raise FlowError(f"operator `{name}`: table is {table!r}; it must be a table's name")
+    return SqlSink(_table(url, Target(name, table, keys, version)))
+
+
+def _table(url: str, target: Target) -> Table:
+    scheme, found, rest = str(url).partition("://")
+    if found and scheme in ("postgresql", "postgres"):
+        return PostgresTable(target, url)
+    if found and scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
+        return SqliteTable(target, str(Path(unquote(rest[1:])).absolute()))
+    raise FlowError(f"operator `{target.operator}`: expected a url such as postgresql://user@host/database or sqlite:////path/of/file.db")
+
+
+class SqlSink(StagedSink):
+    """See `write_sql`."""
+
+    guarantee = "exactly once (rows are in the table when the checkpoint that holds them completes)"
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table.target.operator, table.target.table)
+        self._table = table
+
+    def problem(self, columns: Columns) -> str | None:
+        return self._table.target.missing_in(columns)
+
+    def start(self) -> None:
+        super().start()
+        self._table.begin(self._identity, self.run)
+
+    def writer(self, index: int, parallelism: int) -> SinkWriter:
+        return StagingWriter(_rows, self.place, self.name, self.file_rows, self.file_bytes)
+
+    def write_staged(self, checkpoint: int, place: Place, files: Sequence[StagedFile]) -> None:
+        self._table.commit(place.sink, place.run, checkpoint, self._read(Staging(place.staging), files))
+
+    def _read(self, staging: Staging, files: Sequence[StagedFile]) -> Iterator[pa.RecordBatch]:
+        try:
+            for file in sorted(files, key=lambda file: file.name):
+                for _, alike in groupby(staging.read(file), key=lambda batch: batch.schema):
+                    yield from pa.Table.from_batches(list(alike)).combine_chunks().to_batches()
+        except (OSError, StateError) as error:
+            raise ConnectorError(f"operator `{self.name}`: rows that were staged for `{self._target}` can't be read: {error}") from error
+
+
+def _rows(batch: Batch) -> pa.RecordBatch:
+    return batch.rows

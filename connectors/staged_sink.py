@@ -1,0 +1,112 @@
+"""The base of sinks into what has transactions of its own: rows wait in the checkpoint folder until their checkpoint is complete.
+
+A writer stages rows as Arrow files (`staging_writer.py`, `staging.py`) and describes them. When the checkpoint is complete, the
+coordinator writes what is staged in transactions that also move a marker. So no transaction is open between preparing and committing:
+no time-out loses rows, and whoever repeats a commit finds in the marker how far it came. A subclass says how to write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import uuid
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..engine.sink import Sink
+from .claim import Claim, dead_runs, owner_file
+from .staging import Place, Staged, StagedFile, Staging
+
+
+class StagedSink(Sink):
+    """`target`: what is written, for example a topic. A sink that has written once keeps its run until it starts again."""
+
+    file_rows, file_bytes = 50_000, 16 << 20
+    """Of one staged file, about."""
+
+    def __init__(self, name: str, target: str) -> None:
+        self.name, self._target = name, target
+        self.run = uuid.uuid4().hex[:12]
+        self._claim: Claim | None = None
+        self._temporary: str | None = None
+        self.of_job("job", name, None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_claim": None}
+
+    @property
+    def place(self) -> Place:
+        """Where this run stages, and for what."""
+        return Place(self._staging, self._target, self._identity, self.run)
+
+    def of_job(self, job: str, operator: str, checkpoints: str | None) -> None:
+        self._identity = f"{job}/{operator}"
+        self._temporary = None if checkpoints is not None else f"{tempfile.gettempdir()}/evenflow-staged-{uuid.uuid4().hex}"
+        self._staging = self._temporary or f"{checkpoints}/staged-{operator}"
+
+    def start(self) -> None:
+        self.run = uuid.uuid4().hex[:12]
+
+    def stop(self) -> None:
+        """Remove what killed workers of this run never sealed; without a checkpoint folder everything."""
+        if self._claim is not None:
+            self._claim.release()
+            self._claim = None
+        with contextlib.suppress(OSError):
+            if self._temporary is not None:
+                shutil.rmtree(self._temporary, ignore_errors=True)
+            else:
+                Staging(self._staging).remove_hidden(self.run)
+
+    def commit(self, checkpoint: int, committables: Sequence[Any]) -> list[Any]:
+        """Rows that a job has staged which this one goes on from go where that one would have put them."""
+        staged = [Staged(**each) for each in committables]
+        for place in sorted({each.place for each in staged}):
+            files = [StagedFile.of(entry) for each in staged if each.place == place for entry in each.files]
+            self.write_staged(checkpoint, place, files)
+            with contextlib.suppress(OSError):  # the sweep of a later job removes what stays
+                Staging(place.staging).remove(file.name for file in files)
+        if not staged:
+            self.nothing_staged(checkpoint)
+        return []
+
+    @abstractmethod
+    def write_staged(self, checkpoint: int, place: Place, files: Sequence[StagedFile]) -> None:
+        """Write what a run has staged for a checkpoint, unless it is written. Raises ConnectorError."""
+
+    def nothing_staged(self, checkpoint: int) -> None:
+        """Called in place of `write_staged` for a checkpoint without rows."""
+
+    @property
+    def retractable(self) -> bool:
+        """What is written can't be taken back."""
+        return False
+
+    def sweep(self) -> None:
+        """What is sealed and not committed belongs to old attempts."""
+        staging = Staging(self._staging)
+        staging.remove(staging.names(self.run))
+
+    def take_over(self, job: str, needed: Callable[[], Sequence[Any] | None]) -> None:
+        """Only on a local file system, where a lock tells whether a run is alive."""
+        folder = Staging(self._staging).folder
+        if folder is None or self._temporary is not None:
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        self._claim = self._claim or Claim(folder, self.run, job)
+        for run in dead_runs(folder, job):
+            committables = needed()
+            if committables is not None:
+                files = [entry for each in committables if isinstance(each, dict) for entry in each.get("files", ())]
+                self._remove_run(folder, run, {name for name, *_ in files})
+
+    def _remove_run(self, folder: Path, run: str, keep: set[str]) -> None:
+        staging = Staging(self._staging)
+        staging.remove_hidden(run)
+        names = staging.names(run)
+        staging.remove(name for name in names if name not in keep)
+        if not keep.intersection(names):
+            owner_file(folder, run).unlink(missing_ok=True)

@@ -1,0 +1,75 @@
+"""A job on Ray writes into tables while its workers, its coordinator and the database are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import psycopg
+import pytest
+from postgres_server import postgres_server
+from watching import pid, until
+
+import evenflow as ef
+
+RATE = 2_000
+
+
+@pytest.fixture(scope="module")
+def server():
+    with postgres_server() as server:
+        yield server
+
+
+def test_killed_workers_coordinators_and_databases_change_nothing_in_what_is_in_the_tables(server, tmp_path):
+    with psycopg.connect(server.url, autocommit=True) as database:
+        database.execute("CREATE TABLE rows (key text, ts bigint, value double precision, seq bigint)")
+        database.execute("CREATE TABLE counts (key text PRIMARY KEY, n bigint)")
+    delivered = []
+    flow = ef.Dataflow("to-tables")
+    rows = flow.read(ef.generate(rate=RATE, every="50ms", keys=50, string_keys=True))
+    rows.write(ef.write_sql(server.url, "rows", name="rows")).write(ef.to_list(delivered))
+    rows.key_by("key").aggregate(n=ef.count()).write(
+        ef.write_sql(server.url, "counts", mode="upsert", key="key", version="n", name="counts")
+    )
+    job = flow.run(
+        config=ef.JobConfig(
+            parallelism=2,
+            checkpoint=ef.CheckpointConfig(str(tmp_path), interval="300ms"),
+            restart=ef.RestartConfig(delay="100ms", most=1_000),
+        )
+    )
+    try:
+
+        def goes_on():
+            before = len(delivered)
+
+            def news():
+                assert not job.status().state.final, job.status().error
+                return len(delivered) > before + RATE / 4
+
+            until(news, "new rows are committed")
+
+        goes_on()
+        os.kill(pid(job, "generate-0"), signal.SIGKILL)
+        goes_on()
+        os.kill(pid(job, "coordinator"), signal.SIGKILL)
+        goes_on()
+        server.stop()  # at once, as a crash: transactions are lost, committed ones are not
+        server.start()
+        goes_on()
+        job.stop()
+        job.wait("60s")
+    finally:
+        if not job.status().state.final:
+            job.cancel()
+
+    with psycopg.connect(server.url) as database:
+        seqs = [seq for (seq,) in database.execute("SELECT seq FROM rows ORDER BY seq")]
+        counted = database.execute("SELECT key, n FROM counts ORDER BY key").fetchall()
+        expected = database.execute("SELECT key, count(*) FROM rows GROUP BY key ORDER BY key").fetchall()
+    assert seqs == sorted(row["seq"] for row in delivered)
+    for source in range(2):
+        mine = [seq for seq in seqs if seq % 2 == source]
+        assert mine == list(range(source, source + 2 * len(mine), 2)), "each row once, none left out"
+    assert counted == expected

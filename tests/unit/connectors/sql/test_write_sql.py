@@ -1,0 +1,134 @@
+"""Jobs that write into tables, on the local runtime."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+import uuid
+from contextlib import closing
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+import evenflow as ef
+from evenflow.engine.batch import Batch
+
+SLEEP = time.sleep
+
+
+@pytest.fixture(autouse=True)
+def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
+    """A job's handle asks for news 20 times a second: it is it that sleeps, not the test."""
+    monkeypatch.setattr(time, "sleep", SLEEP)
+
+
+@pytest.fixture
+def shop(tmp_path):
+    """A SQLite file with a table, and its url."""
+    path = tmp_path / "my shop.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE counts (user TEXT PRIMARY KEY, n INTEGER)")
+    return path
+
+
+def rows_of(path, query="SELECT * FROM counts ORDER BY 1"):
+    with closing(sqlite3.connect(path)) as database:
+        return database.execute(query).fetchall()
+
+
+def url_of(path):
+    return f"sqlite:///{path}".replace(" ", "%20")
+
+
+def counting(users, sink):
+    flow = ef.Dataflow("counting")
+    flow.read(ef.from_items([{"user": user} for user in users])).key_by("user").aggregate(n=ef.count()).write(sink)
+    return flow
+
+
+def test_updates_of_a_count_leave_the_last_of_each_key(shop):
+    counting("abbacca", ef.write_sql(url_of(shop), "counts", mode="upsert", key="user", version="n")).run(runtime="local").wait()
+    assert rows_of(shop) == [("a", 3), ("b", 2), ("c", 2)]
+
+
+def test_a_job_that_starts_again_from_nothing_is_another_run(shop):
+    flow = counting("ab", ef.write_sql(url_of(shop), "counts", mode="upsert", key="user"))
+    for _ in range(2):
+        flow.run(runtime="local").wait()
+    assert rows_of(shop) == [("a", 1), ("b", 1)]
+    assert len(rows_of(shop, "SELECT * FROM evenflow_commits")) == 2
+
+
+def test_rows_in_postgres(postgres):
+    table = f"counts_{uuid.uuid4().hex[:8]}"
+    with psycopg.connect(postgres.url, autocommit=True) as database:
+        database.execute(f'CREATE TABLE {table} ("user" text PRIMARY KEY, n bigint, at timestamptz DEFAULT now())')
+        counting("abbacca", ef.write_sql(postgres.url, table, mode="upsert", key="user", version="n")).run(runtime="local").wait()
+        assert database.execute(f'SELECT "user", n FROM {table} ORDER BY 1').fetchall() == [("a", 3), ("b", 2), ("c", 2)]
+
+
+def test_nothing_staged_is_left_behind(shop, tmp_path):
+    folder = tmp_path / "checkpoints"
+    config = ef.JobConfig(checkpoint=ef.CheckpointConfig(str(folder), interval="1h"))
+    counting("ab", ef.write_sql(url_of(shop), "counts", mode="upsert", key="user")).run(runtime="local", config=config).wait()
+    assert rows_of(shop) == [("a", 1), ("b", 1)]
+    assert list(folder.rglob("*.staged*")) == []
+
+
+def test_staged_rows_are_written_by_whoever_comes_next(shop, tmp_path):
+    first = ef.write_sql(url_of(shop), "counts", mode="upsert", key="user")
+    first.of_job("counting", "write_sql", str(tmp_path / "checkpoints"))
+    first.start()
+    writer = first.writer(0, 1)
+    writer.write(Batch(pa.record_batch({"user": ["a"], "n": [1]})))
+    staged = writer.prepare(1)
+    second = ef.write_sql(url_of(shop), "counts", mode="upsert", key="user")
+    second.of_job("counting", "write_sql", str(tmp_path / "checkpoints"))
+    second.start()
+    for _ in range(2):
+        second.commit(1, staged)
+    assert rows_of(shop) == [("a", 1)]
+
+
+def test_staged_file_that_was_removed_is_an_error_that_names_the_table(shop, tmp_path):
+    sink = ef.write_sql(url_of(shop), "counts")
+    sink.of_job("counting", "write_sql", str(tmp_path / "checkpoints"))
+    sink.start()
+    writer = sink.writer(0, 1)
+    writer.write(Batch(pa.record_batch({"user": ["a"], "n": [1]})))
+    staged = writer.prepare(1)
+    next((tmp_path / "checkpoints").rglob("*.staged")).unlink()
+    with pytest.raises(ef.ConnectorError, match=r"rows that were staged for `counts` can't be read: .* is gone"):
+        sink.commit(1, staged)
+    assert rows_of(shop) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"mode": "replace"}, 'expected "append" or "upsert"'),
+        ({"mode": "upsert"}, 'mode="upsert" goes with key='),
+        ({"key": "user"}, 'mode="upsert" goes with key='),
+        ({"version": "n"}, 'version= goes with mode="upsert"'),
+        ({"table": ""}, "it must be a table's name"),
+        ({"url": "mysql://me@db/shop"}, "expected a url such as postgresql://user@host/database"),
+        ({"url": "shop.db"}, "expected a url such as"),
+        ({"url": "sqlite://shop.db"}, "expected a url such as"),
+    ],
+)
+def test_arguments_that_can_not_be(options, problem):
+    with pytest.raises(ef.FlowError, match=problem):
+        ef.write_sql(**{"url": "sqlite:///shop.db", "table": "counts", **options})
+
+
+def test_key_that_rows_do_not_have_is_refused_before_the_run(shop):
+    flow = counting("ab", ef.write_sql(url_of(shop), "counts", mode="upsert", key="customer"))
+    with pytest.raises(ef.EvenflowError, match=r"column `customer`"):
+        flow.run(runtime="local").wait()
+
+
+def test_password_is_in_no_description():
+    sink = ef.write_sql("postgresql://me:secret@db/shop", "counts")
+    flow = counting("ab", sink)
+    assert "secret" not in flow.explain() + repr(sink)
