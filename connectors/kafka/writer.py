@@ -78,7 +78,7 @@ class StagingWriter(SinkWriter):
         return [{**self._place._asdict(), "files": [file.entry() for file in files]}] if files else []
 
     def close(self) -> None:
-        self._staging.abandon(self._files)
+        self._staging.abandon(file.name for file in self._files)
         self._files, self._held = [], []
 
     def _pieces(self, messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
