@@ -12,8 +12,7 @@ import shutil
 import tempfile
 import uuid
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ..engine.sink import Sink
@@ -55,11 +54,11 @@ class StagedSink(Sink):
         if self._claim is not None:
             self._claim.release()
             self._claim = None
-        with contextlib.suppress(OSError):
-            if self._temporary is not None:
-                shutil.rmtree(self._temporary, ignore_errors=True)
-            else:
-                Staging(self._staging).remove_hidden(self.run)
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                self._remove_run(Staging(self._staging), self.run, keep=None)
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> list[Any]:
         """Rows that a job has staged which this one goes on from go where that one would have put them."""
@@ -101,12 +100,13 @@ class StagedSink(Sink):
             committables = needed()
             if committables is not None:
                 files = [entry for each in committables if isinstance(each, dict) for entry in each.get("files", ())]
-                self._remove_run(folder, run, {name for name, *_ in files})
+                self._remove_run(Staging(self._staging), run, {name for name, *_ in files})
 
-    def _remove_run(self, folder: Path, run: str, keep: set[str]) -> None:
-        staging = Staging(self._staging)
+    def _remove_run(self, staging: Staging, run: str, keep: Collection[str] | None) -> None:
+        """Remove the files of a run that is over, except the sealed ones to keep (None: all of them)."""
         staging.remove_hidden(run)
         names = staging.names(run)
-        staging.remove(name for name in names if name not in keep)
-        if not keep.intersection(names):
-            owner_file(folder, run).unlink(missing_ok=True)
+        kept = [name for name in names if keep is None or name in keep]
+        staging.remove(name for name in names if name not in kept)
+        if not kept and staging.folder is not None:
+            owner_file(staging.folder, run).unlink(missing_ok=True)

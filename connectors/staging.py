@@ -96,14 +96,18 @@ class Staging:
     def write(self, stem: str, rows: Iterable[pa.RecordBatch]) -> StagedFile:
         """A new file, whose content is on the disk. Raises OSError."""
         name, payload = stem + _ENDING, 0
-        with self._new(name) as file:
-            writer = StateFileWriter(file, name)
-            for batch in rows:
-                writer.write(batch)
-                payload += batch.nbytes
-            if self._local:
-                file.flush()
-                os.fsync(file.fileno())
+        try:
+            with self._new(name) as file:
+                writer = StateFileWriter(file, name)
+                for batch in rows:
+                    writer.write(batch)
+                    payload += batch.nbytes
+                if self._local:
+                    file.flush()
+                    os.fsync(file.fileno())
+        except BaseException:
+            self.abandon([name])
+            raise
         entry = writer.finish()
         return StagedFile(name, entry.keys, payload, entry.size, entry.checksum)
 
@@ -135,14 +139,14 @@ class Staging:
             with suppress(FileNotFoundError):
                 self._files.rm_file(posixpath.join(self._root, name))
 
-    def abandon(self, files: Iterable[StagedFile]) -> None:
+    def abandon(self, names: Iterable[str]) -> None:
         """Remove files that were never sealed. Never raises."""
-        for file in files:
+        for name in names:
             with suppress(OSError):
                 if self._local:
-                    self._path(f".{file.name}{_HIDDEN}").unlink(missing_ok=True)
+                    self._path(f".{name}{_HIDDEN}").unlink(missing_ok=True)
                 else:
-                    self.remove([file.name])
+                    self.remove([name])
 
     def remove_hidden(self, run: str) -> None:
         """Remove what killed writers of a run never sealed. Raises OSError."""

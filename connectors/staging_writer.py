@@ -46,7 +46,7 @@ class StagingWriter(SinkWriter):
         return [{**self._place._asdict(), "files": [file.entry() for file in files]}] if files else []
 
     def close(self) -> None:
-        self._staging.abandon(self._files)
+        self._staging.abandon(file.name for file in self._files)
         self._files, self._held = [], []
 
     def _pieces(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -58,7 +58,7 @@ class StagingWriter(SinkWriter):
     def _write_file(self) -> None:
         if self._held:
             with self._explained():
-                self._files.append(self._staging.write(f"{self._stem}-{self._count:06}", self._held))
+                self._files.append(self._staging.write(f"{self._stem}-{self._count:08d}", self._held))
             self._held, self._rows, self._bytes = [], 0, 0
             self._count += 1
 

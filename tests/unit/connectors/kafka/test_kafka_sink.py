@@ -328,6 +328,20 @@ def test_next_run_removes_what_a_killed_one_staged_unless_a_checkpoint_may_need_
     assert left == [needed[0]["files"][0][0]]
     sink.take_over("job", list)
     assert list(Path(sink._staging).glob("*.staged")) == []
+    sink.stop()
+    assert list(Path(sink._staging).iterdir()) == []
+
+
+def test_file_that_can_not_be_written_leaves_nothing(make_sink, monkeypatch):
+    def full(self, batch):
+        raise OSError(28, "No space left on device")
+
+    writer = make_sink().writer(0, 1)
+    writer.write(batch(b"a"))
+    monkeypatch.setattr("evenflow.connectors.staging.StateFileWriter.write", full)
+    with pytest.raises(ef.ConnectorError, match=r"operator `write_kafka`: can't write into .*staged-write_kafka: .*No space left"):
+        writer.prepare(1)
+    assert [path for path in Path(writer._place.staging).iterdir() if not path.name.endswith(".owner")] == []
 
 
 def test_job_that_goes_back_again_and_again_writes_every_row_once(bootstrap, topic, tmp_path):
