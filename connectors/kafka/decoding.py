@@ -152,13 +152,10 @@ class ArrowValues(Decoder):
     def inferred(self, sample: Values) -> Decoder:
         if self._schema is not None:
             return self
-        schemas: list[pa.Schema] = []
-        for value in sample:
-            if value is not None:
-                schemas.append(_ipc(value).schema)
-        if not schemas:
+        first = next((value for value in sample if value is not None), None)
+        if first is None:
             raise UndecodableError("no record shows which columns there are")
-        return ArrowValues(schemas[0], self._operator)
+        return ArrowValues(_ipc(first).schema, self._operator)
 
 
 def _ipc(value: bytes) -> pa.Table:

@@ -6,13 +6,10 @@ An end is that of the committed records: the last stable offset, behind which a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .cluster import REPLY_SECONDS, KafkaCluster, Problems
 from .topics import Topics
-
-if TYPE_CHECKING:
-    from confluent_kafka.admin import OffsetSpec
 
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """What a broker without ids of topics says: zeros."""
@@ -28,21 +25,15 @@ class Offsets:
 
     def firsts(self, ordinals: Iterable[int]) -> dict[int, int]:
         """The first offset of each partition that is still there."""
-        from confluent_kafka.admin import OffsetSpec
-
-        return self._listed(dict.fromkeys(ordinals, OffsetSpec.earliest()))
+        return self._listed(ordinals, _spec().earliest())
 
     def ends(self, ordinals: Iterable[int]) -> dict[int, int]:
         """The offset behind the last committed record of each."""
-        from confluent_kafka.admin import OffsetSpec
-
-        return self._listed(dict.fromkeys(ordinals, OffsetSpec.latest()))
+        return self._listed(ordinals, _spec().latest())
 
     def since(self, ordinals: Iterable[int], milliseconds: int) -> dict[int, int | None]:
         """The first offset of each whose timestamp isn't earlier, None if there is none."""
-        from confluent_kafka.admin import OffsetSpec
-
-        found = self._listed(dict.fromkeys(ordinals, OffsetSpec.for_timestamp(milliseconds)))
+        found = self._listed(ordinals, _spec().for_timestamp(milliseconds))
         return {ordinal: None if offset < 0 else offset for ordinal, offset in found.items()}
 
     def ids(self) -> tuple[str, ...]:
@@ -59,14 +50,14 @@ class Offsets:
             found.append("" if topic_id in {NO_ID, "None"} else topic_id)
         return tuple(found)
 
-    def _listed(self, wanted: Mapping[int, OffsetSpec]) -> dict[int, int]:
+    def _listed(self, ordinals: Iterable[int], spec: Any) -> dict[int, int]:
         from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 
-        if not wanted:
+        asked = {ordinal: TopicPartition(*self._topics.at(ordinal)) for ordinal in ordinals}
+        if not asked:
             return {}
-        asked = {ordinal: TopicPartition(*self._topics.at(ordinal)) for ordinal in wanted}
-        answers: Mapping[Any, Any] = self._admin.list_offsets(
-            {asked[ordinal]: spec for ordinal, spec in wanted.items()},
+        answers = self._admin.list_offsets(
+            dict.fromkeys(asked.values(), spec),
             isolation_level=IsolationLevel.READ_COMMITTED,
             request_timeout=self._seconds,
         )
@@ -78,6 +69,13 @@ class Offsets:
                 self._admin.poll(0)  # calls `problems`
                 raise self._cluster.error(error.args[0], self._topics.shown(ordinal)) from error
         return found
+
+
+def _spec() -> Any:
+    """What makes the client's words for offsets; it has no types."""
+    from confluent_kafka import admin
+
+    return admin.OffsetSpec  # type: ignore[attr-defined]  # it is documented, but not listed as exported
 
 
 def ordinals(topics: Topics, partitions: Mapping[str, Sequence[int]]) -> list[int]:

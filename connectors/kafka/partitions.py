@@ -122,7 +122,7 @@ class Partition:
 
 
 class Partitions:
-    """`max_delay`, `idle_after`: microseconds and seconds; `idle_after` is None if no partition counts as idle. `timed`: with event time."""
+    """`timed`: with event time. `max_delay`: microseconds. `idle_after`: seconds, None if no partition counts as idle."""
 
     def __init__(self, *, timed: bool, max_delay: int, idle_after: float | None, endless: bool) -> None:
         self._timed, self._max_delay, self._idle_after, self._endless = timed, max_delay, idle_after, endless

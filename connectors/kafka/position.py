@@ -58,10 +58,12 @@ class KafkaPosition:
 
     @classmethod
     def decode(cls, encoded: Mapping[str, Any]) -> KafkaPosition:
+        index, parallelism = encoded["reader"]
         return cls(
             tuple(encoded["topics"]),
             tuple(encoded["ids"]),
-            *encoded["reader"],
+            index,
+            parallelism,
             tuple(At(*at) for at in encoded["offsets"]),
             encoded["watermark"],
             encoded["finished"],

@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from ...engine.batch import Batch, Times
 from ...engine.errors import ConnectorError, RecordError
-from ...engine.protocol.elements import MIN_TIME
 from ...engine.source import SourceReader
 from .decoding import decoded
 from .partitions import MOST_HELD, Partition, Partitions
@@ -100,9 +99,7 @@ class KafkaReader(SourceReader):
         offsets = tuple(At(partition.ordinal, partition.next, partition.newest) for partition in self._partitions)
         self._to_commit = list(offsets)
         reading, watermark = self._reading, self.watermark()
-        position = KafkaPosition(
-            reading.topics.names, reading.ids, self._index, self._parallelism, offsets, watermark, self.finished
-        )
+        position = KafkaPosition(reading.topics.names, reading.ids, self._index, self._parallelism, offsets, watermark, self.finished)
         return position.encode()
 
     def seek(self, position: Any) -> None:
@@ -111,7 +108,7 @@ class KafkaReader(SourceReader):
         self._partitions.restart(sought.watermark)
         for at in sought.offsets:
             self._add(at.ordinal, at.offset, at.newest)
-        # Partitions that were found when the job began, and that nobody had found at the position, are new: none of their records was given.
+        # A partition that was there when the job began, and that nobody had found at the position, is new: none of its records was given.
         for ordinal, extent in self._own_extents():
             if ordinal not in self._partitions:
                 self._add(ordinal, extent.first)
@@ -151,8 +148,8 @@ class KafkaReader(SourceReader):
         for topic, before, now in zip(sought.topics, sought.ids, reading.ids, strict=True):
             if before and now and before != now:
                 raise ConnectorError(
-                    f"operator `{reading.operator}`: topic `{topic}` was deleted and made anew since the checkpoint (its id was {before}, and "
-                    f"is {now}); start without the checkpoint to read it from its beginning"
+                    f"operator `{reading.operator}`: topic `{topic}` was deleted and made anew since the checkpoint (its id was {before}, "
+                    f"and is {now}); start without the checkpoint to read it from its beginning"
                 )
 
     def _begin(self) -> None:
@@ -315,12 +312,19 @@ class KafkaReader(SourceReader):
         return event_time.times(rows.column(event_time.column))
 
     def _without(
-        self, wrong: npt.NDArray[np.bool_], rows: pa.RecordBatch, records: Sequence[Message], times: Times, origins: npt.NDArray[np.int64] | None
+        self,
+        wrong: npt.NDArray[np.bool_],
+        rows: pa.RecordBatch,
+        records: Sequence[Message],
+        times: Times,
+        origins: npt.NDArray[np.int64] | None,
     ) -> tuple[pa.RecordBatch, list[Message], Times, npt.NDArray[np.int64]]:
         """The rows that have an event time; the others are refused."""
         assert self._reading.event_time is not None
         for place in np.flatnonzero(wrong).tolist():
-            self._refuse(records[place], f"its event time `{self._reading.event_time.column}` is missing, or outside of the years 1 to 9999")
+            self._refuse(
+                records[place], f"its event time `{self._reading.event_time.column}` is missing, or outside of the years 1 to 9999"
+            )
         right = np.flatnonzero(~wrong)
         places = np.arange(len(records)) if origins is None else origins
         return rows.take(pa.array(right)), [records[place] for place in right.tolist()], times[right], places[right]
@@ -361,7 +365,9 @@ class KafkaReader(SourceReader):
         try:
             self._consumer.commit(offsets=offsets, asynchronous=True)
         except KafkaException as error:
-            _LOG.warning("operator `%s`: offsets could not be committed to group `%s`: %s", self._reading.operator, self._reading.group_id, error)
+            _LOG.warning(
+                "operator `%s`: offsets could not be committed to group `%s`: %s", self._reading.operator, self._reading.group_id, error
+            )
 
 
 def _passes(error: KafkaError) -> bool:

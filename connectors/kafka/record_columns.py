@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,8 @@ def timestamps(records: Sequence[Message]) -> pa.Array:
 
 
 def _headers(records: Sequence[Message]) -> pa.Array:
-    return pa.array([[{"name": name, "value": value} for name, value in record.headers() or ()] for record in records], HEADERS)
+    headers: list[Any] = [record.headers() or () for record in records]
+    return pa.array([[{"name": name, "value": value} for name, value in pairs] for pairs in headers], HEADERS)
 
 
 _COLUMNS: dict[str, tuple[pa.DataType, Callable[[Sequence[Message]], pa.Array]]] = {
@@ -62,8 +63,8 @@ class RecordColumns:
         clash = next((name for name in self.names if name in values.names), None)
         if clash is not None:
             raise FlowError(
-                f"operator `{operator}`: columns={list(self.names)} and the values both have `{clash}`; leave it out of columns, or name the "
-                "fields that you need in schema={...} without it"
+                f"operator `{operator}`: columns={list(self.names)} and the values both have `{clash}`; leave it out of columns, or "
+                "name the fields that you need in schema={...} without it"
             )
 
     def beside(self, rows: pa.RecordBatch, records: Sequence[Message]) -> pa.RecordBatch:

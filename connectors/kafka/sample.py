@@ -20,7 +20,9 @@ MOST_PARTITIONS = 16
 """Partitions that are looked at."""
 
 
-def sample(cluster: KafkaCluster, topics: Topics, extents: Mapping[int, Extent], ends: Mapping[int, int], group_id: str) -> list[bytes | None]:
+def sample(
+    cluster: KafkaCluster, topics: Topics, extents: Mapping[int, Extent], ends: Mapping[int, int], group_id: str
+) -> list[bytes | None]:
     """Values of the first records that will be read of each partition, or of the last ones where there is none to read yet."""
     filled = [ordinal for ordinal, extent in extents.items() if ends[ordinal] > extent.first][:MOST_PARTITIONS]
     consumer = cluster.consumer(

@@ -25,6 +25,12 @@ from .sample import sample
 from .topics import Topics
 from .watch import ClusterWatch
 
+CLIENT = {
+    "fetch.queue.backoff.ms": 20,  # a second by default, in which a queue that was full runs empty
+    "max.poll.interval.ms": 86_400_000,  # a worker that waits for others doesn't poll
+}
+"""What `options` may say otherwise."""
+
 Format = Literal["json", "raw", "text", "arrow"]
 
 
@@ -54,36 +60,36 @@ def read_kafka(
 
     reads JSON objects, whose fields are the columns. Needs the extra `evenflow[kafka]`.
 
-    `start`: "earliest"; "latest": what comes after the job began; a datetime: records whose timestamp isn't earlier; or offsets, `{partition:
-    offset}` or `{(topic, partition): offset}`, where a partition that isn't named is read from its beginning. `until`: None; "now": what is
-    there when the job begins; a datetime; or offsets, which aren't read themselves. Both are settled once; a job that goes on from a
-    checkpoint or a savepoint goes on at its offsets. Partitions that are added later are found within `discover_every` and read from their
-    beginning, unless there is an `until`.
+    `start`: "earliest"; "latest": what comes after the job began; a datetime: records whose timestamp isn't earlier; or offsets,
+    `{partition: offset}` or `{(topic, partition): offset}`, where a partition that isn't named is read from its beginning. `until`: None;
+    "now": what is there when the job begins; a datetime; or offsets, which aren't read themselves. Both are settled once; a job that goes
+    on from a checkpoint or a savepoint goes on at its offsets. Partitions that are added later are found within `discover_every` and read
+    from their beginning, unless there is an `until`.
 
-    `format`: "json", one object a record; "raw" and "text": one column `value`; "arrow": Arrow IPC, any number of rows a record. `schema` gives
-    the columns of "json" and "arrow", other fields of objects are left out. Without it they are those of the first records, and another
-    field is an error. A record without a value (a tombstone) is a null in "raw" and "text", a row of nulls in "json", no row in "arrow".
-    `columns` adds columns to each row: "key", "value", "topic", "partition", "offset", "timestamp", "headers".
+    `format`: "json", one object a record; "raw" and "text": one column `value`; "arrow": Arrow IPC, any number of rows a record. `schema`
+    gives the columns of "json" and "arrow", other fields of objects are left out. Without it they are those of the first records, and
+    another field is an error. A record without a value (a tombstone) is a null in "raw" and "text", a row of nulls in "json", no row in
+    "arrow". `columns` adds columns to each row: "key", "value", "topic", "partition", "offset", "timestamp", "headers".
 
-    `event_time`: a column of the values, or "timestamp" for the records' own, if the values have no such column; `unit` and `max_delay` as in
-    `read_parquet`. Event time is the minimum over all partitions, so one that is never written to holds it back, until you say `idle_after`: a
-    partition that has been read to its end and quiet for that long counts with the clock's time less `max_delay`. What comes later on it is
-    late if its event time is earlier than that, so `idle_after` is for event times that follow the clock.
+    `event_time`: a column of the values, or "timestamp" for the records' own, if the values have no such column; `unit` and `max_delay`
+    as in `read_parquet`. Event time is the minimum over all partitions, so one that is never written to holds it back, until you say
+    `idle_after`: a partition that has been read to its end and quiet for that long counts with the clock's time less `max_delay`. What
+    comes later on it is late if its event time is earlier than that, so `idle_after` is for event times that follow the clock.
 
-    `on_error`: what happens to a record that can't be decoded, or has no event time: "stop" or "skip". `on_lost_offsets`: what
-    happens if the broker has deleted records before they were read: "stop", or "earliest" to go on behind them. `group_id`: commit offsets to
-    this group at each checkpoint, for tools that show how far a job is behind; evenflow never reads them. `options` are librdkafka's, for
+    `on_error`: what happens to a record that can't be decoded, or has no event time: "stop" or "skip". `on_lost_offsets`: what happens if
+    the broker has deleted records before they were read: "stop", or "earliest" to go on behind them. `group_id`: commit offsets to this
+    group at each checkpoint, for tools that show how far a job is behind; evenflow never reads them. `options` are librdkafka's, for
     example `{"security.protocol": "SASL_SSL", ...}`.
 
-    Only records of committed transactions are read. Raises FlowError for wrong arguments; starting the flow raises ConnectorError if no broker
-    answers, or a topic isn't there.
+    Only records of committed transactions are read. Raises FlowError for wrong arguments; starting the flow raises ConnectorError if no
+    broker answers, or a topic isn't there.
     """
     if on_error not in {"stop", "skip"}:
         raise FlowError(f'operator `{name}`: on_error={on_error!r}; expected "stop" or "skip"')
     if on_lost_offsets not in {"stop", "earliest"}:
         raise FlowError(f'operator `{name}`: on_lost_offsets={on_lost_offsets!r}; expected "stop" or "earliest"')
     return KafkaSource(
-        KafkaCluster(bootstrap, dict(options or {}), name),
+        KafkaCluster(bootstrap, {**CLIENT, **(options or {})}, name),
         Topics.checked(topics, name),
         start=start,
         until=until,
