@@ -176,7 +176,10 @@ class ScriptedConsumer:
         found = [Message(place, offset, log.records[offset]) for offset in offsets]
         if offsets:
             self._next[place] = offsets[-1] + 1
-        if not any(offset >= self._next[place] for offset in log.records if offset < log.stable) and self._told_end.get(place) != log.stable:
+        if (
+            not any(offset >= self._next[place] for offset in log.records if offset < log.stable)
+            and self._told_end.get(place) != log.stable
+        ):
             self._next[place] = max(self._next[place], log.stable)
             self._told_end[place] = log.stable
             found.append(Message(place, log.stable, b"end", Error("_PARTITION_EOF")))

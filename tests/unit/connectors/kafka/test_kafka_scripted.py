@@ -20,7 +20,7 @@ DELAY = 5
 """Microseconds by which a record may be older than one before it in its partition."""
 
 
-FULL = 2_000
+FULL = 1_000
 """Runs of each kind."""
 
 
@@ -275,7 +275,9 @@ def test_lost_offsets_stop_the_job_and_say_which():
     quiet = Quiet(1)
     quiet.put(0, *range(1, 11))
     quiet.cluster.logs["clicks", 0].first = 4
-    with pytest.raises(ConnectorError, match=r"operator `clicks`: partition 0 of topic `clicks`: offsets 0 to 3 are no longer there.*earliest"):
+    with pytest.raises(
+        ConnectorError, match=r"operator `clicks`: partition 0 of topic `clicks`: offsets 0 to 3 are no longer there.*earliest"
+    ):
         quiet.settle()
 
 
