@@ -77,10 +77,13 @@ class KafkaCluster:
     def partitions(self, topics: Sequence[str], seconds: float = REPLY_SECONDS) -> dict[str, list[int]]:
         """The partitions of each topic, ascending. Raises ConnectorError: no broker answers, or a topic isn't there or can't be seen."""
         check_installed(self.operator)
+        problems = Problems()
+        return self.partitions_by(self.admin(error_cb=problems), problems, topics, seconds)
+
+    def partitions_by(self, admin: AdminClient, problems: Problems, topics: Sequence[str], seconds: float) -> dict[str, list[int]]:
+        """As `partitions`, with a client that is there, which then knows them too."""
         from confluent_kafka import KafkaException
 
-        problems = Problems()
-        admin = self.admin(error_cb=problems)
         found = {}
         for topic in topics:
             try:

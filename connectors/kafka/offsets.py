@@ -5,7 +5,7 @@ An end is that of the committed records: the last stable offset, behind which a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from .cluster import REPLY_SECONDS, KafkaCluster, Problems
@@ -22,6 +22,11 @@ class Offsets:
         self._cluster, self._topics, self._seconds = cluster, topics, seconds
         self._problems = Problems()
         self._admin = cluster.admin(error_cb=self._problems)
+
+    def partitions(self) -> list[int]:
+        """The numbers of all partitions that are there, ascending."""
+        there = self._cluster.partitions_by(self._admin, self._problems, self._topics.names, self._seconds)
+        return sorted(self._topics.ordinal(topic, number) for topic, numbers in there.items() for number in numbers)
 
     def firsts(self, ordinals: Iterable[int]) -> dict[int, int]:
         """The first offset of each partition that is still there."""
@@ -76,8 +81,3 @@ def _spec() -> Any:
     from confluent_kafka import admin
 
     return admin.OffsetSpec  # type: ignore[attr-defined]  # it is documented, but not listed as exported
-
-
-def ordinals(topics: Topics, partitions: Mapping[str, Sequence[int]]) -> list[int]:
-    """The numbers of all partitions, ascending."""
-    return sorted(topics.ordinal(topic, number) for topic, numbers in partitions.items() for number in numbers)

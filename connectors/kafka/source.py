@@ -16,7 +16,7 @@ from ...engine.time.event_time import EventTime
 from .cluster import KafkaCluster, check_installed
 from .decoding import ArrowValues, Decoder, JsonValues, RawValues, TextValues, UndecodableError
 from .extents import Start, Until, check_bound, extents
-from .offsets import Offsets, ordinals
+from .offsets import Offsets
 from .position import KafkaPosition, share_out_partitions
 from .reader import KafkaReader
 from .reading import OnLostOffsets, Reading
@@ -153,8 +153,8 @@ class KafkaSource(Source):
 
     def start(self) -> None:
         check_installed(self.name)
-        there = ordinals(self._topics, self._cluster.partitions(self._topics.names))
         offsets = Offsets(self._cluster, self._topics)
+        there = offsets.partitions()
         read = extents(there, self._start, self._until, self._topics, offsets, self.name)
         decoder = self._decoder
         if decoder.schema is None:

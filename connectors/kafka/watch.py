@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Protocol
 
 from ...engine.errors import ConnectorError
-from .offsets import Offsets, ordinals
+from .offsets import Offsets
 from .reading import Reading
 from .topics import Topics
 
@@ -68,7 +68,9 @@ class ClusterWatch:
         self._wake.set()
 
     def answer(self) -> Look | None:
-        answer, self._answer = self._answer, None
+        answer = self._answer
+        if answer is not None:  # the thread is done, until it is asked again
+            self._answer = None
         return answer
 
     def close(self) -> None:
@@ -96,24 +98,22 @@ class _Looking:
 
     def look(self, read: Mapping[int, int]) -> Look:
         asked = monotonic()
+        found: dict[int, int] = {}
         try:
+            if self._reading.endless and asked - self._discovered >= self._reading.discover_every:
+                found = self._new(read)
+                self._discovered = asked
             ends = self._offsets.ends(read)
-            found = self._discover(read, asked) if self._reading.endless else {}
         except ConnectorError as error:
             gone = asked - self._answered > UNREACHABLE
-            return Look(asked, error=_given_up(self._reading.operator, error) if gone else None)
+            return Look(asked, found=found, error=_given_up(self._reading.operator, error) if gone else None)
         self._answered = asked
         return Look(asked, ends, found, self._made_anew(read, ends))
 
-    def _discover(self, read: Mapping[int, int], now: float) -> dict[int, int]:
-        if now - self._discovered < self._reading.discover_every:
-            return {}
-        reading = self._reading
-        there = ordinals(reading.topics, reading.cluster.partitions(reading.topics.names, LOOK_SECONDS))
-        new = [o for o in there if o not in read and Topics.are_of(o, self._index, self._parallelism)]
-        found = self._offsets.firsts(new)
-        self._discovered = now
-        return found
+    def _new(self, read: Mapping[int, int]) -> dict[int, int]:
+        """The first offsets of this reader's partitions that it doesn't read yet."""
+        own = [o for o in self._offsets.partitions() if Topics.are_of(o, self._index, self._parallelism)]
+        return self._offsets.firsts(ordinal for ordinal in own if ordinal not in read)
 
     def _made_anew(self, read: Mapping[int, int], ends: Mapping[int, int]) -> ConnectorError | None:
         """The error if a topic is another than the one that was read."""
