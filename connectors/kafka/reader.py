@@ -10,20 +10,21 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from ...engine.batch import Batch, Times
-from ...engine.errors import ConnectorError, RecordError
-from ...engine.source import SourceReader
+from ...engine.errors import ConnectorError
+from ...engine.source import SourceReader, SplitFigures
 from .decoding import decoded
 from .partitions import MOST_HELD, Partition, Partitions
 from .position import At, KafkaPosition
 from .reading import Reading
 from .record_columns import record_times
+from .refused import Refused
 from .watch import Look, Watch, made_anew
 
 if TYPE_CHECKING:
@@ -68,14 +69,17 @@ class KafkaReader(SourceReader):
         )
         self._begun = self._looking = False
         self._asked = -LOOK_EVERY
+        self._failure: ConnectorError | None = None
         self._to_commit: list[At] = []
-        self.skipped = 0
+        self._refused = Refused(reading)
         for ordinal, extent in self._own_extents():
             self._add(ordinal, extent.start)
 
     def poll(self, max_rows: int) -> Batch | None:
         self._begin()
         self._look()
+        if self._failure is not None:
+            raise self._failure
         now = self._clocks.now()
         held = self._partitions.held(now)
         if held < max_rows:
@@ -116,6 +120,20 @@ class KafkaReader(SourceReader):
     def backlog(self) -> int | None:
         self._look()
         return self._partitions.lag
+
+    def dead_letters(self) -> Batch | None:
+        return self._refused.take()
+
+    @property
+    def skipped_records(self) -> int:
+        return self._refused.count
+
+    def split_figures(self) -> list[SplitFigures]:
+        now, many = self._clocks.now(), len(self._reading.topics.names) > 1
+        return [
+            SplitFigures(f"{p.topic}-{p.number}" if many else str(p.number), p.lag, p.newest, self._partitions.is_idle(p, now))
+            for p in self._partitions
+        ]
 
     def ready_in(self) -> float:
         return READY_SECONDS
@@ -180,8 +198,7 @@ class KafkaReader(SourceReader):
             self._watch.ask({partition.ordinal: partition.fetched for partition in self._partitions})
 
     def _learn(self, look: Look) -> None:
-        if look.error is not None:
-            raise look.error
+        self._failure = look.error
         for ordinal, end in look.ends.items():
             partition = self._partitions[ordinal]
             partition.end, partition.seen = end, look.asked
@@ -290,7 +307,7 @@ class KafkaReader(SourceReader):
         reading = self._reading
         records = runs[0][1] if len(runs) == 1 else [record for _, run in runs for record in run]
         rows, counts = decoded(
-            reading.decoder, [record.value() for record in records], lambda place, problem: self._refuse(records[place], problem)
+            reading.decoder, [record.value() for record in records], lambda place, problem: self._refused.add(records[place], problem)
         )
         origins = None if counts is None else np.repeat(np.arange(len(records)), counts)
         given = records if origins is None else [records[place] for place in origins.tolist()]
@@ -322,7 +339,7 @@ class KafkaReader(SourceReader):
         """The rows that have an event time; the others are refused."""
         assert self._reading.event_time is not None
         for place in np.flatnonzero(wrong).tolist():
-            self._refuse(
+            self._refused.add(
                 records[place], f"its event time `{self._reading.event_time.column}` is missing, or outside of the years 1 to 9999"
             )
         right = np.flatnonzero(~wrong)
@@ -339,21 +356,6 @@ class KafkaReader(SourceReader):
                 newest = int(times[begin:end].max())
                 partition.newest = newest if partition.newest is None else max(partition.newest, newest)
             first = stop
-
-    def _refuse(self, record: Message, problem: str) -> None:
-        """A record that can't be made a row: stop, or leave it out and count it."""
-        if self._reading.on_error == "stop":
-            self._stop(record, problem)
-        self.skipped += 1
-
-    def _stop(self, record: Message, problem: str) -> NoReturn:
-        at = f"partition {record.partition()} of topic `{record.topic()}`, offset {record.offset()}"
-        found = {"topic": record.topic(), "partition": record.partition(), "offset": record.offset(), "value": record.value()}
-        raise RecordError(
-            self._reading.operator,
-            f'a record can\'t be decoded: {problem} ({at}); correct schema= or format=, or say on_error="skip" to leave such records out',
-            record=found,
-        )
 
     def _commit(self) -> None:
         """Tell the group how far the position before this one was, for tools that show how far a job is behind."""

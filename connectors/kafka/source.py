@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from ...engine.columns import UNKNOWN, Columns
 from ...engine.errors import ConnectorError, FlowError
-from ...engine.functions.error_policy import OnError
+from ...engine.functions.error_policy import OnError, check_on_error
 from ...engine.functions.rows_encoder import SchemaLike, arrow_schema
 from ...engine.protocol.elements import MAX_TIME
 from ...engine.source import Source
@@ -76,16 +76,15 @@ def read_kafka(
     `idle_after`: a partition that has been read to its end and quiet for that long counts with the clock's time less `max_delay`. What
     comes later on it is late if its event time is earlier than that, so `idle_after` is for event times that follow the clock.
 
-    `on_error`: what happens to a record that can't be decoded, or has no event time: "stop" or "skip". `on_lost_offsets`: what happens if
-    the broker has deleted records before they were read: "stop", or "earliest" to go on behind them. `group_id`: commit offsets to this
-    group at each checkpoint, for tools that show how far a job is behind; evenflow never reads them. `options` are librdkafka's, for
-    example `{"security.protocol": "SASL_SSL", ...}`.
+    `on_error`: what happens to a record that can't be decoded, or has no event time: "stop", "skip", or "dead_letter", which sends topic,
+    partition, offset, key and value to `stream.dead_letters`. `on_lost_offsets`: what happens if the broker has deleted records before
+    they were read: "stop", or "earliest" to go on behind them. `group_id`: commit offsets to this group at each checkpoint, for tools
+    that show how far a job is behind; evenflow never reads them. `options` are librdkafka's, for example `{"security.protocol":
+    "SASL_SSL", ...}`.
 
     Only records of committed transactions are read. Raises FlowError for wrong arguments; starting the flow raises ConnectorError if no
     broker answers, or a topic isn't there.
     """
-    if on_error not in {"stop", "skip"}:
-        raise FlowError(f'operator `{name}`: on_error={on_error!r}; expected "stop" or "skip"')
     if on_lost_offsets not in {"stop", "earliest"}:
         raise FlowError(f'operator `{name}`: on_lost_offsets={on_lost_offsets!r}; expected "stop" or "earliest"')
     return KafkaSource(
@@ -97,7 +96,7 @@ def read_kafka(
         event_time=None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay")),
         idle_after=None if idle_after is None else seconds(idle_after, "idle_after"),
         columns=RecordColumns(columns, name),
-        on_error=on_error,
+        on_error=check_on_error(on_error, name),
         on_lost_offsets=on_lost_offsets,
         group_id=group_id,
         discover_every=seconds(discover_every, "discover_every"),
@@ -143,7 +142,7 @@ class KafkaSource(Source):
         self.name, self._cluster, self._topics = cluster.operator, cluster, topics
         self._start, self._until, self._decoder, self._columns = start, until, decoder, columns
         self._event_time, self._idle_after, self._discover_every = event_time, idle_after, discover_every
-        self._on_error, self._on_lost_offsets, self._group_id = on_error, on_lost_offsets, group_id
+        self.on_error, self._on_lost_offsets, self._group_id = on_error, on_lost_offsets, group_id
         self.timed = event_time is not None
         self._reading: Reading | None = None
         check_bound(start, ("earliest", "latest"), "start", topics, self.name)
@@ -175,7 +174,7 @@ class KafkaSource(Source):
             event_time=self._event_time,
             by_timestamp=by_timestamp,
             idle_after=self._idle_after,
-            on_error=self._on_error,
+            on_error=self.on_error,
             on_lost_offsets=self._on_lost_offsets,
             group_id=self._group_id,
             discover_every=self._discover_every,

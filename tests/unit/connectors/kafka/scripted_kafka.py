@@ -61,6 +61,9 @@ class Message:
     def value(self) -> bytes | None:
         return self.content
 
+    def key(self) -> bytes | None:
+        return None
+
     def timestamp(self) -> tuple[int, int]:
         return 1, 0
 

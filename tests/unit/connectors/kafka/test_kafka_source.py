@@ -337,6 +337,46 @@ def test_record_that_can_not_be_decoded_stops_the_job_or_is_left_out(bootstrap, 
     assert numbers(read(bootstrap, topic, schema={"n": "int64", "t": "string"}, on_error="skip", columns=["offset"])) == [1, 3]
 
 
+def test_records_that_can_not_be_decoded_become_dead_letters(bootstrap):
+    topic = make_topic(bootstrap)
+    fill(bootstrap, topic, {0: [*objects(1), (b"k", b"{"), *objects(3), (None, b'{"n": 4}')]})
+    flow, rows, letters = ef.Dataflow("f"), list[dict[str, Any]](), list[dict[str, Any]]()
+    stream = flow.read(ef.read_kafka(topic, bootstrap=bootstrap, until="now", event_time="ts", on_error="dead_letter"))
+    stream.write(ef.to_list(rows)).dead_letters.write(ef.to_list(letters, name="letters"))
+    job = flow.run(runtime="local")
+    job.wait("60s")
+
+    assert numbers(rows) == [1, 3]
+    records = [json.loads(letter["record"]) for letter in letters]
+    assert [(record["offset"], record["key"], record["value"]) for record in records] == [
+        (1, b"k".hex(), b"{".hex()),
+        (3, None, b'{"n": 4}'.hex()),
+    ]
+    assert {(letter["operator"], letter["error"], letter["key"]) for letter in letters} == {("read_kafka", "RecordError", None)}
+    assert job.metrics()[0].skipped_records == 2
+
+
+def test_dead_letters_that_nobody_reads(bootstrap):
+    flow = ef.Dataflow("f")
+    flow.read(ef.read_kafka("clicks", bootstrap=bootstrap, on_error="dead_letter")).write(ef.to_list([]))
+    with pytest.raises(ef.FlowError, match="dead_letters"):
+        flow.run(runtime="local")
+
+
+def test_metrics_have_the_lag_of_each_partition(bootstrap):
+    topic = make_topic(bootstrap, partitions=2)
+    fill(bootstrap, topic, {0: objects(*range(7_000, 7_010))})
+    rows: list[Any] = []
+    config = ef.JobConfig(metrics=ef.MetricsConfig(window="100ms"))
+
+    with running(bootstrap, topic, rows, event_time="ts", idle_after="10ms", config=config) as job:
+        until(lambda: len(rows) == 10)
+        until(lambda: [split.idle for figures in job.metrics() for split in figures.splits] == [True, True])
+        splits = job.metrics()[0].splits
+        assert [(split.split, split.lag, split.newest) for split in splits] == [("0", 0, 7_009_000), ("1", 0, None)]
+        assert "0 records behind" in str(job.metrics())
+
+
 def test_values_that_only_together_look_like_as_many_objects_are_not_mixed_up(bootstrap):
     topic = make_topic(bootstrap)
     values = [b'{"n": 0}', b'{"n": 1}\n{"n": 2}', b'{"n":', b"3}", b'{"n": 4}']
