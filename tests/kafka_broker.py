@@ -31,18 +31,27 @@ def kafka_broker() -> Iterator[str]:
         yield named
         return
     for _ in range(TRIES):
-        with TemporaryDirectory() as folder:
-            port = _free_port()
-            command = [str(files("noida_db") / "noida-db"), "start", "--only", "kafka", "--kafka-port", str(port), "--data-dir", folder]
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            try:
-                if _is_ready(f"127.0.0.1:{port}", process):
-                    yield f"127.0.0.1:{port}"
-                    return
-            finally:
-                process.kill()
-                process.wait()
+        with TemporaryDirectory() as folder, own_broker(free_port(), folder) as (address, ready):
+            if ready:
+                yield address
+                return
     raise AssertionError(f"no Kafka broker could be started in {TRIES} tries")
+
+
+@contextmanager
+def own_broker(port: int, folder: str) -> Iterator[tuple[str, bool]]:
+    """A broker's address and whether it is ready. It keeps in `folder` what it has when the block ends."""
+    command = [str(files("noida_db") / "noida-db"), "start", "--only", "kafka", "--kafka-port", str(port), "--data-dir", folder]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield f"127.0.0.1:{port}", _is_ready(f"127.0.0.1:{port}", process)
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def make_topic(bootstrap: str, partitions: int = 1) -> str:
@@ -95,7 +104,8 @@ def records_of(bootstrap: str, topic: str, isolation: str = "read_committed") ->
         consumer.close()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -42,6 +42,7 @@ class Partition:
 
     `end`: where its committed records ended at `seen` (seconds), None before the first look. `gave`: when it last gave records.
     `held`: what was fetched and not given. `ended`: nothing of it is fetched any more. `turn`: counts on with each time it gave.
+    `measured`: how many records were held when their bytes were last counted, and the bytes.
     """
 
     ordinal: int
@@ -58,6 +59,7 @@ class Partition:
     paused: bool = False
     ended: bool = False
     turn: int = 0
+    measured: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
         self.fetched = self.next
@@ -76,8 +78,11 @@ class Partition:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of the values that are fetched and not given."""
-        return sum(sum(map(len, records)) for records in self.held)
+        """Bytes of the values that are fetched and not given. Cheap as long as these are the same."""
+        count = sum(map(len, self.held))
+        if self.measured[0] != count:
+            self.measured = count, sum(sum(map(len, records)) for records in self.held)
+        return self.measured[1]
 
     def hold(self, records: list[Message]) -> None:
         """Records that were fetched, in the order of their offsets; those that are known already, or not to be read, are left out."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
-from kafka_broker import fill, make_topic
+from kafka_broker import fill, free_port, make_topic, own_broker
 
 import evenflow as ef
 from evenflow.job import Job
@@ -321,6 +321,9 @@ def test_offsets_are_committed_to_the_group_for_tools_that_show_lag(bootstrap, t
 
     with running(bootstrap, topic, rows, config=config, group_id=topic):
         until(lambda: committed() == 10)
+    fill(bootstrap, topic, {0: objects(10)})
+    read(bootstrap, topic, group_id=topic)
+    until(lambda: committed() == 11)
     tool.close()
 
 
@@ -415,6 +418,32 @@ def test_no_broker():
 def test_no_topic(bootstrap):
     with pytest.raises(ef.ConnectorError, match=r"topic `nowhere`: there is no such topic.*create it"):
         read(bootstrap, "nowhere")
+
+
+def test_broker_that_starts_again(tmp_path: Path):
+    port, rows = free_port(), list[Any]()
+    with own_broker(port, str(tmp_path)) as (address, ready):
+        assert ready
+        topic = make_topic(address)
+        fill(address, topic, {0: objects(*range(100))})
+        source = ef.read_kafka(topic, bootstrap=address)
+        source.start()
+        reader = source.reader(0, 1)
+
+        def read_to(count: int) -> bool:
+            batch = reader.poll(1000)
+            rows.extend([] if batch is None else batch.to_rows())
+            return len(rows) >= count
+
+        until(lambda: read_to(100))
+    for _ in range(50):
+        assert reader.poll(1000) is None
+    with own_broker(port, str(tmp_path)) as (address, ready):
+        assert ready
+        fill(address, topic, {0: objects(*range(100, 150))})
+        until(lambda: read_to(150))
+        reader.close()
+    assert numbers(rows) == list(range(150))
 
 
 def test_offset_behind_the_end(bootstrap):
