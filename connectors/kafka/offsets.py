@@ -18,8 +18,8 @@ NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 class Offsets:
     """Asks with a client of its own. Every method raises ConnectorError if a broker gives no answer, or a partition isn't there."""
 
-    def __init__(self, cluster: KafkaCluster, topics: Topics, seconds: float = REPLY_SECONDS) -> None:
-        self._cluster, self._topics, self._seconds = cluster, topics, seconds
+    def __init__(self, cluster: KafkaCluster, topics: Topics, seconds: float | None = None) -> None:
+        self._cluster, self._topics, self._seconds = cluster, topics, REPLY_SECONDS if seconds is None else seconds
         self._problems = Problems()
         self._admin = cluster.admin(error_cb=self._problems)
 

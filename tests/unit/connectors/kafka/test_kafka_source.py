@@ -408,11 +408,24 @@ def test_field_that_the_inferred_columns_have_not(bootstrap, monkeypatch):
         read(bootstrap, topic)
 
 
-def test_no_broker():
+def test_no_broker(monkeypatch):
+    monkeypatch.setattr("evenflow.connectors.kafka.offsets.REPLY_SECONDS", 3.0)
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         with pytest.raises(ef.ConnectorError, match=r"operator `read_kafka`: .*no broker answers at .*check the address"):
             read(f"127.0.0.1:{closed.getsockname()[1]}", "clicks")
+
+
+def test_broker_that_speaks_no_tls(bootstrap, monkeypatch):
+    monkeypatch.setattr("evenflow.connectors.kafka.offsets.REPLY_SECONDS", 3.0)
+    with pytest.raises(ef.ConnectorError, match=r"no broker answers at .*expects this security.protocol"):
+        read(bootstrap, make_topic(bootstrap), options={"security.protocol": "ssl"})
+
+
+@pytest.mark.parametrize("options", [{"no.such.option": 1}, {"security.protocol": "nonsense"}])
+def test_options_that_the_client_refuses(bootstrap, options):
+    with pytest.raises(ef.FlowError, match=r"operator `read_kafka`: options: (No such|Invalid)"):
+        read(bootstrap, "clicks", options=options)
 
 
 def test_no_topic(bootstrap):
