@@ -117,7 +117,7 @@ class KafkaCluster:
             "log_level": 0,  # what it would log on stderr comes as errors
             "allow.auto.create.topics": False,
             **self.options,
-            **{name if name.endswith("_cb") else name.replace("_", "."): value for name, value in own.items()},
+            **{name if name.endswith("_cb") or name.startswith("on_") else name.replace("_", "."): value for name, value in own.items()},
         }
 
 

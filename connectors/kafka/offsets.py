@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ...engine.errors import ConnectorError
 from .cluster import REPLY_SECONDS, KafkaCluster, Problems
 from .topics import Topics
 
@@ -73,6 +74,8 @@ class Offsets:
             except KafkaException as error:
                 self._admin.poll(0)  # calls `problems`
                 raise self._cluster.error(error.args[0], self._topics.shown(ordinal)) from error
+            except TimeoutError as error:
+                raise ConnectorError(f"operator `{self._cluster.operator}`: no broker answers for {self._topics.shown(ordinal)}") from error
         return found
 
 

@@ -199,9 +199,9 @@ class KafkaReader(SourceReader):
 
     def _learn(self, look: Look) -> None:
         self._failure = look.error
-        for ordinal, end in look.ends.items():
-            partition = self._partitions[ordinal]
-            partition.end, partition.seen = end, look.asked
+        for partition in self._partitions:
+            if partition.ordinal in look.ends:
+                partition.end, partition.seen = look.ends[partition.ordinal], look.asked
         new = [ordinal for ordinal in look.found if ordinal not in self._partitions]
         for ordinal in new:
             self._add(ordinal, look.found[ordinal])

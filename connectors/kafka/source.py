@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -24,6 +25,8 @@ from .record_columns import TIMESTAMP, RecordColumns
 from .sample import sample
 from .topics import Topics
 from .watch import ClusterWatch
+
+_LOG = logging.getLogger(__name__)
 
 CLIENT = {
     "fetch.queue.backoff.ms": 20,  # a second by default, in which a queue that was full runs empty
@@ -118,6 +121,12 @@ def _decoder(format: str, schema: SchemaLike, name: str) -> Decoder:  # noqa: A0
             raise FlowError(f'operator `{name}`: format={format!r}; expected "json", "raw", "text" or "arrow"')
 
 
+def _warn(error: Any, _partitions: Sequence[Any]) -> None:
+    """Called by the client when offsets have been committed to the group, or could not be: nothing depends on it."""
+    if error is not None:
+        _LOG.warning("offsets could not be committed for tools that show lag: %s", error)
+
+
 class KafkaSource(Source):
     """Its readers share out the partitions by number; their positions are offsets."""
 
@@ -191,6 +200,7 @@ class KafkaSource(Source):
             enable_partition_eof=True,
             isolation_level="read_committed",
             auto_offset_reset="error",
+            on_commit=_warn,
         )
         return KafkaReader(reading, index, parallelism, consumer, ClusterWatch(reading, index, parallelism))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Protocol
 
-from ...engine.errors import ConnectorError
+from ...engine.errors import ConnectorError, shown
 from .offsets import Offsets
 from .reading import Reading
 from .topics import Topics
@@ -84,7 +84,12 @@ class ClusterWatch:
             self._wake.clear()
             if self._closed:
                 return
-            self._answer = looking.look(self._asked)
+            asked = monotonic()
+            try:
+                self._answer = looking.look(self._asked)
+            except Exception as error:  # noqa: BLE001 -- without an answer the reader would go on with what it knew last
+                problem = ConnectorError(f"operator `{self._reading.operator}`: the cluster can't be looked at: {shown(error)}")
+                self._answer = Look(asked, error=problem)
 
 
 class _Looking:

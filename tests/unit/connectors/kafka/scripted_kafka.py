@@ -173,12 +173,14 @@ class ScriptedConsumer:
 
     def _from(self, place: tuple[str, int], count: int) -> list[Message]:
         log, at = self._cluster.logs[place], self._next[place]
+        if self._cluster.random.random() < 0.05 and at <= log.end:
+            at = max(log.first, at - 3)  # again what came before a connection was lost
         if at < log.first or at > log.end:
             return [Message(place, at, b"out of range", Error("_AUTO_OFFSET_RESET"))]
         offsets = [offset for offset in sorted(log.records) if at <= offset < log.stable][: max(count, 0)]
         found = [Message(place, offset, log.records[offset]) for offset in offsets]
         if offsets:
-            self._next[place] = offsets[-1] + 1
+            self._next[place] = max(self._next[place], offsets[-1] + 1) if self._cluster.random.random() < 0.5 else offsets[-1] + 1
         if (
             not any(offset >= self._next[place] for offset in log.records if offset < log.stable)
             and self._told_end.get(place) != log.stable

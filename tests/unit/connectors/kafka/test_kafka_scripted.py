@@ -10,9 +10,11 @@ import pytest
 from scripted_kafka import Log, ScriptedCluster
 from seeds import blocks, proportion
 
+from evenflow.connectors.kafka.partitions import Partition, Partitions
 from evenflow.connectors.kafka.position import KafkaPosition, share_out_partitions
 from evenflow.connectors.kafka.reader import KafkaReader
 from evenflow.connectors.kafka.reading import Extent, Reading
+from evenflow.connectors.kafka.topics import Topics
 from evenflow.engine.errors import ConnectorError, FlowError
 from evenflow.engine.protocol.elements import MAX_TIME, MIN_TIME
 
@@ -53,7 +55,7 @@ class Run:
     def write(self) -> None:
         """A transaction in some partition, with a marker or without, or one that is aborted: its offsets are there and nothing else."""
         log = self.cluster.logs[self.choose.choice(sorted(self.cluster.logs))]
-        self.clock += self.choose.randint(0, 20)
+        self.clock += self.choose.choice([0, 1, DELAY, 20, 5_000_000])
         aborted = self.choose.random() < 0.2
         for _ in range(self.choose.randint(1, 4)):
             if aborted:
@@ -147,18 +149,29 @@ class Run:
             assert offsets == sorted(offsets)
 
 
+def endless(seed: int) -> None:
+    """Records come while readers poll, fail and are scaled; at last everything is read."""
+    run = Run(seed)
+    try:
+        for _ in range(120):
+            run.step(grows=True)
+        run.drain(sum(len(log.records) for log in run.cluster.logs.values()))
+        run.check()
+    except BaseException as error:
+        error.add_note(f"seed {seed}")
+        raise
+
+
+def endless_runs(count: int) -> None:
+    """The first so many."""
+    for seed in range(count):
+        endless(seed)
+
+
 @pytest.mark.parametrize("seeds", blocks(FULL, 100, proportion(2 * FULL)), ids=str)
 def test_every_committed_record_is_given_once_whatever_comes_when(seeds):
     for seed in seeds:
-        run = Run(seed)
-        try:
-            for _ in range(120):
-                run.step(grows=True)
-            run.drain(sum(len(log.records) for log in run.cluster.logs.values()))
-            run.check()
-        except BaseException as error:
-            error.add_note(f"seed {seed}")
-            raise
+        endless(seed)
 
 
 @pytest.mark.parametrize("seeds", blocks(FULL, 100, proportion(2 * FULL)), ids=str)
@@ -179,6 +192,48 @@ def test_all_up_to_the_ends_is_given_and_then_the_readers_have_finished(seeds):
         except BaseException as error:
             error.add_note(f"seed {seed}")
             raise
+
+
+def positions_ahead(self: Any) -> Any:
+    """A position behind what was fetched."""
+    encoded = POSITION(self)
+    return {**encoded, "offsets": [[p.ordinal, p.fetched, p.newest] for p in self._partitions]}
+
+
+def bound_too_late(self: Any, partition: Partition, now: float, today: int) -> int:
+    """A watermark without `max_delay`."""
+    return MIN_TIME if partition.newest is None else partition.newest
+
+
+def hold_all(self: Any, records: list[Any]) -> None:
+    """What is fetched again is given again."""
+    self.held.append(records)
+    self.reach(records[-1].offset() + 1)
+
+
+def skip_held(self: Any, offset: int) -> None:
+    """An end behind records that are held is taken for theirs."""
+    self.fetched = self.next = max(self.fetched, offset)
+
+
+POSITION = KafkaReader.position
+
+FAULTS = [
+    pytest.param(KafkaReader, "position", positions_ahead, id="the position is ahead of what was given"),
+    pytest.param(Partitions, "_bound", bound_too_late, id="the watermark forgets max_delay"),
+    pytest.param(Partition, "hold", hold_all, id="records that come again are given again"),
+    pytest.param(Partition, "reach", skip_held, id="an end is taken for what was given"),
+    pytest.param(
+        Topics, "are_of", staticmethod(lambda ordinal, index, parallelism: index == 0), id="one reader takes all at a reassignment"
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "fault"), FAULTS)
+def test_a_planted_fault_shows(kind, name, fault, monkeypatch):
+    monkeypatch.setattr(kind, name, fault)
+    with pytest.raises((AssertionError, KeyError)):
+        endless_runs(60)
 
 
 class Quiet:
