@@ -11,8 +11,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewPartitions
-from kafka_broker import kafka_broker, make_topic
+from kafka_broker import add_partitions, kafka_broker, make_topic
 from watching import pid, until
 
 import evenflow as ef
@@ -78,7 +77,7 @@ def test_lost_workers_scaling_and_new_partitions_change_nothing_in_what_comes_ou
         goes_on(job, rows)
         os.kill(pid(job, "read_kafka-2"), signal.SIGKILL)
         goes_on(job, rows)
-        AdminClient({"bootstrap.servers": bootstrap}).create_partitions([NewPartitions(topic, 5)])[topic].result(60)
+        add_partitions(bootstrap, topic, 5)
         writer.partitions = 5
         goes_on(job, rows)
         job.scale("read_kafka", 2)

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
-from kafka_broker import fill, free_port, make_topic, own_broker
+from confluent_kafka.admin import AdminClient, NewTopic
+from kafka_broker import add_partitions, fill, free_port, make_topic, own_broker
 
 import evenflow as ef
 from evenflow.job import Job
@@ -238,8 +238,7 @@ def test_partitions_that_are_added_are_read_from_their_beginning(bootstrap):
     rows: list[Any] = []
 
     with running(bootstrap, topic, rows, start="latest", discover_every="100ms", parallelism=2, columns=["partition"]):
-        admin = AdminClient({"bootstrap.servers": bootstrap})
-        admin.create_partitions([NewPartitions(topic, 3)])[topic].result(30)
+        add_partitions(bootstrap, topic, 3)
         fill(bootstrap, topic, {0: objects(1), 1: objects(2, 3), 2: objects(4)})
         until(lambda: numbers(rows) == [1, 2, 3, 4])
 
