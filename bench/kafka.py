@@ -1,7 +1,7 @@
 """Records of a Kafka topic into Arrow: evenflow's reader beside the client alone, in turns, in this process.
 
-Both take the same records of 100 bytes in four partitions. What counts is rows per second of processor time of the thread that reads: the wall
-clock mostly shows the broker. The client's own threads are in the details.
+Both take the same records of 100 bytes in four partitions. What counts is rows per second of processor time of the thread that reads:
+the wall clock mostly shows the broker. The client's own threads are in the details.
 """
 
 from __future__ import annotations
