@@ -12,7 +12,7 @@ from pathlib import Path
 from ..connectors.nexmark.source import STREAMS
 from ..drawing.terminal import DataTable, console
 from ..scheduler.config import LIVE
-from . import latency, memory, migration, operators, overhead, recovery, scaling, skew, soak, soak_flow, split, throughput
+from . import kafka, latency, memory, migration, operators, overhead, recovery, scaling, skew, soak, soak_flow, split, throughput
 from .comparison import compare, other_conditions
 from .conditions import RESULTS, save
 from .data import default_cache, make
@@ -113,6 +113,7 @@ def run_benchmark(given: argparse.Namespace) -> Run:
         ),
         "nexmark-moves": lambda: moves.run(queries=given.queries, rate=given.rate, say=say),
         "nexmark-ds2": lambda: ds2.run(queries=given.queries, starts=given.starts, say=say),
+        "kafka": lambda: kafka.run(bootstrap=given.bootstrap, rows=given.rows, repeat=given.repeat, say=say),
         "psm": lambda: psm.run(
             turns=given.turns, rate=given.rate, accepted=given.accepted, scalers=given.scalers, repeat=given.repeat, say=say
         ),
@@ -222,6 +223,10 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _add_workloads(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    topics = benchmarks.add_parser("kafka", help="records of a Kafka topic into Arrow, beside the client alone")
+    topics.add_argument("--bootstrap", default="localhost:9092", help="the broker; a topic is made and deleted (default: %(default)s)")
+    topics.add_argument("--rows", type=int, default=400_000, help="default: %(default)s")
+    topics.add_argument("--repeat", type=int, default=5, help="iterations of each (default: %(default)s)")
     auctions = benchmarks.add_parser("nexmark", help="the queries of NexMark, beside Flink and Spark")
     auctions.add_argument("--queries", type=_names, default=list(QUERIES), help="default: all")
     auctions.add_argument("--events", type=int, default=nexmark.EVENTS, help="all streams together (default: %(default)s)")

@@ -9,13 +9,28 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from .batch import Batch
 from .columns import UNKNOWN, Columns
 from .errors import FlowError
 from .needed import Needed
 from .protocol.elements import MAX_TIME, MIN_TIME
+
+
+@dataclass(frozen=True, slots=True)
+class SplitFigures:
+    """How far a reader is with a split, for `job.metrics()`.
+
+    `lag`: records that are there and were not given, None if that isn't known. `newest`: the newest event time given, in microseconds.
+    `idle`: whether the split is quiet, so that it doesn't hold event time back.
+    """
+
+    split: str
+    lag: int | None = None
+    newest: int | None = None
+    idle: bool = False
 
 
 class Source(ABC):
@@ -35,6 +50,9 @@ class Source(ABC):
 
     rate: float | None = None
     """The external demand in records per second for all readers together, read or not; None if it isn't known."""
+
+    on_error: Literal["stop", "skip", "dead_letter"] = "stop"
+    """What happens to records that can't be decoded; with "dead_letter" its readers have `dead_letters`."""
 
     driver_part: str | None = None
     """The part of it that runs in the process that starts the job, as long as the job runs; None if there is none."""
@@ -138,6 +156,22 @@ class SourceReader(ABC):
     def backlog(self) -> int | None:
         """Available rows that it has not given yet, None if not known. Called between polls, about every second."""
         return None
+
+    def dead_letters(self) -> Batch | None:
+        """Asked after each poll: the records that it left out, in the columns of `error_policy.DEAD_LETTER`, with event times if rows have.
+
+        Its position is behind them.
+        """
+        return None
+
+    @property
+    def skipped_records(self) -> int:
+        """Records that it left out because they can't be decoded, dead letters too."""
+        return 0
+
+    def split_figures(self) -> Sequence[SplitFigures]:
+        """How far it is with each of its splits, if it has few and knows. Called between polls, about every second."""
+        return ()
 
     def ready_in(self) -> float:
         """After a poll that gave None: seconds until the next poll may give a batch. The worker sleeps that long."""

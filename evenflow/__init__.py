@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .connectors.json import read_json
     from .connectors.json_sink import write_json
     from .connectors.kafka.sink import write_kafka
+    from .connectors.kafka.source import read_kafka
     from .connectors.list_sink import to_list
     from .connectors.nexmark.source import nexmark
     from .connectors.parquet import read_parquet
@@ -181,6 +182,7 @@ _HOMES = {
     "quantile": "engine.aggregates.functions",
     "read_csv": "connectors.csv",
     "read_json": "connectors.json",
+    "read_kafka": "connectors.kafka.source",
     "read_parquet": "connectors.parquet",
     "read_savepoint": "savepoint",
     "read_text": "connectors.text",
@@ -287,6 +289,7 @@ __all__ = [
     "quantile",
     "read_csv",
     "read_json",
+    "read_kafka",
     "read_parquet",
     "read_savepoint",
     "read_text",

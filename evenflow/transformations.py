@@ -35,6 +35,7 @@ from .engine.operators.with_arrival_time import WithArrivalTime
 from .engine.plan.graph import Input, Node
 from .engine.plan.worker_bounds import WorkerBounds
 from .engine.sink import Sink
+from .engine.source import Source
 from .engine.time.duration import Duration
 
 if TYPE_CHECKING:
@@ -283,7 +284,7 @@ class Transformations(ABC, Generic[T_co]):
 
     @property
     def dead_letters(self) -> Stream:
-        """The records that this stream's operator refused; the operator needs `on_error="dead_letter"`.
+        """The records that this stream's operator or source refused; it needs `on_error="dead_letter"`.
 
         All columns are strings: `operator`, `key` (JSON, null if the operator has no keys), `record` (JSON), `error` (its type), `message`.
 
@@ -297,7 +298,7 @@ class Transformations(ABC, Generic[T_co]):
         ([{'item': 1}, {'item': 3}], 'map', '{"item": "two"}', 'ValueError')
         """
         operator = self.node.operator
-        if not isinstance(operator, FunctionOperator) or operator.on_error != "dead_letter":
+        if not isinstance(operator, (FunctionOperator, Source)) or operator.on_error != "dead_letter":
             raise FlowError(f'operator `{self.node.name}` has no dead letters: give it on_error="dead_letter"')
         return self._side(DEAD_LETTERS)
 

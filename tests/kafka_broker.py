@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 TRIES = 5
 """Another process may take the port that was free a moment ago."""
@@ -61,6 +61,12 @@ def make_topic(bootstrap: str, partitions: int = 1) -> str:
     for made in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
         made.result(timeout=30)
     return topic
+
+
+def add_partitions(bootstrap: str, topic: str, count: int) -> None:
+    """Make it `count` partitions."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # the answer doesn't come without it
+    admin.create_partitions([NewPartitions(topic, count)])[topic].result(timeout=30)
 
 
 def fill(bootstrap: str, topic: str, records: Mapping[int, Sequence[Record]], **more: Any) -> None:

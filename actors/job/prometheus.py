@@ -16,7 +16,7 @@ _COUNTERS = {
     "rows_in": "Records that the worker took",
     "rows_out": "Records that the worker sent",
     "late_records": "Records that came after their windows were emitted",
-    "skipped_records": "Records that users' functions refused and on_error left out",
+    "skipped_records": "Records that users' functions refused, or sources could not decode, and on_error left out",
     "refused_messages": "Malformed messages on the worker's sockets, and connections of strangers",
 }
 _GAUGES = {
@@ -68,6 +68,7 @@ class _JobCollector(Collector):
                 gauge.add_metric([self._job, worker.operator, worker.worker], getattr(worker, name))
             yield gauge
         yield self._watermarks(workers)
+        yield from self._splits(workers)
         yield self._latency(workers)
 
     def _watermarks(self, workers: list[WorkerFigures]) -> Metric:
@@ -76,6 +77,21 @@ class _JobCollector(Collector):
             if worker.watermark is not None:
                 gauge.add_metric([self._job, worker.operator, worker.worker], worker.watermark / 1e6)
         return gauge
+
+    def _splits(self, workers: list[WorkerFigures]) -> Iterator[Metric]:
+        labels = [*_LABELS, "split"]
+        lag = GaugeMetricFamily("evenflow_split_lag", "Records of a source's split that are there and were not read", labels=labels)
+        newest = GaugeMetricFamily("evenflow_split_newest_seconds", "Newest event time read of a source's split", labels=labels)
+        idle = GaugeMetricFamily("evenflow_split_idle", "Whether a source's split is quiet and holds no event time back", labels=labels)
+        for worker in workers:
+            for split in worker.splits:
+                names = [self._job, worker.operator, worker.worker, split.split]
+                idle.add_metric(names, float(split.idle))
+                if split.lag is not None:
+                    lag.add_metric(names, split.lag)
+                if split.newest is not None:
+                    newest.add_metric(names, split.newest / 1e6)
+        yield from (lag, newest, idle)
 
     def _latency(self, workers: list[WorkerFigures]) -> Metric:
         gauge = GaugeMetricFamily("evenflow_latency_seconds", "Latency from source to here", labels=[*_LABELS, "quantile"])

@@ -11,6 +11,7 @@ import time
 import numpy as np
 
 from ...engine.protocol.elements import MAX_TIME, MIN_TIME
+from ...engine.source import SourceReader
 from ...engine.task.core import TaskCore
 from ...scheduler.load.window import WorkerWindow
 from .run_queue import RunQueue, Spent
@@ -48,8 +49,10 @@ class Meter:
         """Whether the window is over."""
         return time.time() >= self._end
 
-    def take(self, queued: int, queued_rows: int, refused: int, backlog: int | None = None) -> WorkerWindow:
-        """The window's figures, with the batches that wait, their rows, and what the source has not read; the next window begins."""
+    def take(self, queued: int, queued_rows: int, refused: int, reader: SourceReader | None = None, skipped: int = 0) -> WorkerWindow:
+        """The window's figures, with the batches that wait, their rows, what the source's reader tells, and the records that it has
+        skipped; the next window begins.
+        """
         now, task = time.time(), self.task
         rows = task.rows_in, task.outputs.rows
         spent = self._run_queue.take()
@@ -68,10 +71,11 @@ class Meter:
             starved=spent.waiting,
             queued=queued,
             queued_rows=queued_rows,
-            backlog=backlog,
+            backlog=None if reader is None else reader.backlog(),
+            splits=() if reader is None else tuple(reader.split_figures()),
             watermark=task.watermark if MIN_TIME < task.watermark < MAX_TIME else None,
             late_records=task.chain.late_records,
-            skipped_records=task.chain.skipped_records,
+            skipped_records=task.chain.skipped_records + skipped,
             keyed_records=self.keyed_records,
             state_bytes=task.chain.state_bytes,
             refused_messages=refused,

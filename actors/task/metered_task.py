@@ -62,11 +62,6 @@ class MeteredTask(TaskInterpreter):
         self._give_at = self._save_at = 0.0
         self._saving_since = math.inf
 
-    @property
-    def backlog(self) -> int | None:
-        """Rows that its source has and that it has not read, None where that isn't known."""
-        return self.source.reader.backlog() if self.source.reader is not None and not self.over else None
-
     def poll(self, rows: int, *, mark: bool = False) -> int:
         """As of every task, with a latency mark whenever the last one was sent an interval ago."""
         now = self._now()
@@ -116,7 +111,9 @@ class MeteredTask(TaskInterpreter):
     def measure(self, queued: int, queued_rows: int, refused: int) -> None:
         """Report the figures of the window; if the size of the state can't be read, the task fails as with any other work on it."""
         try:
-            window = self.meter.take(queued, queued_rows, refused, self.backlog)
+            reader = self.source.reader
+            skipped = 0 if reader is None else reader.skipped_records
+            window = self.meter.take(queued, queued_rows, refused, None if self.over else reader, skipped)
         except StateBackendError as error:
             self.fail(error)
         else:

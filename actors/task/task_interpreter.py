@@ -117,7 +117,7 @@ class TaskInterpreter:
         batch = reader.poll(rows)
         has_rows = batch is not None and batch.num_rows > 0
         effects = self.task.mark(self._timestamp(), now) if mark and has_rows else []
-        effects += self.task.polled(batch, reader.watermark(), now)
+        effects += self.task.polled(batch, reader.watermark(), now, reader.dead_letters())
         if not has_rows and reader.finished:
             effects += self.task.exhausted(now)
         return effects

@@ -5,15 +5,17 @@ The client library is imported when a Kafka source or sink is first used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...engine.errors import ConnectorError, FlowError
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Producer
     from confluent_kafka.admin import AdminClient
+
+C = TypeVar("C")
 
 REPLY_SECONDS = 20.0
 """The longest wait for one answer of a broker."""
@@ -60,27 +62,30 @@ class KafkaCluster:
         """A consumer without subscription. `own` are options in Python's spelling: `group_id` for `group.id`."""
         from confluent_kafka import Consumer
 
-        return Consumer(self._config(**own))
+        return self._made(Consumer, own)
 
     def producer(self, **own: Any) -> Producer:
         """A producer; `own` as above."""
         from confluent_kafka import Producer
 
-        return Producer(self._config(**own))
+        return self._made(Producer, own)
 
     def admin(self, **own: Any) -> AdminClient:
         """A client that asks and changes what the cluster has; `own` as above."""
         from confluent_kafka.admin import AdminClient
 
-        return AdminClient(self._config(**own))
+        return self._made(AdminClient, own)
 
     def partitions(self, topics: Sequence[str], seconds: float = REPLY_SECONDS) -> dict[str, list[int]]:
         """The partitions of each topic, ascending. Raises ConnectorError: no broker answers, or a topic isn't there or can't be seen."""
         check_installed(self.operator)
+        problems = Problems()
+        return self.partitions_by(self.admin(error_cb=problems), problems, topics, seconds)
+
+    def partitions_by(self, admin: AdminClient, problems: Problems, topics: Sequence[str], seconds: float) -> dict[str, list[int]]:
+        """As `partitions`, with a client that is there, which then knows them too."""
         from confluent_kafka import KafkaException
 
-        problems = Problems()
-        admin = self.admin(error_cb=problems)
         found = {}
         for topic in topics:
             try:
@@ -107,6 +112,15 @@ class KafkaCluster:
     def error(self, error: KafkaError, what: str) -> ConnectorError:
         """The error of a broker or the client as one that says what to do; `what` names the topic, and more if there is more to say."""
         return ConnectorError(f"operator `{self.operator}`: {what}: {_explained(error, self.bootstrap)}")
+
+    def _made(self, client: Callable[[dict[str, Any]], C], own: Mapping[str, Any]) -> C:
+        """A client. Raises FlowError for an option that the library doesn't know, or a value that it refuses."""
+        from confluent_kafka import KafkaException
+
+        try:
+            return client(self._config(**own))
+        except KafkaException as error:
+            raise FlowError(f"operator `{self.operator}`: options: {error.args[0].str()}") from error
 
     def _config(self, **own: Any) -> dict[str, Any]:
         return {
@@ -150,9 +164,10 @@ _FENCED = "another producer has the same transactional id: another job of this n
 
 
 def _explained(error: KafkaError, bootstrap: str) -> str:
+    silent = f"no broker answers at {bootstrap}; check the address, that a broker listens there, and that it expects this security.protocol"
     advice = {
-        "_TRANSPORT": f"no broker answers at {bootstrap}; check the address, and that a broker listens there",
-        "_ALL_BROKERS_DOWN": f"no broker answers at {bootstrap}; check the address, and that a broker listens there",
+        "_TRANSPORT": silent,
+        "_ALL_BROKERS_DOWN": silent,
         "_RESOLVE": f"the name in {bootstrap} can't be resolved; check the address",
         "_TIMED_OUT": f"no broker at {bootstrap} answered in time; check the address, the network, and whether the broker expects TLS",
         "_SSL": "TLS was refused; check security.protocol and the ssl.* options",

@@ -26,7 +26,8 @@ def check_columns(graph: Graph, sources: Mapping[str, Source] = MappingProxyType
 
     def columns_of(edge: Input) -> Columns:
         operator = graph.nodes[edge.node].operator
-        return UNKNOWN if isinstance(operator, Operator) and edge.port not in operator.ports else known[edge.node]
+        ports = operator.ports if isinstance(operator, Operator) else ("out",)
+        return known[edge.node] if edge.port in ports else UNKNOWN
 
     for node in graph.ordered():
         if isinstance(node.operator, Source):

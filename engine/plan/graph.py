@@ -136,7 +136,7 @@ class Graph:
 
     def _loses_dead_letters(self, node: Node) -> bool:
         operator = node.operator
-        wanted = isinstance(operator, FunctionOperator) and operator.on_error == "dead_letter"
+        wanted = isinstance(operator, (FunctionOperator, Source)) and operator.on_error == "dead_letter"
         return wanted and all(port != DEAD_LETTERS for _, port in self.consumers(node))
 
     def __iter__(self) -> Iterator[Node]:

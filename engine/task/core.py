@@ -86,13 +86,17 @@ class TaskCore:
             raise
         return self._take()
 
-    def polled(self, batch: Batch | None, watermark: int, now: float) -> list[Effect]:
-        """A source's reader gave a batch (or none), and says that no later record is earlier than `watermark`."""
+    def polled(self, batch: Batch | None, watermark: int, now: float, dead_letters: Batch | None = None) -> list[Effect]:
+        """A source's reader gave a batch (or none), and says that no later record is earlier than `watermark`; `dead_letters`: what it left
+        out.
+        """
         self.outputs.now = now
         self._story.note(now, "poll", batch)
         if batch is not None and batch.num_rows:
             self.rows_in += batch.num_rows
             self.chain.process(0, batch)
+        if dead_letters is not None:
+            self.chain.emit_dead_letters(dead_letters)
         self._advance(watermark)
         return self._take()
 

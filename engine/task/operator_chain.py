@@ -12,6 +12,7 @@ from typing import Any
 
 from ..batch import Batch, NoPythonValueError
 from ..errors import RecordError
+from ..functions.error_policy import DEAD_LETTERS
 from ..keys.load import KeyLoad
 from ..operators.base import Context, OperatorInstance
 from ..operators.keyed import KeyedInstance
@@ -74,6 +75,10 @@ class OperatorChain:
             raise RecordError(self._spec.chain[position].name, str(error)) from error
         if position in self._domains.reached:
             self._go_on(position)
+
+    def emit_dead_letters(self, letters: Batch) -> None:
+        """Hand what the source left out to those who read its dead letters."""
+        self._emitters[0](letters, DEAD_LETTERS)
 
     def advance(self, watermark: int, domain: int = TASK) -> None:
         """Event time has come to `watermark` in a domain: timers are due, windows are complete."""

@@ -76,6 +76,8 @@ def _rates_table(operator: str, workers: Sequence[WorkerFigures]) -> Table:
     times = [f.watermark for f in workers if f.watermark is not None]
     parts = [f"{operator}: {len(workers)} worker{'s' * (len(workers) != 1)}"]
     parts += [f"event time {event_time(min(times))}"] if times else []
+    lags = [split.lag for f in workers for split in f.splits if split.lag is not None]
+    parts += [f"{sum(lags):,} records behind"] if lags else []
     for what in ("late_records", "skipped_records", "refused_messages"):
         count = sum(getattr(f, what) for f in workers)
         parts += [f"{count:,} {what.replace('_', ' ')}"] if count else []

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...engine.protocol.ids import WorkerId
+from ...engine.source import SplitFigures
 from .window import WorkerWindow
 
 HISTORY = 120
@@ -43,10 +44,12 @@ class WorkerFigures:
     state_bytes: int
     late_records: int
     skipped_records: int
-    """What users' functions refused and `on_error` left out, dead letters too, since the job last went back to a checkpoint."""
+    """What functions refused, or a source could not decode, and `on_error` left out; dead letters too, since the last recovery."""
     refused_messages: int
     latency_ms: tuple[float, float] | None
     """p50 and p99 of the last latency marks, source to here."""
+    splits: tuple[SplitFigures, ...] = ()
+    """How far a source is with each of the worker's splits, such as the partitions of a Kafka topic; most sources don't say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +222,7 @@ class JobMetrics:
             skipped_records=window.skipped_records,
             refused_messages=window.refused_messages,
             latency_ms=_percentiles(np.array(self._latencies[worker])),
+            splits=window.splits,
         )
 
 

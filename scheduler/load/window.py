@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...engine.protocol.ids import WorkerId
+from ...engine.source import SplitFigures
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class WorkerWindow:
     `hot_keys`: (key, records), hottest first; `hot_left`: those of the records that came from the left side of a join, in the same order.
     `latencies`: milliseconds from source to here, of latency marks; only workers without outputs have them. `watermark`: microseconds
     since the epoch. `queued`, `queued_rows`: batches that wait, and their rows; `backlog`: rows that are there and that its source has not
-    read, None if it isn't a source or doesn't know.
+    read, None if it isn't a source or doesn't know; `splits`: how far its source is with each of its splits.
     """
 
     worker: WorkerId
@@ -39,6 +40,7 @@ class WorkerWindow:
     queued: int = 0
     queued_rows: int = 0
     backlog: int | None = None
+    splits: tuple[SplitFigures, ...] = ()
     watermark: int | None = None
     late_records: int = 0
     skipped_records: int = 0

@@ -84,6 +84,7 @@ def sources(spark: Any) -> Sequence[ef.Source]:
     return [
         ef.read_csv("in/", event_time="ts"),
         ef.read_json("in/"),
+        ef.read_kafka(["clicks", "views"], bootstrap="localhost:9092", start={("clicks", 0): 5}, until="now", columns=["key"]),
         ef.read_parquet("in/"),
         ef.read_text("in/"),
         ef.from_items([{"word": "a"}]),

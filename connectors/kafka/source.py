@@ -1,0 +1,234 @@
+"""The source of Kafka topics: exactly once by offsets in the checkpoint, without a consumer group."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from ...engine.columns import UNKNOWN, Columns
+from ...engine.errors import ConnectorError, FlowError
+from ...engine.functions.error_policy import OnError, check_on_error
+from ...engine.functions.rows_encoder import SchemaLike, arrow_schema
+from ...engine.protocol.elements import MAX_TIME
+from ...engine.source import Source
+from ...engine.time.duration import Duration, microseconds, seconds
+from ...engine.time.event_time import EventTime
+from .cluster import KafkaCluster, check_installed
+from .decoding import ArrowValues, Decoder, JsonValues, RawValues, TextValues, UndecodableError
+from .extents import Start, Until, check_bound, extents
+from .offsets import Offsets
+from .position import KafkaPosition, share_out_partitions
+from .reader import KafkaReader
+from .reading import OnLostOffsets, Reading
+from .record_columns import TIMESTAMP, RecordColumns
+from .sample import sample
+from .topics import Topics
+from .watch import ClusterWatch
+
+_LOG = logging.getLogger(__name__)
+
+CLIENT = {
+    "fetch.queue.backoff.ms": 20,  # a second by default, in which a queue that was full runs empty
+    "max.poll.interval.ms": 86_400_000,  # a worker that waits for others doesn't poll
+}
+"""What `options` may say otherwise."""
+
+Format = Literal["json", "raw", "text", "arrow"]
+
+
+def read_kafka(
+    topics: str | Sequence[str],
+    *,
+    bootstrap: str,
+    start: Start = "earliest",
+    until: Until = None,
+    format: Format = "json",  # noqa: A002 -- the word that Spark and Flink have for it
+    schema: SchemaLike = None,
+    event_time: str | None = None,
+    unit: str = "ms",
+    max_delay: Duration = 0,
+    idle_after: Duration | None = None,
+    columns: Sequence[str] = (),
+    on_error: OnError = "stop",
+    on_lost_offsets: OnLostOffsets = "stop",
+    group_id: str | None = None,
+    discover_every: Duration = "30s",
+    options: Mapping[str, Any] | None = None,
+    name: str = "read_kafka",
+) -> KafkaSource:
+    """Records of one or several Kafka topics, without end, or up to `until`.
+
+        clicks = flow.read(ef.read_kafka("clicks", bootstrap="localhost:9092", event_time="at", max_delay="10s"))
+
+    reads JSON objects, whose fields are the columns. Needs the extra `evenflow[kafka]`.
+
+    `start`: "earliest"; "latest": what comes after the job began; a datetime: records whose timestamp isn't earlier; or offsets,
+    `{partition: offset}` or `{(topic, partition): offset}`, where a partition that isn't named is read from its beginning. `until`: None;
+    "now": what is there when the job begins; a datetime; or offsets, which aren't read themselves. Both are settled once; a job that goes
+    on from a checkpoint or a savepoint goes on at its offsets. Partitions that are added later are found within `discover_every` and read
+    from their beginning, unless there is an `until`.
+
+    `format`: "json", one object a record; "raw" and "text": one column `value`; "arrow": Arrow IPC, any number of rows a record. `schema`
+    gives the columns of "json" and "arrow", other fields of objects are left out. Without it they are those of the first records, and
+    another field is an error. A record without a value (a tombstone) is a null in "raw" and "text", a row of nulls in "json", no row in
+    "arrow". `columns` adds columns to each row: "key", "value", "topic", "partition", "offset", "timestamp", "headers".
+
+    `event_time`: a column of the values, or "timestamp" for the records' own, if the values have no such column; `unit` and `max_delay`
+    as in `read_parquet`. Event time is the minimum over all partitions, so one that is never written to holds it back, until you say
+    `idle_after`: a partition that has been read to its end and quiet for that long counts with the clock's time less `max_delay`. What
+    comes later on it is late if its event time is earlier than that, so `idle_after` is for event times that follow the clock.
+
+    `on_error`: what happens to a record that can't be decoded, or has no event time: "stop", "skip", or "dead_letter", which sends topic,
+    partition, offset, key and value to `stream.dead_letters`. `on_lost_offsets`: what happens if the broker has deleted records before
+    they were read: "stop", or "earliest" to go on behind them. `group_id`: commit offsets to this group at each checkpoint, for tools
+    that show how far a job is behind; evenflow never reads them. `options` are librdkafka's, for example `{"security.protocol":
+    "SASL_SSL", ...}`.
+
+    Only records of committed transactions are read. Raises FlowError for wrong arguments; starting the flow raises ConnectorError if no
+    broker answers, or a topic isn't there.
+    """
+    if on_lost_offsets not in {"stop", "earliest"}:
+        raise FlowError(f'operator `{name}`: on_lost_offsets={on_lost_offsets!r}; expected "stop" or "earliest"')
+    return KafkaSource(
+        KafkaCluster(bootstrap, {**CLIENT, **(options or {})}, name),
+        Topics.checked(topics, name),
+        start=start,
+        until=until,
+        decoder=_decoder(format, schema, name),
+        event_time=None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay")),
+        idle_after=None if idle_after is None else seconds(idle_after, "idle_after"),
+        columns=RecordColumns(columns, name),
+        on_error=check_on_error(on_error, name),
+        on_lost_offsets=on_lost_offsets,
+        group_id=group_id,
+        discover_every=seconds(discover_every, "discover_every"),
+    )
+
+
+def _decoder(format: str, schema: SchemaLike, name: str) -> Decoder:  # noqa: A002 -- as above
+    given = arrow_schema(schema, name)
+    match format:
+        case "json":
+            return JsonValues(given)
+        case "arrow":
+            return ArrowValues(given, name)
+        case "raw" | "text":
+            if given is not None:
+                raise FlowError(f'operator `{name}`: format="{format}" has one column, `value`, and takes no schema')
+            return RawValues() if format == "raw" else TextValues()
+        case _:
+            raise FlowError(f'operator `{name}`: format={format!r}; expected "json", "raw", "text" or "arrow"')
+
+
+def _warn(error: Any, _partitions: Sequence[Any]) -> None:
+    """Called by the client when offsets have been committed to the group, or could not be: nothing depends on it."""
+    if error is not None:
+        _LOG.warning("offsets could not be committed for tools that show lag: %s", error)
+
+
+class KafkaSource(Source):
+    """Its readers share out the partitions by number; their positions are offsets."""
+
+    guarantee = "exactly once (offsets in the checkpoint; only committed records)"
+
+    def __init__(
+        self,
+        cluster: KafkaCluster,
+        topics: Topics,
+        *,
+        start: Start,
+        until: Until,
+        decoder: Decoder,
+        event_time: EventTime | None,
+        idle_after: float | None,
+        columns: RecordColumns,
+        on_error: OnError,
+        on_lost_offsets: OnLostOffsets,
+        group_id: str | None,
+        discover_every: float,
+    ) -> None:
+        self.name, self._cluster, self._topics = cluster.operator, cluster, topics
+        self._start, self._until, self._decoder, self._columns = start, until, decoder, columns
+        self._event_time, self._idle_after, self._discover_every = event_time, idle_after, discover_every
+        self.on_error, self._on_lost_offsets, self._group_id = on_error, on_lost_offsets, group_id
+        self.timed = event_time is not None
+        self._reading: Reading | None = None
+        check_bound(start, ("earliest", "latest"), "start", topics, self.name)
+        check_bound(until, ("now", None), "until", topics, self.name)
+        if decoder.schema is not None:
+            columns.check(decoder.schema, self.name)
+
+    def start(self) -> None:
+        check_installed(self.name)
+        offsets = Offsets(self._cluster, self._topics)
+        there = offsets.partitions()
+        read = extents(there, self._start, self._until, self._topics, offsets, self.name)
+        decoder = self._decoder
+        if decoder.schema is None:
+            decoder = self._inferred(sample(self._cluster, self._topics, read, offsets.ends(there), self._group))
+        assert decoder.schema is not None
+        self._columns.check(decoder.schema, self.name)
+        by_timestamp = self._event_time is not None and self._event_time.column == TIMESTAMP and TIMESTAMP not in decoder.schema.names
+        if self._event_time is not None and not by_timestamp:
+            self._event_time.check(decoder.schema, self.name)
+        self._reading = Reading(
+            cluster=self._cluster,
+            topics=self._topics,
+            ids=offsets.ids(),
+            extents=read,
+            endless=self._until is None,
+            decoder=decoder,
+            columns=self._columns,
+            event_time=self._event_time,
+            by_timestamp=by_timestamp,
+            idle_after=self._idle_after,
+            on_error=self.on_error,
+            on_lost_offsets=self._on_lost_offsets,
+            group_id=self._group_id,
+            discover_every=self._discover_every,
+        )
+
+    def reader(self, index: int, parallelism: int) -> KafkaReader:
+        reading = self._reading
+        if reading is None:
+            raise ConnectorError(f"operator `{self.name}`: start() looks at the topics and must be called before reader()")
+        consumer = self._cluster.consumer(
+            group_id=self._group,
+            enable_auto_commit=False,
+            enable_auto_offset_store=False,
+            enable_partition_eof=True,
+            isolation_level="read_committed",
+            auto_offset_reset="error",
+            on_commit=_warn,
+        )
+        return KafkaReader(reading, index, parallelism, consumer, ClusterWatch(reading, index, parallelism))
+
+    def share_out(self, positions: Sequence[Any], parallelism: int) -> list[Any]:
+        shared = share_out_partitions([KafkaPosition.decode(position) for position in positions], parallelism, self.name)
+        return [position.encode() for position in shared]
+
+    def earliest(self, position: Any) -> int:
+        return MAX_TIME if self._event_time is None else KafkaPosition.decode(position).earliest
+
+    def known_columns(self) -> Columns:
+        schema = self._decoder.schema if self._reading is None else self._reading.decoder.schema
+        if schema is None:
+            return UNKNOWN
+        return Columns.of(schema).having({field.name: field.type for field in self._columns.schema})
+
+    def describe(self) -> str:
+        return f"topics {', '.join(self._topics.names)}"
+
+    @property
+    def _group(self) -> str:
+        """The client wants the name of a group, also where none is joined."""
+        return self._group_id or f"evenflow-{self.name}"
+
+    def _inferred(self, values: Sequence[bytes | None]) -> Decoder:
+        try:
+            return self._decoder.inferred(values)
+        except UndecodableError as error:
+            raise ConnectorError(
+                f"operator `{self.name}`: the columns of {', '.join(self._topics.names)} aren't known: {error}; give them in schema={{...}}"
+            ) from error
