@@ -22,9 +22,10 @@ from ..engine.errors import ConnectorError, FlowError
 from ..engine.needed import Needed
 from ..engine.time.duration import Duration, microseconds
 from ..engine.time.event_time import EventTime
+from .compression import ENDINGS, Compression
 from .file_source import FIRST_BYTES
 from .inferred import START, InferredSource, Types
-from .paths import COMPRESSED, Paths
+from .paths import Paths
 from .splits import Split
 
 ENCODING = 'say how it is encoded, for example encoding="latin-1", or give the column the type "binary" in `schema`'
@@ -41,15 +42,17 @@ def read_csv(
     schema: Types | None = None,
     null_values: Sequence[str] = ("",),
     encoding: str = "utf-8",
+    compression: Compression = "infer",
     name: str = "read_csv",
 ) -> CsvSource:
-    """Rows of CSV files: a file (also .gz, .bz2, .zst, .lz4), a folder (all `*.csv` below it), a glob, or a list of these.
+    """Rows of CSV files: a file (also compressed), a folder (all `*.csv` below it, also `*.csv.gz` and so on), a glob, or a list of these.
 
     Each file begins with the same header line; with `column_names` none does. `schema` types some or all columns, the others' types
     are inferred from the first megabyte of each file. An unquoted value in `null_values` is null. A file is read by one worker, in
     order. `encoding` is one of Python's, such as "latin-1" or "utf-16". `event_time`, `unit` and `max_delay` are as in `read_parquet`.
+    `compression` is "infer" (by the endings .gz, .bz2, .zst and .lz4), "gzip", "bz2", "zstd", "lz4", or None.
     Raises ConnectorError naming the file, and after which row, for a row with too few or too many values or one of a wrong type, or for
-    text that is not of the encoding.
+    text that is not of the encoding, and naming the file for a compressed one that is cut short or damaged.
 
     Columns that the flow certainly doesn't need are left unread behind the first megabyte; `flow.explain()` shows which are read. Their
     values are then not checked.
@@ -60,7 +63,7 @@ def read_csv(
     """
     spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
     names = None if column_names is None else list(column_names)
-    return CsvSource(path, spec, schema, delimiter, names, list(null_values), _encoding(encoding, name), name)
+    return CsvSource(path, spec, schema, delimiter, names, list(null_values), _encoding(encoding, name), compression, name)
 
 
 def _encoding(encoding: str, operator: str) -> str:
@@ -75,7 +78,7 @@ def _encoding(encoding: str, operator: str) -> str:
 class CsvSource(InferredSource):
     """A file is a split; all have the same columns."""
 
-    extensions = tuple(".csv" + ending for ending in COMPRESSED)
+    extensions = tuple(".csv" + ending for ending in ENDINGS)
 
     def __init__(
         self,
@@ -86,9 +89,10 @@ class CsvSource(InferredSource):
         column_names: list[str] | None,
         null_values: list[str],
         encoding: str,
+        compression: Compression,
         name: str,
     ) -> None:
-        super().__init__(paths, event_time, types, name)
+        super().__init__(paths, event_time, types, compression, name)
         self._delimiter, self._column_names, self._null_values, self._encoding = delimiter, column_names, null_values, encoding
 
     def reading(self, needed: Needed) -> CsvSource:
@@ -137,7 +141,7 @@ class CsvSource(InferredSource):
         self, path: str, types: pa.Schema, block: int | None = None, columns: Sequence[str] | None = None
     ) -> arrow_csv.CSVStreamingReader:
         return arrow_csv.open_csv(
-            path,
+            self._file(path),
             read_options=arrow_csv.ReadOptions(
                 use_threads=False, block_size=block, column_names=self._column_names, encoding=self._encoding
             ),

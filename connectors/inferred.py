@@ -15,6 +15,7 @@ import pyarrow as pa
 from ..engine.columns import Columns
 from ..engine.errors import ConnectorError, FlowError
 from ..engine.time.event_time import EventTime
+from .compression import Compression, compression_of, open_file
 from .file_source import FileSource, refuse_duplicates, whole_files
 from .paths import Paths
 from .splits import Split
@@ -32,8 +33,9 @@ START = 65_536
 class InferredSource(FileSource):
     """Whole files as splits; types come from the user where given, else from the first block of each file."""
 
-    def __init__(self, paths: Paths, event_time: EventTime | None, types: Types | None, name: str) -> None:
+    def __init__(self, paths: Paths, event_time: EventTime | None, types: Types | None, compression: Compression, name: str) -> None:
         super().__init__(paths, event_time, name)
+        self._compression = compression_of(compression, name)
         self._given = _schema_of(types, name)
         self._schema = self._given
         self._known = False
@@ -90,8 +92,11 @@ class InferredSource(FileSource):
         """Whether a file with these first bytes (all of it, if shorter than `START`) has more than a header; Arrow refuses other files."""
         return bool(start.strip())
 
+    def _file(self, path: str) -> pa.NativeFile:
+        return open_file(path, self._compression)
+
     def _start_of(self, path: str) -> bytes:
-        with explained(self.name, path), pa.input_stream(path, compression="detect") as file:
+        with explained(self.name, path), self._file(path) as file:
             return bytes(file.read(START))
 
     def _merge(self, first: str, merged: pa.Schema, path: str, found: pa.Schema) -> pa.Schema:

@@ -20,9 +20,6 @@ from ..engine.errors import ConnectorError, FlowError
 Paths = str | Path | Iterable[str | Path]
 """A file, a folder, a glob (`data/*.csv`, `data/**/*.csv`), or several of these."""
 
-COMPRESSED = ("", ".gz", ".bz2", ".zst", ".lz4")
-"""Endings of files that are decompressed while they are read."""
-
 
 def path_list(paths: Paths, operator: str) -> tuple[str, ...]:
     """The user's paths, absolute, because workers have another working folder. Raises FlowError for an empty list."""

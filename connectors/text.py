@@ -19,27 +19,32 @@ import pyarrow.compute as pc
 from ..engine.batch import ITEM
 from ..engine.columns import Columns
 from ..engine.errors import ConnectorError
+from .compression import ENDINGS, Compression, compression_of, open_file
 from .file_source import FileSource, whole_files
-from .paths import COMPRESSED, Paths
+from .paths import Paths
 from .splits import Split
 
 BLOCK = 1 << 20
 """Bytes that are read at once."""
 
 
-def read_text(path: Paths, *, name: str = "read_text") -> TextSource:
+def read_text(path: Paths, *, compression: Compression = "infer", name: str = "read_text") -> TextSource:
     """Lines of UTF-8 text, without their line ends: a file (also compressed), a folder (all `*.txt`), a glob, or a list of these.
 
     A file is read by one worker, in order. The stream has no event time. Raises ConnectorError naming file and line for a line that
-    isn't UTF-8.
+    isn't UTF-8, and naming the file for a compressed one that is cut short or damaged. `compression` is as in `read_csv`.
     """
-    return TextSource(path, None, name)
+    return TextSource(path, compression, name)
 
 
 class TextSource(FileSource):
     """A file is a split."""
 
-    extensions = tuple(kind + ending for kind in (".txt", ".text", ".log") for ending in COMPRESSED)
+    extensions = tuple(kind + ending for kind in (".txt", ".text", ".log") for ending in ENDINGS)
+
+    def __init__(self, paths: Paths, compression: Compression, name: str) -> None:
+        super().__init__(paths, None, name)
+        self._compression = compression_of(compression, name)
 
     def known_columns(self) -> Columns:
         return Columns({ITEM: pa.string()}, complete=True)
@@ -49,7 +54,7 @@ class TextSource(FileSource):
 
     def _open(self, split: Split, batch_rows: int) -> Iterator[pa.RecordBatch]:
         given = 0
-        for block in _whole_lines(split.path, self.name):
+        for block in _whole_lines(split.path, self._compression, self.name):
             rows = pa.record_batch({ITEM: self._lines(block, split.path, given)})
             given += rows.num_rows
             yield rows
@@ -64,11 +69,11 @@ class TextSource(FileSource):
         return pc.split_pattern(text, "\n").flatten()
 
 
-def _whole_lines(path: str, operator: str) -> Iterator[bytes]:
+def _whole_lines(path: str, compression: str | None, operator: str) -> Iterator[bytes]:
     """The file in blocks that end where a line ends, without that last line end."""
     rest = b""
     try:
-        with pa.input_stream(path, compression="detect") as file:
+        with open_file(path, compression) as file:
             while block := file.read(BLOCK):
                 lines, end, tail = block.rpartition(b"\n")
                 if not end:
@@ -76,7 +81,7 @@ def _whole_lines(path: str, operator: str) -> Iterator[bytes]:
                     continue
                 yield _unix(rest + lines)
                 rest = tail
-    except OSError as error:
+    except (OSError, pa.ArrowException) as error:  # Arrow gives some damage of bz2 no error class of its own
         raise ConnectorError(f"operator `{operator}`: {path} can't be read: {error}") from error
     if rest:
         yield _unix(rest)

@@ -82,7 +82,7 @@ class NowhereWriter(ef.SinkWriter):
 def sources(spark: Any) -> Sequence[ef.Source]:
     """All of them."""
     return [
-        ef.read_csv("in/", event_time="ts"),
+        ef.read_csv("in/", event_time="ts", compression="gzip"),
         ef.read_json("in/"),
         ef.read_parquet("in/"),
         ef.read_text("in/"),
