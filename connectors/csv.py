@@ -24,7 +24,8 @@ from ..engine.time.duration import Duration, microseconds
 from ..engine.time.event_time import EventTime
 from .compression import ENDINGS, Compression
 from .file_source import FIRST_BYTES
-from .inferred import START, InferredSource, Types
+from .followed.follow import Follow, follow_of
+from .inferred import START, InferredSource, Types, explained
 from .paths import Paths
 from .splits import Split
 
@@ -43,6 +44,9 @@ def read_csv(
     null_values: Sequence[str] = ("",),
     encoding: str = "utf-8",
     compression: Compression = "infer",
+    follow: bool = False,
+    poll_every: Duration = "1s",
+    max_age: Duration = "7d",
     name: str = "read_csv",
 ) -> CsvSource:
     """Rows of CSV files: a file (also compressed), a folder (all `*.csv` below it, also `*.csv.gz` and so on), a glob, or a list of these.
@@ -60,10 +64,13 @@ def read_csv(
     With up to 1,000 files, the source looks at the first rows of each in advance. `max_delay` promises that no row is further behind the
     first row of its file, so an unread file holds event time back only to there. With more files nothing is known of a file before it is
     read, so event time waits for all of them.
+
+    `follow`, `poll_every` and `max_age` are as in `read_parquet`. Without a file at the start `schema` has all columns.
     """
     spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
     names = None if column_names is None else list(column_names)
-    return CsvSource(path, spec, schema, delimiter, names, list(null_values), _encoding(encoding, name), compression, name)
+    followed = follow_of(follow, poll_every, max_age, name)
+    return CsvSource(path, spec, schema, delimiter, names, list(null_values), _encoding(encoding, name), compression, followed, name)
 
 
 def _encoding(encoding: str, operator: str) -> str:
@@ -90,18 +97,30 @@ class CsvSource(InferredSource):
         null_values: list[str],
         encoding: str,
         compression: Compression,
+        follow: Follow | None,
         name: str,
     ) -> None:
-        super().__init__(paths, event_time, types, compression, name)
+        super().__init__(paths, event_time, types, compression, follow, name)
         self._delimiter, self._column_names, self._null_values, self._encoding = delimiter, column_names, null_values, encoding
+        self._header: list[str] = []
 
     def reading(self, needed: Needed) -> CsvSource:
         return self._reading(needed)
 
     def _plan(self, files: Sequence[str]) -> list[Split]:
         splits = super()._plan(files)
+        self._header = self._schema.names
         self._schema = self._to_read(self._schema)
         return splits
+
+    def admit(self, path: str) -> bool:
+        if not super().admit(path):
+            return False
+        with explained(self.name, path, advise=self._advice), self._reader(path, self._given, FIRST_BYTES) as reader:
+            if sorted(reader.schema.names) != sorted(self._header):
+                found, others = ", ".join(reader.schema.names), ", ".join(self._header)
+                raise ConnectorError(f"operator `{self.name}`: {path} has the columns {found}, but the files before it have {others}")
+        return True
 
     def _peek(self, path: str) -> pa.Schema:
         with self._reader(path, self._given) as reader:

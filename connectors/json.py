@@ -24,6 +24,7 @@ from ..engine.time.duration import Duration, microseconds
 from ..engine.time.event_time import EventTime
 from .compression import ENDINGS, Compression
 from .file_source import FIRST_BYTES
+from .followed.follow import follow_of
 from .inferred import InferredSource, Types
 from .paths import Paths
 from .splits import Split
@@ -37,6 +38,9 @@ def read_json(
     max_delay: Duration = 0,
     schema: Types | None = None,
     compression: Compression = "infer",
+    follow: bool = False,
+    poll_every: Duration = "1s",
+    max_age: Duration = "7d",
     name: str = "read_json",
 ) -> JsonSource:
     """Rows of newline-delimited JSON: a file (also compressed), a folder (all `*.json`, `*.jsonl`, `*.ndjson`), a glob, or a list of these.
@@ -48,9 +52,11 @@ def read_json(
 
     With up to 1,000 files, the source looks at the first rows of each in advance, as in `read_csv`: an unread file holds event time back
     only to its first row less `max_delay`.
+
+    `follow`, `poll_every` and `max_age` are as in `read_parquet`. Without a file at the start `schema` has all columns.
     """
     spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
-    return JsonSource(path, spec, schema, compression, name)
+    return JsonSource(path, spec, schema, compression, follow_of(follow, poll_every, max_age, name), name)
 
 
 class JsonSource(InferredSource):

@@ -19,8 +19,10 @@ import pyarrow.compute as pc
 from ..engine.batch import ITEM
 from ..engine.columns import Columns
 from ..engine.errors import ConnectorError
+from ..engine.time.duration import Duration
 from .compression import ENDINGS, Compression, compression_of, open_file
 from .file_source import FileSource, whole_files
+from .followed.follow import Follow, follow_of
 from .paths import Paths
 from .splits import Split
 
@@ -28,13 +30,22 @@ BLOCK = 1 << 20
 """Bytes that are read at once."""
 
 
-def read_text(path: Paths, *, compression: Compression = "infer", name: str = "read_text") -> TextSource:
+def read_text(
+    path: Paths,
+    *,
+    compression: Compression = "infer",
+    follow: bool = False,
+    poll_every: Duration = "1s",
+    max_age: Duration = "7d",
+    name: str = "read_text",
+) -> TextSource:
     """Lines of UTF-8 text, without their line ends: a file (also compressed), a folder (all `*.txt`), a glob, or a list of these.
 
     A file is read by one worker, in order. The stream has no event time. Raises ConnectorError naming file and line for a line that
-    isn't UTF-8, and naming the file for a compressed one that is cut short or damaged. `compression` is as in `read_csv`.
+    isn't UTF-8, and naming the file for a compressed one that is cut short or damaged. `compression` is as in `read_csv`,
+    and `follow`, `poll_every` and `max_age` as in `read_parquet`.
     """
-    return TextSource(path, compression, name)
+    return TextSource(path, compression, follow_of(follow, poll_every, max_age, name), name)
 
 
 class TextSource(FileSource):
@@ -42,8 +53,8 @@ class TextSource(FileSource):
 
     extensions = tuple(kind + ending for kind in (".txt", ".text", ".log") for ending in ENDINGS)
 
-    def __init__(self, paths: Paths, compression: Compression, name: str) -> None:
-        super().__init__(paths, None, name)
+    def __init__(self, paths: Paths, compression: Compression, follow: Follow | None, name: str) -> None:
+        super().__init__(paths, None, follow, name)
         self._compression = compression_of(compression, name)
 
     def known_columns(self) -> Columns:
