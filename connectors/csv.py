@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator, Sequence
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
@@ -25,6 +25,7 @@ from ..engine.time.event_time import EventTime
 from .compression import ENDINGS, Compression
 from .file_source import FIRST_BYTES
 from .followed.follow import Follow, follow_of
+from .followed.growing import Block
 from .inferred import START, InferredSource, Types, explained
 from .paths import Paths
 from .splits import Split
@@ -44,7 +45,7 @@ def read_csv(
     null_values: Sequence[str] = ("",),
     encoding: str = "utf-8",
     compression: Compression = "infer",
-    follow: bool = False,
+    follow: bool | Literal["lines"] = False,
     poll_every: Duration = "1s",
     max_age: Duration = "7d",
     name: str = "read_csv",
@@ -66,6 +67,7 @@ def read_csv(
     read, so event time waits for all of them.
 
     `follow`, `poll_every` and `max_age` are as in `read_parquet`. Without a file at the start `schema` has all columns.
+    With `follow="lines"` files may also grow, as in `read_text`; then a value can't have a line end.
     """
     spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
     names = None if column_names is None else list(column_names)
@@ -103,6 +105,9 @@ class CsvSource(InferredSource):
         super().__init__(paths, event_time, types, compression, follow, name)
         self._delimiter, self._column_names, self._null_values, self._encoding = delimiter, column_names, null_values, encoding
         self._header: list[str] = []
+        self.has_header = column_names is None
+        if follow is not None and follow.lines and "\n".encode(encoding) != b"\n":
+            raise FlowError(f"operator `{name}`: files that grow can't be encoded as {encoding}, whose line ends are not one byte")
 
     def reading(self, needed: Needed) -> CsvSource:
         return self._reading(needed)
@@ -116,14 +121,27 @@ class CsvSource(InferredSource):
     def admit(self, path: str) -> bool:
         if not super().admit(path):
             return False
-        with explained(self.name, path, advise=self._advice), self._reader(path, self._given, FIRST_BYTES) as reader:
-            if sorted(reader.schema.names) != sorted(self._header):
-                found, others = ", ".join(reader.schema.names), ", ".join(self._header)
-                raise ConnectorError(f"operator `{self.name}`: {path} has the columns {found}, but the files before it have {others}")
+        with explained(self.name, path, advise=self._advice), self._reader(self._file(path), self._given, FIRST_BYTES) as reader:
+            self._check_header(path, reader.schema.names)
         return True
 
+    def decode(self, path: str, block: Block) -> pa.RecordBatch:
+        if not block.lines.strip():
+            return pa.RecordBatch.from_pylist([], self._schema)
+        lines = block.header + block.lines
+        with explained(self.name, path, f" before byte {block.end}", self._advice):
+            with self._reader(pa.BufferReader(lines), self._given, len(lines)) as reader:
+                self._check_header(path, reader.schema.names)
+            with self._reader(pa.BufferReader(lines), self._schema, len(lines), self._schema.names) as reader:
+                return reader.read_all().combine_chunks().to_batches()[0]
+
+    def _check_header(self, path: str, names: Sequence[str]) -> None:
+        if sorted(names) != sorted(self._header):
+            found, others = ", ".join(names), ", ".join(self._header)
+            raise ConnectorError(f"operator `{self.name}`: {path} has the columns {found}, but the files before it have {others}")
+
     def _peek(self, path: str) -> pa.Schema:
-        with self._reader(path, self._given) as reader:
+        with self._reader(self._file(path), self._given) as reader:
             schema = reader.schema
             names = [field.name for field in schema if pa.types.is_binary(field.type)]
             undecoded = [name for name in names if name not in self._given.names]
@@ -145,11 +163,11 @@ class CsvSource(InferredSource):
         return ENCODING if any(word in problem for word in ("UTF8", "UTF-", "codec can't decode")) else super()._advice(problem)
 
     def _stream(self, path: str) -> Iterator[pa.RecordBatch]:
-        with self._reader(path, self._schema, columns=self._schema.names) as reader:
+        with self._reader(self._file(path), self._schema, columns=self._schema.names) as reader:
             yield from reader
 
     def _first_rows(self, split: Split) -> pa.RecordBatch | None:
-        with self._reader(split.path, self._schema, FIRST_BYTES, self._schema.names) as reader:
+        with self._reader(self._file(split.path), self._schema, FIRST_BYTES, self._schema.names) as reader:
             return next(reader, None)
 
     def _has_rows(self, start: bytes) -> bool:
@@ -157,10 +175,10 @@ class CsvSource(InferredSource):
         return lines > (0 if self._column_names else 1) or len(start) == START
 
     def _reader(
-        self, path: str, types: pa.Schema, block: int | None = None, columns: Sequence[str] | None = None
+        self, file: pa.NativeFile, types: pa.Schema, block: int | None = None, columns: Sequence[str] | None = None
     ) -> arrow_csv.CSVStreamingReader:
         return arrow_csv.open_csv(
-            self._file(path),
+            file,
             read_options=arrow_csv.ReadOptions(
                 use_threads=False, block_size=block, column_names=self._column_names, encoding=self._encoding
             ),

@@ -16,7 +16,7 @@ from ..engine.columns import Columns
 from ..engine.errors import ConnectorError, FlowError
 from ..engine.time.event_time import EventTime
 from .compression import Compression, compression_of, open_file
-from .file_source import FileSource, refuse_duplicates, whole_files
+from .file_source import FileSource, refuse_compressed_lines, refuse_duplicates, whole_files
 from .followed.follow import Follow
 from .paths import Paths
 from .splits import Split
@@ -39,6 +39,7 @@ class InferredSource(FileSource):
     ) -> None:
         super().__init__(paths, event_time, follow, name)
         self._compression = compression_of(compression, name)
+        refuse_compressed_lines(follow, self._compression, name)
         self._given = schema_of(types, name)
         self._schema = self._given
         self._known = False

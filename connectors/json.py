@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.json as arrow_json
@@ -25,7 +25,8 @@ from ..engine.time.event_time import EventTime
 from .compression import ENDINGS, Compression
 from .file_source import FIRST_BYTES
 from .followed.follow import follow_of
-from .inferred import InferredSource, Types
+from .followed.growing import Block
+from .inferred import InferredSource, Types, explained
 from .paths import Paths
 from .splits import Split
 
@@ -38,7 +39,7 @@ def read_json(
     max_delay: Duration = 0,
     schema: Types | None = None,
     compression: Compression = "infer",
-    follow: bool = False,
+    follow: bool | Literal["lines"] = False,
     poll_every: Duration = "1s",
     max_age: Duration = "7d",
     name: str = "read_json",
@@ -54,6 +55,7 @@ def read_json(
     only to its first row less `max_delay`.
 
     `follow`, `poll_every` and `max_age` are as in `read_parquet`. Without a file at the start `schema` has all columns.
+    With `follow="lines"` files may also grow, as in `read_text`.
     """
     spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
     return JsonSource(path, spec, schema, compression, follow_of(follow, poll_every, max_age, name), name)
@@ -66,6 +68,14 @@ class JsonSource(InferredSource):
 
     def _peek(self, path: str) -> pa.Schema:
         return _reader(self._file(path), self._given, "infer").schema
+
+    def decode(self, path: str, block: Block) -> pa.RecordBatch:
+        if not block.lines.strip():
+            return pa.RecordBatch.from_pylist([], self._schema)
+        with explained(self.name, path, f" before byte {block.end}", self._advice):
+            table = _reader(pa.BufferReader(block.lines), self._schema, "error", len(block.lines)).read_all()
+            table.validate(full=True)
+            return table.select(self._schema.names).combine_chunks().to_batches()[0]
 
     def _stream(self, path: str) -> Iterator[pa.RecordBatch]:
         given = 0

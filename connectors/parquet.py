@@ -59,12 +59,14 @@ def read_parquet(
     start can't show them.
 
     With `follow=True` the stream goes on with files that appear later, until the job is stopped. The folder is listed every `poll_every`,
-    or less often if a list takes more than a tenth of that time. Each file is read once, by one worker; the files of a worker in the order of
-    their modification times. A file must be complete when it appears, so write it elsewhere on the same file system and rename it; names
-    that begin with `.` or `_` are not read. Checkpoints hold 32 bytes for each file that was read, until it is older than the newest by
-    `max_age`. Of files that are this old and were not read, none is read any more, so a file must not come later, nor change. A file that
-    changes before, or is gone before it is read to its end, ends the job with a ConnectorError that names it. Rows may be up to `max_delay`
-    older than rows of files that appeared before. Event time stands still while no file appears.
+    or less often if that takes more than a tenth of a worker's time. Each file is read once, by one worker; a worker reads its files in the
+    order of their modification times. A file must be complete when it appears: write it elsewhere on the same file system, or under a name
+    that begins with `.` or `_`, and rename it. A file that changes after it was read, or is gone before it was read to its end, ends the
+    job with a ConnectorError that names it.
+
+    Checkpoints hold 32 bytes for each file that was read, until its modification time is `max_age` before that of a newer one. Such old
+    files are not read: a file must not come that late, and not change after that time. Rows may be up to `max_delay` older than rows of
+    files that appeared before. Event time stands still while no file appears.
     """
     spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
     return ParquetSource(path, spec, columns, schema, follow_of(follow, poll_every, max_age, name), name)

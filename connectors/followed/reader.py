@@ -18,21 +18,18 @@ from dataclasses import astuple, dataclass
 from typing import Any, Protocol
 
 from ...engine.batch import Batch
-from ...engine.errors import ConnectorError, FlowError
+from ...engine.errors import ConnectorError
 from ...engine.protocol.elements import MAX_TIME, MIN_TIME
 from ...engine.source import SourceReader
 from ...engine.time.event_time import EventTime
 from ..split_position import PartlyRead
 from ..splits import LEAST_DECODED, OpenSplit, Split, SplitRows, UnreadSplits
 from .arrived import BUCKETS, Arrived, bucket_of, digest_of, look_at
-from .follow import Follow
+from .follow import LOOKING, Follow, refuse_some
 from .read_files import ReadFiles
 
 MOST_LOOKED_AT = 1_000
 """With more unread files, none is examined before it is read."""
-
-LOOKING = 0.1
-"""The most of its time that a reader without work spends on looks at the folder."""
 
 
 class FollowedFiles(Protocol):
@@ -235,11 +232,7 @@ class FollowReader(SourceReader):
 
 def share_out_followed(positions: Sequence[Any], parallelism: int, operator: str) -> list[Any]:
     """Positions of `parallelism` readers that together continue where the readers at `positions` were."""
-    if sorted(tuple(position["reader"]) for position in positions) != [(index, len(positions)) for index in range(len(positions))]:
-        raise FlowError(
-            f"operator `{operator}`: these {len(positions)} positions are not those of all its readers at one time; "
-            "use all positions of one checkpoint"
-        )
+    refuse_some(positions, operator)
     read = [bucket for position in positions for bucket in position["read"]]
     partly = [file for position in positions for file in position["partly"]]
     return [

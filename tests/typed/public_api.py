@@ -83,7 +83,7 @@ def sources(spark: Any) -> Sequence[ef.Source]:
     """All of them."""
     return [
         ef.read_csv("in/", event_time="ts", compression="gzip"),
-        ef.read_json("in/"),
+        ef.read_json("in/", follow="lines"),
         ef.read_parquet("in/", follow=True, poll_every="2s", max_age="1d", schema={"ts": "int64"}),
         ef.read_text("in/"),
         ef.from_items([{"word": "a"}]),

@@ -1,4 +1,4 @@
-"""Files that appear in a followed folder: each row once, in order within a file, whatever is shared out, lost or late, and true watermarks."""
+"""Files that appear in a folder: each row once, in order within a file, whatever is lost or shared out when, and true watermarks."""
 
 from __future__ import annotations
 
@@ -384,7 +384,11 @@ def test_a_path_that_is_not_there_is_refused_at_the_start(kind, tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "problem"),
-    [({"follow": "yes"}, "follow is 'yes'"), ({"poll_every": 0}, "poll_every is 0"), ({"max_age": 0}, "max_age 0; both must be above 0")],
+    [
+        ({"follow": "yes"}, "follow is 'yes'; it must be True"),
+        ({"poll_every": 0}, "poll_every is 0"),
+        ({"max_age": 0}, "max_age 0; both must be above 0"),
+    ],
 )
 def test_settings_that_make_no_sense_are_refused(options, problem):
     with pytest.raises(FlowError, match=problem):
