@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -19,8 +18,8 @@ from typing import Any, NoReturn
 
 import msgpack
 import pyarrow as pa
-from ray import cloudpickle
 
+from ..actors.processes.sent import received, sent
 from ..engine.batch import Batch
 from ..engine.sink import Sink, SinkWriter
 from .source_conformance import ConformanceError, Row
@@ -62,7 +61,7 @@ class _Run:
 
     def __init__(self, sink: Sink, read: Callable[[], Iterable[Row]], random: Random, run: str, *, exact: bool) -> None:
         self._driver, self._read, self._random, self._run, self._exact = sink, read, random, run, exact
-        self._sent = cloudpickle.dumps(sink)
+        self._sent = sent(sink)
         self._coordinator = self._copy()
         self._coordinator.take_over(JOB, list)
         self._writers: list[SinkWriter] = []
@@ -179,7 +178,8 @@ class _Run:
             self._fail(f"{values!r:.300} can't be packed by msgpack: {error}")
 
     def _copy(self) -> Sink:
-        copy: Sink = pickle.loads(self._sent)  # noqa: S301 -- what was packed in this process
+        copy: Sink
+        (copy,) = received(self._sent)
         return copy
 
     def _fail(self, problem: str) -> NoReturn:

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
@@ -16,8 +15,8 @@ from random import Random
 from typing import Any, NoReturn
 
 import msgpack
-from ray import cloudpickle
 
+from ..actors.processes.sent import received, sent
 from ..engine.protocol.elements import MAX_TIME, MIN_TIME
 from ..engine.source import Source, SourceReader
 
@@ -45,7 +44,7 @@ def check_source(source: Source, *, seeds: Iterable[int] = range(50), split: Cal
     """
     source.start()
     try:
-        there: Source = pickle.loads(cloudpickle.dumps(source))  # noqa: S301 -- what was packed on this line
+        (there,) = received(sent(source))
         plain = _Readers(there, 1, "a plain read").drained()
         expected = _by_split(plain, split)
         for seed in seeds:
@@ -93,9 +92,9 @@ class _Readers:
         for what, rows in (("a row is missing", lost - more), ("a row came twice, or is new", more - lost)):
             if rows:
                 self._fail(f"{what}: {next(iter(rows))}")
-        for split, rows in expected.items():
-            if ordered and found[split] != rows:
-                self._fail(f"the rows of split {split!r} came in another order: {found[split]}, and not {rows}")
+        for split, in_order in expected.items():
+            if ordered and found[split] != in_order:
+                self._fail(f"the rows of split {split!r} came in another order: {found[split]}, and not {in_order}")
 
     def _poll(self, reader: SourceReader, max_rows: int) -> int:
         finished, watermark = reader.finished, reader.watermark()
