@@ -105,6 +105,7 @@ class CsvSource(InferredSource):
         super().__init__(paths, event_time, types, compression, follow, name)
         self._delimiter, self._column_names, self._null_values, self._encoding = delimiter, column_names, null_values, encoding
         self._header: list[str] = []
+        self._checked = b""
         self.has_header = column_names is None
         if follow is not None and follow.lines and "\n".encode(encoding) != b"\n":
             raise FlowError(f"operator `{name}`: files that grow can't be encoded as {encoding}, whose line ends are not one byte")
@@ -130,8 +131,10 @@ class CsvSource(InferredSource):
             return pa.RecordBatch.from_pylist([], self._schema)
         lines = block.header + block.lines
         with explained(self.name, path, f" before byte {block.end}", self._advice):
-            with self._reader(pa.BufferReader(lines), self._given, len(lines)) as reader:
-                self._check_header(path, reader.schema.names)
+            if self.has_header and block.header != self._checked:
+                with self._reader(pa.BufferReader(lines), self._given, len(lines)) as reader:
+                    self._check_header(path, reader.schema.names)
+                self._checked = block.header
             with self._reader(pa.BufferReader(lines), self._schema, len(lines), self._schema.names) as reader:
                 return reader.read_all().combine_chunks().to_batches()[0]
 

@@ -20,7 +20,7 @@ from .followed.follow import Follow
 from .followed.growing import Block
 from .followed.lines import LinesReader, share_out_lines
 from .followed.reader import MOST_LOOKED_AT, FollowReader, share_out_followed
-from .paths import Paths, files_now, find_files, path_list
+from .paths import Paths, files_now, find_files, path_list, refuse_missing
 from .split_position import SplitPosition, share_out_splits
 from .splits import Split, SplitReader
 
@@ -47,6 +47,8 @@ class FileSource(Source):
 
     def start(self) -> None:
         if self.follow is not None:
+            for path in self._paths:
+                refuse_missing(path, self.name)
             self._plan(list(islice(self.arrivals(), MOST_LOOKED_AT)))
             return
         splits = self._plan(list(self.arrivals()))

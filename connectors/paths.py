@@ -35,6 +35,7 @@ def find_files(path: str, extensions: tuple[str, ...], operator: str) -> list[st
     In folders only names that end with one of `extensions` count, and names that begin with `.` or `_` never do. Raises ConnectorError
     for a path that doesn't exist, and for a folder or a glob without a file.
     """
+    refuse_missing(path, operator)
     found = files_now(path, extensions, operator)
     if not found and Path(path).is_dir():
         raise ConnectorError(f"operator `{operator}`: folder {path} has no files that end with {' or '.join(extensions)}")
@@ -43,14 +44,18 @@ def find_files(path: str, extensions: tuple[str, ...], operator: str) -> list[st
     return found
 
 
+def refuse_missing(path: str, operator: str) -> None:
+    """Raises ConnectorError for a path that doesn't exist and isn't a glob."""
+    if not glob.has_magic(path) and not Path(path).exists():
+        raise ConnectorError(f"operator `{operator}`: {path} does not exist")
+
+
 def files_now(path: str, extensions: tuple[str, ...], operator: str) -> list[str]:
-    """As `find_files`, but a folder or a glob may be without a file."""
+    """As `find_files`, but none if there is nothing now."""
     if Path(path).is_file():
         return [path]
     if Path(path).is_dir():
         return sorted(_walk(path, extensions, operator))
-    if not glob.has_magic(path):
-        raise ConnectorError(f"operator `{operator}`: {path} does not exist")
     matches = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 -- Path.glob enters hidden folders
     shown = [match for match in matches if not _hidden(Path(match).name)]
     return [file for match in shown for file in ([match] if Path(match).is_file() else sorted(_walk(match, extensions, operator)))]

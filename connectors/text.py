@@ -80,7 +80,7 @@ class TextSource(FileSource):
             yield rows
 
     def decode(self, path: str, block: Block) -> pa.RecordBatch:
-        return pa.record_batch({ITEM: self._lines(_unix(block.lines.removesuffix(b"\n")), path, 0)})
+        return pa.record_batch({ITEM: self._lines(_unix(block.lines.removesuffix(b"\n")), f"{path} before byte {block.end}", 0)})
 
     def _lines(self, block: bytes, path: str, before: int) -> pa.Array:
         try:

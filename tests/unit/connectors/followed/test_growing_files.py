@@ -124,6 +124,27 @@ def test_a_known_file_is_read_to_its_end_under_a_name_that_does_not_match(kind, 
 
 
 @every_kind
+def test_a_log_that_is_given_by_its_name_may_be_missing_while_it_is_renamed(kind, tmp_path):
+    log = Log(tmp_path, kind, "a")
+    log.append([(1_000, 1)])
+    readers = Readers(started(log.path, kind), 2)
+    readers.poll(0, 9)
+    readers.poll(1, 9)
+    log.append([(1_000, 2)])
+    log.path.rename(tmp_path / "a.1")
+    assert sorted(readers.drain()) == [1, 2]
+    log.begin()
+    log.append([(1_000, 3)])
+    assert sorted(readers.drain()) == [1, 2, 3]
+
+
+def test_a_line_that_is_not_utf8_is_named(tmp_path):
+    (tmp_path / "a.log").write_bytes(b"1\n\xff\n")
+    with pytest.raises(ConnectorError, match=rf"{tmp_path}/a\.log before byte 4, line 2 is not UTF-8: b'\\xff'"):
+        Readers(started(tmp_path, "log"), 1).drain()
+
+
+@every_kind
 def test_a_line_comes_when_it_is_complete(kind, tmp_path):
     log = Log(tmp_path, kind, "a")
     readers = Readers(started(tmp_path, kind), 1)
@@ -211,6 +232,16 @@ def test_a_line_that_does_not_fit_is_named_with_its_place(tmp_path):
     with log.path.open("a") as file:
         file.write("x,2\n")
     with pytest.raises(ConnectorError, match=rf"{log.path} can't be read before byte 16: .*'x'"):
+        readers.drain()
+
+
+def test_a_file_with_another_header_is_named(tmp_path):
+    log, other = Log(tmp_path, "csv", "a"), tmp_path / "b.csv"
+    log.append([(1_000, 1)])
+    readers = Readers(started(tmp_path, "csv"), 1)
+    assert readers.drain() == [1]
+    other.write_text("ts,n,more\n1,2,3\n")
+    with pytest.raises(ConnectorError, match=rf"{other} has the columns ts, n, more, but the files before it have ts, n"):
         readers.drain()
 
 
