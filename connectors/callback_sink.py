@@ -22,7 +22,8 @@ from ..engine.sink import Sink, SinkWriter
 def to_callback(fn: Callable[[dict[str, Any]], object], *, name: str = "to_callback") -> CallbackSink:
     """Call `fn(row)` in the worker for each row as it comes, at least once: after a recovery, rows since the last checkpoint come again.
 
-    The result of `fn` is ignored. If it raises, the job stops with a RecordError that holds the row.
+    The result of `fn` is ignored. If it raises, the job stops with a RecordError that holds the row. `to_function` calls a function
+    for each batch, and may commit with the checkpoint.
     """
     return CallbackSink(check_function(fn, name, "row"), name)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator, Sequence
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
@@ -22,9 +22,12 @@ from ..engine.errors import ConnectorError, FlowError
 from ..engine.needed import Needed
 from ..engine.time.duration import Duration, microseconds
 from ..engine.time.event_time import EventTime
+from .compression import ENDINGS, Compression
 from .file_source import FIRST_BYTES
-from .inferred import START, InferredSource, Types
-from .paths import COMPRESSED, Paths
+from .followed.follow import Follow, follow_of
+from .followed.growing import Block
+from .inferred import START, InferredSource, Types, explained
+from .paths import Paths
 from .splits import Split
 
 ENCODING = 'say how it is encoded, for example encoding="latin-1", or give the column the type "binary" in `schema`'
@@ -41,15 +44,20 @@ def read_csv(
     schema: Types | None = None,
     null_values: Sequence[str] = ("",),
     encoding: str = "utf-8",
+    compression: Compression = "infer",
+    follow: bool | Literal["lines"] = False,
+    poll_every: Duration = "1s",
+    max_age: Duration = "7d",
     name: str = "read_csv",
 ) -> CsvSource:
-    """Rows of CSV files: a file (also .gz, .bz2, .zst, .lz4), a folder (all `*.csv` below it), a glob, or a list of these.
+    """Rows of CSV files: a file (also compressed), a folder (all `*.csv` below it, also `*.csv.gz` and so on), a glob, or a list of these.
 
     Each file begins with the same header line; with `column_names` none does. `schema` types some or all columns, the others' types
     are inferred from the first megabyte of each file. An unquoted value in `null_values` is null. A file is read by one worker, in
     order. `encoding` is one of Python's, such as "latin-1" or "utf-16". `event_time`, `unit` and `max_delay` are as in `read_parquet`.
+    `compression` is "infer" (by the endings .gz, .bz2, .zst and .lz4), "gzip", "bz2", "zstd", "lz4", or None.
     Raises ConnectorError naming the file, and after which row, for a row with too few or too many values or one of a wrong type, or for
-    text that is not of the encoding.
+    text that is not of the encoding, and naming the file for a compressed one that is cut short or damaged.
 
     Columns that the flow certainly doesn't need are left unread behind the first megabyte; `flow.explain()` shows which are read. Their
     values are then not checked.
@@ -57,10 +65,14 @@ def read_csv(
     With up to 1,000 files, the source looks at the first rows of each in advance. `max_delay` promises that no row is further behind the
     first row of its file, so an unread file holds event time back only to there. With more files nothing is known of a file before it is
     read, so event time waits for all of them.
+
+    `follow`, `poll_every` and `max_age` are as in `read_parquet`. Without a file at the start `schema` has all columns.
+    With `follow="lines"` files may also grow, as in `read_text`; then a value can't have a line end.
     """
     spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
     names = None if column_names is None else list(column_names)
-    return CsvSource(path, spec, schema, delimiter, names, list(null_values), _encoding(encoding, name), name)
+    followed = follow_of(follow, poll_every, max_age, name)
+    return CsvSource(path, spec, schema, delimiter, names, list(null_values), _encoding(encoding, name), compression, followed, name)
 
 
 def _encoding(encoding: str, operator: str) -> str:
@@ -75,7 +87,7 @@ def _encoding(encoding: str, operator: str) -> str:
 class CsvSource(InferredSource):
     """A file is a split; all have the same columns."""
 
-    extensions = tuple(".csv" + ending for ending in COMPRESSED)
+    extensions = tuple(".csv" + ending for ending in ENDINGS)
 
     def __init__(
         self,
@@ -86,21 +98,53 @@ class CsvSource(InferredSource):
         column_names: list[str] | None,
         null_values: list[str],
         encoding: str,
+        compression: Compression,
+        follow: Follow | None,
         name: str,
     ) -> None:
-        super().__init__(paths, event_time, types, name)
+        super().__init__(paths, event_time, types, compression, follow, name)
         self._delimiter, self._column_names, self._null_values, self._encoding = delimiter, column_names, null_values, encoding
+        self._header: list[str] = []
+        self._checked = b""
+        self.has_header = column_names is None
+        if follow is not None and follow.lines and "\n".encode(encoding) != b"\n":
+            raise FlowError(f"operator `{name}`: files that grow can't be encoded as {encoding}, whose line ends are not one byte")
 
     def reading(self, needed: Needed) -> CsvSource:
         return self._reading(needed)
 
     def _plan(self, files: Sequence[str]) -> list[Split]:
         splits = super()._plan(files)
+        self._header = self._schema.names
         self._schema = self._to_read(self._schema)
         return splits
 
+    def admit(self, path: str) -> bool:
+        if not super().admit(path):
+            return False
+        with explained(self.name, path, advise=self._advice), self._reader(self._file(path), self._given, FIRST_BYTES) as reader:
+            self._check_header(path, reader.schema.names)
+        return True
+
+    def decode(self, path: str, block: Block) -> pa.RecordBatch:
+        if not block.lines.strip():
+            return pa.RecordBatch.from_pylist([], self._schema)
+        lines = block.header + block.lines
+        with explained(self.name, path, f" before byte {block.end}", self._advice):
+            if self.has_header and block.header != self._checked:
+                with self._reader(pa.BufferReader(lines), self._given, len(lines)) as reader:
+                    self._check_header(path, reader.schema.names)
+                self._checked = block.header
+            with self._reader(pa.BufferReader(lines), self._schema, len(lines), self._schema.names) as reader:
+                return reader.read_all().combine_chunks().to_batches()[0]
+
+    def _check_header(self, path: str, names: Sequence[str]) -> None:
+        if sorted(names) != sorted(self._header):
+            found, others = ", ".join(names), ", ".join(self._header)
+            raise ConnectorError(f"operator `{self.name}`: {path} has the columns {found}, but the files before it have {others}")
+
     def _peek(self, path: str) -> pa.Schema:
-        with self._reader(path, self._given) as reader:
+        with self._reader(self._file(path), self._given) as reader:
             schema = reader.schema
             names = [field.name for field in schema if pa.types.is_binary(field.type)]
             undecoded = [name for name in names if name not in self._given.names]
@@ -122,11 +166,11 @@ class CsvSource(InferredSource):
         return ENCODING if any(word in problem for word in ("UTF8", "UTF-", "codec can't decode")) else super()._advice(problem)
 
     def _stream(self, path: str) -> Iterator[pa.RecordBatch]:
-        with self._reader(path, self._schema, columns=self._schema.names) as reader:
+        with self._reader(self._file(path), self._schema, columns=self._schema.names) as reader:
             yield from reader
 
     def _first_rows(self, split: Split) -> pa.RecordBatch | None:
-        with self._reader(split.path, self._schema, FIRST_BYTES, self._schema.names) as reader:
+        with self._reader(self._file(split.path), self._schema, FIRST_BYTES, self._schema.names) as reader:
             return next(reader, None)
 
     def _has_rows(self, start: bytes) -> bool:
@@ -134,10 +178,10 @@ class CsvSource(InferredSource):
         return lines > (0 if self._column_names else 1) or len(start) == START
 
     def _reader(
-        self, path: str, types: pa.Schema, block: int | None = None, columns: Sequence[str] | None = None
+        self, file: pa.NativeFile, types: pa.Schema, block: int | None = None, columns: Sequence[str] | None = None
     ) -> arrow_csv.CSVStreamingReader:
         return arrow_csv.open_csv(
-            path,
+            file,
             read_options=arrow_csv.ReadOptions(
                 use_threads=False, block_size=block, column_names=self._column_names, encoding=self._encoding
             ),

@@ -1,4 +1,4 @@
-"""The base of the sources that read files: the driver lists and checks them once, and the workers divide their splits."""
+"""The base of the sources that read files: the driver lists and checks them, and the workers divide their splits."""
 
 from __future__ import annotations
 
@@ -6,43 +6,59 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Self
 
 import pyarrow as pa
 
-from ..engine.errors import ConnectorError
+from ..engine.errors import ConnectorError, FlowError
 from ..engine.needed import Needed
 from ..engine.protocol.elements import MAX_TIME
-from ..engine.source import Source
+from ..engine.source import Source, SourceReader
 from ..engine.time.event_time import EventTime
-from .paths import Paths, find_files, path_list
+from .followed.follow import Follow
+from .followed.growing import Block
+from .followed.lines import LinesReader, share_out_lines
+from .followed.reader import MOST_LOOKED_AT, FollowReader, share_out_followed
+from .paths import Paths, files_now, find_files, path_list, refuse_missing
 from .split_position import SplitPosition, share_out_splits
 from .splits import Split, SplitReader
 
 FIRST_BYTES = 65_536
 """The bytes of a file that are decoded to find its first rows."""
 
-MOST_LOOKED_AT = 1_000
-"""With more files, none is examined before it is read."""
-
 
 class FileSource(Source):
-    """Files that don't change while the job runs. A subclass checks them, cuts them into splits, and opens splits."""
+    """Files that don't change while the job runs: those of its start, or with `follow` also those that appear later.
+
+    A subclass checks them, cuts them into splits, and opens splits.
+    """
 
     guarantee = "exactly once (seeks to the checkpointed file and row)"
     extensions: tuple[str, ...]
+    has_header = False
 
-    def __init__(self, paths: Paths, event_time: EventTime | None, name: str) -> None:
+    def __init__(self, paths: Paths, event_time: EventTime | None, follow: Follow | None, name: str) -> None:
         self.name, self._paths, self._event_time = name, path_list(paths, name), event_time
         self.timed = event_time is not None
         self._splits: list[Split] | None = None
         self.needed: Needed | None = None
+        self.follow = follow
 
     def start(self) -> None:
-        splits = self._plan(list(dict.fromkeys(file for path in self._paths for file in self._list(path))))
+        if self.follow is not None:
+            for path in self._paths:
+                refuse_missing(path, self.name)
+            self._plan(list(islice(self.arrivals(), MOST_LOOKED_AT)))
+            return
+        splits = self._plan(list(self.arrivals()))
         self._splits = [self._bounded(split) for split in splits] if len(splits) <= MOST_LOOKED_AT else splits
 
-    def reader(self, index: int, parallelism: int) -> SplitReader:
+    def reader(self, index: int, parallelism: int) -> SourceReader:
+        if self.follow is not None and self.follow.lines:
+            return LinesReader(self, self.follow, index=index, parallelism=parallelism, event_time=self._event_time)
+        if self.follow is not None:
+            return FollowReader(self, self._open, self.follow, index=index, parallelism=parallelism, event_time=self._event_time)
         if self._splits is None:
             raise ConnectorError(f"operator `{self.name}`: start() lists the files and must be called before reader()")
         return SplitReader(self.name, self._splits, self._open, index=index, parallelism=parallelism, event_time=self._event_time)
@@ -51,15 +67,38 @@ class FileSource(Source):
         return "" if self.needed is None else f"reads {', '.join(sorted(self.needed.names)) or 'one column'}"
 
     def share_out(self, positions: Sequence[Any], parallelism: int) -> list[Any]:
+        if self.follow is not None and self.follow.lines:
+            return share_out_lines(positions, parallelism, self.name)
+        if self.follow is not None:
+            return share_out_followed(positions, parallelism, self.name)
         shared = share_out_splits([SplitPosition.decode(position) for position in positions], parallelism, self.name)
         return [position.encode() for position in shared]
 
     def earliest(self, position: Any) -> int:
+        if self.follow is not None and self._event_time is not None:
+            return int(position["watermark"])
         return MAX_TIME if self._event_time is None else SplitPosition.decode(position).earliest
 
     def _list(self, path: str) -> list[str]:
-        """The files of a path, a folder or a glob, in reading order. Raises ConnectorError if there is none."""
-        return find_files(path, self.extensions, self.name)
+        """The files of a path, a folder or a glob, in reading order. Raises ConnectorError if there is none, and none may follow."""
+        find = find_files if self.follow is None else files_now
+        return find(path, self.extensions, self.name)
+
+    def arrivals(self) -> Iterator[str]:
+        """See `FollowedFiles`."""
+        yield from dict.fromkeys(file for path in self._paths for file in self._list(path))
+
+    def peek(self, path: str) -> Split:
+        """See `FollowedFiles`."""
+        return self._bounded(Split(path, 0))
+
+    def admit(self, path: str) -> bool:
+        """See `FollowedFiles`."""
+        return True
+
+    def decode(self, path: str, block: Block) -> pa.RecordBatch:
+        """See `FilesOfLines`."""
+        raise NotImplementedError
 
     @abstractmethod
     def _plan(self, files: Sequence[str]) -> list[Split]:
@@ -100,6 +139,12 @@ class FileSource(Source):
 def whole_files(files: Sequence[str]) -> list[Split]:
     """Each file as one split."""
     return [Split(file, ordinal) for ordinal, file in enumerate(files)]
+
+
+def refuse_compressed_lines(follow: Follow | None, compression: str | None, operator: str) -> None:
+    """Raises FlowError for files that grow and are compressed, by Arrow's name of the compression."""
+    if follow is not None and follow.lines and compression not in (None, "detect"):
+        raise FlowError(f"operator `{operator}`: files that grow can't be compressed; follow=True reads files that are complete")
 
 
 def refuse_duplicates(schema: pa.Schema, path: str, operator: str) -> None:

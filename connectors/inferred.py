@@ -15,7 +15,9 @@ import pyarrow as pa
 from ..engine.columns import Columns
 from ..engine.errors import ConnectorError, FlowError
 from ..engine.time.event_time import EventTime
-from .file_source import FileSource, refuse_duplicates, whole_files
+from .compression import Compression, compression_of, open_file
+from .file_source import FileSource, refuse_compressed_lines, refuse_duplicates, whole_files
+from .followed.follow import Follow
 from .paths import Paths
 from .splits import Split
 
@@ -32,9 +34,13 @@ START = 65_536
 class InferredSource(FileSource):
     """Whole files as splits; types come from the user where given, else from the first block of each file."""
 
-    def __init__(self, paths: Paths, event_time: EventTime | None, types: Types | None, name: str) -> None:
-        super().__init__(paths, event_time, name)
-        self._given = _schema_of(types, name)
+    def __init__(
+        self, paths: Paths, event_time: EventTime | None, types: Types | None, compression: Compression, follow: Follow | None, name: str
+    ) -> None:
+        super().__init__(paths, event_time, follow, name)
+        self._compression = compression_of(compression, name)
+        refuse_compressed_lines(follow, self._compression, name)
+        self._given = schema_of(types, name)
         self._schema = self._given
         self._known = False
 
@@ -46,6 +52,10 @@ class InferredSource(FileSource):
                 found = self._peek(path)
                 refuse_duplicates(found, path, self.name)
                 merged = found if merged is None else self._merge(filled[0], merged, path, found)
+        if merged is None and self.follow is not None:
+            if not self._given.names:
+                raise ConnectorError(f"operator `{self.name}`: there is no file with rows yet to show the columns; give them in `schema`")
+            merged = self._given
         if merged is not None:
             self._schema, self._known = merged, True
             self._check(merged)
@@ -90,8 +100,14 @@ class InferredSource(FileSource):
         """Whether a file with these first bytes (all of it, if shorter than `START`) has more than a header; Arrow refuses other files."""
         return bool(start.strip())
 
+    def _file(self, path: str) -> pa.NativeFile:
+        return open_file(path, self._compression)
+
+    def admit(self, path: str) -> bool:
+        return self._has_rows(self._start_of(path))
+
     def _start_of(self, path: str) -> bytes:
-        with explained(self.name, path), pa.input_stream(path, compression="detect") as file:
+        with explained(self.name, path), self._file(path) as file:
             return bytes(file.read(START))
 
     def _merge(self, first: str, merged: pa.Schema, path: str, found: pa.Schema) -> pa.Schema:
@@ -114,7 +130,8 @@ def explained(operator: str, path: str, place: str = "", advise: Callable[[str],
         raise ConnectorError(f"operator `{operator}`: {path} can't be read{place}: {problem}; {advise(problem)}") from error
 
 
-def _schema_of(types: Types | None, operator: str) -> pa.Schema:
+def schema_of(types: Types | None, operator: str) -> pa.Schema:
+    """The user's types as a schema, without a column if there are none. Raises FlowError for a type that is unknown."""
     if types is None:
         return pa.schema([])
     if isinstance(types, pa.Schema):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.json as arrow_json
@@ -22,9 +22,12 @@ import pyarrow.json as arrow_json
 from ..engine.errors import ConnectorError
 from ..engine.time.duration import Duration, microseconds
 from ..engine.time.event_time import EventTime
+from .compression import ENDINGS, Compression
 from .file_source import FIRST_BYTES
-from .inferred import InferredSource, Types
-from .paths import COMPRESSED, Paths
+from .followed.follow import follow_of
+from .followed.growing import Block
+from .inferred import InferredSource, Types, explained
+from .paths import Paths
 from .splits import Split
 
 
@@ -35,38 +38,54 @@ def read_json(
     unit: str = "ms",
     max_delay: Duration = 0,
     schema: Types | None = None,
+    compression: Compression = "infer",
+    follow: bool | Literal["lines"] = False,
+    poll_every: Duration = "1s",
+    max_age: Duration = "7d",
     name: str = "read_json",
 ) -> JsonSource:
     """Rows of newline-delimited JSON: a file (also compressed), a folder (all `*.json`, `*.jsonl`, `*.ndjson`), a glob, or a list of these.
 
     `schema` types some or all columns, the others' types are inferred from the first megabyte of each file; a field that an object lacks is
     null. A file is read by one worker, in order. `event_time`, `unit` and `max_delay` are as in `read_parquet`. Raises ConnectorError
-    naming the file, and after which row, for a line that is not an object, a wrong type, or a field that first occurs after that.
+    naming the file, and after which row, for a line that is not an object, a wrong type, a field that first occurs after that, and for a
+    compressed file that is cut short or damaged. `compression` is as in `read_csv`.
 
     With up to 1,000 files, the source looks at the first rows of each in advance, as in `read_csv`: an unread file holds event time back
     only to its first row less `max_delay`.
+
+    `follow`, `poll_every` and `max_age` are as in `read_parquet`. Without a file at the start `schema` has all columns.
+    With `follow="lines"` files may also grow, as in `read_text`.
     """
     spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
-    return JsonSource(path, spec, schema, name)
+    return JsonSource(path, spec, schema, compression, follow_of(follow, poll_every, max_age, name), name)
 
 
 class JsonSource(InferredSource):
     """A file is a split; the columns are all fields that the files' first blocks have."""
 
-    extensions = tuple(kind + ending for kind in (".json", ".jsonl", ".ndjson") for ending in COMPRESSED)
+    extensions = tuple(kind + ending for kind in (".json", ".jsonl", ".ndjson") for ending in ENDINGS)
 
     def _peek(self, path: str) -> pa.Schema:
-        return _reader(path, self._given, "infer").schema
+        return _reader(self._file(path), self._given, "infer").schema
+
+    def decode(self, path: str, block: Block) -> pa.RecordBatch:
+        if not block.lines.strip():
+            return pa.RecordBatch.from_pylist([], self._schema)
+        with explained(self.name, path, f" before byte {block.end}", self._advice):
+            table = _reader(pa.BufferReader(block.lines), self._schema, "error", len(block.lines)).read_all()
+            table.validate(full=True)
+            return table.select(self._schema.names).combine_chunks().to_batches()[0]
 
     def _stream(self, path: str) -> Iterator[pa.RecordBatch]:
         given = 0
         try:
-            for rows in _reader(path, self._schema, "error"):
+            for rows in _reader(self._file(path), self._schema, "error"):
                 rows.validate(full=True)  # Arrow takes any bytes for text
                 yield rows.select(self._schema.names)
                 given += rows.num_rows
         except pa.ArrowInvalid as error:
-            if "unexpected field" not in str(error) or (found := new_field(path, self._schema, given)) is None:
+            if "unexpected field" not in str(error) or (found := new_field(self._file(path), self._schema, given)) is None:
                 raise
             row, field = found
             raise ConnectorError(
@@ -78,12 +97,12 @@ class JsonSource(InferredSource):
         return "JSON is UTF-8: convert the file" if "UTF8" in problem else super()._advice(problem)
 
     def _first_rows(self, split: Split) -> pa.RecordBatch | None:
-        return next(_reader(split.path, self._schema, "error", FIRST_BYTES), None)
+        return next(_reader(self._file(split.path), self._schema, "error", FIRST_BYTES), None)
 
 
-def new_field(path: str, schema: pa.Schema, after: int = 0) -> tuple[int, str] | None:
+def new_field(file: pa.NativeFile, schema: pa.Schema, after: int = 0) -> tuple[int, str] | None:
     """The first row (from 1) after row `after` with a field that the schema doesn't have, and the field's path; None if there is none."""
-    with pa.input_stream(path, compression="detect") as file:
+    with file:
         for row, line in enumerate(filter(bytes.strip, io.BufferedReader(file)), 1):
             if row > after and (field := _unknown(json.loads(line), pa.struct(schema))) is not None:
                 return row, field
@@ -105,6 +124,6 @@ def _unknown(value: Any, kind: pa.DataType) -> str | None:
     return None
 
 
-def _reader(path: str, types: pa.Schema, other_fields: str, block: int | None = None) -> arrow_json.JSONStreamingReader:
+def _reader(file: pa.NativeFile, types: pa.Schema, other_fields: str, block: int | None = None) -> arrow_json.JSONStreamingReader:
     options = arrow_json.ParseOptions(explicit_schema=types, unexpected_field_behavior=other_fields)
-    return arrow_json.open_json(path, arrow_json.ReadOptions(use_threads=False, block_size=block), options)
+    return arrow_json.open_json(file, arrow_json.ReadOptions(use_threads=False, block_size=block), options)

@@ -23,6 +23,8 @@ from ..engine.needed import Needed
 from ..engine.time.duration import Duration, microseconds
 from ..engine.time.event_time import EventTime
 from .file_source import FileSource, refuse_duplicates
+from .followed.follow import Follow, follow_of
+from .inferred import Types, schema_of
 from .one_schema import fitted
 from .paths import Paths
 from .row_groups import open_parquet, read_row_groups, time_bounds
@@ -40,6 +42,10 @@ def read_parquet(
     unit: str = "ms",
     max_delay: Duration = 0,
     columns: Sequence[str] | None = None,
+    schema: Types | None = None,
+    follow: bool = False,
+    poll_every: Duration = "1s",
+    max_age: Duration = "7d",
     name: str = "read_parquet",
 ) -> ParquetSource:
     """Rows of Parquet files: a file, a folder (all `*.parquet` below it), a glob, or a list of these. The stream ends with the last row.
@@ -49,10 +55,21 @@ def read_parquet(
     and without it of all, those that the flow certainly doesn't need are left unread (`flow.explain()` shows which are read).
     Of a folder that Spark's streaming file sink wrote, only the files that its log names count, as for Spark itself.
     All files must have the same columns; a column that is all null in one file takes its type from the others. The start of the job
-    raises ConnectorError naming file and column where the input doesn't fit.
+    raises ConnectorError naming file and column where the input doesn't fit. `schema` has the types of all columns, if the files of the
+    start can't show them.
+
+    With `follow=True` the stream goes on with files that appear later, until the job is stopped. The folder is listed every `poll_every`,
+    or less often if that takes more than a tenth of a worker's time. Each file is read once, by one worker; a worker reads its files in the
+    order of their modification times. A file must be complete when it appears: write it elsewhere on the same file system, or under a name
+    that begins with `.` or `_`, and rename it. A file that changes after it was read, or is gone before it was read to its end, ends the
+    job with a ConnectorError that names it.
+
+    Checkpoints hold 32 bytes for each file that was read, until its modification time is `max_age` before that of a newer one. Such old
+    files are not read: a file must not come that late, and not change after that time. Rows may be up to `max_delay` older than rows of
+    files that appeared before. Event time stands still while no file appears.
     """
     spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
-    return ParquetSource(path, spec, columns, name)
+    return ParquetSource(path, spec, columns, schema, follow_of(follow, poll_every, max_age, name), name)
 
 
 class ParquetSource(FileSource):
@@ -60,10 +77,19 @@ class ParquetSource(FileSource):
 
     extensions = (".parquet",)
 
-    def __init__(self, paths: Paths, event_time: EventTime | None, columns: Sequence[str] | None, name: str) -> None:
-        super().__init__(paths, event_time, name)
+    def __init__(
+        self,
+        paths: Paths,
+        event_time: EventTime | None,
+        columns: Sequence[str] | None,
+        types: Types | None,
+        follow: Follow | None,
+        name: str,
+    ) -> None:
+        super().__init__(paths, event_time, follow, name)
         self._columns = None if columns is None else list(columns)
-        self._schema = pa.schema([])
+        self._given = schema_of(types, name)
+        self._all = self._schema = pa.schema([])
 
     def reading(self, needed: Needed) -> ParquetSource:
         return self._reading(needed)
@@ -77,15 +103,37 @@ class ParquetSource(FileSource):
 
     def _plan(self, files: Sequence[str]) -> list[Split]:
         splits: list[Split] = []
-        merged = _MergedSchema(self.name, self._columns)
+        merged = _MergedSchema(self.name, self._columns, self._given)
         for path in files:
             with open_parquet(path, self.name) as file:
                 merged.add(path, file.schema_arrow)
                 splits += self._split(path, file.metadata, len(splits))
-        if self._event_time is not None and splits:
+        if self._event_time is not None and (splits or self.follow is not None):
             self._event_time.check(merged.schema, self.name)
-        self._schema = self._to_read(merged.schema)
+        if self.follow is not None and not merged.schema.names:
+            raise ConnectorError(f"operator `{self.name}`: there is no file yet to show the columns; give them in `schema`")
+        self._all = merged.schema
+        self._schema = self._to_read(self._all)
         return splits
+
+    def peek(self, path: str) -> Split:
+        if self._event_time is None:
+            return Split(path, 0)
+        with open_parquet(path, self.name) as file:
+            low, high = time_bounds(file.metadata, self._event_time)
+        return Split(path, 0, min_time=low, max_time=high)
+
+    def admit(self, path: str) -> bool:
+        with open_parquet(path, self.name) as file:
+            merged = _MergedSchema(self.name, self._columns, self._all)
+            merged.add(path, file.schema_arrow)
+            late = next((field.name for field in merged.schema if field.type != self._all.field(field.name).type), None)
+            if late is not None:
+                raise ConnectorError(
+                    f"operator `{self.name}`: column `{late}` is {merged.schema.field(late).type} in {path}, and was all null in the files "
+                    "of the start; give its type in `schema`"
+                )
+            return bool(file.metadata.num_rows)
 
     def known_columns(self) -> Columns:
         return Columns.of(self._schema) if self._schema.names else UNKNOWN
@@ -104,13 +152,14 @@ class ParquetSource(FileSource):
 
 
 class _MergedSchema:
-    """The one schema of all files: every file has the same columns in the same types, or all null."""
+    """The one schema of all files, of which `given` is known: every file has the same columns in the same types, or all null."""
 
-    def __init__(self, operator: str, columns: Sequence[str] | None) -> None:
+    def __init__(self, operator: str, columns: Sequence[str] | None, given: pa.Schema) -> None:
         self._operator, self._columns = operator, columns
-        self._types: dict[str, pa.DataType] = {}
-        self._seen_in: dict[str, str] = {}
-        self._first = ""
+        names = given.names if columns is None or not given.names else columns
+        self._types = {name: given.field(name).type if name in given.names else pa.null() for name in names}
+        self._first = "the schema before it" if names else ""
+        self._seen_in = dict.fromkeys(names, self._first)
 
     @property
     def schema(self) -> pa.Schema:

@@ -20,9 +20,6 @@ from ..engine.errors import ConnectorError, FlowError
 Paths = str | Path | Iterable[str | Path]
 """A file, a folder, a glob (`data/*.csv`, `data/**/*.csv`), or several of these."""
 
-COMPRESSED = ("", ".gz", ".bz2", ".zst", ".lz4")
-"""Endings of files that are decompressed while they are read."""
-
 
 def path_list(paths: Paths, operator: str) -> tuple[str, ...]:
     """The user's paths, absolute, because workers have another working folder. Raises FlowError for an empty list."""
@@ -38,21 +35,30 @@ def find_files(path: str, extensions: tuple[str, ...], operator: str) -> list[st
     In folders only names that end with one of `extensions` count, and names that begin with `.` or `_` never do. Raises ConnectorError
     for a path that doesn't exist, and for a folder or a glob without a file.
     """
-    if Path(path).is_file():
-        return [path]
-    if Path(path).is_dir():
-        found = sorted(_walk(path, extensions, operator))
-        if not found:
-            raise ConnectorError(f"operator `{operator}`: folder {path} has no files that end with {' or '.join(extensions)}")
-        return found
-    if not glob.has_magic(path):
-        raise ConnectorError(f"operator `{operator}`: {path} does not exist")
-    matches = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 -- Path.glob enters hidden folders
-    shown = [match for match in matches if not _hidden(Path(match).name)]
-    found = [file for match in shown for file in ([match] if Path(match).is_file() else sorted(_walk(match, extensions, operator)))]
+    refuse_missing(path, operator)
+    found = files_now(path, extensions, operator)
+    if not found and Path(path).is_dir():
+        raise ConnectorError(f"operator `{operator}`: folder {path} has no files that end with {' or '.join(extensions)}")
     if not found:
         raise ConnectorError(f"operator `{operator}`: no file matches {path}")
     return found
+
+
+def refuse_missing(path: str, operator: str) -> None:
+    """Raises ConnectorError for a path that doesn't exist and isn't a glob."""
+    if not glob.has_magic(path) and not Path(path).exists():
+        raise ConnectorError(f"operator `{operator}`: {path} does not exist")
+
+
+def files_now(path: str, extensions: tuple[str, ...], operator: str) -> list[str]:
+    """As `find_files`, but none if there is nothing now."""
+    if Path(path).is_file():
+        return [path]
+    if Path(path).is_dir():
+        return sorted(_walk(path, extensions, operator))
+    matches = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 -- Path.glob enters hidden folders
+    shown = [match for match in matches if not _hidden(Path(match).name)]
+    return [file for match in shown for file in ([match] if Path(match).is_file() else sorted(_walk(match, extensions, operator)))]
 
 
 def _walk(folder: str, extensions: tuple[str, ...], operator: str) -> Iterator[str]:
@@ -64,7 +70,7 @@ def _walk(folder: str, extensions: tuple[str, ...], operator: str) -> Iterator[s
                 f"operator `{operator}`: {Path(parent, partition)} is a partition folder, whose column is not in its files; "
                 f"to read them without that column, give the glob {Path(parent, '*', '*' + extensions[0])}"
             )
-        yield from (str(Path(parent, name)) for name in names if name.endswith(extensions) and not _hidden(name))
+        yield from (os.path.join(parent, name) for name in names if name.endswith(extensions) and not _hidden(name))  # noqa: PTH118 -- quicker
 
 
 def _hidden(name: str) -> bool:

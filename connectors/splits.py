@@ -83,8 +83,8 @@ class SplitReader(SourceReader):
         self._complete = complete
         self._share = Share.of(index, parallelism)
         self._partly: dict[int, PartlyRead] = {}
-        self._unread = _Unread()
-        self._open: _OpenSplit | None = None
+        self._unread = UnreadSplits()
+        self._open: SplitRows | None = None
         self._listed_to = 0
         self._newest_listed = MIN_TIME
         self._watermark = MIN_TIME
@@ -149,7 +149,7 @@ class SplitReader(SourceReader):
     def seek(self, position: Any) -> None:
         sought = SplitPosition.decode(position)
         self._share, self._partly = sought.share, {split.ordinal: split for split in sought.partly}
-        self._unread, self._listed_to = _Unread(), 0
+        self._unread, self._listed_to = UnreadSplits(), 0
         self.extend(self._splits)
         self._newest_listed = max(self._newest_listed, sought.newest_listed)
         self._watermark = sought.watermark
@@ -170,7 +170,7 @@ class SplitReader(SourceReader):
         partly = self._partly.pop(split.ordinal, None)
         if partly is not None and partly.path != split.path:
             raise self._changed(partly, f"this is now {split.path}")
-        self._open = _OpenSplit(split, self._open_split(split, batch_rows), self._event_time, self._operator, partly)
+        self._open = SplitRows(split, self._open_split(split, batch_rows), self._event_time, self._operator, partly)
         return True
 
     def _changed(self, partly: PartlyRead, now: str) -> ConnectorError:
@@ -180,7 +180,7 @@ class SplitReader(SourceReader):
         )
 
 
-class _OpenSplit:
+class SplitRows:
     """An open split: cuts its batches to size, skips rows given before, tracks its event time."""
 
     def __init__(
@@ -236,7 +236,7 @@ class _OpenSplit:
         return None
 
 
-class _Unread:
+class UnreadSplits:
     """A queue of splits that has the smallest bound of their event times, in constant amortised time."""
 
     def __init__(self) -> None:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from .connectors.callback_sink import to_callback
     from .connectors.csv import read_csv
     from .connectors.csv_sink import write_csv
+    from .connectors.function_sink import to_function
     from .connectors.generate import generate
+    from .connectors.generator import from_generator
     from .connectors.items import from_items
     from .connectors.json import read_json
     from .connectors.json_sink import write_json
@@ -165,6 +167,7 @@ _HOMES = {
     "count": "engine.aggregates.functions",
     "count_distinct": "engine.aggregates.functions",
     "first": "engine.aggregates.functions",
+    "from_generator": "connectors.generator",
     "from_items": "connectors.items",
     "from_spark": "connectors.spark.source",
     "generate": "connectors.generate",
@@ -194,6 +197,7 @@ _HOMES = {
     "stddev": "engine.aggregates.functions",
     "sum": "engine.aggregates.functions",
     "to_callback": "connectors.callback_sink",
+    "to_function": "connectors.function_sink",
     "to_list": "connectors.list_sink",
     "to_spark": "connectors.spark.sink",
     "top": "engine.aggregates.functions",
@@ -272,6 +276,7 @@ __all__ = [
     "count",
     "count_distinct",
     "first",
+    "from_generator",
     "from_items",
     "from_spark",
     "generate",
@@ -299,6 +304,7 @@ __all__ = [
     "stddev",
     "sum",
     "to_callback",
+    "to_function",
     "to_list",
     "to_spark",
     "top",

@@ -28,5 +28,21 @@ from .network import SimulationError
 from .oracle import oracle
 from .order import in_order
 from .simulation import SimulationResult, simulate
+from .sink_conformance import check_sink
+from .source_conformance import ConformanceError, check_source
 
-__all__ = ["ACTIONS", "Action", "Choice", "SimulationError", "SimulationResult", "World", "check", "in_order", "oracle", "simulate"]
+__all__ = [
+    "ACTIONS",
+    "Action",
+    "Choice",
+    "ConformanceError",
+    "SimulationError",
+    "SimulationResult",
+    "World",
+    "check",
+    "check_sink",
+    "check_source",
+    "in_order",
+    "oracle",
+    "simulate",
+]

@@ -79,6 +79,11 @@ class NowhereWriter(ef.SinkWriter):
         return []
 
 
+def yields(partition: int, position: Any) -> Iterator[Any]:
+    """A partition that can be resumed."""
+    yield {"ts": partition}, position
+
+
 def sources(spark: Any) -> Sequence[ef.Source]:
     """All of them."""
     return [
@@ -86,7 +91,11 @@ def sources(spark: Any) -> Sequence[ef.Source]:
         ef.read_json("in/"),
         ef.read_kafka(["clicks", "views"], bootstrap="localhost:9092", start={("clicks", 0): 5}, until="now", columns=["key"]),
         ef.read_parquet("in/"),
+        ef.read_csv("in/", event_time="ts", compression="gzip"),
+        ef.read_json("in/", follow="lines"),
+        ef.read_parquet("in/", follow=True, poll_every="2s", max_age="1d", schema={"ts": "int64"}),
         ef.read_text("in/"),
+        ef.from_generator(yields, partitions=3, event_time="ts", schema={"ts": "int64"}),
         ef.from_items([{"word": "a"}]),
         ef.from_spark(spark),
         ef.generate(total=10),
@@ -104,6 +113,7 @@ def sinks(spark: Any, rows: list[dict[str, Any]]) -> Sequence[ef.Sink]:
         ef.write_sql("sqlite:///shop.db", "orders", mode="upsert", key=["user"], version="n"),
         ef.to_list(rows),
         ef.to_callback(rows.append),
+        ef.to_function(len, commit=print),
         ef.to_spark(spark, path="out/"),
         ef.print(),
         Nowhere(),

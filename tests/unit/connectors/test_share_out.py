@@ -50,7 +50,7 @@ class CsvOfUnknownTimes(CsvSource):
 
 def unknown_csv(folder: Path, files: list[list[Row]]) -> Source:
     csv(folder, files)
-    return CsvOfUnknownTimes(folder, BY_TIME, {"ts": "int64", "n": "int64"}, ",", None, [""], "utf8", "read_csv")
+    return CsvOfUnknownTimes(folder, BY_TIME, {"ts": "int64", "n": "int64"}, ",", None, [""], "utf8", "infer", None, "read_csv")
 
 
 every_source = pytest.mark.parametrize("build", [items, parquet, csv, unknown_csv, ndjson, text, generated, bids])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgpack
 import pytest
 from bounded_sources import MAX_DELAY, bids, csv, expected, generated, items, ndjson, number, parquet, started, streams, text
 from hypothesis import given
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from evenflow.connectors import file_source
 from evenflow.engine.protocol.elements import MAX_TIME, MIN_TIME
 from evenflow.engine.source import SourceReader
+from evenflow.testing import check_source
 
 every_source = pytest.mark.parametrize("build", [items, parquet, csv, ndjson, text, generated, bids])
 
@@ -36,36 +36,9 @@ def test_workers_together_give_every_row_exactly_once(build, parallelism, tmp_pa
 
 
 @every_source
-@given(files=streams, polls=st.integers(0, 12), before=st.integers(1, 5), after=st.integers(1, 5), index=st.integers(0, 1))
-def test_a_reader_goes_on_from_any_position_without_loss_or_repeat(build, tmp_path_factory, files, polls, before, after, index):
-    source = started(build, files, tmp_path_factory)
-    first, rows = source.reader(index, 2), []
-    for _ in range(polls):
-        batch = first.poll(before)
-        rows += [] if batch is None else [number(row) for row in batch.to_rows()]
-    watermark, position = first.watermark(), msgpack.unpackb(msgpack.packb(first.position()))
-    first.close()
-    second = source.reader(index, 2)
-    second.seek(position)
-    assert second.watermark() >= watermark
-    assert rows + drained(second, after) == drained(source.reader(index, 2))
-
-
-@pytest.mark.parametrize("build", [items, parquet, csv, ndjson, generated, bids])
-@given(files=streams, max_rows=st.integers(1, 6), parallelism=st.integers(1, 3))
-def test_no_row_is_older_than_a_watermark_before_it_and_the_watermark_never_falls(build, tmp_path_factory, files, max_rows, parallelism):
-    source = started(build, files, tmp_path_factory)
-    for index in range(parallelism):
-        reader = source.reader(index, parallelism)
-        watermark = reader.watermark()
-        while not reader.finished:
-            batch = reader.poll(max_rows)
-            if batch is not None:
-                assert batch.times is not None
-                assert batch.times.min() >= watermark
-            assert reader.watermark() >= watermark
-            watermark = reader.watermark()
-        reader.close()
+@given(files=streams, seed=st.integers(0, 1_000))
+def test_a_source_conforms_whatever_is_in_its_files(build, tmp_path_factory, files, seed):
+    check_source(build(tmp_path_factory.mktemp("input"), files), seeds=[seed])
 
 
 @pytest.mark.parametrize("build", [items, parquet, csv, ndjson, generated, bids])

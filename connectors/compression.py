@@ -1,0 +1,41 @@
+"""Files that are decompressed while they are read: as one stream, so a position in it is a number of rows.
+
+>>> import gzip, pathlib, tempfile
+>>> path = pathlib.Path(tempfile.mkdtemp(), "a.csv.gz")
+>>> _ = path.write_bytes(gzip.compress(b"n") + gzip.compress(b"1"))
+>>> with open_file(str(path), compression_of("infer", "read")) as file:
+...     file.read()
+b'n1'
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import pyarrow as pa
+
+from ..engine.errors import FlowError
+
+Compression: TypeAlias = Literal["infer", "gzip", "bz2", "zstd", "lz4"] | None
+"""How files are compressed: "infer" by the endings of their names, None not at all."""
+
+ENDINGS = ("", ".gz", ".bz2", ".zst", ".lz4")
+"""Endings of files that are decompressed while they are read."""
+
+_ARROWS = {"infer": "detect", "gzip": "gzip", "bz2": "bz2", "zstd": "zstd", "lz4": "lz4", None: None}
+
+
+def compression_of(compression: Compression, operator: str) -> str | None:
+    """Arrow's name of `compression`. Raises FlowError for one that is unknown."""
+    if compression not in _ARROWS:
+        known = ", ".join(f'"{name}"' for name in _ARROWS if name is not None)
+        raise FlowError(f"operator `{operator}`: compression {compression!r} is unknown: use {known} or None")
+    return _ARROWS[compression]
+
+
+def open_file(path: str, compression: str | None) -> pa.NativeFile:
+    """The decompressed bytes of the file, all its members or frames after each other.
+
+    `compression` is Arrow's name. Raises OSError, also while it is read, for a file that is cut short or damaged.
+    """
+    return pa.input_stream(path, compression=compression)

@@ -1,0 +1,1 @@
+"""Files that appear while the job runs."""

@@ -1,0 +1,45 @@
+"""How a source follows its files: as the user says it, checked.
+
+>>> follow_of("lines", "2s", "1h", "read").lines
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ...engine.errors import FlowError
+from ...engine.time.duration import Duration, microseconds, seconds
+
+LOOKING = 0.1
+"""The most of its time that a reader without work spends on looks at the folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """`lines`: files grow. `poll_every`: seconds between two looks. `max_age`: nanoseconds for which a file that was read is remembered."""
+
+    lines: bool
+    poll_every: float
+    max_age: int
+
+
+def follow_of(follow: bool | Literal["lines"], poll_every: Duration, max_age: Duration, operator: str) -> Follow | None:
+    """The settings, or None if the source reads only the files that there are at the start. Raises FlowError for wrong ones."""
+    if follow not in (True, False, "lines"):
+        raise FlowError(f'operator `{operator}`: follow is {follow!r}; it must be True, False or, for files that grow, "lines"')
+    settings = Follow(follow == "lines", seconds(poll_every, "poll_every"), microseconds(max_age, "max_age") * 1_000)
+    if not settings.poll_every or not settings.max_age:
+        raise FlowError(f"operator `{operator}`: poll_every is {poll_every!r} and max_age {max_age!r}; both must be above 0")
+    return settings if follow else None
+
+
+def refuse_some(positions: Sequence[Any], operator: str) -> None:
+    """Raises FlowError if `positions` are not those of all readers, by the index and the number of readers that each has in `reader`."""
+    if sorted(tuple(position["reader"]) for position in positions) != [(index, len(positions)) for index in range(len(positions))]:
+        raise FlowError(
+            f"operator `{operator}`: these {len(positions)} positions are not those of all its readers at one time; "
+            "use all positions of one checkpoint"
+        )

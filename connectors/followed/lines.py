@@ -1,0 +1,242 @@
+"""Reads files to which lines are appended, each to its end, and on from there when it has grown.
+
+A reader has the files whose inodes are its own, so a file that is renamed stays with its reader. Its position has all its files that there
+are, with how far each was read; a reassignment moves files. A look at the folder notes the sizes. The lines before these are then read,
+file by file, and what is appended meanwhile waits for the next look, so that no file starves another.
+
+Event time: a line that is appended may be `max_delay` behind the newest time that is in any file then. What was known before a look began
+bounds all that was not there yet. Each look also reads the end of the file of another reader that has changed last.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from ...engine.batch import Batch
+from ...engine.errors import ConnectorError
+from ...engine.protocol.elements import MAX_TIME, MIN_TIME
+from ...engine.source import SourceReader
+from ...engine.time.event_time import EventTime
+from .follow import LOOKING, Follow, refuse_some
+from .growing import BegunAnewError, Block, Growing, MovedError
+
+TAIL = 65_536
+"""The bytes at the end of another reader's file in which the newest event time is looked for."""
+
+
+class FilesOfLines(Protocol):
+    """The files of a source, as the reader needs them."""
+
+    name: str
+    has_header: bool
+
+    def arrivals(self) -> Iterator[str]:
+        """The paths of all files that there are now."""
+
+    def decode(self, path: str, block: Block) -> pa.RecordBatch:
+        """The rows of a block of lines. Raises ConnectorError for lines that don't fit the stream's columns."""
+
+
+class LinesReader(SourceReader):
+    """Reads one worker's files. It is never finished."""
+
+    def __init__(
+        self,
+        files: FilesOfLines,
+        follow: Follow,
+        *,
+        index: int,
+        parallelism: int,
+        event_time: EventTime | None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._files, self._follow, self._event_time, self._clock = files, follow, event_time, clock
+        self._index, self._parallelism = index, parallelism
+        self._known: dict[int, Growing] = {}
+        self._unread: deque[Growing] = deque()
+        self._batch: Batch | None = None
+        self._batch_end = 0
+        self._newest = self._settled = self._watermark = MIN_TIME
+        self._next_look = -1.0
+        self._peeked: tuple[int, str] | None = None
+
+    def poll(self, max_rows: int) -> Batch | None:
+        while self._batch is None:
+            if not self._unread and self._clock() >= self._next_look:
+                self._look()
+            if not self._unread:
+                return None
+            if not self._load(self._unread[0]):
+                self._unread.popleft()
+        file, batch = self._unread[0], self._batch.slice(0, max_rows)
+        file.rows += batch.num_rows
+        rest = self._batch.num_rows - batch.num_rows
+        self._batch = self._batch.slice(batch.num_rows, rest) if rest else None
+        if not rest:
+            file.offset, file.rows = self._batch_end, 0
+        if batch.times is not None:
+            newest = int(batch.times.max())
+            file.newest = newest if file.newest is None else max(file.newest, newest)
+            self._newest = max(self._newest, newest)
+        return batch
+
+    @property
+    def finished(self) -> bool:
+        return False
+
+    def watermark(self) -> int:
+        if self._event_time is None:
+            return MAX_TIME
+        newest = [MIN_TIME if file.newest is None else file.newest for file in self._unread]
+        self._watermark = max(self._watermark, min([self._settled, *newest]) - self._event_time.max_delay)
+        return self._watermark
+
+    def position(self) -> dict[str, Any]:
+        self.watermark()
+        return {
+            "reader": [self._index, self._parallelism],
+            "files": [list(astuple(file)) for file in self._known.values()],
+            "newest": self._newest,
+            "watermark": self._watermark,
+        }
+
+    def seek(self, position: Any) -> None:
+        files = [Growing(*file) for file in position["files"]]
+        self._known = {file.inode: file for file in files}
+        self._newest, self._watermark = position["newest"], position["watermark"]
+
+    def ready_in(self) -> float:
+        return max(0.0, self._next_look - self._clock())
+
+    def _load(self, file: Growing) -> bool:
+        """Decode the file's next block; False if it has none before the size of the last look."""
+        while True:
+            try:
+                block = file.next_block(header=self._files.has_header)
+            except MovedError:
+                return False  # since the look, so the next one finds out
+            except BegunAnewError as error:
+                raise self._lost(file, "was begun anew") from error
+            except OSError as error:
+                raise self._unreadable(file, error) from error
+            if block is None:
+                if file.rows:
+                    raise self._lost(file, "was cut short")
+                file.unread = False
+                return False
+            rows = self._files.decode(file.path, block)
+            if rows.num_rows < file.rows:
+                raise self._lost(file, "has changed")
+            rows = rows.slice(file.rows)
+            if rows.num_rows:
+                times = None if self._event_time is None else self._event_time.extract(rows, self._files.name)
+                self._batch, self._batch_end = Batch(rows, times), block.end
+                return True
+            file.offset, file.rows = block.end, 0
+
+    def _look(self) -> None:
+        """Note which files there are, and how far each can be read."""
+        began, known_before = self._clock(), self._newest
+        found, newest_of_others = dict[int, tuple[str, os.stat_result]](), None
+        for path in self._files.arrivals():
+            with suppress(FileNotFoundError):  # gone since it was listed
+                status = Path(path).stat()
+                if _reader_of(status.st_ino, self._parallelism) == self._index:
+                    found[status.st_ino] = (path, status)
+                else:
+                    newest_of_others = max(newest_of_others or (0, ""), (status.st_mtime_ns, path))
+        for file in [file for file in self._known.values() if file.inode not in found]:
+            renamed = _renamed(file)
+            if renamed is not None:
+                found[file.inode] = renamed
+            elif file.unread:
+                raise self._lost(file, "is gone")
+            else:
+                del self._known[file.inode]
+        for inode, (path, status) in found.items():
+            self._note(self._known.setdefault(inode, Growing(inode, path)), path, status)
+        unread = [file for file in self._known.values() if file.unread]
+        self._unread.extend(sorted(unread, key=lambda file: (file.changed, file.path)))
+        self._settled = max(self._settled, known_before)
+        self._peek_at(newest_of_others)
+        ended = self._clock()
+        self._next_look = ended + max(self._follow.poll_every, (ended - began) * (1 / LOOKING - 1))
+
+    def _note(self, file: Growing, path: str, status: os.stat_result) -> None:
+        file.path = path
+        if (status.st_size, status.st_mtime_ns) == (file.size, file.changed):
+            return
+        try:
+            file.check()
+        except MovedError:
+            return  # since it was listed, so the next look finds out
+        except BegunAnewError as error:
+            if file.unread:
+                raise self._lost(file, "was begun anew") from error
+            file.begin_anew()
+        except OSError as error:
+            raise self._unreadable(file, error) from error
+        file.size, file.changed, file.unread = status.st_size, status.st_mtime_ns, True
+
+    def _peek_at(self, other: tuple[int, str] | None) -> None:
+        """Take note of the newest event time at the end of another reader's file."""
+        if self._event_time is None or other is None or other == self._peeked:
+            return
+        self._peeked = other
+        with suppress(ConnectorError, MovedError, OSError):  # the reader whose file it is reports the error
+            status = Path(other[1]).stat()
+            file = Growing(status.st_ino, other[1], size=status.st_size, offset=max(0, status.st_size - TAIL))
+            block = file.next_block(header=self._files.has_header)
+            if block is None:
+                return
+            # The block may begin within a line.
+            lines = block.lines.partition(b"\n")[2] if file.offset > len(block.header) else block.lines
+            if lines:
+                rows = self._files.decode(file.path, Block(block.header, lines, block.end))
+                self._newest = max([self._newest, *self._event_time.extract(rows, self._files.name).tolist()])
+
+    def _unreadable(self, file: Growing, error: OSError) -> ConnectorError:
+        return ConnectorError(f"operator `{self._files.name}`: {file.path} can't be read: {error}")
+
+    def _lost(self, file: Growing, what: str) -> ConnectorError:
+        return ConnectorError(
+            f"operator `{self._files.name}`: {file.path} {what} before it was read from byte {file.offset}, row {file.rows} after that, to "
+            "its end; put the lines back, or start without the checkpoint"
+        )
+
+
+def share_out_lines(positions: Sequence[Any], parallelism: int, operator: str) -> list[Any]:
+    """Positions of `parallelism` readers that together continue where the readers at `positions` were."""
+    refuse_some(positions, operator)
+    files = [file for position in positions for file in position["files"]]
+    return [
+        {
+            "reader": [index, parallelism],
+            "files": [file for file in files if _reader_of(file[0], parallelism) == index],
+            "newest": min(position["newest"] for position in positions),
+            "watermark": min(position["watermark"] for position in positions),
+        }
+        for index in range(parallelism)
+    ]
+
+
+def _reader_of(inode: int, parallelism: int) -> int:
+    return inode % parallelism
+
+
+def _renamed(file: Growing) -> tuple[str, os.stat_result] | None:
+    """Where the file is now in its folder, under a name that isn't listed."""
+    with suppress(FileNotFoundError), os.scandir(Path(file.path).parent) as entries:
+        for entry in entries:
+            if entry.inode() == file.inode:
+                return entry.path, entry.stat()
+    return None

@@ -1,0 +1,78 @@
+"""Jobs in one process that follow a folder: files appear while the job runs, and the next job goes on from its checkpoint."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import evenflow as ef
+
+PATIENCE = 60.0
+SLEEP = time.sleep
+
+
+@pytest.fixture
+def jobs_handle_waits(no_waiting_and_no_cluster, monkeypatch):
+    """A job's handle asks for news now and then: it is it that sleeps."""
+    monkeypatch.setattr(time, "sleep", SLEEP)
+
+
+WAYS = pytest.mark.parametrize(("follow", "appended"), [(True, False), ("lines", False), ("lines", True)])
+
+
+def write(folder: Path, number: int, *, appended: bool) -> None:
+    """Ten more rows: a file of its own, or lines behind those of one of two files."""
+    lines = "".join(f"{n}\n" for n in range(10 * number, 10 * number + 10))
+    if appended:
+        with (folder / f"{number % 2}.txt").open("a") as file:
+            file.write(lines)
+    else:
+        (folder / ".next").write_text(lines)
+        (folder / ".next").rename(folder / f"{number}.txt")
+
+
+def started(folder, rows, follow, workers, enough, **options):
+    """A job, and an event that is set when `enough` rows have come to its end."""
+    flow, came, lines = ef.Dataflow("followed"), threading.Event(), set()
+
+    def look(row):
+        lines.add(row["item"])
+        if len(lines) >= enough:
+            came.set()
+
+    stream = flow.read(ef.read_text(folder, follow=follow, poll_every="1ms")).parallelism(workers)
+    stream.write(ef.to_list(rows))
+    stream.write(ef.to_callback(look))
+    return flow.run(runtime="local", **options), came
+
+
+@pytest.mark.usefixtures("jobs_handle_waits")
+@WAYS
+def test_a_job_goes_on_from_the_checkpoint_of_another_with_more_workers(follow, appended, tmp_path):
+    folder, before, again = tmp_path / "in", [], []
+    folder.mkdir()
+    for number in range(5):
+        write(folder, number, appended=appended)
+    saved = ef.JobConfig(checkpoint=ef.CheckpointConfig(str(tmp_path / "saved"), interval=None))
+    job, came = started(folder, before, follow, 2, 100, config=saved)
+    for number in range(5, 10):
+        write(folder, number, appended=appended)
+    assert came.wait(PATIENCE)
+    checkpoint = job.checkpoint()
+    job.cancel()
+    job.wait(f"{PATIENCE}s")
+    for number in range(10, 15):
+        write(folder, number, appended=appended)
+    path = tmp_path / "saved" / job.name / f"checkpoint-{checkpoint.number:08d}"
+    assert path.is_dir()
+    job, came = started(folder, again, follow, 3, 50, from_savepoint=path, config=ef.JobConfig())
+    assert came.wait(PATIENCE)
+    job.stop()
+    job.wait(f"{PATIENCE}s")
+    came_again = {row["item"] for row in before} & {row["item"] for row in again}
+    assert came_again in (set(), {str(n) for n in range(100)}), "the rows of the last checkpoint, which may not have been committed"
+    assert sorted(int(row["item"]) for row in again if row["item"] not in came_again) == list(range(100, 150))
+    assert sorted(int(row["item"]) for row in before) == list(range(100))
