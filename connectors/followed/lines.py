@@ -63,6 +63,8 @@ class LinesReader(SourceReader):
         self._index, self._parallelism = index, parallelism
         self._known: dict[int, Growing] = {}
         self._unread: deque[Growing] = deque()
+        self._moved: list[Growing] = []
+        """Files with unread lines that were renamed since the last look: they hold event time back until the next one finds them."""
         self._batch: Batch | None = None
         self._batch_end = 0
         self._newest = self._settled = self._watermark = MIN_TIME
@@ -96,7 +98,7 @@ class LinesReader(SourceReader):
     def watermark(self) -> int:
         if self._event_time is None:
             return MAX_TIME
-        newest = [MIN_TIME if file.newest is None else file.newest for file in self._unread]
+        newest = [MIN_TIME if file.newest is None else file.newest for file in (*self._unread, *self._moved)]
         self._watermark = max(self._watermark, min([self._settled, *newest]) - self._event_time.max_delay)
         return self._watermark
 
@@ -123,7 +125,8 @@ class LinesReader(SourceReader):
             try:
                 block = file.next_block(header=self._files.has_header)
             except MovedError:
-                return False  # since the look, so the next one finds out
+                self._moved.append(file)
+                return False
             except BegunAnewError as error:
                 raise self._lost(file, "was begun anew") from error
             except OSError as error:
@@ -162,6 +165,7 @@ class LinesReader(SourceReader):
                 raise self._lost(file, "is gone")
             else:
                 del self._known[file.inode]
+        self._moved = []
         for inode, (path, status) in found.items():
             self._note(self._known.setdefault(inode, Growing(inode, path)), path, status)
         unread = [file for file in self._known.values() if file.unread]
@@ -178,7 +182,8 @@ class LinesReader(SourceReader):
         try:
             file.check()
         except MovedError:
-            return  # since it was listed, so the next look finds out
+            self._moved.append(file)  # since it was listed
+            return
         except BegunAnewError as error:
             if file.unread:
                 raise self._lost(file, "was begun anew") from error
