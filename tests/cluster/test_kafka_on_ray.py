@@ -29,19 +29,22 @@ class Writer:
     """Appends numbered records to all partitions of a topic, without end, until it is told to stop."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
-        self._producer = Producer({"bootstrap.servers": bootstrap})
-        self._topic, self.partitions, self.written = topic, partitions, 0
+        self._bootstrap, self._topic, self.partitions, self.written = bootstrap, topic, partitions, 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
     def _run(self) -> None:
+        known = 0
         while not self._stop.wait(0.02):
+            if known != self.partitions:
+                # Another producer: one that has sent to the topic looks for more partitions after minutes only.
+                known, producer = self.partitions, Producer({"bootstrap.servers": self._bootstrap})
             for _ in range(20):
                 value = json.dumps({"n": self.written, "k": self.written % KEYS, "ts": self.written})
-                self._producer.produce(self._topic, value.encode(), partition=self.written % self.partitions)
+                producer.produce(self._topic, value.encode(), partition=self.written % known)
                 self.written += 1
-            self._producer.flush(60)
+            producer.flush(60)
 
     def stop(self) -> int:
         """How many records are in the topic."""
