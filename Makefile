@@ -11,6 +11,11 @@ INSTALLED := $(VENV)/installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 UV := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt
 
+# A test run starts hundreds of Python processes. Without bytecode each compiles Ray, pyarrow and evenflow anew, which is most of what it costs:
+# it is kept here even where the shell says that Python shall write none.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
+
 .PHONY: help install test lint format api types doctest unit coverage cluster spark demo chaos simulate bench java clean
 
 help: ## this list
