@@ -23,23 +23,27 @@ help: ## this list
 
 install: $(INSTALLED) ## the environment in .venv; PYTHON=... chooses the interpreter
 
-# Tests on Ray and Spark wait often: the others take what these leave of the processors, the simulations with crashes beside all the rest.
+# Tests on Ray and Spark wait often: two such parts run side by side, each with a Ray cluster of its own, and the others take what they leave
+# of the processors. HOSTS need the cluster of their part least: they start others, in programs of their own.
+HOSTS := $(addprefix tests/cluster/test_,clones.py placement.py several_hosts.py stela_on_ray.py wire.py)
 CRASHES := tests/unit/test_crashing.py
 PYTEST = COLUMNS=200 $(BIN)/python -m pytest -p no:cacheprovider --tb=short
 
 test: $(INSTALLED) java ## everything: style, types, docstrings, unit tests, tests on Ray and on Spark
 	@mkdir -p build
-	@nice -n 10 $(MAKE) --no-print-directory --keep-going lint types > build/style.log 2>&1 & style=$$!; \
+	@env $(PYTEST) $(HOSTS) tests/spark > build/hosts-spark.log 2>&1 & hosts=$$!; \
+	nice -n 10 $(MAKE) --no-print-directory --keep-going lint types > build/style.log 2>&1 & style=$$!; \
 	nice -n 10 env $(PYTEST) $(CRASHES) > build/crashes.log 2>&1 & crashes=$$!; \
 	nice -n 10 env $(PYTEST) tests/docstrings tests/unit --ignore $(CRASHES) > build/unit-tests.log 2>&1 & unit=$$!; \
-	trap 'kill $$style $$crashes $$unit 2>/dev/null || true' EXIT; \
+	trap 'kill $$hosts $$style $$crashes $$unit 2>/dev/null || true' EXIT; \
 	parts=""; failed=0; \
 	ended() { parts+=" $$1=$$2:$$3"; [ "$$2" = 0 ] || failed=1; }; \
-	code=0; $(PYTEST) tests/cluster tests/spark 2>&1 | tee build/cluster.log || code=$$?; ended cluster+spark $$code build/cluster.log; \
+	code=0; $(PYTEST) tests/cluster $(HOSTS:%=--ignore=%) 2>&1 | tee build/cluster.log || code=$$?; ended cluster $$code build/cluster.log; \
+	code=0; wait $$hosts || code=$$?; ended hosts+spark $$code build/hosts-spark.log; \
 	code=0; wait $$style || code=$$?; ended style $$code build/style.log; \
 	code=0; wait $$crashes || code=$$?; ended crashes $$code build/crashes.log; \
 	code=0; wait $$unit || code=$$?; ended unit $$code build/unit-tests.log; \
-	cat build/style.log build/crashes.log build/unit-tests.log; \
+	cat build/hosts-spark.log build/style.log build/crashes.log build/unit-tests.log; \
 	$(BIN)/python .ci/summary.py $$parts; exit $$failed
 
 lint: $(INSTALLED) ## style, and whether the public API breaks who uses it
