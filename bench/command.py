@@ -108,7 +108,7 @@ def run_benchmark(given: argparse.Namespace) -> Run:
             tasks=given.tasks, systems=given.systems, repeat=given.repeat, rows=given.rows, cache=given.folder, say=say
         ),
         "nexmark": lambda: nexmark.run(
-            queries=given.queries, events=given.events, checked_events=given.checked_events, form=given.format, flink=given.flink,
+            queries=given.queries, events=given.events, checked_events=given.checked_events, form=given.format, systems=given.systems,
             repeat=given.repeat, cache=given.folder, say=say,
         ),
         "nexmark-moves": lambda: moves.run(queries=given.queries, rate=given.rate, say=say),
@@ -222,14 +222,14 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _add_workloads(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    auctions = benchmarks.add_parser("nexmark", help="the queries of NexMark, beside Flink")
+    auctions = benchmarks.add_parser("nexmark", help="the queries of NexMark, beside Flink and Spark")
     auctions.add_argument("--queries", type=_names, default=list(QUERIES), help="default: all")
     auctions.add_argument("--events", type=int, default=nexmark.EVENTS, help="all streams together (default: %(default)s)")
     auctions.add_argument(
         "--checked-events", type=int, default=nexmark.CHECKED_EVENTS, help="whose results are compared with DuckDB's (default: %(default)s)"
     )
     auctions.add_argument("--format", choices=INPUTS, default="csv", help="what evenflow reads (default: %(default)s)")
-    auctions.add_argument("--flink", action="store_true", help="also run Flink, over the CSV files")
+    auctions.add_argument("--systems", type=_names, default=["evenflow"], help=f"of {', '.join(nexmark.SYSTEMS)} (default: evenflow)")
     auctions.add_argument("--repeat", type=int, default=3, help="iterations of each (default: %(default)s)")
     _add_folder(auctions)
     moving = benchmarks.add_parser("nexmark-moves", help="the latency of NexMark's results while state moves and workers come")

@@ -26,6 +26,7 @@ _MODULES = (
     "operators_spark",
     "nexmark_evenflow",
     "nexmark_flink",
+    "nexmark_spark",
 )
 SYSTEMS = {name: f"{__package__}.systems.{name}" for name in _MODULES}
 MARK = "evenflow-bench-answer "

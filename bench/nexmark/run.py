@@ -1,15 +1,16 @@
-"""NexMark's queries beside Flink's SQL: rows per second and processor time over the same files, and whether all results are right.
+"""NexMark's queries beside Flink's and Spark's SQL: rows per second and processor time over the same files, and whether results are right.
 
 The rows are those of the streams that a query reads. Measured queries discard their results. Each system also runs the query over fewer
-events and writes what it gives: all of evenflow's rows must be those that DuckDB gives for them, and the report says whether Flink's are.
+events and writes what it gives: all of evenflow's rows must be those that DuckDB gives for them. The report says whether the others' are.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from .. import machine
@@ -27,21 +28,27 @@ from .check import compare, connect
 from .data import EventFiles, files_of, make
 from .flink_sql import NOT_IN_FLINK
 from .queries import QUERIES
+from .spark_sql import NOT_IN_SPARK, UNTIL_THE_END
 from .streams import INPUTS, streams_of
 
 EVENTS, CHECKED_EVENTS = 10_000_000, 500_000
 TIMEOUT = 3600.0
+SYSTEMS = ("evenflow", "flink", "spark")
+NOT_IN: Mapping[str, Mapping[str, str]] = {"evenflow": {}, "flink": NOT_IN_FLINK, "spark": NOT_IN_SPARK}
+"""The queries that a system can't say, and why."""
+
 NOT_CHECKED = {"flink": ("q12",)}
 """Flink drops what the last processing-time window holds when the input ends."""
 
-WHY_FLINK = "With few events its two readers may not read side by side; then it drops rows as late."
+WHY_FLINK = ". With few events its two readers may not read side by side; then it drops rows as late."
+WHY_SPARK = ". It doesn't give the windows that are open when the input ends."
 NOT_MEASURED = (
     "more than one machine, and more than two cores",
-    "checkpoints: Flink and evenflow keep state in memory only",
+    "checkpoints: Flink and evenflow keep state in memory only, Spark's state store writes its files",
     "starting: processes, Ray, the JVM; of Flink the time of the same query over one row is taken off",
     "writing: the results are discarded",
     "events out of order",
-    *(f"{name} in Flink: {why}" for name, why in NOT_IN_FLINK.items()),
+    *(f"{name} in {system.capitalize()}: {why}" for system, queries in NOT_IN.items() for name, why in queries.items()),
 )
 
 
@@ -60,7 +67,7 @@ def run(
     events: int,
     checked_events: int,
     form: str,
-    flink: bool,
+    systems: Sequence[str],
     repeat: int,
     cache: Path,
     say: Callable[[str], None],
@@ -68,16 +75,17 @@ def run(
     """Raises BenchmarkError for an unknown query or format, if a system fails, or if evenflow's results are wrong."""
     check_names("query", queries, QUERIES)
     check_names("format", [form], INPUTS)
-    if flink and form != "csv":
-        raise BenchmarkError(f"Flink reads NexMark's CSV files only: --format csv, not --format {form}")
-    if flink and not os.environ.get(FLINK):
-        raise BenchmarkError(f"Flink needs an environment of its own: set {FLINK} to its interpreter, or leave out --flink")
+    check_names("system", systems, SYSTEMS)
+    if form != "csv" and set(systems) != {"evenflow"}:
+        raise BenchmarkError(f"Flink and Spark read NexMark's CSV files only: --format csv, not --format {form}")
+    if "flink" in systems and not os.environ.get(FLINK):
+        raise BenchmarkError(f"Flink needs an environment of its own: set {FLINK} to its interpreter, or leave out --systems flink")
     measured = files_of(cache, events) if form == "generate" else make(cache, events, say)
     given = Input(form, measured, make(cache, checked_events, say))
     cases: list[Case] = []
     checks: list[str] = []
     for name in queries:
-        for system in ("evenflow", "flink") if flink and name not in NOT_IN_FLINK else ("evenflow",):
+        for system in (s for s in systems if name not in NOT_IN[s]):
             found, rows, differing = _measure(name, system, repeat, given)
             cases += found
             for case in found:
@@ -85,10 +93,10 @@ def run(
             if differing and system == "evenflow":
                 raise BenchmarkError(f"NexMark's results are not DuckDB's: {name}: of evenflow's rows {differing}")
             if differing:
-                checks.append(f"{name}: of Flink's rows {differing}. {WHY_FLINK}")
+                checks.append(f"{name}: of {system.capitalize()}'s rows {differing}{_why(name, system)}")
             elif rows is not None:
                 checks.append(f"{name}: {system} gave the {rows:,} rows that DuckDB gives for {checked_events:,} events")
-    arguments = {"queries": list(queries), "events": events, "format": form, "flink": flink, "repeat": repeat}
+    arguments = {"queries": list(queries), "events": events, "format": form, "systems": list(systems), "repeat": repeat}
     return record("nexmark", arguments, cases, _verdicts(cases), checks=checks, not_measured=NOT_MEASURED)
 
 
@@ -99,7 +107,7 @@ def _measure(name: str, system: str, repeat: int, given: Input) -> tuple[list[Ca
     checked = given.checked.folder
     options = {"input": given.form, "events": given.measured.events, "checked": str(checked), "checked_events": given.checked.events}
     folder = given.measured.folder
-    if system == "flink":
+    if system != "evenflow":
         folder, options = folder / given.form, {"checked": str(checked / given.form)}
     task = Task(name, str(folder), rows, 0, str(output / "out"), repeat, options)
     try:
@@ -130,13 +138,20 @@ def _check(name: str, system: str, output: Path, events: EventFiles) -> tuple[in
     return rows, f"{missing:,} are missing and {wrong:,} are wrong" if missing or wrong else ""
 
 
+def _why(name: str, system: str) -> str:
+    """Why other rows than DuckDB's are to be expected, as far as that is known."""
+    if system == "spark":
+        return WHY_SPARK if name in UNTIL_THE_END else ""
+    return WHY_FLINK
+
+
 def _verdicts(cases: Sequence[Case]) -> list[Verdict]:
     medians = {case.name: case.median for case in cases}
     found = []
-    for name in QUERIES:
-        ours, theirs = f"{name}/evenflow", f"{name}/flink"
+    for name, system in product(QUERIES, SYSTEMS[1:]):
+        ours, theirs, other = f"{name}/evenflow", f"{name}/{system}", system.capitalize()
         if ours in medians and theirs in medians:
-            found.append(Verdict(f"{name}, rows/s of evenflow / of Flink", medians[ours] / medians[theirs], TARGET, "higher"))
+            found.append(Verdict(f"{name}, rows/s of evenflow / of {other}", medians[ours] / medians[theirs], TARGET, "higher"))
             ours, theirs = f"{ours}, processor", f"{theirs}, processor"
-            found.append(Verdict(f"{name}, processor time of Flink / of evenflow", medians[theirs] / medians[ours], TARGET, "higher"))
+            found.append(Verdict(f"{name}, processor time of {other} / of evenflow", medians[theirs] / medians[ours], TARGET, "higher"))
     return found

@@ -78,6 +78,9 @@ class Accumulator(ABC):
     output_type: pa.DataType | None
     """The type of `finish`'s array; None if only the values tell it."""
 
+    distinct = False
+    """Whether its one part is lists that hold each value once, of which `finish` asks for the lengths only."""
+
     @abstractmethod
     def empty(self, n: int) -> Parts:
         """The state of `n` groups without rows: merging with it changes nothing."""

@@ -39,6 +39,8 @@ class CountDistinct(AggregateFunction):
 class CountDistinctAccumulator(ListAccumulator):
     """A list holds each value once."""
 
+    distinct = True
+
     def __init__(self, source: InputColumn) -> None:
         super().__init__(source.operator, source.read_type, pa.int64())
         self.source = source

@@ -52,7 +52,7 @@ class FilteredAccumulator(Accumulator):
 
     def __init__(self, of: Accumulator, condition: Condition, columns: list[str] | None, operator: str) -> None:
         self.of, self.condition, self.columns, self.operator = of, condition, columns, operator
-        self.part_types, self.output_type, self.typed = of.part_types, of.output_type, of.typed
+        self.part_types, self.output_type, self.typed, self.distinct = of.part_types, of.output_type, of.typed, of.distinct
 
     def empty(self, n: int) -> Parts:
         return self.of.empty(n)

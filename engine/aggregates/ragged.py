@@ -87,6 +87,16 @@ class Ragged:
         return joined([self, others])[place]
 
 
+class Lengths:
+    """The lengths of lists, shape (groups,), where nobody asks for the values in them."""
+
+    def __init__(self, counts: Ints) -> None:
+        self.counts = counts
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+
 Column = TypeVar("Column", npt.NDArray[Any], Ragged)
 """A part of an aggregate's state: one row per group."""
 

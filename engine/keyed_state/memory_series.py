@@ -27,7 +27,7 @@ from ..protocol.routing import Move
 from ..snapshots.chain import removed, replacing
 from ..snapshots.changes import Changes, SlotChanges
 from .base import StateTransfer
-from .ragged_slots import clear, grown
+from .part_slots import clear, grown, new_slots
 from .series import NOWHERE, Codes, Found, Positions, Rows, Series
 
 CHUNK = 16_384
@@ -230,11 +230,7 @@ class MemorySeries(Series):
         )
         self._frees += more
         accumulators = self.aggregator.accumulators
-        before = self._parts or tuple(a.empty(0) for a in accumulators)
-        self._parts = tuple(
-            tuple(grown(old, new) for old, new in zip(olds, a.empty(more), strict=True))
-            for olds, a in zip(before, accumulators, strict=True)
-        )
+        self._parts = grown(accumulators, self._parts or new_slots(accumulators, 0), more)
 
     def _partial(self, where: Where, keys: tuple[pa.Array, ...] = ()) -> PartialAggregates:
         return PartialAggregates(keys, self._rows[where], tuple(tuple(column[where] for column in parts) for parts in self._parts))
@@ -263,8 +259,7 @@ class MemorySeries(Series):
         where = np.flatnonzero(self._live)
         self._before(where)
         kept = carry(self._partial(where))
-        empty = (accumulator.empty(len(self._live)) for accumulator in self.aggregator.accumulators)
-        self._parts = tuple(tuple(grown(None, part) for part in parts) for parts in empty)
+        self._parts = new_slots(self.aggregator.accumulators, len(self._live))
         for columns, values in zip(self._parts, kept.parts, strict=True):
             for column, value in zip(columns, values, strict=True):
                 column[where] = value

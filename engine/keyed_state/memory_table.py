@@ -21,7 +21,7 @@ from ..protocol.routing import Move
 from ..snapshots.chain import removed, replacing
 from ..snapshots.changes import Changes, SlotChanges
 from .base import StateTransfer
-from .ragged_slots import clear, grown
+from .part_slots import clear, grown, merge_into, new_slots
 from .table import Table
 
 CHUNK = 16_384
@@ -55,10 +55,7 @@ class MemoryTable(Table):
         self._rows[where] += partial.rows
         merged = []
         for accumulator, parts, new in zip(self._aggregator.accumulators, self._parts, partial.parts, strict=True):
-            values = accumulator.merge(tuple(column[where] for column in parts), new)
-            for column, value in zip(parts, values, strict=True):
-                column[where] = value
-            merged.append(values)
+            merged.append(merge_into(accumulator, parts, where, new))
         return PartialAggregates(partial.keys, self._rows[where], tuple(merged))
 
     def install(self, chunk: Batch) -> None:
@@ -137,11 +134,7 @@ class MemoryTable(Table):
             return
         self._rows = np.concatenate([self._rows, np.zeros(more, np.int64)])
         accumulators = self._aggregator.accumulators
-        before = self._parts or tuple(a.empty(0) for a in accumulators)
-        self._parts = tuple(
-            tuple(grown(old, new) for old, new in zip(olds, a.empty(more), strict=True))
-            for olds, a in zip(before, accumulators, strict=True)
-        )
+        self._parts = grown(accumulators, self._parts or new_slots(accumulators, 0, merged_into=True), more)
 
 
 class _RowTransfer(StateTransfer):

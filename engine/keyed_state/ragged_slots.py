@@ -11,14 +11,10 @@ is one of similar length, as in a log-structured merge-tree, and rewritten when 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..aggregates.base import Parts
 from ..aggregates.ragged import Ragged, stretches
 
 Ints = npt.NDArray[np.int64]
@@ -114,18 +110,3 @@ class RaggedSlots:
             base += len(values)
         self._generations[self._next], self._live[self._next] = pa.concat_arrays(pieces), base
         self._next += 1
-
-
-def grown(column: Any, more: Any) -> Any:
-    """A part of a state in slots that can be written into, longer by the empty rows `more`; `column` may be None."""
-    if not isinstance(more, Ragged):
-        return more if column is None else np.concatenate([column, more])
-    slots = column if isinstance(column, RaggedSlots) else RaggedSlots(more.values.type, 0)
-    slots.grow(len(more))
-    return slots
-
-
-def clear(parts: Iterable[Parts], slots: Ints) -> None:
-    """Give up the lists in these slots."""
-    for column in (column for part in parts for column in part if isinstance(column, RaggedSlots)):
-        column.clear(slots)

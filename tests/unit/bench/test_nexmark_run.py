@@ -13,6 +13,8 @@ from evenflow.bench.nexmark.flink_sql import NOT_IN_FLINK, TABLES
 from evenflow.bench.nexmark.flink_sql import QUERIES as IN_FLINK
 from evenflow.bench.nexmark.oracles import ORACLES
 from evenflow.bench.nexmark.queries import QUERIES
+from evenflow.bench.nexmark.spark_sql import NOT_IN_SPARK
+from evenflow.bench.nexmark.spark_sql import QUERIES as IN_SPARK
 from evenflow.bench.operators import FLINK
 from evenflow.bench.task import Answer
 
@@ -51,8 +53,8 @@ def answers(monkeypatch):
 
 
 def run(tmp_path, **options):
-    asked = {"queries": ["q2"], "events": EVENTS, "checked_events": 2_000, "form": "csv", "flink": False, "repeat": 3, "cache": tmp_path}
-    return running.run(**{**asked, **options}, say=lambda _: None)
+    asked = {"queries": ["q2"], "systems": ["evenflow"], "events": EVENTS, "checked_events": 2_000, "form": "csv", "repeat": 3}
+    return running.run(**{**asked, **options}, cache=tmp_path, say=lambda _: None)
 
 
 def test_rates_and_processor_time_are_of_the_rows_that_the_query_reads(answers, tmp_path):
@@ -87,7 +89,7 @@ def test_wrong_results_of_flink_are_in_the_report(answers, tmp_path, monkeypatch
     answers["writes"] = lambda task, folder: (
         right(task, folder) if "input" in task.options else one_row_less(task, str(Path(folder).parent))
     )
-    ours, theirs = run(tmp_path, flink=True).checks
+    ours, theirs = run(tmp_path, systems=["evenflow", "flink"]).checks
     assert ours.startswith("q2: evenflow gave the ")
     assert theirs.startswith("q2: of Flink's rows 1 are missing and 0 are wrong. With few events")
 
@@ -105,8 +107,9 @@ def test_targets_are_ratios_of_rates_and_of_processor_time(answers, tmp_path):
     [
         ({"queries": ["q0", "q99"]}, "query 'q99' is unknown; there are: q0, q1"),
         ({"form": "xml"}, "format 'xml' is unknown"),
-        ({"flink": True, "form": "parquet"}, "Flink reads NexMark's CSV files only"),
-        ({"flink": True}, f"set {FLINK} to its interpreter"),
+        ({"systems": ["evenflow", "spark"], "form": "parquet"}, "Flink and Spark read NexMark's CSV files only"),
+        ({"systems": ["storm"]}, "system 'storm' is unknown"),
+        ({"systems": ["flink"]}, f"set {FLINK} to its interpreter"),
     ],
 )
 def test_what_can_not_be_run_is_refused_before_anything_is_made(options, message, tmp_path, monkeypatch):
@@ -116,9 +119,20 @@ def test_what_can_not_be_run_is_refused_before_anything_is_made(options, message
     assert not list(tmp_path.iterdir())
 
 
-def test_every_query_is_in_flink_or_it_says_why_not():
-    assert set(IN_FLINK).isdisjoint(NOT_IN_FLINK)
-    assert set(IN_FLINK) | set(NOT_IN_FLINK) == set(QUERIES)
+@pytest.mark.parametrize(("said", "why_not"), [(IN_FLINK, NOT_IN_FLINK), (IN_SPARK, NOT_IN_SPARK)], ids=["flink", "spark"])
+def test_every_query_is_in_the_other_system_or_it_says_why_not(said, why_not):
+    assert set(said).isdisjoint(why_not)
+    assert set(said) | set(why_not) == set(QUERIES)
+
+
+def test_rows_that_spark_does_not_give_are_in_the_report(answers, tmp_path):
+    answers["writes"] = lambda task, folder: one_row_less(task, str(Path(folder).parent))
+    (check,) = run(tmp_path, systems=["spark"], queries=["q7"]).checks
+    assert check == "q7: of Spark's rows 1 are missing and 0 are wrong. It doesn't give the windows that are open when the input ends."
+
+
+def test_a_query_that_a_system_can_not_say_is_left_out(answers, tmp_path):
+    assert run(tmp_path, systems=["spark"], queries=["q6"]).cases == ()
 
 
 def test_what_flink_is_given_is_json():
