@@ -24,7 +24,7 @@ help: ## this list
 install: $(INSTALLED) ## the environment in .venv; PYTHON=... chooses the interpreter
 
 # Tests on Ray and Spark wait often: two such parts run side by side, each with a Ray cluster of its own, and the others take what they leave
-# of the processors. HOSTS need the cluster of their part least: they start others, in programs of their own.
+# of the processors. HOSTS start more clusters, in programs of their own.
 HOSTS := $(addprefix tests/cluster/test_,clones.py placement.py several_hosts.py stela_on_ray.py wire.py)
 CRASHES := tests/unit/test_crashing.py
 PYTEST = COLUMNS=200 $(BIN)/python -m pytest -p no:cacheprovider --tb=short
