@@ -17,7 +17,7 @@ from evenflow.testing.scaling import with_scaling
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 
-BLOCK = 25
+BLOCK = 10
 """Seeds per test, so that a failure is found and shown early."""
 
 IN_ORDER = {
