@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .connectors.callback_sink import to_callback
     from .connectors.csv import read_csv
     from .connectors.csv_sink import write_csv
+    from .connectors.delta.sink import write_delta
+    from .connectors.delta.source import read_delta
     from .connectors.function_sink import to_function
     from .connectors.generate import generate
     from .connectors.generator import from_generator
@@ -184,6 +186,7 @@ _HOMES = {
     "print": "connectors.print_rows:print_rows",
     "quantile": "engine.aggregates.functions",
     "read_csv": "connectors.csv",
+    "read_delta": "connectors.delta.source",
     "read_json": "connectors.json",
     "read_kafka": "connectors.kafka.source",
     "read_parquet": "connectors.parquet",
@@ -205,6 +208,7 @@ _HOMES = {
     "value_state": "engine.functions.declared_states",
     "variance": "engine.aggregates.functions",
     "write_csv": "connectors.csv_sink",
+    "write_delta": "connectors.delta.sink",
     "write_json": "connectors.json_sink",
     "write_kafka": "connectors.kafka.sink",
     "write_parquet": "connectors.parquet_sink",
@@ -293,6 +297,7 @@ __all__ = [
     "print",
     "quantile",
     "read_csv",
+    "read_delta",
     "read_json",
     "read_kafka",
     "read_parquet",
@@ -312,6 +317,7 @@ __all__ = [
     "value_state",
     "variance",
     "write_csv",
+    "write_delta",
     "write_json",
     "write_kafka",
     "write_parquet",

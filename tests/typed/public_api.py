@@ -88,6 +88,7 @@ def sources(spark: Any) -> Sequence[ef.Source]:
     """All of them."""
     return [
         ef.read_csv("in/", event_time="ts"),
+        ef.read_delta("table", version=3, event_time="ts"),
         ef.read_json("in/"),
         ef.read_kafka(["clicks", "views"], bootstrap="localhost:9092", start={("clicks", 0): 5}, until="now", columns=["key"]),
         ef.read_parquet("in/"),
@@ -111,6 +112,7 @@ def sinks(spark: Any, rows: list[dict[str, Any]]) -> Sequence[ef.Sink]:
         ef.write_parquet("out/"),
         ef.write_kafka("out", bootstrap="localhost:9092", key=["user", "day"], headers={"trace": "trace"}, options={"linger.ms": 50}),
         ef.write_sql("sqlite:///shop.db", "orders", mode="upsert", key=["user"], version="n"),
+        ef.write_delta("counts"),
         ef.to_list(rows),
         ef.to_callback(rows.append),
         ef.to_function(len, commit=print),
