@@ -24,7 +24,7 @@ from .table import check_installed, opened
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
-    from deltalake.transaction import AddAction
+    from deltalake.transaction import AddAction, RemoveAction
 
 LOG = "_delta_log"
 
@@ -88,7 +88,7 @@ class DeltaSink(FileSink):
             table = opened(path, self.name)
             there = later.intersection(Path(uri).name for uri in table.file_uris())
             now = time.time_ns() // 1_000_000
-            removed = [RemoveAction(name, True, now) for name in sorted(there)]
+            removed: list[AddAction | RemoveAction] = [RemoveAction(name, True, now) for name in sorted(there)]
             try:
                 if removed:
                     table.create_write_transaction(removed, "append", table.schema(), [], commit_properties=_properties(self.run, after))
@@ -114,7 +114,7 @@ class DeltaSink(FileSink):
             if done is not None and done >= checkpoint:
                 return
             self._fit(table, schema)
-            opened(path, self.name).create_write_transaction(actions, "append", _delta(schema), [], commit_properties=written)
+            opened(path, self.name).create_write_transaction([*actions], "append", _delta(schema), [], commit_properties=written)
         except DeltaError as error:
             raise ConnectorError(f"operator `{self.name}`: checkpoint {checkpoint} can't become a version of {path}: {error}") from error
 
