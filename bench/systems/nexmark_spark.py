@@ -49,7 +49,7 @@ def _register(spark: Any, folder: Path) -> None:
     for stream in STREAMS:
         schema = CSV_SCHEMAS[stream]
         columns = ", ".join(f"{field.name} {SQL_TYPES[str(field.type)]}" for field in schema)
-        rows = spark.readStream.schema(columns).csv(f"{folder}/{stream}")
+        rows = spark.readStream.schema(columns).csv(f"{folder}/{stream}").na.fill("")  # no text is null, but Spark reads an empty one so
         for time_column in ("dateTime", "expires"):
             if time_column in schema.names:
                 rows = rows.withColumn(time_column, f.timestamp_millis(time_column))
