@@ -32,6 +32,7 @@ from .processes.process import NAMESPACE, WorkerActor
 from .processes.ray_internals import JOINING_LOG, heads_on_this_machine
 from .processes.ray_workers import LEAVE_TIMEOUT
 from .processes.reach import check_reachable
+from .processes.sent import in_pieces, sent
 from .processes.unpicklable import refusal
 
 A = TypeVar("A")
@@ -124,7 +125,8 @@ def _make_coordinator(
     deadline = time.monotonic() + CALL_TIMEOUT
     while True:
         try:
-            return _COORDINATOR.options(**options).remote(plan, config, secrets.token_hex(8), savepoint, lent, detached)
+            arguments = sent(plan, config, secrets.token_hex(8), savepoint, lent, detached)
+            return _COORDINATOR.options(**options).remote(*in_pieces(arguments))
         except Exception as error:
             if not isinstance(error, ActorAlreadyExistsError) and (told := refusal(plan)) is not None:
                 raise told from None

@@ -64,13 +64,17 @@ STORAGE_PATIENCE = 10.0
 
 
 class Coordinator:
-    """One per job, an actor named `JOB/coordinator`. `run`: names this run of it. `savepoint`: where a job begins that goes on from one.
+    """One per job, an actor named `JOB/coordinator`, made of the arguments of `_begin` in pieces.
 
-    `lent`: the driver's processes for workers; the others are this actor's and end with it. `detached`: there is no driver, so this actor
-    stops the sinks and ends itself when the job is over.
+    `run`: names this run of the job. `savepoint`: where a job begins that goes on from one. `lent`: the driver's processes for workers; the
+    others are this actor's and end with it. `detached`: there is no driver, so this actor stops the sinks and ends itself when the job is
+    over.
     """
 
-    def __init__(
+    def __init__(self, *pieces: bytes) -> None:
+        self._begin(*received(b"".join(pieces)))
+
+    def _begin(
         self,
         plan: Plan,
         config: JobConfig,

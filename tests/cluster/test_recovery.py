@@ -15,6 +15,7 @@ from contextlib import suppress
 
 import pyarrow.parquet as pq
 import pytest
+import ray
 from comparing import assert_same
 from watching import PATIENCE, actors, figures_of, pid, socket_folders, until
 
@@ -171,6 +172,28 @@ def test_killed_coordinator_comes_back_and_the_job_goes_on(tmp_path):
     job.stop()
     job.wait("60s")
     check("headed", results, tmp_path, sources=1)
+
+
+def test_coordinator_of_a_job_with_a_large_plan_comes_back_too(tmp_path):
+    table, rows = os.urandom(400_000), []
+    flow = ef.Dataflow("large")
+    flow.read(ef.generate(rate=RATE, **SOURCE)).map(lambda row: {"seq": row["seq"], "size": len(table)}).write(ef.to_list(rows))
+    checkpoint = ef.CheckpointConfig(str(tmp_path), interval="100ms")
+    job = flow.run(config=ef.JobConfig(checkpoint=checkpoint, restart=ef.RestartConfig(delay="10ms")))
+    try:
+        until(lambda: len(rows) > 3 * RATE, "rows are committed")
+        for _ in range(4):
+            ray.put(bytes(30 << 20))  # more than the object store has room for: what nobody holds leaves it
+        os.kill(pid(job, "coordinator"), signal.SIGKILL)
+        before = len(rows)
+        until(lambda: len(rows) > before + RATE, "rows are committed after the loss")
+        job.stop()
+        job.wait("60s")
+    finally:
+        if not job.status().state.final:
+            job.cancel()
+    assert sorted(row["seq"] for row in rows) == list(range(len(rows)))
+    assert {row["size"] for row in rows} == {400_000}
 
 
 def test_sink_that_fails_once_is_asked_again(tmp_path):
