@@ -43,3 +43,10 @@ def refuse_some(positions: Sequence[Any], operator: str) -> None:
             f"operator `{operator}`: these {len(positions)} positions are not those of all its readers at one time; "
             "use all positions of one checkpoint"
         )
+
+
+def shared(positions: Sequence[Any], parallelism: int, operator: str) -> list[dict[str, Any]]:
+    """What the positions of `parallelism` readers have besides files: event time, as far as all readers at `positions` had come."""
+    refuse_some(positions, operator)
+    newest, watermark = min(position["newest"] for position in positions), min(position["watermark"] for position in positions)
+    return [{"reader": [index, parallelism], "newest": newest, "watermark": watermark} for index in range(parallelism)]

@@ -26,7 +26,7 @@ from ...engine.errors import ConnectorError
 from ...engine.protocol.elements import MAX_TIME, MIN_TIME
 from ...engine.source import SourceReader
 from ...engine.time.event_time import EventTime
-from .follow import LOOKING, Follow, refuse_some
+from .follow import LOOKING, Follow, shared
 from .growing import BegunAnewError, Block, Growing, MovedError
 
 TAIL = 65_536
@@ -221,16 +221,10 @@ class LinesReader(SourceReader):
 
 def share_out_lines(positions: Sequence[Any], parallelism: int, operator: str) -> list[Any]:
     """Positions of `parallelism` readers that together continue where the readers at `positions` were."""
-    refuse_some(positions, operator)
     files = [file for position in positions for file in position["files"]]
     return [
-        {
-            "reader": [index, parallelism],
-            "files": [file for file in files if _reader_of(file[0], parallelism) == index],
-            "newest": min(position["newest"] for position in positions),
-            "watermark": min(position["watermark"] for position in positions),
-        }
-        for index in range(parallelism)
+        {**common, "files": [file for file in files if _reader_of(file[0], parallelism) == index]}
+        for index, common in enumerate(shared(positions, parallelism, operator))
     ]
 
 

@@ -25,7 +25,7 @@ from ...engine.time.event_time import EventTime
 from ..split_position import PartlyRead
 from ..splits import LEAST_DECODED, OpenSplit, Split, SplitRows, UnreadSplits
 from .arrived import BUCKETS, Arrived, bucket_of, digest_of, look_at
-from .follow import LOOKING, Follow, refuse_some
+from .follow import LOOKING, Follow, shared
 from .read_files import ReadFiles
 
 MOST_LOOKED_AT = 1_000
@@ -232,16 +232,13 @@ class FollowReader(SourceReader):
 
 def share_out_followed(positions: Sequence[Any], parallelism: int, operator: str) -> list[Any]:
     """Positions of `parallelism` readers that together continue where the readers at `positions` were."""
-    refuse_some(positions, operator)
     read = [bucket for position in positions for bucket in position["read"]]
     partly = [file for position in positions for file in position["partly"]]
     return [
         {
-            "reader": [index, parallelism],
+            **common,
             "read": [bucket for bucket in read if bucket[0] % parallelism == index],
             "partly": [file for file in partly if bucket_of(digest_of(file[0])) % parallelism == index],
-            "newest": min(position["newest"] for position in positions),
-            "watermark": min(position["watermark"] for position in positions),
         }
-        for index in range(parallelism)
+        for index, common in enumerate(shared(positions, parallelism, operator))
     ]

@@ -56,7 +56,7 @@ class DistinctSlots:
 
     @property
     def nbytes(self) -> int:
-        return sum(run.nbytes for run in self._runs) + self._numbers.nbytes + 16 * len(self)
+        return sum(run.nbytes for run in self._runs) + self._numbers.nbytes + self._slots.nbytes + 16 * len(self)
 
     def grow(self, more: int) -> None:
         """Add empty slots."""
