@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -36,13 +38,16 @@ SHARE_TARGETS = {0: 0.5, 1_000: 3.0}
 PARTS = "local", "ray"
 WARM_UP_ROWS = 20 * KEYS
 LOCAL_BATCHES = 2_000
+PIECE = 64
 RATE = 200
 """Batches of 50 rows a second on Ray."""
 
 SETTLE, MEASURED = 5.0, 10.0
 """Seconds on Ray, before the measurement and of it."""
 
-NOT_MEASURED = ("wall-clock time", "more than one machine", "keys of several columns, windows, checkpoints", "the coordinator's processor time")
+NOT_MEASURED = (
+    "wall-clock time", "more than one machine", "keys of several columns, windows, checkpoints", "the coordinator's processor time"
+)  # fmt: skip
 
 
 def run(*, parts: Sequence[str], repeat: int, say: Callable[[str], None]) -> Run:
@@ -62,7 +67,7 @@ def local_case(workers: int, rows: int, repeat: int) -> Case:
     """Microseconds of the job's thread for a batch of `rows` rows, with so many workers for each operator."""
     values, busy = [], machine.busy_share()
     for _ in range(repeat):
-        source = BatchSource(rows, LOCAL_BATCHES * SIZES[0] // rows + 200)
+        source = BatchSource(rows, LOCAL_BATCHES if rows < SIZES[-1] else LOCAL_BATCHES // 4)
         counted(f"bench-small-{workers}-{rows}", source).run(runtime="local", parallelism=workers).wait(600)
         values.append(source.microseconds)
     return Case(f"local/{workers}/{rows}", "us", "lower", tuple(values), tuple({"busy_before": busy} for _ in values))
@@ -77,8 +82,10 @@ def ray_cases(repeat: int) -> list[Case]:
             found.append(busiest_share(rate))
     details = tuple({"busy_before": busy} for _ in range(repeat))
     hop = tuple(share * 1e6 / RATE for share in shares.pop(RATE * SIZES[0]))
-    idle = [Case(f"ray/{rate} rows a second", "%", "lower", tuple(100 * share for share in found), details) for rate, found in shares.items()]
-    return [Case(f"ray/{SIZES[0]}", "us", "lower", hop, details), *idle]
+    cases = [Case(f"ray/{SIZES[0]}", "us", "lower", hop, details)]
+    for rate, found in shares.items():
+        cases.append(Case(f"ray/{rate} rows a second", "%", "lower", tuple(100 * share for share in found), details))
+    return cases
 
 
 def busiest_share(rate: int) -> float:
@@ -118,7 +125,8 @@ def _cpu(pid: int) -> float:
 class BatchSource(Source):
     """`batches` batches (None: without end) of `rows` rows with random keys, `rate` a second; without a rate every other poll has one.
 
-    Every batch is a millisecond of event time. Before these come batches that bring all keys. `microseconds`: of the thread that polls, for each batch after those.
+    Every batch is a millisecond of event time. Before these come batches that bring all keys. `spent`: seconds of the thread that polls,
+    at every `PIECE` batches after those.
     """
 
     name = "batches"
@@ -127,7 +135,12 @@ class BatchSource(Source):
 
     def __init__(self, rows: int, batches: int | None, rate: float | None = None) -> None:
         self.rows, self.batches, self.rate = rows, batches, rate
-        self.microseconds = 0.0
+        self.spent: list[float] = []
+
+    @property
+    def microseconds(self) -> float:
+        """Of the thread that polls, for a batch: the median of the pieces, so that a moment at which others disturb it counts little."""
+        return median(later - earlier for earlier, later in pairwise(self.spent)) * 1e6 / PIECE
 
     def reader(self, index: int, parallelism: int) -> SourceReader:
         return BatchReader(self)
@@ -144,7 +157,7 @@ class BatchReader(SourceReader):
         self._batches = [_batch(random, source.rows) for _ in range(200)]
         self._given, self._turn = 0, False
         self._begun = time.monotonic()
-        self._spent, self._time = 0.0, 0
+        self._time = 0
 
     def poll(self, max_rows: int) -> Batch | None:
         self._turn = not self._turn
@@ -153,10 +166,8 @@ class BatchReader(SourceReader):
         number, self._given = self._given, self._given + 1
         if number < self._warm:
             return Batch(self._first[number].rows, np.zeros(self._first[number].num_rows, np.int64))
-        if number == self._warm:
-            self._spent = time.thread_time()
-        elif self.finished:
-            self._source.microseconds = (time.thread_time() - self._spent) * 1e6 / (number - self._warm)
+        if (number - self._warm) % PIECE == 0:
+            self._source.spent.append(time.thread_time())
         self._time += 1_000
         batch = self._batches[number % len(self._batches)]
         return Batch(batch.rows, np.full(batch.num_rows, self._time))
