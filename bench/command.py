@@ -12,7 +12,7 @@ from pathlib import Path
 from ..connectors.nexmark.source import STREAMS
 from ..drawing.terminal import DataTable, console
 from ..scheduler.config import LIVE
-from . import kafka, latency, memory, migration, operators, overhead, recovery, scaling, skew, soak, soak_flow, split, throughput
+from . import kafka, latency, memory, migration, operators, overhead, recovery, scaling, skew, small, soak, soak_flow, split, throughput
 from .comparison import compare, other_conditions
 from .conditions import RESULTS, save
 from .data import default_cache, make
@@ -124,6 +124,7 @@ def run_benchmark(given: argparse.Namespace) -> Run:
         "yahoo": lambda: yahoo.run(events=given.events, rates=given.rates, seconds=given.seconds, repeat=given.repeat, say=say),
         "latency": lambda: latency.run(rates=given.rates, seconds=given.seconds, say=say),
         "overhead": lambda: overhead.run(pairs=given.pairs, rows=given.rows, cache=given.folder, say=say),
+        "small": lambda: small.run(parts=given.parts, repeat=given.repeat, say=say),
         "migration": lambda: migration.run(strategies=given.strategies, repeat=given.repeat, rate=given.rate, say=say),
         "skew": lambda: skew.run(
             zipfs=given.zipf, ray_workers=given.ray_workers, workers=given.workers, seconds=given.seconds, say=say
@@ -223,6 +224,9 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _add_workloads(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    batches = benchmarks.add_parser("small", help="processor time per small batch, and of a worker with little or nothing to do")
+    batches.add_argument("--parts", type=_names, default=list(small.PARTS), help=f"default: {','.join(small.PARTS)}")
+    batches.add_argument("--repeat", type=int, default=3, help="runs of each case (default: %(default)s)")
     topics = benchmarks.add_parser("kafka", help="records of a Kafka topic into Arrow, beside the client alone")
     topics.add_argument("--bootstrap", default="localhost:9092", help="the broker; a topic is made and deleted (default: %(default)s)")
     topics.add_argument("--rows", type=int, default=400_000, help="default: %(default)s")
