@@ -53,8 +53,8 @@ class Decoder(ABC):
         Raises UndecodableError or an Arrow error if one of them can't be decoded.
         """
 
-    def inferred(self, sample: Values) -> Decoder:
-        """A decoder whose schema is known, from some values; itself if it is. Raises UndecodableError if they don't show it."""
+    def inferred(self, sample: Callable[[], Values]) -> Decoder:
+        """A decoder whose schema is known, perhaps from some values; itself if it is. Raises UndecodableError if they don't show it."""
         return self
 
 
@@ -105,10 +105,10 @@ class JsonValues(Decoder):
         rows.validate(full=True)  # Arrow takes any bytes for text
         return (rows if self._schema is None else rows.select(self._schema.names)), None
 
-    def inferred(self, sample: Values) -> Decoder:
+    def inferred(self, sample: Callable[[], Values]) -> Decoder:
         if self._schema is not None:
             return self
-        filled = [value for value in sample if value is not None]
+        filled = [value for value in sample() if value is not None]
         rows, _ = decoded(JsonValues(None, other_fields="infer"), filled, lambda place, problem: None)
         if not rows.num_columns:
             raise UndecodableError("no record shows which columns there are")
@@ -149,10 +149,10 @@ class ArrowValues(Decoder):
         lengths = iter([table.num_rows for table in tables])
         return rows, np.array([0 if value is None else next(lengths) for value in values], np.int64)
 
-    def inferred(self, sample: Values) -> Decoder:
+    def inferred(self, sample: Callable[[], Values]) -> Decoder:
         if self._schema is not None:
             return self
-        first = next((value for value in sample if value is not None), None)
+        first = next((value for value in sample() if value is not None), None)
         if first is None:
             raise UndecodableError("no record shows which columns there are")
         return ArrowValues(_ipc(first).schema, self._operator)
