@@ -62,10 +62,10 @@ def schema_registry(login: str | None = None) -> Iterator[Registry]:
     registry = Registry(login)
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # noqa: N802 -- the name that http.server calls
+        def do_GET(self) -> None:
             self._answer(None)
 
-        def do_POST(self) -> None:  # noqa: N802 -- as above
+        def do_POST(self) -> None:
             self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
 
         def _answer(self, body: Any) -> None:

@@ -114,7 +114,8 @@ class SchemaRegistry:
                 found = json.load(answer)
         except HTTPError as error:
             with error:
-                return self._refused(error)
+                self._check(error)
+            return None
         except ValueError as error:
             raise self._error("answers with something else than JSON; check that it is the address of a schema registry") from error
         except (OSError, http.client.HTTPException) as error:
@@ -123,8 +124,8 @@ class SchemaRegistry:
             raise self._error("answers with something else than a JSON object; check that it is the address of a schema registry")
         return found
 
-    def _refused(self, error: HTTPError) -> None:
-        """Raises ConnectorError, unless there is no such schema or subject."""
+    def _check(self, error: HTTPError) -> None:
+        """Raises ConnectorError, unless it says that there is no such schema or subject."""
         said = error.read(2_000).decode(errors="replace")
         if error.code in (401, 403):
             raise self._error("refuses the user or the password; give them in the address: https://user:password@host") from error

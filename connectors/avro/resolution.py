@@ -22,7 +22,7 @@ def misread(writer: Any, reader: Any, path: str = "") -> str | None:
     if not isinstance(writer, dict) or not isinstance(reader, dict):
         return None
     match writer["type"], reader["type"]:
-        case ("record" | "error"), ("record" | "error"):
+        case (("record" | "error"), ("record" | "error")):
             return _misread_record(writer, reader, path)
         case "array", "array":
             return misread(writer["items"], reader["items"], f"{path}.items")

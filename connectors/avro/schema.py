@@ -35,11 +35,11 @@ class AvroSchema:
         from fastavro.schema import SchemaParseException, parse_schema
 
         try:
-            parts = [json.loads(part) if isinstance(part, str) else part for part in (*others, schema)]
+            parts: list[Any] = [json.loads(part) if isinstance(part, str) else part for part in (*others, schema)]
             names: dict[str, Any] = {}
-            self.plain = [parse_schema(_without_times(part), names) for part in parts][-1]
+            self.plain: Any = [parse_schema(_without_times(part), names) for part in parts][-1]
             names = {}
-            self.expanded = [parse_schema(part, names, expand=True) for part in parts][-1]
+            self.expanded: Any = [parse_schema(part, names, expand=True) for part in parts][-1]
         except (SchemaParseException, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise SchemaError(f"it is no Avro schema: {type(error).__name__}: {error}") from error
         self.text = json.dumps(parts[-1])

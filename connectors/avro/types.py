@@ -27,7 +27,7 @@ _PRIMITIVES = {
     "string": pa.string(),
 }
 
-TIMES = {
+TIMES: dict[tuple[str, Any], pa.DataType] = {
     ("int", "date"): pa.date32(),
     ("int", "time-millis"): pa.time32("ms"),
     ("long", "time-micros"): pa.time64("us"),
@@ -49,13 +49,18 @@ def arrow_type(kind: Any, path: str = "") -> pa.DataType:
     kind = without_null(kind)
     if isinstance(kind, list):
         raise AvroTypeError(
-            f"{_field(path)} is a union of {', '.join(map(_name, kind))}, and a column has one type beside null; read it with a schema that "
-            "names one of them"
+            f"{_field(path)} is a union of {', '.join(map(_name, kind))}, and a column has one type beside null; "
+            "read it with a schema that names one of them"
         )
-    if isinstance(kind, str):
-        if kind not in _PRIMITIVES:
-            raise AvroTypeError(f"{_field(path)} is a `{kind}` within a `{kind}`, and a column can't hold itself")
-        return _PRIMITIVES[kind]
+    if isinstance(kind, dict):
+        return _arrow_type(kind, path)
+    if kind not in _PRIMITIVES:
+        raise AvroTypeError(f"{_field(path)} is a `{kind}` within a `{kind}`, and a column can't hold itself")
+    return _PRIMITIVES[kind]
+
+
+def _arrow_type(kind: Mapping[str, Any], path: str) -> pa.DataType:
+    logical = kind.get("logicalType")
     match kind["type"]:
         case "record" | "error":
             return pa.struct([(field["name"], arrow_type(field["type"], _joined(path, field["name"]))) for field in kind["fields"]])
@@ -65,12 +70,12 @@ def arrow_type(kind: Any, path: str = "") -> pa.DataType:
             return pa.map_(pa.string(), arrow_type(kind["values"], _joined(path, "values")))
         case "enum":
             return pa.string()
-        case "bytes" | "fixed" if kind.get("logicalType") == "decimal":
+        case "bytes" | "fixed" if logical == "decimal":
             return _decimal(kind, path)
         case "fixed":
             return pa.binary(kind["size"])
-        case str() as name:
-            return TIMES.get((name, kind.get("logicalType"))) or arrow_type(name, path)
+        case str() as name if (name, logical) in TIMES:
+            return TIMES[name, logical]
         case inner:
             return arrow_type(inner, path)
 

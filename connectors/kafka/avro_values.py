@@ -29,7 +29,7 @@ class AvroValues(Decoder):
     def __init__(self, schema: AvroSchema | None, registry: SchemaRegistry | None, subjects: Sequence[str], operator: str) -> None:
         self._schema, self._registry, self._subjects, self._operator = schema, registry, tuple(subjects), operator
         self._writers: dict[int, Any] = {}
-        """What fastavro reads by, for the number of each schema; a text says why the schema can't be used."""
+        """What fastavro reads by, for the number of each schema that wrote a value."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_writers": {}}
@@ -45,8 +45,8 @@ class AvroValues(Decoder):
         for subject, other in zip(self._subjects[1:], others, strict=True):
             if other.columns != first.columns:
                 raise ConnectorError(
-                    f"operator `{self._operator}`: the newest schemas of `{self._subjects[0]}` and `{subject}` have different columns; give "
-                    "those to read in schema=, or read each topic with a read_kafka of its own"
+                    f"operator `{self._operator}`: the newest schemas of `{self._subjects[0]}` and `{subject}` have different columns; "
+                    "give those to read in schema=, or read each topic with a read_kafka of its own"
                 )
         return AvroValues(first, self._registry, self._subjects, self._operator)
 
@@ -82,7 +82,7 @@ class AvroValues(Decoder):
             writer = self._writer(value, self._registry)
             reader = None if writer is self._schema.plain else self._schema.plain
             file.seek(HEADER_BYTES)
-        row = schemaless_reader(file, writer, reader)  # type: ignore[call-arg]  # its stub lacks the default of the last argument
+        row = schemaless_reader(file, writer, reader)
         if file.tell() != len(value):
             raise UndecodableError(f"its schema wrote {file.tell()} of its {len(value)} bytes")
         return row

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from ...engine.columns import Columns
 from ...engine.errors import ConnectorError, FlowError
-from .avro_rows import AvroRows
 from ..json_rows import JsonRows, json_refuses, plain_values
+from .avro_rows import AvroRows
 
 Format = Literal["json", "raw", "text", "arrow", "avro"]
 
@@ -32,7 +32,10 @@ ARROW_ROWS = 65_536
 
 @dataclass(frozen=True)
 class Encoding:
-    """`key`: a column, several, or None. `headers`: the column of each header. `avro`: for that format. Raises FlowError for what can't be."""
+    """`key`: a column, several, or None. `headers`: the column of each header. `avro`: of the format "avro".
+
+    Raises FlowError for what can't be.
+    """
 
     format: Format
     key: str | tuple[str, ...] | None = None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import socket
 from typing import Any
 
 import pytest
@@ -84,7 +86,7 @@ def test_a_field_has_another_name(registry):
         (
             record(a=logical("bytes", "decimal", precision=6, scale=2)),
             record(a=logical("bytes", "decimal", precision=6, scale=3)),
-            {"a": 1},
+            {"a": b"\1"},
             r"is decimal\(6, 2\) where it was written, and decimal\(6, 3\)",
         ),
         (
@@ -98,10 +100,9 @@ def test_a_field_has_another_name(registry):
 def test_schemas_that_would_be_misread_are_refused(registry, writer, reader, row, problem):
     number = registry.add("t-value", writer)
     found, refused = reading(registry, reader, [framed(number, writer, row), None])
-    assert found == [{name: None for name in AvroSchema(reader).columns.names}]
+    assert found == [dict.fromkeys(AvroSchema(reader).columns.names)]
     assert len(refused) == 1
-    with pytest.raises(AssertionError, match=problem):
-        raise AssertionError(refused[0])
+    assert re.search(problem, refused[0])
 
 
 @pytest.mark.parametrize(
@@ -124,8 +125,7 @@ def test_values_that_can_not_be_decoded(registry, value, problem):
     found, refused = reading(registry, schema, [good, value, good])
     assert found == [{"a": 1}] * 2
     assert [*refused] == [1]
-    with pytest.raises(AssertionError, match=problem):
-        raise AssertionError(refused[1])
+    assert re.search(problem, refused[1])
 
 
 def test_schemas_that_refer_to_others(registry):
@@ -157,17 +157,15 @@ def test_a_registry_that_is_gone():
 
 
 def test_a_registry_that_never_answers(monkeypatch):
-    import socket
-
     monkeypatch.setattr(avro_registry, "ANSWER_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        with pytest.raises(ef.ConnectorError, match="doesn't answer: .*timed out"):
+        with pytest.raises(ef.ConnectorError, match=r"doesn't answer: .*timed out"):
             SchemaRegistry(url, "read_kafka").newest("t-value")
 
 
 def test_an_address_of_something_else(registry):
-    with pytest.raises(ef.ConnectorError, match="answers with 404: .*not here"):
+    with pytest.raises(ef.ConnectorError, match=r"answers with 404: .*not here"):
         SchemaRegistry(f"{registry.url}/elsewhere/", "read_kafka").schema(1)
 
 
@@ -192,7 +190,7 @@ def test_subjects_without_a_schema_and_schemas_that_are_refused(registry):
     with pytest.raises(ef.ConnectorError, match="has no subject `t-value`; register a schema under it, or give one in schema="):
         asked.newest("t-value")
     registry.refused.add("t-value")
-    with pytest.raises(ef.ConnectorError, match="refuses the schema: .*incompatible.*change schema="):
+    with pytest.raises(ef.ConnectorError, match=r"refuses the schema: .*incompatible.*change schema="):
         asked.register("t-value", AvroSchema('"int"'))
     registry.add("odd", '["int", "string"]')
     with pytest.raises(ef.ConnectorError, match="has a schema under `odd` that can't be used: it is a union of int, string"):

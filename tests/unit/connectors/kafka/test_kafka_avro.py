@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -51,8 +52,6 @@ def datum(schema: Any, row: Any) -> bytes:
 
 
 def click(number: int) -> dict[str, Any]:
-    from decimal import Decimal
-
     return {"user": f"u{number}" if number % 3 else None, "at": 1_000 * number, "price": Decimal(number) / 4, "tags": {"x": [number]}}
 
 
@@ -172,7 +171,7 @@ def test_what_a_sink_is_refused(bootstrap, registry):
     registry.refused.add(f"{topic}-value")
     with pytest.raises(ef.ConnectorError, match="refuses the schema"):
         write(bootstrap, topic, [{"n": 1}], registry=registry.url, schema=schema)
-    with pytest.raises(ef.RecordError, match="not in range.*change schema="):
+    with pytest.raises(ef.RecordError, match=r"not in range.*change schema="):
         write(bootstrap, topic, [{"n": 2**40}], schema=schema)
     with pytest.raises(ef.EvenflowError, match="column `m` isn't in the schema, which has n"):
         write(bootstrap, topic, [{"n": 1, "m": 1}], schema=schema)
