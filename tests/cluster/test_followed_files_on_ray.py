@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import ray
+from ftp_server import ftp_server
 from watching import actor, until
 
 import evenflow as ef
@@ -61,13 +62,19 @@ def scale(job, workers):
     until(tried, f"the source has {workers} workers")
 
 
-def test_every_row_comes_once_while_a_worker_is_lost_and_the_source_is_scaled(tmp_path):
+@pytest.mark.parametrize("server", [nullcontext, ftp_server], ids=["a folder", "an FTP server"])
+def test_every_row_comes_once_while_a_worker_is_lost_and_the_source_is_scaled(server, tmp_path):
     (tmp_path / "in").mkdir()
+    with server(tmp_path / "in") as folder:
+        check(folder, tmp_path)
+
+
+def check(folder, tmp_path):
     rows, appearing = [], AppearingFiles(tmp_path / "in")
     saved = ef.CheckpointConfig(str(tmp_path / "checkpoints"), interval="300ms")
     restart = ef.RestartConfig(delay="10ms", most=1_000)  # a busy machine may keep a worker silent for longer than `heartbeat_timeout`
     config = ef.JobConfig(parallelism=2, key_groups=16, checkpoint=saved, restart=restart)
-    job = counted(tmp_path / "in", rows).run(config=config)
+    job = counted(folder, rows).run(config=config)
     appearing.start()
 
     def more():
