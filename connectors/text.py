@@ -51,7 +51,8 @@ def read_text(
     is known by its inode and its first bytes, so a log that is renamed and begun anew (also under a name that `path` doesn't match, in the
     same folder) is read to its end. One that is emptied, or replaced, is read from its beginning. A file that is gone, emptied or replaced
     before the lines that the last look has found were read ends the job with a ConnectorError that names it; lines that come and go
-    between two looks are not noticed. Files can't be compressed or at a URL, and `max_age` has no meaning: checkpoints know all files that there are.
+    between two looks are not noticed. Files can't be compressed or at a URL. `max_age` has no
+    meaning: checkpoints know all files that there are.
     """
     return TextSource(path, compression, follow_of(follow, poll_every, max_age, name), name)
 
