@@ -72,7 +72,7 @@ class FileSource(Source):
         return SplitReader(self.name, self._splits, self._open, index=index, parallelism=parallelism, event_time=self._event_time)
 
     def describe(self) -> str:
-        return "" if self.needed is None else f"reads {', '.join(sorted(self.needed.names)) or 'one column'}"
+        return "" if self.needed is None else self.needed.described
 
     def share_out(self, positions: Sequence[Any], parallelism: int) -> list[Any]:
         if self.follow is not None and self.follow.lines:

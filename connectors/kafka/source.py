@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any, Literal
 
 from ...engine.columns import UNKNOWN, Columns
 from ...engine.errors import ConnectorError, FlowError
 from ...engine.functions.error_policy import OnError, check_on_error
 from ...engine.functions.rows_encoder import SchemaLike, arrow_schema
+from ...engine.needed import Needed
 from ...engine.protocol.elements import MAX_TIME
 from ...engine.source import Source
 from ...engine.time.duration import Duration, microseconds, seconds
@@ -179,10 +181,16 @@ class KafkaSource(Source):
         self.on_error, self._on_lost_offsets, self._group_id = on_error, on_lost_offsets, group_id
         self.timed = event_time is not None
         self._reading: Reading | None = None
+        self.needed: Needed | None = None
         check_bound(start, ("earliest", "latest"), "start", topics, self.name)
         check_bound(until, ("now", None), "until", topics, self.name)
         if decoder.schema is not None:
             columns.check(decoder.schema, self.name)
+
+    def reading(self, needed: Needed) -> KafkaSource:
+        source = copy(self)
+        source.needed = needed if self._event_time is None else needed.with_names([self._event_time.column])
+        return source
 
     def start(self) -> None:
         check_installed(self.name)
@@ -197,6 +205,7 @@ class KafkaSource(Source):
         by_timestamp = self._event_time is not None and self._event_time.column == TIMESTAMP and TIMESTAMP not in decoder.schema.names
         if self._event_time is not None and not by_timestamp:
             self._event_time.check(decoder.schema, self.name)
+        decoder, columns = self._narrowed(decoder)
         self._reading = Reading(
             cluster=self._cluster,
             topics=self._topics,
@@ -204,7 +213,7 @@ class KafkaSource(Source):
             extents=read,
             endless=self._until is None,
             decoder=decoder,
-            columns=self._columns,
+            columns=columns,
             event_time=self._event_time,
             by_timestamp=by_timestamp,
             idle_after=self._idle_after,
@@ -237,13 +246,25 @@ class KafkaSource(Source):
         return MAX_TIME if self._event_time is None else KafkaPosition.decode(position).earliest
 
     def known_columns(self) -> Columns:
-        schema = self._decoder.schema if self._reading is None else self._reading.decoder.schema
-        if schema is None:
+        if self._reading is not None:
+            decoder, columns = self._reading.decoder, self._reading.columns
+        else:
+            decoder, columns = self._narrowed(self._decoder)
+        if decoder.schema is None:
             return UNKNOWN
-        return Columns.of(schema).having({field.name: field.type for field in self._columns.schema})
+        return Columns.of(decoder.schema).having({field.name: field.type for field in columns.schema})
 
     def describe(self) -> str:
-        return f"topics {', '.join(self._topics.names)}"
+        topics = f"topics {', '.join(self._topics.names)}"
+        return topics if self.needed is None else f"{topics}, {self.needed.described}"
+
+    def _narrowed(self, decoder: Decoder) -> tuple[Decoder, RecordColumns]:
+        """The decoder and the columns beside the values, without columns that nobody needs."""
+        if self.needed is None or decoder.schema is None:
+            return decoder, self._columns
+        names = self.needed.among([*decoder.schema.names, *self._columns.names])
+        beside = [name for name in self._columns.names if name in names]
+        return decoder.reading([name for name in decoder.schema.names if name in names]), RecordColumns(beside, self.name)
 
     @property
     def _group(self) -> str:

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenflow as ef
+from evenflow.actors.processes.sent import received, sent
 from evenflow.connectors.avro.schema import AvroSchema, SchemaError
 from evenflow.connectors.kafka.avro_rows import AvroRows
 from evenflow.connectors.kafka.avro_values import AvroValues
@@ -124,6 +125,13 @@ def test_a_schema_that_is_no_record_is_the_column_value():
     rows = rows_of('"long"', [written("long", 5), None])
     assert rows.to_pydict() == {"value": [5, None]}
     assert values_of('"long"', pa.record_batch({"value": [5]})) == [written("long", 5)]
+
+
+def test_decoders_and_encoders_are_sent_to_workers():
+    schema = AvroSchema(record("int", logical("int", "date")))
+    (reading, writing) = received(sent(AvroValues(schema, None, [], "r"), AvroRows(schema, None, "w")))
+    rows = pa.record_batch({"f0": pa.array([1], pa.int32()), "f1": pa.array([date(2026, 1, 1)])})
+    assert reading.decode(writing.values(rows).to_pylist())[0] == rows
 
 
 def test_a_tombstone_is_a_row_of_nulls():
