@@ -84,7 +84,7 @@ def look_at_remote(url: str) -> RemoteFile | None:
 
 def open_remote(url: str) -> BinaryIO:
     """The bytes of a file. Raises OSError, also while it is read."""
-    with _reached(url) as (files, path):
+    with _reached(url, anew=False) as (files, path):  # whoever opens a file has looked at it
         return io.BufferedReader(_Reading(files.open(path, "rb"), url))
 
 
@@ -130,12 +130,13 @@ class _Reading(io.RawIOBase):
 
 
 @contextmanager
-def _reached(url: str) -> Iterator[tuple[Any, str]]:
-    """The file system of a URL, without what it remembers, and the path in it."""
+def _reached(url: str, *, anew: bool = True) -> Iterator[tuple[Any, str]]:
+    """The file system of a URL, and the path in it. `anew`: without what it remembers of its files."""
     with _only_os_errors(url):
         files, path = fsspec.core.url_to_fs(url)
         try:
-            files.invalidate_cache()
+            if anew:
+                files.invalidate_cache()
             yield files, path
         except FileNotFoundError:
             raise

@@ -43,7 +43,8 @@ def read_text(
 ) -> TextSource:
     """Lines of UTF-8 text, without their line ends: a file (also compressed), a folder (all `*.txt`), a glob, or a list of these.
 
-    A file is read by one worker, in order. `path` may have URLs, as in `read_parquet`. The stream has no event time. Raises ConnectorError naming file and line for a line that
+    A file is read by one worker, in order. `path` may have URLs, as in `read_parquet`. The stream has no event time. Raises
+    ConnectorError naming file and line for a line that
     isn't UTF-8, and naming the file for a compressed one that is cut short or damaged. `compression` is as in `read_csv`,
     and `follow`, `poll_every` and `max_age` as in `read_parquet`.
 
