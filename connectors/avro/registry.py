@@ -75,7 +75,7 @@ class SchemaRegistry:
         if found is None:
             raise self._error(f"has no subject `{subject}`; register a schema under it, or give one in schema=")
         try:
-            return int(found["id"]), self._schema(found)
+            return int(found["id"]), self._schema(found).checked()
         except SchemaError as error:
             raise self._error(f"has a schema under `{subject}` that can't be used: {error}; give another in schema=") from error
 

@@ -19,6 +19,8 @@ from .types import is_null, without_null
 def misread(writer: Any, reader: Any, path: str = "") -> str | None:
     """What would be read wrongly, by expanded schemas; None if nothing would."""
     writer, reader = without_null(writer), without_null(reader)
+    if isinstance(writer, list):
+        return next((problem for part in writer if (problem := misread(part, reader, path)) is not None), None)
     if not isinstance(writer, dict) or not isinstance(reader, dict):
         return None
     match writer["type"], reader["type"]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -28,7 +29,7 @@ class AvroSchema:
     """Picklable. `others`: the schemas that it refers to by name, in an order in which each refers to those before it.
 
     `plain` is for fastavro, which then gives and takes times as the numbers that are in the bytes; `expanded` has a type in place of each
-    name of one. Raises SchemaError for what is no schema or has no columns.
+    name of one. Raises SchemaError for what is no schema.
     """
 
     def __init__(self, schema: AvroLike, others: Sequence[AvroLike] = ()) -> None:
@@ -43,13 +44,21 @@ class AvroSchema:
         except (SchemaParseException, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise SchemaError(f"it is no Avro schema: {type(error).__name__}: {error}") from error
         self.text = json.dumps(parts[-1])
+
+    def checked(self) -> AvroSchema:
+        """Itself. Raises SchemaError if it has no columns; values that it wrote may still have some in the schema of a reader."""
         try:
-            self.row_type = arrow_type(self.expanded)
+            names = self.columns.names
         except AvroTypeError as error:
             raise SchemaError(str(error)) from error
-        names_of_fields = self.columns.names
-        if len(set(names_of_fields)) < len(names_of_fields) or not names_of_fields:
-            raise SchemaError(f"a record with the fields {names_of_fields} has no columns: it needs some, each once")
+        if len(set(names)) < len(names) or not names:
+            raise SchemaError(f"a record with the fields {names} has no columns: it needs some, each once")
+        return self
+
+    @cached_property
+    def row_type(self) -> pa.DataType:
+        """The type of its values: a struct, if it is a record."""
+        return arrow_type(self.expanded)
 
     @property
     def is_record(self) -> bool:
@@ -65,7 +74,7 @@ class AvroSchema:
 def given_schema(schema: Any, operator: str) -> AvroSchema:
     """The schema that a user gave. Raises FlowError if it is none."""
     try:
-        return AvroSchema(schema)
+        return AvroSchema(schema).checked()
     except SchemaError as error:
         raise FlowError(f"operator `{operator}`: schema={schema!r:.500}: {error}") from error
 

@@ -232,7 +232,7 @@ def test_values_that_their_own_type_does_not_have_are_refused(kind, plain, value
 )
 def test_schemas_without_columns(schema, problem):
     with pytest.raises(SchemaError, match=problem):
-        AvroSchema(schema)
+        AvroSchema(schema).checked()
     with pytest.raises(ef.FlowError, match=rf"operator `read_kafka`: schema=.*{problem}"):
         ef.read_kafka("t", bootstrap="b:1", format="avro", schema=schema)
     with pytest.raises(ef.FlowError, match=rf"operator `write_kafka`: schema=.*{problem}"):

@@ -66,6 +66,19 @@ def test_a_field_has_another_name(registry):
     assert reading(registry, record(new={"type": "int", "aliases": ["old"]}), [value])[0] == [{"new": 4}]
 
 
+def test_a_schema_that_has_no_columns_may_have_written_values_that_have_some(registry):
+    tree = {
+        "type": "record",
+        "name": "R",
+        "fields": [{"name": "a", "type": ["null", "int", "string"]}, {"name": "next", "type": ["null", "R"]}],
+    }
+    number = registry.add("t-value", tree)
+    values = [framed(number, tree, {"a": a, "next": {"a": 1, "next": None}}) for a in (None, 5, "x")]
+    found, refused = reading(registry, record(a={"type": ["null", "int"]}), values)
+    assert found == [{"a": None}, {"a": 5}]
+    assert [*refused] == [2]
+
+
 @pytest.mark.parametrize(
     ("writer", "reader", "row", "problem"),
     [
@@ -82,6 +95,12 @@ def test_a_field_has_another_name(registry):
             record(a={"type": ["null", {"type": "array", "items": record(x=logical("int", "time-millis")) | {"name": "I"}}]}),
             {"a": [{"x": 1}]},
             "field `a.items.x` is date where it was written",
+        ),
+        (
+            record(a={"type": ["string", logical("int", "date")["type"]]}),
+            record(a=logical("int", "time-millis")),
+            {"a": 1},
+            "field `a` is date where it was written",
         ),
         (
             record(a=logical("bytes", "decimal", precision=6, scale=2)),
