@@ -204,6 +204,33 @@ def test_records_that_are_cut_short_or_too_long_or_of_something_else_are_found_a
     assert rows.to_pylist() == [{"f0": 1, "f1": "x"}] * 2
 
 
+DAMAGED = record(
+    "long",
+    ["null", "string"],
+    {"type": "array", "items": ["null", "double"]},
+    {"type": "map", "values": "bytes"},
+    COLOUR,
+    logical("bytes", "decimal", precision=9, scale=2),
+    logical("int", "date"),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.binary(max_size=40) | st.integers(0, 60), min_size=1, max_size=4))
+def test_whatever_the_bytes_are_they_are_rows_or_refused(pieces):
+    row = {"f0": 1, "f1": "x", "f2": [None, 0.5], "f3": {"k": b"v"}, "f4": "RED", "f5": Decimal("1.25"), "f6": date(2026, 1, 1)}
+    good = written(DAMAGED, row)
+    values = [good[:piece] + b"\xff" + good[piece + 1 :] if isinstance(piece, int) else piece for piece in pieces]
+    refused: list[int] = []
+    decoder = AvroValues(AvroSchema(DAMAGED), None, [], "read_kafka")
+    rows, _ = decoded(decoder, [good, *values, good], lambda place, problem: refused.append(place))
+    assert rows.num_rows == len(values) + 2 - len(refused)
+    assert (
+        rows.slice(0, 1).to_pylist(maps_as_pydicts="strict") == rows.slice(rows.num_rows - 1).to_pylist(maps_as_pydicts="strict") == [row]
+    )
+    assert not {0, len(values) + 1}.intersection(refused)
+
+
 @pytest.mark.parametrize(
     ("kind", "plain", "value"),
     [
