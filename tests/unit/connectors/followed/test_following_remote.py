@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,6 +107,32 @@ def test_a_large_file_is_read_in_pieces(tmp_path):
         reader = source.reader(0, 1)
         rows = [row for batch in polled(reader, 10_000) for row in batch.rows.column("item").to_pylist()]
     assert rows == lines
+
+
+READING = """
+import sys
+import evenflow as ef
+
+source = ef.read_text(sys.argv[1], follow=True, poll_every="1ms")
+source.start()
+reader, rows = source.reader(0, 1), 0
+print("started", flush=True)
+while rows < 3:
+    batch = reader.poll(10)
+    rows += 0 if batch is None else batch.num_rows
+print(rows, flush=True)
+"""
+
+
+def test_another_process_reads_what_appears(tmp_path):
+    folder = Folder(tmp_path, "txt")
+    folder.arrive([(0, 1)])
+    with ftp_server(tmp_path) as url, subprocess.Popen([sys.executable, "-c", READING, url], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        folder.arrive([(0, 2), (0, 3)])
+        assert process.stdout.read() == "3\n"
+    assert process.returncode == 0
 
 
 def test_hidden_files_and_folders_and_other_kinds_are_not_read(memory):
