@@ -333,7 +333,7 @@ class Transport:
 
 def _readable(socket: zmq.Socket[bytes]) -> bool:
     """Whether a message is there: to ask takes a sixth of what it takes to try in vain and catch `zmq.Again`."""
-    return bool(socket.getsockopt(zmq.EVENTS) & zmq.POLLIN)
+    return bool(int(socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
 
 
 def _header(frames: list[Any]) -> tuple[Any, ...]:
