@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 import numpy as np
@@ -74,22 +74,19 @@ def local_case(workers: int, rows: int, repeat: int) -> Case:
 
 
 def ray_cases(repeat: int) -> list[Case]:
-    """Microseconds of a worker for a batch of 50 rows, and its share of a core at a low rate and without rows."""
-    shares: dict[int, list[float]] = {RATE * SIZES[0]: [], **{rate: [] for rate in SHARE_TARGETS}}
+    """Microseconds for a batch of 50 rows and each of the two workers; the busier one's share of a core at a low rate and without rows."""
     busy = machine.busy_share()
-    for _ in range(repeat):
-        for rate, found in shares.items():
-            found.append(busiest_share(rate))
     details = tuple({"busy_before": busy} for _ in range(repeat))
-    hop = tuple(share * 1e6 / RATE for share in shares.pop(RATE * SIZES[0]))
+    hop = tuple(mean(shares(RATE * SIZES[0])) * 1e6 / RATE for _ in range(repeat))
     cases = [Case(f"ray/{SIZES[0]}", "us", "lower", hop, details)]
-    for rate, found in shares.items():
-        cases.append(Case(f"ray/{rate} rows a second", "%", "lower", tuple(100 * share for share in found), details))
+    for rate in SHARE_TARGETS:
+        busiest = tuple(100 * max(shares(rate)) for _ in range(repeat))
+        cases.append(Case(f"ray/{rate} rows a second", "%", "lower", busiest, details))
     return cases
 
 
-def busiest_share(rate: int) -> float:
-    """The share of a core that the busier of the two workers uses on Ray."""
+def shares(rate: int) -> list[float]:
+    """The shares of a core that the workers of the source and of the count use on Ray, at `rate` rows a second."""
     source: Source = BatchSource(SIZES[0], None, RATE) if rate > max(SHARE_TARGETS) else ef.generate(rate=rate or 1e-3, keys=KEYS)
     job = counted(f"bench-small-{rate}", source).run()
     try:
@@ -97,10 +94,11 @@ def busiest_share(rate: int) -> float:
         workers = [pid for pid in machine.workers_below(os.getpid()) if "coordinator" not in " ".join(psutil.Process(pid).cmdline())]
         before, begun = [_cpu(pid) for pid in workers], time.monotonic()
         time.sleep(MEASURED)
-        used, elapsed = [_cpu(pid) - first for pid, first in zip(workers, before, strict=True)], time.monotonic() - begun
+        elapsed = time.monotonic() - begun
+        used = [(_cpu(pid) - first) / elapsed for pid, first in zip(workers, before, strict=True)]
     finally:
         job.cancel()
-    return max(used) / elapsed
+    return used
 
 
 def counted(name: str, source: Source) -> ef.Dataflow:
