@@ -23,6 +23,7 @@ from ..protocol.routing import RoutingTable, even_table
 from ..protocol.split_route import Dealt
 from ..sink import Sink
 from ..source import Source
+from .channel_spec import ChannelSpec
 from .columns import check_columns
 from .event_times import check_event_times
 from .graph import Graph, Node
@@ -91,16 +92,6 @@ class Stage:
         if isinstance(head, Read):
             return self.fixed_parallelism is None and head.source.can_be_shared_out
         return not isinstance(head, OwnTime)
-
-
-@dataclass(frozen=True, slots=True)
-class ChannelSpec:
-    """A channel between two workers (their names), for records, or for `state` between two workers of one operator."""
-
-    id: ChannelId
-    sender: WorkerId
-    receiver: WorkerId
-    state: bool = False
 
 
 @dataclass(frozen=True, slots=True)

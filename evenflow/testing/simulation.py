@@ -31,7 +31,8 @@ from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.ids import Attempt, ChannelId, WorkerId
 from ..engine.sink import Sink
 from ..engine.source import Source
-from ..scheduler.checkpoints.restore import RestoredTask, restored_tasks
+from ..scheduler.checkpoints.restore import restored_tasks
+from ..scheduler.checkpoints.restored_task import RestoredTask
 from ..scheduler.checkpoints.restore_point import RestorePoint
 from ..scheduler.checkpoints.terms import Terms
 from ..scheduler.config import JobConfig
