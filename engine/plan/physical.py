@@ -18,7 +18,7 @@ from ..operators.own_time import OwnTime
 from ..operators.read import Read
 from ..operators.write import Write
 from ..protocol.handover import Peer
-from ..protocol.ids import ChannelId, WorkerId, worker_id
+from ..protocol.ids import ChannelId, worker_id
 from ..protocol.routing import RoutingTable, even_table
 from ..protocol.split_route import Dealt
 from ..sink import Sink

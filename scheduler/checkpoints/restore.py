@@ -19,7 +19,6 @@ from ...engine.protocol.elements import MIN_TIME
 from ...engine.protocol.ids import CheckpointNumber, WorkerId, worker_id
 from ...engine.protocol.restored_keys import RestoredKeys
 from ...engine.protocol.routing import RoutingTable
-from ...state.files import StateFile
 from .manifest import Manifest, TaskEntry
 from .restored_task import RestoredChain, RestoredTask
 
