@@ -245,8 +245,6 @@ class Job:
         """The newest 100 calls of `scale_out` and `scale_in`, oldest first, with the nodes that came and went."""
         from .drawing.changes import node_scalings_table
 
-        from .drawing.changes import scalings_table
-
         return Listing[NodeScalingReport](self._runtime.ask(ShowNodeScalings()), node_scalings_table)
 
     def _nodes_scaled(self, number: int, timeout: Duration | None) -> NodeScalingReport:
@@ -261,6 +259,8 @@ class Job:
 
     def scalings(self) -> list[ScalingReport]:
         """The newest 100 scalings of the job, oldest first."""
+        from .drawing.changes import scalings_table
+
         return Listing[ScalingReport](self._runtime.ask(ShowScalings()), scalings_table)
 
     def autoscaler(self, policy: str, *, mode: Mode = "act") -> None:
