@@ -12,7 +12,7 @@ from pathlib import Path
 from ..connectors.nexmark.source import STREAMS
 from ..drawing.terminal import DataTable, console
 from ..scheduler.config import LIVE
-from . import kafka, latency, memory, migration, operators, overhead, recovery, scaling, skew, soak, soak_flow, split, throughput
+from . import kafka, latency, memory, migration, operators, overhead, recovery, scaling, skew, soak, soak_flow, split, start, throughput
 from .comparison import compare, other_conditions
 from .conditions import RESULTS, save
 from .data import default_cache, make
@@ -135,6 +135,7 @@ def run_benchmark(given: argparse.Namespace) -> Run:
         "scaling": lambda: scaling.run(parts=given.parts, policies=given.policies, say=say),
         "recovery": lambda: recovery.run(parts=given.parts, repeat=given.repeat, rows=given.rows, cache=given.folder, say=say),
         "soak": lambda: soak.run(minutes=given.minutes, jobs=given.jobs, rate=given.rate, backend=given.backend, say=say),
+        "start": lambda: start.run(repeat=given.repeat, say=say),
         "memory": lambda: memory.run(minutes=given.minutes, slow_sink=given.slow_sink, say=say),
     }  # fmt: skip
     return runs[given.benchmark]()
@@ -261,6 +262,8 @@ def _add_workloads(benchmarks: argparse._SubParsersAction[argparse.ArgumentParse
     adverts.add_argument("--rates", type=_numbers, default=list(yahoo.RATES), help="events a second (default: 50000,200000)")
     adverts.add_argument("--seconds", type=int, default=yahoo.SECONDS, help="of each rate (default: %(default)s)")
     adverts.add_argument("--repeat", type=int, default=3, help="runs at full speed; 0 leaves them out (default: %(default)s)")
+    beginning = benchmarks.add_parser("start", help="what a process loads, and how long jobs take to start, beside empty actors of Ray")
+    beginning.add_argument("--repeat", type=int, default=5, help="iterations of each (default: %(default)s)")
 
 
 def _names(text: str) -> list[str]:
