@@ -44,10 +44,12 @@ def main() -> None:
     empty: Any = ray.remote(Empty)
     with tempfile.TemporaryDirectory(prefix="evenflow-bench-start-") as folder:
         for number in range(repeat + 1):
-            parts = [lambda: measure_actors(empty, found), lambda: measure_jobs(f"start-{number}", folder, found)]  # noqa: B023 -- called now
-            for part in parts if number % 2 else reversed(parts):
+            for part in ("actors", "jobs") if number % 2 else ("jobs", "actors"):
                 settle()
-                part()
+                if part == "actors":
+                    measure_actors(empty, found)
+                else:
+                    measure_jobs(f"start-{number}", folder, found)
     print(json.dumps({name: values[1:] for name, values in found.items()}))
 
 
