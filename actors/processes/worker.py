@@ -63,6 +63,7 @@ class Worker:
         self._stuck = False
         entitle(self, job, "spare")
         _raise_file_limit()
+        threading.Thread(target=load_arrow, name="evenflow-load-arrow", daemon=True).start()  # while it waits for its first task
 
     def serve(self, service: Service) -> None:
         """Work for this coordinator and for no other from now on. Raises JobTimeoutError if a run for the one before doesn't end."""
