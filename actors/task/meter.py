@@ -13,6 +13,7 @@ import numpy as np
 from ...engine.protocol.elements import MAX_TIME, MIN_TIME
 from ...engine.source import SourceReader
 from ...engine.task.core import TaskCore
+from ...scheduler.load.batch_costs import BatchCosts
 from ...scheduler.load.window import WorkerWindow
 from .run_queue import RunQueue, Spent
 
@@ -26,6 +27,7 @@ class Meter:
         self.task, self.length = task, length
         self.useful = self.wait_input = self.wait_credit = 0.0
         self._unshared = 0.0
+        self._costs, self._rows_known = BatchCosts(), task.rows_in
         self.latencies: list[float] = []
         self.keyed_records = 0
         self.load = np.zeros(task.spec.settings.key_groups)
@@ -37,6 +39,9 @@ class Meter:
         """The task worked for `elapsed` seconds; shared out over the key groups of the records that it took, once some are counted."""
         self.useful += elapsed
         self._unshared += elapsed
+        rows, self._rows_known = self.task.rows_in - self._rows_known, self.task.rows_in
+        if rows:
+            self._costs += BatchCosts.of(rows, elapsed)
         if self.task.load.touched:
             records = self.task.load.take()
             total = int(records.sum())
@@ -84,10 +89,12 @@ class Meter:
             hot_keys=tuple((key, records) for key, (records, _) in hot),
             hot_left=tuple(left for _, (_, left) in hot),
             latencies=tuple(self.latencies),
+            costs=self._costs.in_part(own),
         )
         self._rows = rows
         self.useful = self.wait_input = self.wait_credit = 0.0
         self.latencies = []
+        self._costs = BatchCosts()
         self.keyed_records = 0
         self.load[:] = 0.0
         self._begin(now)

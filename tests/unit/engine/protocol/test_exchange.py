@@ -146,7 +146,7 @@ def test_a_worker_that_joins_gets_its_share_of_the_rows_from_then_on():
     exchange.attach(2, out)
     for first in range(4):
         exchange.push(rows([1] * 3, first), 0.0, out)
-    dealt = Counter({channel: 0 for channel in range(3)})
+    dealt = Counter[int]()
     for sent in out:
         dealt[sent.channel] += sent.element.num_rows
     assert [dealt[0] - 3, dealt[1] - 2, dealt[2]] == [4, 4, 4]
