@@ -26,8 +26,9 @@ from typing import NamedTuple
 ERRORS = 3.0
 """Standard errors that the cost of a row may be above its estimate."""
 
-MOST = 0.9
-"""The largest part of a mean batch's time that counts as fixed: an estimate from tiny batches must not promise any rate."""
+MOST = 0.5
+"""The largest part of a mean batch's time that counts as fixed: an estimate from tiny batches must not promise any rate, and DS2's
+correction can make up for half."""
 
 FEWEST = 3
 """Batches below which a line has no error that could be estimated."""

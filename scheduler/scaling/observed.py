@@ -9,7 +9,8 @@ Four figures are estimates, for they are not measured:
   a backlog, it is what each worker reads, divided by the share of time in which the worker did not wait for credit, and at most
   `MOST_HELD_BACK` times what it reads. A source that reads without a pace counts as one that offers all that it can read.
 - The share of an edge where an operator has several outputs: what the receiver took in, in equal parts where several feed it.
-- True rates: without what batches cost whatever their rows are (`batch_costs.py`), since a worker that is busy all the time gets full ones.
+- True rates of a worker that waits for input: without what batches cost whatever their rows are (`batch_costs.py`). If it were busy all the
+  time, it would get full ones.
 - An operator's latency: waiting records divided by processed records (Little's law). For an operator without outputs: the latency of its
   marks, less the latency of the path before it.
 
@@ -41,6 +42,9 @@ from .snapshot import DataflowSnapshot, Edge
 
 MOST_HELD_BACK = 20.0
 """A source that waits all the time says nothing of what it would read: it is taken to be held back by this factor at most."""
+
+IDLE = 0.2
+"""The part of its time for which a worker waits for input when its batches are as small as they come; one that never does gets full ones."""
 
 SHORTEST = 1e-6
 """Seconds: nothing follows from what was measured in less."""
@@ -124,7 +128,8 @@ def _instance(worker: WorkerWindow, fixed: float) -> InstanceFigures:
     """`fixed`: seconds that a batch costs its operator whatever its rows are."""
     if worker.length < SHORTEST:
         return InstanceFigures()
-    useful = max(worker.useful - fixed * worker.costs.batches, (1 - MOST) * worker.useful)
+    idle = max(0.0, 1.0 - (worker.useful + worker.wait_credit + worker.starved) / worker.length)
+    useful = worker.useful - min(fixed * worker.costs.batches, MOST * worker.useful) * min(1.0, idle / IDLE)
     worked = useful >= SHORTEST and worker.rows_in > 0
     return InstanceFigures(
         true_processing_rate=worker.rows_in / useful if worked else None,

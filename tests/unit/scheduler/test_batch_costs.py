@@ -81,3 +81,13 @@ def test_as_many_workers_are_needed_whether_there_are_too_many_or_too_few():
     large = window("count-0", (80, 100, 120, 100, 150))
     assert decided(*small) == decided(large) == {"count": 4}
     assert decided(*(replace(one, costs=BatchCosts()) for one in small)) == {"count": 6}, "by useful time alone"
+
+
+def test_a_worker_that_is_busy_all_the_time_can_do_what_it_does():
+    busy = window("count-0", (1, 2, 1, 1, 3) * 43)
+    rate = busy.rows_in / busy.useful
+    for others in ({"length": busy.useful}, {"wait_credit": 1.0 - busy.useful}, {"starved": 1.0 - busy.useful}):
+        seen = observed(plan(1), {"count-0": [replace(busy, **others)]})
+        assert seen.operator("count").true_processing_rate == pytest.approx(rate)
+    half_idle = replace(busy, length=busy.useful / 0.9)
+    assert rate < observed(plan(1), {"count-0": [half_idle]}).operator("count").true_processing_rate < 1.4 * rate
