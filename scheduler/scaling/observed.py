@@ -44,7 +44,8 @@ MOST_HELD_BACK = 20.0
 """A source that waits all the time says nothing of what it would read: it is taken to be held back by this factor at most."""
 
 IDLE = 0.2
-"""The part of its time for which a worker waits for input when its batches are as small as they come; one that never does gets full ones."""
+"""The part of its time for which a worker waits for input while its batches are as small as they come; one that never waits gets full ones.
+"""
 
 SHORTEST = 1e-6
 """Seconds: nothing follows from what was measured in less."""
