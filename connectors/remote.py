@@ -2,6 +2,7 @@
 
 Nothing is kept from one look to the next: listings that fsspec has cached would hide files that appear.
 
+>>> import fsspec
 >>> with fsspec.open("memory://remote/a.csv", "w") as file:
 ...     _ = file.write("n")
 >>> [(file.url, file.size) for file in listed("memory://remote")]
@@ -17,8 +18,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, NamedTuple
-
-import fsspec
 
 from ..engine.errors import ConnectorError, FlowError
 
@@ -47,6 +46,8 @@ def checked_url(url: str, operator: str) -> str:
         if url.startswith(local):
             return url.removeprefix(local)
     protocol = url.partition("://")[0]
+    import fsspec
+
     try:
         fsspec.get_filesystem_class(protocol)
     except (ValueError, ImportError) as error:
@@ -133,6 +134,8 @@ class _Reading(io.RawIOBase):
 def _reached(url: str, *, anew: bool = True) -> Iterator[tuple[Any, str]]:
     """The file system of a URL, and the path in it. `anew`: without what it remembers of its files."""
     with _only_os_errors(url):
+        import fsspec
+
         files, path = fsspec.core.url_to_fs(url)
         try:
             if anew:
