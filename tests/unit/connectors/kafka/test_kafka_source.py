@@ -16,9 +16,10 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from kafka_broker import add_partitions, fill, free_port, make_topic, own_broker
+from kafka_broker import add_partitions, fill, make_topic
 
 import evenflow as ef
+from evenflow.bench.kafka.broker import free_port, own_broker
 from evenflow.job import Job
 
 SLEEP = time.sleep
