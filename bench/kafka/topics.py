@@ -1,7 +1,8 @@
-"""Topics of a benchmark: made, filled with rows as JSON, and deleted."""
+"""Topics of a benchmark: made, filled with rows as JSON, read to their ends, and deleted."""
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,9 @@ SECONDS = 60.0
 
 MEMORY_KILOBYTES = 1 << 16
 """Messages that may wait in the producer."""
+
+Record = tuple[bytes | None, bytes | None]
+"""A key and a value."""
 
 
 @contextmanager
@@ -62,6 +66,47 @@ def produce(bootstrap: str, topic: str, batches: Iterable[pa.RecordBatch], key: 
     if producer.flush(SECONDS):
         raise BenchmarkError(f"the broker at {bootstrap} did not take all records within {SECONDS:g} s")
     return rows
+
+
+def add_partitions(bootstrap: str, topic: str, count: int) -> None:
+    """Make it `count` partitions."""
+    from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]  # its stub forgets to export it
+
+    admin = cluster_at(bootstrap).admin()  # the answer doesn't come without it
+    admin.create_partitions([NewPartitions(topic, count)])[topic].result(SECONDS)
+
+
+def records_of(bootstrap: str, topic: str, isolation: str = "read_committed") -> dict[int, list[Record]]:
+    """The records of each partition up to its end, as a reader of that isolation level sees them.
+
+    Raises BenchmarkError if an end isn't reached, KafkaException if the broker refuses.
+    """
+    from confluent_kafka import KafkaException, TopicPartition
+
+    consumer = cluster_at(bootstrap).consumer(
+        group_id=f"bench-{uuid.uuid4().hex}", isolation_level=isolation, enable_partition_eof=True, enable_auto_commit=False
+    )
+    try:
+        partitions = consumer.list_topics(topic, timeout=SECONDS).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
+        found: dict[int, list[Record]] = {partition: [] for partition in partitions}
+        at_end: set[int] = set()
+        until = time.monotonic() + SECONDS
+        while len(at_end) < len(partitions):
+            if time.monotonic() > until:
+                raise BenchmarkError(f"only the partitions {at_end} of {topic} could be read to their ends")
+            for message in consumer.consume(10_000, 0.1):
+                error, partition = message.error(), message.partition()
+                assert partition is not None
+                if error is None:
+                    found[partition].append((message.key(), message.value()))
+                elif error.name() == "_PARTITION_EOF":
+                    at_end.add(partition)
+                else:
+                    raise KafkaException(error)
+        return found
+    finally:
+        consumer.close()
 
 
 def cluster_at(bootstrap: str) -> KafkaCluster:

@@ -31,7 +31,7 @@ class Visits:
 
     @classmethod
     def from_topics(cls, flow: ef.Dataflow, topics: VisitTopics) -> Visits:
-        """The streams of topics. Their records have the product as key, so a product's clicks come in order, whatever number of workers read."""
+        """The streams of topics. Their records have the product as key, so that a product's clicks come in order."""
         return cls(*(flow.read(topics.source(stream)).cast(times_of(stream)) for stream in STREAMS))
 
 

@@ -16,10 +16,11 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from kafka_broker import add_partitions, fill, make_topic
+from kafka_broker import fill, make_topic
 
 import evenflow as ef
 from evenflow.bench.kafka.broker import free_port, own_broker
+from evenflow.bench.kafka.topics import add_partitions
 from evenflow.job import Job
 
 SLEEP = time.sleep

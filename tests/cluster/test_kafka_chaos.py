@@ -1,0 +1,18 @@
+"""A job from Kafka to Kafka on Ray loses processes and connections every two seconds: a reader of its topic sees each row once."""
+
+from __future__ import annotations
+
+import pytest
+
+from evenflow.bench.kafka.chaos import run
+
+pytestmark = pytest.mark.timeout(600)  # a process of Ray's takes from one second to ten to start, by how busy the machine is
+
+
+def test_killed_processes_and_cut_connections_change_nothing_in_what_a_reader_of_the_topic_sees(tmp_path):
+    said = []
+    outcome = run(tmp_path, 15, patience=3, seed=1, say=said.append)
+    assert (outcome.missing, outcome.wrong) == (0, 0), "\n".join(said)
+    assert outcome.found == outcome.rows > 0
+    assert outcome.partitions > 3
+    assert outcome.kinds >= {"worker", "coordinator", "connections", "committing process", "source scaled"}
