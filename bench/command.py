@@ -16,7 +16,8 @@ from . import latency, memory, migration, operators, overhead, recovery, scaling
 from .comparison import compare, other_conditions
 from .conditions import RESULTS, save
 from .data import default_cache, make
-from .kafka import reading
+from .kafka import beside
+from .kafka import run as kafka
 from .nexmark import ds2, moves
 from .nexmark import run as nexmark
 from .nexmark.check import check_query
@@ -114,7 +115,10 @@ def run_benchmark(given: argparse.Namespace) -> Run:
         ),
         "nexmark-moves": lambda: moves.run(queries=given.queries, rate=given.rate, say=say),
         "nexmark-ds2": lambda: ds2.run(queries=given.queries, starts=given.starts, say=say),
-        "kafka": lambda: reading.run(bootstrap=given.bootstrap, rows=given.rows, repeat=given.repeat, say=say),
+        "kafka": lambda: kafka.run(
+            parts=given.parts, bootstrap=given.bootstrap, rows=given.rows, repeat=given.repeat, seconds=given.seconds,
+            systems=given.systems, say=say,
+        ),
         "psm": lambda: psm.run(
             turns=given.turns, rate=given.rate, accepted=given.accepted, scalers=given.scalers, repeat=given.repeat, say=say,
             origin=given.origin, bootstrap=given.bootstrap,
@@ -229,10 +233,15 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _add_workloads(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    topics = benchmarks.add_parser("kafka", help="records of a Kafka topic into Arrow, beside the client alone")
+    topics = benchmarks.add_parser("kafka", help="reading and writing topics, latency from topic to topic, a count beside Bytewax and Quix")
+    topics.add_argument("--parts", type=_names, default=list(kafka.PARTS), help=f"default: {','.join(kafka.PARTS)}")
+    topics.add_argument(
+        "--systems", type=_names, default=list(beside.SYSTEMS), help=f"of the part count; default: {','.join(beside.SYSTEMS)}"
+    )
     _add_broker(topics)
     topics.add_argument("--rows", type=int, default=400_000, help="default: %(default)s")
-    topics.add_argument("--repeat", type=int, default=5, help="iterations of each (default: %(default)s)")
+    topics.add_argument("--repeat", type=int, default=3, help="iterations of each but latency (default: %(default)s)")
+    topics.add_argument("--seconds", type=int, default=20, help="of each mode of the part latency (default: %(default)s)")
     auctions = benchmarks.add_parser("nexmark", help="the queries of NexMark, beside Flink and Spark")
     auctions.add_argument("--queries", type=_names, default=list(QUERIES), help="default: all")
     auctions.add_argument("--events", type=int, default=nexmark.EVENTS, help="all streams together (default: %(default)s)")

@@ -1,7 +1,7 @@
 """From Kafka to Kafka, exactly once, while something of the job is killed every two seconds: a reader of the topic sees each row once.
 
 A job counts the records of each key. Its workers, its coordinator and the process that commits are killed, all connections with the broker
-are cut at once, the source and the count are scaled between one, three and two workers, keys move, and the topic that is read gets more
+are cut at once, the source and the count are scaled between one, three and two workers, and the topic that is read gets more
 partitions. At the end DuckDB compares what a reader of committed messages finds with what was written.
 
     make chaos-kafka MINUTES=1        or        python -m evenflow.bench.kafka.chaos --minutes 1 --seed 7
@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -31,7 +31,7 @@ import psutil
 import pyarrow as pa
 
 import evenflow as ef
-from evenflow.testing.chaos import Chaos
+from evenflow.testing.chaos import KINDS, Chaos
 
 from ..chaos import wait_until
 from ..exact_rows import compare_rows
@@ -40,14 +40,14 @@ from .proxy import Proxy
 from .topics import add_partitions, cluster_at, records_of, topics
 
 NAME = "chaos-kafka"
-EVERY, PATIENCE = 2.0, 10.0
+EVERY = 2.0
 RATE = 1_000
 """Rows per second."""
 
 KEYS = 50
 PARTITIONS, MOST_PARTITIONS = 3, 8
 WORKERS = (3, 2, 1)
-"""The workers that the source gets, one number after the other; it begins with one."""
+"""The workers that an operator gets, one number after the other; it begins with one."""
 
 END_SECONDS = 180.0
 """The time in which the job must catch up at the end, when nothing is killed any more."""
@@ -148,14 +148,14 @@ def run(
     seconds: float,
     *,
     every: float = EVERY,
-    patience: float = PATIENCE,
+    kinds: Sequence[str] = KINDS,
     seed: int = 0,
     say: Callable[[str], object] = print,
 ) -> Outcome:
     """Run the job for `seconds`, let something happen to it every `every` seconds, and compare what is in its topic with DuckDB's rows.
 
-    Ray runs already; `folder` is empty. `patience`: how long a change waits for the job to have gone on. Raises the job's error if it
-    gives up, BenchmarkError if there is no broker, TimeoutError if the job doesn't catch up in the end.
+    Ray runs already; `folder` is empty. `kinds`: what is killed besides connections and the committing process, as in `Chaos`. Raises the
+    job's error if it gives up, BenchmarkError if there is no broker, TimeoutError if the job doesn't catch up in the end.
     """
     with (
         kafka_broker() as broker,
@@ -166,19 +166,17 @@ def run(
     ):
         job = flow_of(proxy.bootstrap, read["rows"], written["counts"]).run(runtime="ray", config=config_of(folder))
         try:
-            turns = itertools.cycle(WORKERS)
             others = {
                 "connections": lambda: f"{proxy.cut()} are cut",
                 "committing process": lambda: _kill_committing(job),
                 "partition added": writer.add_partition,
-                "source scaled": lambda: _scale(job, next(turns)),
+                "source scaled": _Scaling(job, "read_kafka"),
+                "count scaled": _Scaling(job, "count"),
             }
-            with Chaos(
-                job, every=every, others=others, move=("count",), scale=("count",), most_workers=max(WORKERS), patience=patience,
-                seed=seed, say=say,
-            ) as chaos:  # fmt: skip
+            must = {*kinds, "connections", "committing process"}
+            with Chaos(job, every=every, kinds=kinds, others=others, seed=seed, say=say) as chaos:
                 wait_until(job, lambda: False, seconds)
-                wait_until(job, lambda: chaos.kinds <= {kill.kind for kill in chaos.kills}, END_SECONDS)
+                wait_until(job, lambda: must <= {kill.kind for kill in chaos.kills}, END_SECONDS)
             wait_until(job, chaos.recovered, END_SECONDS)
             writer.stop()
             _catch_up(job, broker, written["counts"], writer.rows)
@@ -220,12 +218,19 @@ def _catch_up(job: ef.Job, bootstrap: str, topic: str, rows: int) -> None:
     wait_until(job, lambda: sum(map(len, records_of(bootstrap, topic).values())) >= rows, END_SECONDS)
 
 
-def _scale(job: ef.Job, workers: int) -> str | None:
-    try:
-        job.scale("read_kafka", workers, timeout=None)
-    except (ef.EvenflowError, TimeoutError):  # it can't be begun now, because the job recovers or moves something
-        return None
-    return f"to {workers} workers"
+class _Scaling:
+    """Begins, each time that it is called, a change to the next of `WORKERS`; says what it is, or None if it can't begin."""
+
+    def __init__(self, job: ef.Job, operator: str) -> None:
+        self._job, self._operator, self._turns = job, operator, itertools.cycle(WORKERS)
+
+    def __call__(self) -> str | None:
+        workers = next(self._turns)
+        try:
+            self._job.scale(self._operator, workers, timeout=None)
+        except (ef.EvenflowError, TimeoutError):  # the job recovers, or is being scaled
+            return None
+        return f"{self._operator} to {workers} workers"
 
 
 def _kill_committing(job: ef.Job) -> str | None:

@@ -19,10 +19,8 @@ import pyarrow.json as arrow_json
 from ...connectors.kafka.cluster import KafkaCluster
 from ...connectors.kafka.source import CLIENT, read_kafka
 from .. import machine
-from ..conditions import record
 from ..errors import BenchmarkError
-from ..record import Case, Run, Verdict
-from .broker import kafka_broker
+from ..record import Case, Verdict
 from .topics import PARTITIONS, topics
 
 if TYPE_CHECKING:
@@ -34,16 +32,15 @@ AT_ONCE = 10_000
 TARGET = 0.8
 SCHEMA = pa.schema({"n": pa.int64(), "ts": pa.int64(), "name": pa.string(), "value": pa.float64()})
 FORMATS = ("raw", "json")
-NOT_MEASURED = ("more than one broker, and a network", "keys, headers and compression", "what follows the reader in a job")
 
 
-def run(*, bootstrap: str | None, rows: int, repeat: int, say: Callable[[str], None]) -> Run:
-    """Fills a topic of its own, on the broker at `bootstrap` or one of its own. Raises BenchmarkError if rows are missing."""
-    with kafka_broker(bootstrap) as address, topics(address, ["records"]) as made:
-        cluster, topic = KafkaCluster(address, CLIENT, "bench"), made["records"]
+def measure(bootstrap: str, rows: int, repeat: int, say: Callable[[str], None]) -> tuple[list[Case], list[Verdict]]:
+    """Fills a topic of its own. Raises BenchmarkError if rows are missing."""
+    with topics(bootstrap, ["records"]) as made:
+        cluster, topic = KafkaCluster(bootstrap, CLIENT, "bench"), made["records"]
         readers: dict[str, Callable[[str], int]] = {
             "client": lambda form: _client(cluster, topic, form, rows),
-            "evenflow": lambda form: _evenflow(address, topic, form),
+            "evenflow": lambda form: _evenflow(bootstrap, topic, form),
         }
         details: dict[str, list[dict[str, float]]] = {f"{form}/{system}": [] for form in FORMATS for system in readers}
         _fill(cluster, topic, rows)
@@ -56,7 +53,7 @@ def run(*, bootstrap: str | None, rows: int, repeat: int, say: Callable[[str], N
         say(f"{case.name}: {', '.join(f'{value / 1e6:.2f}' for value in case.values)} M rows per second of the thread")
     medians = {case.name: median(case.values) for case in cases}
     verdicts = [Verdict(f"{f}, evenflow / client", medians[f"{f}/evenflow"] / medians[f"{f}/client"], TARGET, "higher") for f in FORMATS]
-    return record("kafka", {"rows": rows, "repeat": repeat}, cases, verdicts, not_measured=NOT_MEASURED)
+    return cases, verdicts
 
 
 def _measured(read: Callable[[], int], rows: int) -> dict[str, float]:
