@@ -31,7 +31,7 @@ import psutil
 import pyarrow as pa
 
 import evenflow as ef
-from evenflow.testing.chaos import KINDS, Chaos
+from evenflow.testing.chaos import KINDS, Chaos, Killer
 
 from ..chaos import wait_until
 from ..exact_rows import compare_rows
@@ -166,7 +166,7 @@ def run(
     ):
         job = flow_of(proxy.bootstrap, read["rows"], written["counts"]).run(runtime="ray", config=config_of(folder))
         try:
-            others = {
+            others: dict[str, Killer] = {
                 "connections": lambda: f"{proxy.cut()} are cut",
                 "committing process": lambda: _kill_committing(job),
                 "partition added": writer.add_partition,
@@ -187,8 +187,8 @@ def run(
                 job.cancel()
                 job.wait(END_SECONDS)
         found, missing, wrong = compare(_rows(broker, written["counts"]), writer.rows)
-        kinds = frozenset(kill.kind for kill in chaos.kills)
-        return Outcome(writer.rows, found, missing, wrong, writer.partitions, kinds, chaos.table())
+        happened = frozenset(kill.kind for kill in chaos.kills)
+        return Outcome(writer.rows, found, missing, wrong, writer.partitions, happened, chaos.table())
 
 
 def compare(found: pa.Table, rows: int) -> tuple[int, int, int]:
@@ -242,7 +242,7 @@ def _kill_committing(job: ef.Job) -> str | None:
 
     try:
         coordinator = ray.get_actor(f"{job.name}/coordinator", namespace=NAMESPACE)
-        killed = ray.get(coordinator.__ray_call__.remote(_kill_child), timeout=ANSWER_SECONDS)
+        killed: Any = ray.get(coordinator.__ray_call__.remote(_kill_child), timeout=ANSWER_SECONDS)
     except (ValueError, RayError):  # it is being restarted
         return None
     return None if killed is None else f"process {killed}"

@@ -7,6 +7,8 @@ from tempfile import TemporaryDirectory
 
 import evenflow as ef
 
+from ...connectors.kafka.cluster import KafkaCluster
+from ...connectors.kafka.encoding import Encoding
 from ...connectors.kafka.sink import KafkaSink
 from ...connectors.staging import Place, StagedFile
 from .. import machine
@@ -77,8 +79,8 @@ def _bytes(bootstrap: str, guarantee: str) -> tuple[int, int]:
     """Bytes to the broker and to the staging folder of a job in this process."""
     with Proxy(bootstrap) as proxy, topics(bootstrap, ["written"]) as names, TemporaryDirectory() as folder:
         flow = ef.Dataflow("bench-kafka-bytes")
-        sink = ef.write_kafka(names["written"], bootstrap=proxy.bootstrap, key="key", guarantee=guarantee)  # type: ignore[arg-type]  # one of two
-        sink.__class__ = CountedSink
+        cluster = KafkaCluster(proxy.bootstrap, {}, "write_kafka")
+        sink = CountedSink(names["written"], cluster, Encoding("json", "key"), "murmur2", guarantee)
         flow.read(ef.generate(total=COUNTED_ROWS)).write(sink)
         flow.run(runtime="local", config=ef.JobConfig(checkpoint=ef.CheckpointConfig(folder, interval=INTERVAL))).wait(WAIT)
         _check(bootstrap, names["written"], guarantee, COUNTED_ROWS)

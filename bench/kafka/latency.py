@@ -88,7 +88,7 @@ def _latencies(bootstrap: str, mode: Mode, seconds: int) -> npt.NDArray[np.float
             job.stop()
             job.wait(PATIENCE)
     measured = created >= created.min() + WARM_UP * 1_000_000_000
-    return (came[measured] - created[measured]) / 1e6
+    return np.asarray((came[measured] - created[measured]) / 1e6, np.float64)
 
 
 def write_rows(bootstrap: str, topic: str, total: int) -> None:

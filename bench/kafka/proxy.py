@@ -57,7 +57,8 @@ class Proxy:
 
     def cut(self) -> int:
         """Reset all connections; returns how many clients had one. They may connect again at once."""
-        return self._in_loop(self._cut()).result(ANSWER_SECONDS)
+        count: int = self._in_loop(self._cut()).result(ANSWER_SECONDS)
+        return count
 
     def _in_loop(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
         return asyncio.run_coroutine_threadsafe(work, self._loop)

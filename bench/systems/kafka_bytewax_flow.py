@@ -6,9 +6,10 @@ import json
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import bytewax.operators as op
-from bytewax.connectors.kafka import KafkaSource, KafkaSourceMessage
+from bytewax.connectors.kafka import KafkaSource
 from bytewax.dataflow import Dataflow
 from bytewax.outputs import DynamicSink, StatelessSinkPartition
 
@@ -24,7 +25,7 @@ BEGUN: dict[str, float] = {}
 Counted = tuple[str, int]
 
 
-def keyed(message: KafkaSourceMessage[bytes, bytes]) -> tuple[str, None]:
+def keyed(message: Any) -> tuple[str, None]:
     """The key that is in the record's value."""
     if not BEGUN:
         BEGUN.update(begun=time.monotonic(), cpu=time.process_time())
