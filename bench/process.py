@@ -30,6 +30,7 @@ _MODULES = (
     "kafka_evenflow",
     "kafka_bytewax",
     "kafka_quix",
+    "kafka_writing",
 )
 SYSTEMS = {name: f"{__package__}.systems.{name}" for name in _MODULES}
 MARK = "evenflow-bench-answer "

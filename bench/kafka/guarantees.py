@@ -13,8 +13,9 @@ from ...connectors.kafka.sink import KafkaSink
 from ...connectors.staging import Place, StagedFile
 from .. import machine
 from ..errors import BenchmarkError
-from ..machine import CpuWatch
+from ..process import run_system
 from ..record import Case
+from ..task import Answer, Task
 from .proxy import Proxy
 from .topics import records_of, topics
 
@@ -22,8 +23,7 @@ GUARANTEES = ("at_least_once", "exactly_once")
 COUNTED_ROWS = 100_000
 """Whose bytes are counted, in a job of its own."""
 
-INTERVAL = "1s"
-WAIT = "600s"
+WAIT, TIMEOUT = "600s", 900.0
 
 
 class CountedSink(KafkaSink):
@@ -42,37 +42,31 @@ def measure(bootstrap: str, rows: int, repeat: int, say: Callable[[str], None]) 
     for _ in range(repeat):
         for guarantee in GUARANTEES:
             busy = machine.busy_share()
-            seconds, cpu = _written(bootstrap, guarantee, rows)
-            details[guarantee].append({"seconds": seconds, "cpu_seconds": cpu, "busy_before": busy})
-            say(f"writing, {guarantee}: {rows / seconds:,.0f} rows/s, {cpu / rows * 1e6:.2f} s of processor time per million rows")
+            answer = _written(bootstrap, guarantee, rows)
+            used = answer.details["cpu_seconds"]
+            details[guarantee].append({"seconds": answer.seconds, "cpu_seconds": used, "busy_before": busy})
+            say(f"writing, {guarantee}: {answer.rate:,.0f} rows/s, {used / rows * 1e6:.2f} s of processor time per million rows")
     cases = []
     for guarantee, found in details.items():
         rates = tuple(rows / each["seconds"] for each in found)
-        used = tuple(each["cpu_seconds"] / rows * 1e6 for each in found)
+        used_by = tuple(each["cpu_seconds"] / rows * 1e6 for each in found)
         sent, staged = _bytes(bootstrap, guarantee)
         say(f"writing, {guarantee}: {sent / COUNTED_ROWS:.0f} bytes a row to the broker, {staged / COUNTED_ROWS:.0f} to the staging folder")
         cases += [
             Case(f"writing/{guarantee}", "rows/s", "higher", rates, tuple(found)),
-            Case(f"writing/{guarantee}, processor", "s per million rows", "lower", used),
+            Case(f"writing/{guarantee}, processor", "s per million rows", "lower", used_by),
             Case(f"writing/{guarantee}, to the broker", "bytes a row", "lower", (sent / COUNTED_ROWS,)),
             Case(f"writing/{guarantee}, staged", "bytes a row", "lower", (staged / COUNTED_ROWS,)),
         ]
     return cases
 
 
-def _written(bootstrap: str, guarantee: str, rows: int) -> tuple[float, float]:
-    """The seconds that a job on Ray with two workers runs, and the processor time of all its processes."""
-    with topics(bootstrap, ["written"]) as names, TemporaryDirectory(prefix="evenflow-bench-checkpoints-") as folder:
-        flow = ef.Dataflow("bench-kafka-writing")
-        sink = ef.write_kafka(names["written"], bootstrap=bootstrap, key="key", guarantee=guarantee)  # type: ignore[arg-type]  # one of two
-        flow.read(ef.generate(total=rows)).write(sink)
-        job = flow.run(config=ef.JobConfig(parallelism=2, checkpoint=ef.CheckpointConfig(folder, interval=INTERVAL)))
-        begun = job.status().running_seconds
-        with CpuWatch(newcomers=True) as cpu:
-            job.wait(WAIT)
-        seconds = job.status().running_seconds - begun
+def _written(bootstrap: str, guarantee: str, rows: int) -> Answer:
+    with topics(bootstrap, ["written"]) as names:
+        options = {"bootstrap": bootstrap, "topic": names["written"], "guarantee": guarantee}
+        (answer,) = run_system("kafka_writing", Task("writing", "", rows, 0, "", 1, options), TIMEOUT)
         _check(bootstrap, names["written"], guarantee, rows)
-    return seconds, cpu.seconds
+    return answer
 
 
 def _bytes(bootstrap: str, guarantee: str) -> tuple[int, int]:
@@ -82,7 +76,7 @@ def _bytes(bootstrap: str, guarantee: str) -> tuple[int, int]:
         cluster = KafkaCluster(proxy.bootstrap, {}, "write_kafka")
         sink = CountedSink(names["written"], cluster, Encoding("json", "key"), "murmur2", guarantee)
         flow.read(ef.generate(total=COUNTED_ROWS)).write(sink)
-        flow.run(runtime="local", config=ef.JobConfig(checkpoint=ef.CheckpointConfig(folder, interval=INTERVAL))).wait(WAIT)
+        flow.run(runtime="local", config=ef.JobConfig(checkpoint=ef.CheckpointConfig(folder, interval="1s"))).wait(WAIT)
         _check(bootstrap, names["written"], guarantee, COUNTED_ROWS)
         return proxy.sent, sink.staged
 
