@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import time
+from itertools import product
+
+import pytest
+
+from evenflow.bench import sql
+from evenflow.bench.errors import BenchmarkError
+
+SLEEP = time.sleep
+
+
+@pytest.fixture(autouse=True)
+def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
+    """A job's handle asks for news 20 times a second: it is it that sleeps, not the test."""
+    monkeypatch.setattr(time, "sleep", SLEEP)
+    monkeypatch.setattr(sql.machine, "busy_share", lambda: 0.0)
+
+
+@pytest.mark.parametrize("database", sql.DATABASES)
+def test_the_client_and_evenflow_write_the_same_rows(database):
+    found = [sql._measured(database, mode, writer, 3_000) for mode, writer in product(sql.MODES, sql.WRITERS)]
+    assert all(each["seconds"] > 0 for each in found)
+
+
+def test_rows_that_are_missing_fail_the_run():
+    with sql._database("sqlite", "append") as database:
+        database.write(list(sql._batches(10))[:1])
+        with pytest.raises(BenchmarkError, match="10 of 20 rows"):
+            sql._check(database, 20)
