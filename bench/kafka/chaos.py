@@ -31,7 +31,7 @@ import psutil
 import pyarrow as pa
 
 import evenflow as ef
-from evenflow.testing.chaos import KINDS, Chaos, Killer
+from evenflow.testing.chaos import KINDS, ZOMBIE, Chaos, Killer
 
 from ..chaos import wait_until
 from ..exact_rows import compare_rows
@@ -58,12 +58,13 @@ PROGRAM = "commit_program"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`rows` went in and `found` came out; `missing` and `wrong` rows beside DuckDB's, where a row that comes twice is wrong once.
+    """`rows` went in and `found` came out, `early` of them while something happened; `missing` and `wrong` rows beside DuckDB's.
 
     `partitions`: of the topic at the end. `kinds` of accidents.
     """
 
     rows: int
+    early: int
     found: int
     missing: int
     wrong: int
@@ -167,16 +168,17 @@ def run(
         job = flow_of(proxy.bootstrap, read["rows"], written["counts"]).run(runtime="ray", config=config_of(folder))
         try:
             others: dict[str, Killer] = {
-                "connections": lambda: f"{proxy.cut()} are cut",
+                "connections": lambda: _cut(proxy),
                 "committing process": lambda: _kill_committing(job),
                 "partition added": writer.add_partition,
                 "source scaled": _Scaling(job, "read_kafka"),
                 "count scaled": _Scaling(job, "count"),
             }
-            must = {*kinds, "connections", "committing process"}
+            must = {*kinds, "connections", "committing process"} - {ZOMBIE}  # whose turn may come while no worker is there
             with Chaos(job, every=every, kinds=kinds, others=others, seed=seed, say=say) as chaos:
                 wait_until(job, lambda: False, seconds)
                 wait_until(job, lambda: must <= {kill.kind for kill in chaos.kills}, END_SECONDS)
+                early = _count(broker, written["counts"])
             wait_until(job, chaos.recovered, END_SECONDS)
             writer.stop()
             _catch_up(job, broker, written["counts"], writer.rows)
@@ -188,7 +190,7 @@ def run(
                 job.wait(END_SECONDS)
         found, missing, wrong = compare(_rows(broker, written["counts"]), writer.rows)
         happened = frozenset(kill.kind for kill in chaos.kills)
-        return Outcome(writer.rows, found, missing, wrong, writer.partitions, happened, chaos.table())
+        return Outcome(writer.rows, early, found, missing, wrong, writer.partitions, happened, chaos.table())
 
 
 def compare(found: pa.Table, rows: int) -> tuple[int, int, int]:
@@ -215,7 +217,16 @@ def _rows(bootstrap: str, topic: str) -> pa.Table:
 
 def _catch_up(job: ef.Job, bootstrap: str, topic: str, rows: int) -> None:
     """Wait until as many rows are there as were written."""
-    wait_until(job, lambda: sum(map(len, records_of(bootstrap, topic).values())) >= rows, END_SECONDS)
+    wait_until(job, lambda: _count(bootstrap, topic) >= rows, END_SECONDS)
+
+
+def _count(bootstrap: str, topic: str) -> int:
+    return sum(map(len, records_of(bootstrap, topic).values()))
+
+
+def _cut(proxy: Proxy) -> str | None:
+    count = proxy.cut()
+    return f"{count} are cut" if count else None
 
 
 class _Scaling:
@@ -274,7 +285,9 @@ def main() -> int:
         say("Stopped.")
         return 130
     say(outcome.table)
-    say(f"rows: {outcome.rows:,} in, {outcome.found:,} out; the topic that is read has {outcome.partitions} partitions")
+    say(
+        f"rows: {outcome.rows:,} in, {outcome.found:,} out, {outcome.early:,} of them before the last accident; the topic that is read has {outcome.partitions} partitions"
+    )
     right = not outcome.missing and not outcome.wrong
     say("each row is there once, with DuckDB's counts" if right else f"WRONG: {outcome.missing:,} are missing, {outcome.wrong:,} wrong")
     return 0 if right else 1
