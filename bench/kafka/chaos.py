@@ -285,9 +285,8 @@ def main() -> int:
         say("Stopped.")
         return 130
     say(outcome.table)
-    say(
-        f"rows: {outcome.rows:,} in, {outcome.found:,} out, {outcome.early:,} of them before the last accident; the topic that is read has {outcome.partitions} partitions"
-    )
+    say(f"rows: {outcome.rows:,} in, {outcome.found:,} out, {outcome.early:,} of them before the last accident")
+    say(f"the topic that is read has {outcome.partitions} partitions")
     right = not outcome.missing and not outcome.wrong
     say("each row is there once, with DuckDB's counts" if right else f"WRONG: {outcome.missing:,} are missing, {outcome.wrong:,} wrong")
     return 0 if right else 1
