@@ -1,12 +1,7 @@
 """A TCP proxy on loopback between clients and one broker, which can cut all connections and counts bytes.
 
 Clients ask the broker where it is and connect there, so its own address is replaced by the proxy's in what it answers: an address on
-loopback has as many bytes, and no length changes.
-
->>> moved = Rewriting(9092, 19092)
->>> answer = b"..." + address_of(9092) + b"..."
->>> moved.pass_on(answer[:10]) + moved.pass_on(answer[10:]) + moved.rest() == answer.replace(address_of(9092), address_of(19092))
-True
+loopback has as many bytes, and no length changes. Answers are passed on whole, each behind its length of four bytes.
 """
 
 from __future__ import annotations
@@ -22,6 +17,7 @@ from typing import Any, Self
 HOST = "127.0.0.1"
 PIECE = 1 << 16
 ANSWER_SECONDS = 10.0
+_LENGTH = struct.Struct(">i")
 
 
 class Proxy:
@@ -87,7 +83,7 @@ class Proxy:
         self._open |= ends
         try:
             await asyncio.gather(self._to_broker(reader, requests), self._to_client(answers, writer))
-        except (OSError, asyncio.CancelledError):
+        except (OSError, EOFError, asyncio.CancelledError):
             pass  # cut, or an end went away: both go
         finally:
             self._open -= ends
@@ -102,33 +98,19 @@ class Proxy:
         raise ConnectionResetError
 
     async def _to_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        rewriting = Rewriting(self._broker, self._port)
-        while data := await reader.read(PIECE):
-            self.received += len(data)
-            writer.write(rewriting.pass_on(data))
+        found, put = address_of(self._broker), address_of(self._port)
+        while True:
+            length = await reader.readexactly(_LENGTH.size)
+            answer = await reader.readexactly(*_LENGTH.unpack(length))
+            self.received += len(length) + len(answer)
+            writer.write(length + answer.replace(found, put))
             await writer.drain()
-        raise ConnectionResetError
-
-
-class Rewriting:
-    """Replaces the address of one port in a stream of bytes. It keeps back what may be the beginning of that address."""
-
-    def __init__(self, port: int, other: int) -> None:
-        self._found, self._put = address_of(port), address_of(other)
-        self._kept = b""
-
-    def pass_on(self, data: bytes) -> bytes:
-        """What is certain after `data` has come."""
-        whole = (self._kept + data).replace(self._found, self._put)
-        kept = next(size for size in range(len(self._found) - 1, -1, -1) if whole.endswith(self._found[:size]))
-        self._kept = whole[len(whole) - kept :]
-        return whole[: len(whole) - kept]
-
-    def rest(self) -> bytes:
-        """What was kept back at the end."""
-        return self._kept
 
 
 def address_of(port: int) -> bytes:
-    """Host and port as Kafka's answers have them: the text, and four bytes."""
-    return HOST.encode() + struct.pack(">i", port)
+    r"""Host and port as Kafka's answers have them: the text, and four bytes.
+
+    >>> address_of(9092)
+    b'127.0.0.1\x00\x00#\x84'
+    """
+    return HOST.encode() + _LENGTH.pack(port)
