@@ -373,6 +373,7 @@ class KafkaReader(SourceReader):
 
 
 def _passes(error: KafkaError) -> bool:
-    """Whether the client gets over the error by itself; the group is of no importance."""
+    """Whether the client gets over the error by itself; the group is of no importance, and so is who coordinates it."""
     name = error.name()
-    return not error.fatal() and (error.retriable() or name in OFTEN or "GROUP" in name or "COORD" in name)
+    of_group = "GROUP" in name or "COORD" in name or "FindCoordinator" in error.str()
+    return not error.fatal() and (error.retriable() or name in OFTEN or of_group)
