@@ -119,7 +119,7 @@ def run_benchmark(given: argparse.Namespace) -> Run:
             parts=given.parts, bootstrap=given.bootstrap, rows=given.rows, repeat=given.repeat, seconds=given.seconds,
             systems=given.systems, say=say,
         ),
-        "sql": lambda: sql.run(rows=given.rows, repeat=given.repeat, say=say),
+        "sql": lambda: sql.run(parts=given.parts, rows=given.rows, repeat=given.repeat, say=say),
         "psm": lambda: psm.run(
             turns=given.turns, rate=given.rate, accepted=given.accepted, scalers=given.scalers, repeat=given.repeat, say=say,
             origin=given.origin, bootstrap=given.bootstrap,
@@ -244,6 +244,7 @@ def _add_workloads(benchmarks: argparse._SubParsersAction[argparse.ArgumentParse
     topics.add_argument("--repeat", type=int, default=3, help="iterations of each but latency (default: %(default)s)")
     topics.add_argument("--seconds", type=int, default=20, help="of each mode of the part latency (default: %(default)s)")
     tables = benchmarks.add_parser("sql", help="rows into tables of PostgreSQL and SQLite, beside COPY and executemany alone")
+    tables.add_argument("--parts", type=_names, default=list(sql.PARTS), help=f"default: {','.join(sql.PARTS)}")
     tables.add_argument("--rows", type=int, default=1_000_000, help="default: %(default)s")
     tables.add_argument("--repeat", type=int, default=3, help="iterations of each (default: %(default)s)")
     auctions = benchmarks.add_parser("nexmark", help="the queries of NexMark, beside Flink and Spark")

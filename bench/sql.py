@@ -29,9 +29,11 @@ from .errors import BenchmarkError
 from .machine import CpuWatch
 from .postgres_server import postgres_server
 from .record import Case, Run, Verdict
+from .throughput import check_names
 
 INSERT = "INSERT INTO rows VALUES (?, ?, ?, ?) "
 FRESH = "INSERT INTO rows SELECT DISTINCT ON (key) * FROM fresh ORDER BY key, seq DESC "
+PARTS = ("rates", "answers")
 DATABASES, MODES, WRITERS = ("postgres", "sqlite"), ("append", "upsert"), ("client", "evenflow")
 KEYS = 100_000
 COLUMNS = "key bigint, ts bigint, value double precision, seq bigint"
@@ -58,8 +60,19 @@ class Database:
     count: Callable[[], int]
 
 
-def run(*, rows: int, repeat: int, say: Say) -> Run:
-    """Each database and mode, the client and evenflow in turns. Raises BenchmarkError if rows are missing in a table."""
+def run(*, parts: Sequence[str], rows: int, repeat: int, say: Say) -> Run:
+    """The parts in the order of `PARTS`. Raises BenchmarkError for an unknown one, and if rows are missing in a table."""
+    check_names("part", parts, PARTS)
+    cases = _rates(rows, repeat, say) if "rates" in parts else []
+    if "answers" in parts:
+        cases += [case for database in DATABASES for case in _answers(database, rows, say)]
+    arguments = {"parts": list(parts), "rows": rows, "repeat": repeat, "keys": KEYS}
+    checks = [f"all {rows:,} rows are in the tables"]
+    return record("sql", arguments, cases, _verdicts(cases), checks=checks, not_measured=NOT_MEASURED)
+
+
+def _rates(rows: int, repeat: int, say: Say) -> list[Case]:
+    """Each database and mode, the client and evenflow in turns."""
     details: dict[str, list[dict[str, float]]] = {}
     for _ in range(repeat):
         for database, mode, writer in product(DATABASES, MODES, WRITERS):
@@ -71,11 +84,7 @@ def run(*, rows: int, repeat: int, say: Say) -> Run:
     for name, found in details.items():
         cases.append(Case(name, "rows/s", "higher", tuple(rows / each["seconds"] for each in found), tuple(found)))
         cases.append(Case(f"{name}, processor", "s per million rows", "lower", tuple(each["cpu_seconds"] / rows * 1e6 for each in found)))
-    for database in DATABASES:
-        cases += _answers(database, rows, say)
-    arguments = {"rows": rows, "repeat": repeat, "keys": KEYS}
-    checks = [f"all {rows:,} rows are in the tables"]
-    return record("sql", arguments, cases, _verdicts(cases), checks=checks, not_measured=NOT_MEASURED)
+    return cases
 
 
 def _measured(name: str, mode: str, writer: str, rows: int) -> dict[str, float]:
@@ -201,4 +210,5 @@ def _verdicts(cases: Sequence[Case]) -> list[Verdict]:
     return [
         Verdict(f"{name}, rows/s of evenflow / the client's", medians[f"{name}/evenflow"] / medians[f"{name}/client"], TARGET, "higher")
         for name in (f"{database}/{mode}" for database, mode in product(DATABASES, MODES))
+        if f"{name}/evenflow" in medians
     ]

@@ -22,6 +22,7 @@ from evenflow.connectors.kafka.topics import Topics
 from evenflow.connectors.kafka.watch import Look
 from evenflow.engine.time.event_time import EventTime
 
+
 @dataclass
 class Error:
     called: str
