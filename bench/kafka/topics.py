@@ -6,7 +6,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -20,6 +20,9 @@ SECONDS = 60.0
 
 MEMORY_KILOBYTES = 1 << 16
 """Messages that may wait in the producer."""
+
+TAKES_ALL: Final = {"receive.message.max.bytes": 2_000_000_000}
+"""An option for readers: noida-db answers with all that a partition has, whatever it is asked for."""
 
 Record = tuple[bytes | None, bytes | None]
 """A key and a value."""
@@ -84,7 +87,11 @@ def records_of(bootstrap: str, topic: str, isolation: str = "read_committed") ->
     from confluent_kafka import KafkaException, TopicPartition
 
     consumer = cluster_at(bootstrap).consumer(
-        group_id=f"bench-{uuid.uuid4().hex}", isolation_level=isolation, enable_partition_eof=True, enable_auto_commit=False
+        group_id=f"bench-{uuid.uuid4().hex}",
+        isolation_level=isolation,
+        enable_partition_eof=True,
+        enable_auto_commit=False,
+        receive_message_max_bytes=TAKES_ALL["receive.message.max.bytes"],
     )
     try:
         partitions = consumer.list_topics(topic, timeout=SECONDS).topics[topic].partitions

@@ -12,6 +12,7 @@ import evenflow as ef
 from ...connectors.nexmark.numbering import StreamName
 from ...connectors.nexmark.schemas import SCHEMAS
 from ...connectors.nexmark.source import STREAMS
+from ..kafka.topics import TAKES_ALL
 from .data import CSV_SCHEMAS, EventFiles
 from .events import Events, side_table
 from .queries import QUERIES
@@ -49,7 +50,13 @@ def _reading(flow: ef.Dataflow, files: EventFiles, form: str, stream: StreamName
 
 def _from_topic(flow: ef.Dataflow, events: EventTopics, stream: StreamName) -> Callable[[], ef.Stream]:
     records = ef.read_kafka(
-        events.names[stream], bootstrap=events.bootstrap, until="now", schema=_types(stream), event_time="dateTime", name=stream
+        events.names[stream],
+        bootstrap=events.bootstrap,
+        until="now",
+        schema=_types(stream),
+        event_time="dateTime",
+        options=TAKES_ALL,
+        name=stream,
     )
     return lambda: flow.read(records).cast(_times(stream))
 

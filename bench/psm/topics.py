@@ -16,7 +16,7 @@ import pyarrow as pa
 import evenflow as ef
 
 from ...engine.source import Source
-from ..kafka.topics import produce, topics
+from ..kafka.topics import TAKES_ALL, produce, topics
 from .source import PRODUCTS, STREAMS, TURNS_PER_SECOND, StreamName, VisitRows, all_rows
 
 
@@ -31,7 +31,7 @@ class VisitTopics:
         """What is in a topic when the job begins."""
         types = {field.name: str(field.type) for field in schema_in_topic(stream)}
         return ef.read_kafka(
-            self.names[stream], bootstrap=self.bootstrap, until="now", schema=types, event_time="timestamp", name=stream
+            self.names[stream], bootstrap=self.bootstrap, until="now", schema=types, event_time="timestamp", options=TAKES_ALL, name=stream
         )  # fmt: skip
 
 

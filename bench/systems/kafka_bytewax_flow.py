@@ -13,6 +13,7 @@ from bytewax.connectors.kafka import KafkaSource
 from bytewax.dataflow import Dataflow
 from bytewax.outputs import DynamicSink, StatelessSinkPartition
 
+from ..kafka.topics import TAKES_ALL
 from ..task import Task
 
 TASK = Task.from_json(os.environ["EVENFLOW_BENCH_TASK"])
@@ -64,5 +65,6 @@ class Counts(DynamicSink[Counted]):
 
 
 flow = Dataflow("bench_kafka")
-source = KafkaSource([TASK.options["bootstrap"]], [TASK.options["topic"]], tail=False, batch_size=AT_ONCE)
+options = {name: str(value) for name, value in TAKES_ALL.items()}
+source = KafkaSource([TASK.options["bootstrap"]], [TASK.options["topic"]], tail=False, batch_size=AT_ONCE, add_config=options)
 op.output("write", op.stateful_map("count", op.map("key", op.input("records", flow, source), keyed), counted), Counts())

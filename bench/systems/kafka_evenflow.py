@@ -16,6 +16,7 @@ import evenflow as ef
 from ...engine.batch import Batch
 from ...engine.sink import Sink, SinkWriter
 from ..kafka.records import KEYS, TYPES, result_of
+from ..kafka.topics import TAKES_ALL
 from ..machine import CpuWatch
 from ..task import Answer, Task
 
@@ -28,7 +29,9 @@ def run(task: Task) -> Iterator[Answer]:
     for number in range(task.repeat):
         sink = NewestCounts()
         flow = ef.Dataflow(f"bench-{task.name}-{number}")
-        rows = flow.read(ef.read_kafka(given["topic"], bootstrap=given["bootstrap"], until="now", schema=TYPES)).key_by("key")
+        rows = flow.read(ef.read_kafka(given["topic"], bootstrap=given["bootstrap"], until="now", schema=TYPES, options=TAKES_ALL)).key_by(
+            "key"
+        )
         counts = rows.aggregate(n=ef.count()) if given["how"] == "aggregate" else rows.stateful_map(counted)
         counts.write(sink)
         with tempfile.TemporaryDirectory(prefix="evenflow-bench-checkpoints-") as folder:

@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..kafka.topics import TAKES_ALL
 from ..task import Answer, Task
 from .kafka_bytewax import answer_of
 
@@ -30,7 +31,7 @@ def run(task: Task) -> Iterator[Answer]:
         notes.mkdir(parents=True)
         given = {
             "bootstrap": task.options["bootstrap"], "topic": task.options["topic"], "rows": task.rows, "number": number,
-            "state": str(notes / "state"), "note": str(notes / "0.json"),
+            "options": TAKES_ALL, "state": str(notes / "state"), "note": str(notes / "0.json"),
         }  # fmt: skip
         subprocess.run([os.environ[QUIX], str(SCRIPT), json.dumps(given)], check=True, stdout=subprocess.DEVNULL, timeout=WAIT)  # noqa: S603 -- the interpreter that the user named
         yield answer_of(notes, task.rows, 1)

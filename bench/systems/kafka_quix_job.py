@@ -21,6 +21,7 @@ def main(given: dict[str, Any]) -> None:
         given["bootstrap"],
         consumer_group=f"bench-{uuid.uuid4().hex}",
         auto_offset_reset="earliest",
+        consumer_extra_config=given["options"],
         state_dir=given["state"],
         use_changelog_topics=False,
         auto_create_topics=False,

@@ -145,6 +145,11 @@ class Problems:
     def __call__(self, error: KafkaError) -> None:
         self._met = (*self._met[-99:], error)
 
+    def taken(self) -> tuple[KafkaError, ...]:
+        """Those since this was asked last, by the thread that the client calls back."""
+        met, self._met = self._met, ()
+        return met
+
     @property
     def worst(self) -> KafkaError | None:
         """The one that says most; None if there was none."""
@@ -182,6 +187,7 @@ def _explained(error: KafkaError, bootstrap: str) -> str:
         "_FENCED": _FENCED,
         "PRODUCER_FENCED": _FENCED,
         "INVALID_PRODUCER_EPOCH": "another producer has the same transactional id, or a transaction exceeded transaction.timeout.ms",
+        "_BAD_MSG": "an answer can't be read; if it is too large, give options={'receive.message.max.bytes': ...}",
         "MSG_SIZE_TOO_LARGE": "a message is too large; raise the topic's max.message.bytes, and options={'message.max.bytes': ...}",
         "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "the user has no right to this transactional.id; ask for it (prefix `evenflow-`)",
     }.get(error.name())

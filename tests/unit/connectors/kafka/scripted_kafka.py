@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from evenflow.connectors.kafka.cluster import KafkaCluster
+from evenflow.connectors.kafka.cluster import KafkaCluster, Problems
 from evenflow.connectors.kafka.decoding import JsonValues
 from evenflow.connectors.kafka.reader import Clocks, KafkaReader
 from evenflow.connectors.kafka.reading import Extent, Reading
@@ -134,7 +134,7 @@ class ScriptedCluster:
     def reader(self, reading: Reading, index: int, parallelism: int) -> KafkaReader:
         watch = ScriptedWatch(self, reading, index, parallelism)
         consumer: Any = ScriptedConsumer(self)
-        return KafkaReader(reading, index, parallelism, consumer, watch, Clocks(lambda: self.now, lambda: self.now))
+        return KafkaReader(reading, index, parallelism, consumer, watch, Problems(), Clocks(lambda: self.now, lambda: self.now))
 
     def value(self, number: int, time: int) -> bytes:
         return json.dumps({"n": number, "ts": time}).encode()
