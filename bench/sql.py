@@ -63,20 +63,21 @@ class Database:
 def run(*, parts: Sequence[str], rows: int, repeat: int, say: Say) -> Run:
     """The parts in the order of `PARTS`. Raises BenchmarkError for an unknown one, and if rows are missing in a table."""
     check_names("part", parts, PARTS)
-    cases = _rates(rows, repeat, say) if "rates" in parts else []
-    if "answers" in parts:
-        cases += [case for database in DATABASES for case in _answers(database, rows, say)]
+    with postgres_server() as server:
+        cases = _rates(server.url, rows, repeat, say) if "rates" in parts else []
+        if "answers" in parts:
+            cases += [case for database in DATABASES for case in _answers(server.url, database, rows, say)]
     arguments = {"parts": list(parts), "rows": rows, "repeat": repeat, "keys": KEYS}
     checks = [f"all {rows:,} rows are in the tables"]
     return record("sql", arguments, cases, _verdicts(cases), checks=checks, not_measured=NOT_MEASURED)
 
 
-def _rates(rows: int, repeat: int, say: Say) -> list[Case]:
+def _rates(server: str, rows: int, repeat: int, say: Say) -> list[Case]:
     """Each database and mode, the client and evenflow in turns."""
     details: dict[str, list[dict[str, float]]] = {}
     for _ in range(repeat):
         for database, mode, writer in product(DATABASES, MODES, WRITERS):
-            name, measured = f"{database}/{mode}/{writer}", _measured(database, mode, writer, rows)
+            name, measured = f"{database}/{mode}/{writer}", _measured(server, database, mode, writer, rows)
             details.setdefault(name, []).append(measured)
             used = measured["cpu_seconds"] / rows * 1e6
             say(f"{name}: {rows / measured['seconds']:,.0f} rows/s, {used:.2f} s of processor time per million rows")
@@ -87,9 +88,9 @@ def _rates(rows: int, repeat: int, say: Say) -> list[Case]:
     return cases
 
 
-def _measured(name: str, mode: str, writer: str, rows: int) -> dict[str, float]:
+def _measured(server: str, name: str, mode: str, writer: str, rows: int) -> dict[str, float]:
     batches = list(_batches(rows))
-    with _database(name, mode) as database, TemporaryDirectory(prefix="evenflow-bench-sql-") as folder:
+    with _database(server, name, mode) as database, TemporaryDirectory(prefix="evenflow-bench-sql-") as folder:
         busy = machine.busy_share()
         with CpuWatch(newcomers=True) as cpu:
             begun = time.perf_counter()
@@ -103,10 +104,10 @@ def _measured(name: str, mode: str, writer: str, rows: int) -> dict[str, float]:
     return {"seconds": seconds, "cpu_seconds": cpu.seconds, "busy_before": busy}
 
 
-def _answers(name: str, rows: int, say: Say) -> list[Case]:
+def _answers(server: str, name: str, rows: int, say: Say) -> list[Case]:
     """How long the coordinator of a job on Ray takes to answer, while rows flow and while all of them are committed at once."""
     times: dict[str, list[float]] = {"rows flow": [], "they are committed": []}
-    with _database(name, "append") as database, TemporaryDirectory(prefix="evenflow-bench-sql-") as folder:
+    with _database(server, name, "append") as database, TemporaryDirectory(prefix="evenflow-bench-sql-") as folder:
         job = _flow(database, rows).run(config=ef.JobConfig(checkpoint=ef.CheckpointConfig(folder, interval=None)))
         while not job.status().state.final:
             begun = time.perf_counter()
@@ -147,17 +148,18 @@ def _check(database: Database, rows: int) -> None:
 
 
 @contextmanager
-def _database(name: str, mode: str) -> Iterator[Database]:
-    with _postgres(mode) if name == "postgres" else _sqlite(mode) as database:
+def _database(server: str, name: str, mode: str) -> Iterator[Database]:
+    """`server`: the address of PostgreSQL."""
+    with _postgres(server, mode) if name == "postgres" else _sqlite(mode) as database:
         yield database
 
 
 @contextmanager
-def _postgres(mode: str) -> Iterator[Database]:
+def _postgres(server: str, mode: str) -> Iterator[Database]:
     import psycopg
 
     def write(batches: Sequence[pa.RecordBatch]) -> None:
-        with psycopg.connect(server.url) as connection, connection.cursor() as cursor:
+        with psycopg.connect(server) as connection, connection.cursor() as cursor:
             table = "rows"
             if mode == "upsert":
                 cursor.execute(f"CREATE TEMP TABLE fresh ({COLUMNS}) ON COMMIT DROP".encode())
@@ -171,14 +173,14 @@ def _postgres(mode: str) -> Iterator[Database]:
                 cursor.execute((FRESH + REPLACING).encode())
 
     def count() -> int:
-        with psycopg.connect(server.url) as connection:
+        with psycopg.connect(server) as connection:
             row = connection.execute("SELECT count(*) FROM rows").fetchone()
             return int(row[0]) if row else 0
 
-    with postgres_server() as server:
-        with psycopg.connect(server.url) as connection:
-            connection.execute(_table(mode).encode())
-        yield Database(server.url, mode, write, count)
+    with psycopg.connect(server) as connection:
+        connection.execute(b"DROP TABLE IF EXISTS rows")
+        connection.execute(_table(mode).encode())
+    yield Database(server, mode, write, count)
 
 
 @contextmanager
