@@ -27,7 +27,7 @@ def kafka_broker(bootstrap: str | None = None) -> Iterator[str]:
         yield bootstrap
         return
     for _ in range(TRIES):
-        with TemporaryDirectory(prefix="evenflow-kafka-") as folder, own_broker(free_port(), folder) as (address, ready):
+        with TemporaryDirectory(prefix="kafka-broker-") as folder, own_broker(free_port(), folder) as (address, ready):
             if ready:
                 yield address
                 return
