@@ -267,15 +267,14 @@ class TaskRun:
         """Take what has come; if there was nothing to do, wait for it, and note what the wait was for."""
         transport, meter = self._transport, self._metered.meter
         if self._stalled:
-            begun = monotonic()
-            self._sort(transport.poll(LONGEST_SLEEP))
-            meter.wait_credit += monotonic() - begun
+            with meter.waiting(for_credit=True):
+                received = transport.poll(LONGEST_SLEEP)
         elif self._rest > 0.0:
-            begun = monotonic()
-            self._sort(transport.poll(min(self._rest, LONGEST_SLEEP)))
-            meter.wait_input += monotonic() - begun
+            with meter.waiting(for_credit=False):
+                received = transport.poll(min(self._rest, LONGEST_SLEEP))
         else:
-            self._sort(transport.poll(0.0))
+            received = transport.poll(0.0)
+        self._sort(received)
 
     def _sort(self, received: list[tuple[ChannelId, Element]]) -> None:
         """Records wait for their turn. State does not: two workers that wait for each other's credit must still take each other's state."""
