@@ -171,7 +171,7 @@ _FENCED = "another producer has the same transactional id: another job of this n
 def _explained(error: KafkaError, bootstrap: str) -> str:
     if "Invalid response size" in error.str():
         other = f"what listens at {bootstrap} doesn't speak Kafka's protocol, or wants TLS; check the address and security.protocol"
-        return f"{other} ({error.str()})"
+        return f"{other}. If a broker's answer is too large, give options={{'receive.message.max.bytes': ...}} ({error.str()})"
     silent = f"no broker answers at {bootstrap}; check the address, that a broker listens there, and that it expects this security.protocol"
     advice = {
         "_TRANSPORT": silent,
@@ -190,7 +190,6 @@ def _explained(error: KafkaError, bootstrap: str) -> str:
         "_FENCED": _FENCED,
         "PRODUCER_FENCED": _FENCED,
         "INVALID_PRODUCER_EPOCH": "another producer has the same transactional id, or a transaction exceeded transaction.timeout.ms",
-        "_BAD_MSG": "an answer can't be read; if it is too large, give options={'receive.message.max.bytes': ...}",
         "MSG_SIZE_TOO_LARGE": "a message is too large; raise the topic's max.message.bytes, and options={'message.max.bytes': ...}",
         "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "the user has no right to this transactional.id; ask for it (prefix `evenflow-`)",
     }.get(error.name())
