@@ -16,8 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...state.backends.base import SNAPSHOT_CHUNK
-from ...state.key_index import DictIndex, Where
+from ...state.key_index import DictIndex
 from ...state.slots import Slots
+from ...state.words import Where
 from ..aggregates.binding import Binding
 from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator
 from ..batch import Batch
