@@ -1,9 +1,9 @@
 """Indexes from keys to slots: a dict of Python values, or a hash table of 64-bit words that looks up a whole batch at once.
 
 >>> index = WordIndex(2)
->>> keys = np.array([[70, 1], [3, 1], [70, 0]], np.uint64)
+>>> keys = np.array([[70, 3, 70], [1, 1, 0]], np.uint64)
 >>> index.add(keys, np.array([0, 1]), np.array([0, 1]))
->>> index.find(keys[::-1]).tolist()
+>>> index.find(keys[:, ::-1]).tolist()
 [-1, 1, 0]
 """
 
@@ -95,11 +95,11 @@ class DictIndex(KeyIndex):
 
 
 class WordIndex(KeyIndex):
-    """For rows of `width` words: open addressing with linear probing, each step for all keys of a batch at once."""
+    """For keys of `width` words: open addressing with linear probing, each step for all keys of a batch at once."""
 
     def __init__(self, width: int) -> None:
         self._values: Words = np.zeros((0, width), np.uint64)
-        """The keys by slot."""
+        """The keys by slot, shape (slots, width): to read a key of many takes one look into memory."""
         self._count = 0
         self._clear(_FIRST_BITS)
 
@@ -109,18 +109,18 @@ class WordIndex(KeyIndex):
         hit = self._has(where, keys)
         left = np.flatnonzero(~hit & (where != _EMPTY))
         where[~hit] = -1
-        cells, keys = cells[left], keys.take(left, axis=0)
+        cells, keys = cells[left], keys.take(left, axis=1)
         while len(left):
             cells = (cells + 1) & self._mask
             slots = self._table[cells]
             hit = self._has(slots, keys)
             where[left[hit]] = slots[hit]
             on = ~hit & (slots != _EMPTY)
-            left, cells, keys = left[on], cells[on], keys[on]
+            left, cells, keys = left[on], cells[on], keys[:, on]
         return where
 
     def first(self, keys: Words, places: Where) -> tuple[Where, Where]:
-        first, number = grouped(keys.take(places, axis=0))
+        first, number = grouped(keys.take(places, axis=1))
         return places[first], number
 
     def add(self, keys: Words, places: Where, where: Where) -> None:
@@ -128,14 +128,14 @@ class WordIndex(KeyIndex):
         if more > 0:
             room = np.zeros((max(more, len(self._values)), self._values.shape[1]), np.uint64)
             self._values = np.concatenate([self._values, room])
-        self._values[where] = keys.take(places, axis=0)
+        self._values[where] = keys.take(places, axis=1).T
         self._count += len(where)
         if self._filled + len(where) > _FULL * len(self._table):
             self._rebuild()
         self._put(where)
 
     def remove(self, where: Where) -> None:
-        left, cells = where, self._home(self._values.take(where, axis=0))
+        left, cells = where, self._home(self._of(where))
         while len(left):
             found = self._table[cells] == left
             self._table[cells[found]] = _GONE
@@ -143,7 +143,7 @@ class WordIndex(KeyIndex):
         self._count -= len(where)
 
     def keys(self, where: Where) -> Words:
-        return self._values.take(where, axis=0)
+        return self._of(where)
 
     def widen(self, place: int) -> None:
         """Keys have another word at `place` from now on; those that are there have 0 in it."""
@@ -173,12 +173,15 @@ class WordIndex(KeyIndex):
         """Whether each of these contents of cells is the slot of its key."""
         if not len(self._values):
             return np.zeros(len(slots), np.bool_)
-        hit: npt.NDArray[np.bool_] = equal(self._values.take(slots, axis=0, mode="clip"), keys) & (slots >= 0)
+        hit: npt.NDArray[np.bool_] = equal(self._of(slots), keys) & (slots >= 0)
         return hit
+
+    def _of(self, slots: npt.NDArray[np.integer]) -> Words:
+        return self._values.take(slots, axis=0, mode="clip").T
 
     def _put(self, left: Where) -> None:
         """Give each of the slots, whose keys are not in the table, a cell: an empty one, or that of a removed key."""
-        cells = self._home(self._values.take(left, axis=0))
+        cells = self._home(self._of(left))
         while len(left):
             there = self._table[cells]
             free = np.flatnonzero(there < 0)

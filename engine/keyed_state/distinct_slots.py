@@ -177,13 +177,13 @@ class Numbers:
         keys = self._index.keys(numbers)
         if self._storage is None:
             return pa.array(keys, self._kind)
-        return pa.array(keys[:, 0].view(np.int64)).cast(self._storage, safe=False).view(self._kind)
+        return pa.array(keys[0].view(np.int64)).cast(self._storage, safe=False).view(self._kind)
 
     def _keys(self, values: pa.Array) -> Words | list[Any]:
         if self._storage is None:
             return list(values.to_pylist())
         integers = values.view(self._storage).to_numpy(zero_copy_only=False).astype(np.int64)
-        words: Words = integers.view(np.uint64)[:, np.newaxis]
+        words: Words = integers.view(np.uint64)[np.newaxis]
         return words
 
 

@@ -167,7 +167,8 @@ class Bounds:
     def below(self, position: int) -> list[Any]:
         """The keys whose bound is lower."""
         where: Where = np.flatnonzero(self._slots.live & (self._bounds < position))
-        return self._slots.keys(where)
+        places: list[Any] = self._slots.keys(where)
+        return places
 
 
 def _taken_apart(values: Sequence[bytes | None]) -> tuple[Codes, Positions, list[bytes]]:

@@ -20,7 +20,7 @@ from ...state.key_index import DictIndex, WordIndex
 from ...state.slots import Slots
 from ...state.words import Where, Words
 from .encoding import KeyTypes, key_hashes, key_values
-from .words import column_of, have_words, rows_of, words_of
+from .words import column_of, have_words, joined, words_of
 
 
 class KeySlots(Slots):
@@ -57,7 +57,7 @@ class KeySlots(Slots):
         if not isinstance(self.index, WordIndex):
             return self.types.columns(keys)
         ends = np.cumsum(self._widths).tolist()
-        return [column_of(keys.T[end - n : end], kind) for end, n, kind in zip(ends, self._widths, types, strict=True)]
+        return [column_of(keys[end - n : end], kind) for end, n, kind in zip(ends, self._widths, types, strict=True)]
 
     def _form(self, columns: Sequence[pa.Array]) -> Words | list[Any]:
         """The keys in the form that the index takes."""
@@ -79,7 +79,7 @@ class KeySlots(Slots):
         for place, words in enumerate(found):
             while self._widths[place] < len(words):
                 self._widen(place)
-        return rows_of(found, self._widths)
+        return joined(found, self._widths)
 
     def _widen(self, place: int) -> None:
         """Make room for another word of the key column at `place`."""

@@ -1,4 +1,4 @@
-"""Key columns as rows of 64-bit words and back: equal keys have equal words, and different keys different ones.
+"""Key columns as 64-bit words and back: equal keys have equal words, and different keys different ones.
 
 A column of fixed width is one word, and another that is 1 for nulls once it had any. A text is as many words as it needs: its bytes, a byte
 of 1 behind them, and zeros. So a longer text later adds words that are zero for those before it. Types whose equal values have different
@@ -15,6 +15,7 @@ bits, and long texts, have no words.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -71,17 +72,11 @@ def column_of(words: Sequence[Word], kind: pa.DataType) -> pa.Array:
     return column.cast(kind) if pa.types.is_boolean(kind) else column.view(kind)
 
 
-def rows_of(columns: Sequence[Sequence[Word]], widths: Sequence[int]) -> Words:
-    """The words of several columns side by side; a column has at most its width of them, and zeros then."""
-    if len(columns) == 1 and widths[0] == 1:
-        return columns[0][0][:, np.newaxis]
-    rows = np.zeros((len(columns[0][0]), sum(widths)), np.uint64)
-    at = 0
-    for words, width in zip(columns, widths, strict=True):
-        for place, word in enumerate(words, at):
-            rows[:, place] = word
-        at += width
-    return rows
+def joined(columns: Sequence[Sequence[Word]], widths: Sequence[int]) -> Words:
+    """The words of several columns; a column has at most its width of them, and zeros then."""
+    zeros = np.zeros(len(columns[0][0]), np.uint64)
+    words = [word for of, width in zip(columns, widths, strict=True) for word in (*of, *repeat(zeros, width - len(of)))]
+    return words[0][np.newaxis] if len(words) == 1 else np.stack(words)
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -30,12 +30,12 @@ def fitting(slots: Slots, batch: list[int]) -> Any:
     if not isinstance(slots.index, WordIndex):
         return batch
     keys = np.array(batch, np.int64)
-    return np.stack([keys & 7, keys], axis=1).view(np.uint64)
+    return np.stack([keys & 7, keys]).view(np.uint64)
 
 
 def values(slots: Slots, keys: Any) -> list[int]:
     """The keys that the index gave."""
-    return keys[:, 1].view(np.int64).tolist() if isinstance(slots.index, WordIndex) else keys
+    return keys[1].view(np.int64).tolist() if isinstance(slots.index, WordIndex) else keys
 
 
 def find(slots: Slots, batch: list[int]) -> list[int]:
@@ -85,7 +85,7 @@ def test_freed_slots_are_used_again(index):
 
 
 def test_keys_that_are_looked_for_in_the_same_cell_are_told_apart(monkeypatch):
-    monkeypatch.setattr(WordIndex, "_home", lambda self, keys: np.full(len(keys), self._mask - 1))
+    monkeypatch.setattr(WordIndex, "_home", lambda self, keys: np.full(keys.shape[1], self._mask - 1))
     slots = Slots(WordIndex(2))
     assert find(slots, [5, 6, 5, 7]) == [0, 1, 0, 2]
     slots.remove(np.array([1]))

@@ -161,7 +161,7 @@ def test_keys_that_nobody_has_added_have_no_slots():
 def test_keys_that_come_and_go_are_found_in_a_small_table():
     index, slots = WordIndex(1), np.arange(1_000)
     for turn in range(50):
-        keys = (np.arange(1_000, dtype=np.uint64) * np.uint64(7) + np.uint64(turn * 100_000))[:, np.newaxis]
+        keys = (np.arange(1_000, dtype=np.uint64) * np.uint64(7) + np.uint64(turn * 100_000))[np.newaxis]
         index.add(keys, slots, slots)
         assert index.find(keys).tolist() == slots.tolist()
         index.remove(slots)
