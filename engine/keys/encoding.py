@@ -1,7 +1,8 @@
 """The keys of a batch: each distinct key once, and for each row the code of its key.
 
 Integers that lie close together use a table (about 2 ns a row), other integers and several columns a hash table (about 15 ns), and all
-others Arrow's dictionary encoding (10 to 40 ns). So every later step costs per distinct key. A null is a key of its own, as in SQL's GROUP BY.
+others Arrow's dictionary encoding (10 to 40 ns). So every later step costs per distinct key. A null is a key of its own, as in SQL's
+GROUP BY.
 
 >>> import pyarrow as pa
 >>> keys = encode_keys(pa.record_batch({"dest": ["JFK", "LAX", "JFK"]}), ("dest",), "count")
@@ -194,15 +195,16 @@ def _encode_several(columns: list[pa.Array]) -> Keys:
 
 def _numbered(column: pa.Array) -> tuple[npt.NDArray[np.uint64], int]:
     """A number for each value, equal ones for equal values, and how many numbers there may be."""
+    numbers: npt.NDArray[np.uint64] = np.zeros(len(column), np.uint64)
     if pa.types.is_null(column.type):
-        return np.zeros(len(column), np.uint64), 1
+        return numbers, 1
     integers = _integers(column)
     if integers is None:
         encoded = column.dictionary_encode(null_encoding="encode")
-        numbers: npt.NDArray[np.uint64] = encoded.indices.to_numpy().astype(np.uint64)
+        numbers = encoded.indices.to_numpy().astype(np.uint64)
         return numbers, max(1, len(encoded.dictionary))
     low, span = _range(integers)
-    return (integers - low).view(np.uint64), span
+    return np.subtract(integers, low).view(np.uint64), span
 
 
 def _combined(words: Words, spans: Sequence[int]) -> Words:
