@@ -209,10 +209,10 @@ def _numbered(column: pa.Array) -> tuple[npt.NDArray[np.uint64], int]:
 
 def _combined(words: Words, spans: Sequence[int]) -> Words:
     """One word for several, each below its span."""
-    one = words[0]
+    one = words[:1]
     for word, span in zip(words[1:], spans[1:], strict=True):
         one = one * np.uint64(span) + word
-    return one[np.newaxis]
+    return one
 
 
 def _integers(column: pa.Array) -> npt.NDArray[np.int64] | None:
