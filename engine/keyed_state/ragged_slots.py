@@ -30,6 +30,8 @@ class RaggedSlots:
         self._kind = kind
         self._generations: dict[int, pa.Array] = {}
         self._live: dict[int, int] = {}
+        self._written: dict[int, Ints] = {}
+        """By generation, the slots of its lists; some may be in another one by now."""
         self._next = 0
         self._of = np.full(slots, -1, np.int64)
         self._starts = np.zeros(slots, np.int64)
@@ -40,7 +42,8 @@ class RaggedSlots:
 
     @property
     def nbytes(self) -> int:
-        return sum(int(values.nbytes) for values in self._generations.values()) + 24 * len(self)
+        written = sum(slots.nbytes for slots in self._written.values())
+        return sum(int(values.nbytes) for values in self._generations.values()) + written + 24 * len(self)
 
     def grow(self, more: int) -> None:
         """Add empty slots."""
@@ -78,12 +81,13 @@ class RaggedSlots:
         for generation in np.unique(of[counts > 0]).tolist():
             self._live[generation] -= int(counts[of == generation].sum())
             if not self._live[generation]:
-                del self._live[generation], self._generations[generation]
+                del self._live[generation], self._generations[generation], self._written[generation]
 
     def _write(self, slots: Ints, lists: Ragged) -> None:
         self._of[slots], self._starts[slots], self._counts[slots] = self._next, lists.offsets[:-1], lists.counts
         if len(lists.values):
             self._generations[self._next], self._live[self._next] = lists.values, len(lists.values)
+            self._written[self._next] = slots
         self._next += 1
 
     def _tidy(self) -> None:
@@ -99,14 +103,17 @@ class RaggedSlots:
 
     def _rewrite(self, generations: list[int]) -> None:
         """Join generations into one, without what was replaced. One that has no such values is copied whole, many times as fast."""
-        pieces, base = [], 0
+        pieces, written, base = list[pa.Array](), list[Ints](), 0
         for generation in generations:
-            slots = np.flatnonzero((self._of == generation) & (self._counts > 0))
+            slots = self._written.pop(generation)
+            slots = slots[(self._of[slots] == generation) & (self._counts[slots] > 0)]
             values, starts, counts = self._generations.pop(generation), self._starts[slots], self._counts[slots]
             if self._live.pop(generation) < len(values):
                 values, starts = values.take(pa.array(stretches(starts, counts))), np.cumsum(counts) - counts
             self._of[slots], self._starts[slots] = self._next, base + starts
             pieces.append(values)
+            written.append(slots)
             base += len(values)
         self._generations[self._next], self._live[self._next] = pa.concat_arrays(pieces), base
+        self._written[self._next] = np.concatenate(written)
         self._next += 1
