@@ -30,6 +30,10 @@ from .inferred import START, InferredSource, Types, explained
 from .paths import Paths
 from .splits import Split
 
+BLOCK = 4 << 20
+"""Bytes of a file that are decoded at once, to batches of some 20,000 rows. With Arrow's own blocks of 1 MB, what a batch costs however few
+rows it has is much of what a flow with many aggregates costs."""
+
 ENCODING = 'say how it is encoded, for example encoding="latin-1", or give the column the type "binary" in `schema`'
 
 
@@ -166,7 +170,7 @@ class CsvSource(InferredSource):
         return ENCODING if any(word in problem for word in ("UTF8", "UTF-", "codec can't decode")) else super()._advice(problem)
 
     def _stream(self, path: str) -> Iterator[pa.RecordBatch]:
-        with self._reader(self._file(path), self._schema, columns=self._schema.names) as reader:
+        with self._reader(self._file(path), self._schema, BLOCK, self._schema.names) as reader:
             yield from reader
 
     def _first_rows(self, split: Split) -> pa.RecordBatch | None:
