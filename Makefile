@@ -23,28 +23,8 @@ help: ## this list
 
 install: $(INSTALLED) ## the environment in .venv; PYTHON=... chooses the interpreter
 
-# Tests on Ray and Spark wait often: two such parts run side by side, each with a Ray cluster of its own, and the others take what they leave
-# of the processors. HOSTS start more clusters, in programs of their own.
-HOSTS := $(addprefix tests/cluster/test_,clones.py placement.py several_hosts.py stela_on_ray.py wire.py)
-SIMULATIONS := $(addprefix tests/unit/test_,simulation.py moving.py scaling.py steering.py state_in_backends.py joins.py kept_values.py kinds_of_windows.py crashing.py)
-PYTEST = COLUMNS=200 $(BIN)/python -m pytest -p no:cacheprovider --tb=short
-
 test: $(INSTALLED) java ## everything: style, types, docstrings, unit tests, tests on Ray and on Spark
-	@mkdir -p build
-	@env $(PYTEST) $(HOSTS) tests/spark > build/hosts-spark.log 2>&1 & hosts=$$!; \
-	nice -n 10 $(MAKE) --no-print-directory --keep-going lint types > build/style.log 2>&1 & style=$$!; \
-	nice -n 10 env $(PYTEST) $(SIMULATIONS) > build/simulations.log 2>&1 & simulations=$$!; \
-	nice -n 10 env $(PYTEST) tests/docstrings tests/unit $(SIMULATIONS:%=--ignore=%) > build/unit-tests.log 2>&1 & unit=$$!; \
-	trap 'kill $$hosts $$style $$simulations $$unit 2>/dev/null || true' EXIT; \
-	parts=""; failed=0; \
-	ended() { parts+=" $$1=$$2:$$3"; [ "$$2" = 0 ] || failed=1; }; \
-	code=0; $(PYTEST) tests/cluster $(HOSTS:%=--ignore=%) 2>&1 | tee build/cluster.log || code=$$?; ended cluster $$code build/cluster.log; \
-	code=0; wait $$hosts || code=$$?; ended hosts+spark $$code build/hosts-spark.log; \
-	code=0; wait $$style || code=$$?; ended style $$code build/style.log; \
-	code=0; wait $$simulations || code=$$?; ended simulations $$code build/simulations.log; \
-	code=0; wait $$unit || code=$$?; ended unit $$code build/unit-tests.log; \
-	cat build/hosts-spark.log build/style.log build/simulations.log build/unit-tests.log; \
-	$(BIN)/python .ci/summary.py $$parts; exit $$failed
+	@$(BIN)/python .ci/parts.py
 
 lint: $(INSTALLED) ## style, and whether the public API breaks who uses it
 	$(BIN)/ruff check .
@@ -94,7 +74,7 @@ demo: $(INSTALLED) java ## flight delays, from Spark through evenflow and back
 SEEDS ?= 20000
 
 simulate: $(INSTALLED) ## more simulated jobs: moves, scaling, policies, backends, crashes; SEEDS=20000 of each kind
-	EVENFLOW_SEEDS=$(SEEDS) $(PYTEST) $(SIMULATIONS)
+	EVENFLOW_SEEDS=$(SEEDS) $(BIN)/python .ci/parts.py simulations
 
 MINUTES ?= 10
 SEED ?=

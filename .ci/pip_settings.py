@@ -46,4 +46,4 @@ def settings(lines: Iterable[str], environment: Mapping[str, str]) -> dict[str, 
 
 if __name__ == "__main__":
     for variable, value in settings(sys.stdin, os.environ).items():
-        print(f"export {variable}={shlex.quote(value)}")  # noqa: T201 -- it is a filter of the shell's
+        print(f"export {variable}={shlex.quote(value)}")

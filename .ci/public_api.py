@@ -76,8 +76,8 @@ def main(command: str) -> int:
         return 0
     found = broken(STORED.read_text(), stub())
     if found:
-        print(*found, sep="\n", file=sys.stderr)  # noqa: T201 -- a script of the Makefile
-        print("These break who uses the public API. If that is meant: `make api`, and a line in CHANGELOG.md.", file=sys.stderr)  # noqa: T201
+        print(*found, sep="\n", file=sys.stderr)
+        print("These break who uses the public API. If that is meant: `make api`, and a line in CHANGELOG.md.", file=sys.stderr)
     return bool(found)
 
 

@@ -1,4 +1,4 @@
-"""Prints how each part of `make test` ended and which tests failed: `python .ci/summary.py unit=1:build/unit-tests.log style=0:...`.
+"""Says how each part of `make test` ended and which tests failed.
 
 The summary is the last that `make test` prints, and it is at most 24 lines long: so it is whole also where only the end of an output is
 kept.
@@ -7,8 +7,6 @@ kept.
 from __future__ import annotations
 
 import re
-import sys
-from pathlib import Path
 
 LINES, WIDTH = 24, 240
 FAILURE = re.compile(r"(FAILED|ERROR) \S+|\S+:\d+(:\d+)?: error: |--> \S+:\d+:\d+|Would reformat: |[A-Z]+\d+ .*")
@@ -45,14 +43,3 @@ def shortened(name: str, lines: list[str], room: int) -> list[str]:
     if left_out > 0:
         lines = [*lines[: room - 1], f"... and {left_out + 1} more in the log"]
     return [f"{name}: {line}"[:WIDTH] for line in lines]
-
-
-def read(argument: str) -> tuple[str, tuple[int, str]]:
-    """`unit=1:build/unit-tests.log` as a part's name, its exit code and its log."""
-    name, _, rest = argument.partition("=")
-    code, _, path = rest.partition(":")
-    return name, (int(code), Path(path).read_text(encoding="utf-8", errors="replace"))
-
-
-if __name__ == "__main__":
-    print("\n".join(summary(dict(map(read, sys.argv[1:])))))  # noqa: T201 -- it is a filter of the shell's

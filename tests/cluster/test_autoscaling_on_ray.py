@@ -112,7 +112,8 @@ def test_ds2_finds_the_workers_for_the_demand_and_again_when_it_doubles_and_stay
         until(lambda: job.decisions()[-1].done != "under way", "the decision is carried out")
         seen = len(results)
         until(lambda: len(results) >= seen + LOOKS_ROWS, "the stream goes on")
-        assert decided() == [2, 4], [(record.decided.reason, record.done) for record in job.decisions()]
+        # A look that begins before the demand doubles sees a part of it.
+        assert decided() in ([2, 4], [2, 3, 4]), [(record.decided.reason, record.done) for record in job.decisions()]
         job.stop()
         job.wait("60s")
     finally:

@@ -64,6 +64,17 @@ def done(change):
     until(tried, "the splits are changed")
 
 
+def save(job):
+    """Wait for a checkpoint of what is now: the job goes back to no state before it."""
+
+    def tried():
+        with suppress(ef.RequestError):
+            return job.checkpoint("120s")
+        return None
+
+    until(tried, "a checkpoint is saved")
+
+
 def test_key_is_split_and_gathered_by_hand_and_a_worker_that_shares_it_is_lost(tmp_path):
     taken, rows = ([], []), []
     job = joining("split-live", taken, rows).run(config=settings(tmp_path))
@@ -76,6 +87,7 @@ def test_key_is_split_and_gathered_by_hand_and_a_worker_that_shares_it_is_lost(t
         more()
         done(lambda: job.split("joined", 0, to=[0, 1, 2], dealt="left", timeout="120s"))
         more()
+        save(job)
         attempt = job.status().attempt
         ray.kill(actor(job, "joined-1"))
         until(lambda: job.status().attempt > attempt, "the job goes back to its last checkpoint")

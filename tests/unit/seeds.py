@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-QUICKLY = 0.2
+QUICKLY = 0.1
 """The part of its full number that a module runs unless it is told: all tests together take ten minutes at most.
 
 Half of the planted faults (`planted/`) show in the first three runs of their flow, and all in the first hundred.

@@ -1,16 +1,15 @@
 """Row by row on keyed streams, branches, first rows, lookups, coroutines and event time from mid-stream: the rows of simulated jobs are
 those of plain Python.
 
-`EVENFLOW_SEEDS=1000 pytest tests/unit/test_rows_and_times.py` tries that many seeds for each flow and kind of accident.
+`EVENFLOW_SEEDS=20000 pytest tests/unit/test_rows_and_times.py` simulates about that many jobs.
 """
 
 from __future__ import annotations
 
-import os
-
 import flows_rows
 import flows_times
 import pytest
+from seeds import blocks, proportion
 
 from evenflow.testing import ACTIONS, check
 from evenflow.testing.crashing import with_crashes, with_damage
@@ -22,7 +21,8 @@ from evenflow.testing.zombies import with_zombies
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 
-SEEDS = int(os.environ.get("EVENFLOW_SEEDS", "2"))
+SEEDS = 2
+"""For each flow and kind of accident, and per test."""
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
 FLOWS = (*flows_rows.FLOWS, *flows_times.FLOWS)
 IN_ORDER = {flows_rows.awaited_rows, flows_rows.first_rows, flows_times.times_behind_an_exchange}
@@ -46,12 +46,13 @@ UNSAVED = ("none", "moves", "scaling")
 """With these, nothing is lost that a checkpoint would have to bring back."""
 
 
+@pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(ACCIDENTS) * len(FLOWS))))
 @pytest.mark.parametrize("accidents", ACCIDENTS)
 @pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
-def test_rows_are_those_of_plain_python_whatever_happens(make_flow, accidents):
+def test_rows_are_those_of_plain_python_whatever_happens(make_flow, accidents, seeds):
     actions = ACCIDENTS[accidents](make_flow)
     options = {"actions": actions} if actions else {}
-    check(make_flow, range(SEEDS), parallelism=(1, 2, 3), save_state=accidents not in UNSAVED, **options)
+    check(make_flow, seeds, parallelism=(1, 2, 3), save_state=accidents not in UNSAVED, **options)
 
 
 def test_worker_that_joins_hears_no_time_that_is_behind_that_of_the_others():

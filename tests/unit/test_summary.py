@@ -56,9 +56,3 @@ def test_a_part_that_was_killed_shows_its_last_lines():
 
 def test_all_passed_is_said_in_one_line():
     assert module.summary({"unit": (0, PASSED)}) == ["---- summary: all passed", "unit: passed, 3 passed in 0.21s"]
-
-
-def test_parts_are_read_from_the_command_line(tmp_path):
-    log = tmp_path / "unit.log"
-    log.write_text(PASSED)
-    assert module.read(f"cluster+spark=1:{log}") == ("cluster+spark", (1, PASSED))
