@@ -30,9 +30,9 @@ from .inferred import START, InferredSource, Types, explained
 from .paths import Paths
 from .splits import Split
 
-BLOCK = 4 << 20
-"""Bytes of a file that are decoded at once, to batches of some 20,000 rows. With Arrow's own blocks of 1 MB, what a batch costs however few
-rows it has is much of what a flow with many aggregates costs."""
+LEAST_ROWS = 16_384
+"""Blocks are put together to batches of so many rows at least: of fewer, a flow pays mostly for the number of batches. Larger blocks don't
+fit into the processor's cache: decoding them costs more than putting some together."""
 
 ENCODING = 'say how it is encoded, for example encoding="latin-1", or give the column the type "binary" in `schema`'
 
@@ -170,8 +170,16 @@ class CsvSource(InferredSource):
         return ENCODING if any(word in problem for word in ("UTF8", "UTF-", "codec can't decode")) else super()._advice(problem)
 
     def _stream(self, path: str) -> Iterator[pa.RecordBatch]:
-        with self._reader(self._file(path), self._schema, BLOCK, self._schema.names) as reader:
-            yield from reader
+        with self._reader(self._file(path), self._schema, columns=self._schema.names) as reader:
+            blocks, rows = list[pa.RecordBatch](), 0
+            for block in reader:
+                blocks.append(block)
+                rows += block.num_rows
+                if rows >= LEAST_ROWS:
+                    yield pa.concat_batches(blocks)
+                    blocks, rows = [], 0
+            if blocks:
+                yield pa.concat_batches(blocks)
 
     def _first_rows(self, split: Split) -> pa.RecordBatch | None:
         with self._reader(self._file(split.path), self._schema, FIRST_BYTES, self._schema.names) as reader:
