@@ -176,7 +176,7 @@ class CsvSource(InferredSource):
                 blocks.append(block)
                 rows += block.num_rows
                 if rows >= LEAST_ROWS:
-                    yield pa.concat_batches(blocks)
+                    yield blocks[0] if len(blocks) == 1 else pa.concat_batches(blocks)
                     blocks, rows = [], 0
             if blocks:
                 yield pa.concat_batches(blocks)
