@@ -269,10 +269,14 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the reports (default: %(default)s)")
 
 
-def _add_workloads(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_small(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     batches = benchmarks.add_parser("small", help="processor time per small batch, and of a worker with little or nothing to do")
     batches.add_argument("--parts", type=_names, default=list(small.PARTS), help=f"default: {','.join(small.PARTS)}")
     batches.add_argument("--repeat", type=int, default=3, help="runs of each case (default: %(default)s)")
+
+
+def _add_workloads(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    _add_small(benchmarks)
     topics = benchmarks.add_parser("kafka", help="reading and writing topics, latency from topic to topic, a count beside Bytewax and Quix")
     topics.add_argument("--parts", type=_names, default=list(kafka.PARTS), help=f"default: {','.join(kafka.PARTS)}")
     topics.add_argument(
