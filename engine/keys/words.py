@@ -7,7 +7,7 @@ bits, and long texts, have no words.
 >>> columns = [pa.array([7, None]), pa.array(["JFK", ""])]
 >>> found = [words_of(column) for column in columns]
 >>> [[word.tolist() for word in words] for words in found]
-[[[7, 0], [0, 1]], [[21571896906, 1]]]
+[[[7, 0], [0, 1]], [[21710410, 1]]]
 >>> [column_of(words, column.type).to_pylist() for words, column in zip(found, columns)]
 [[7, None], ['JFK', '']]
 """
