@@ -1,0 +1,47 @@
+"""The load of a stage's workers against the floor: is it uneven, and could any placement make it better?
+
+>>> load = OperatorLoad({"count-0": 0.9, "count-1": 0.1}, {}, (("JFK", 80), ("BOS", 5)), records=100)
+>>> judged(load, 1.2).kind, judged(load, 1.2).text
+('stuck', "Uneven, and no placement of whole keys is better: key 'JFK' alone is 80% of the load, so its worker is busy for 80% of its time or more.")
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..scheduler.load.metrics import OperatorLoad
+
+Kind = Literal["idle", "even", "better", "stuck"]
+
+LEAST_BUSY = 0.05
+"""A hottest worker that is busy for less of its time doesn't matter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evenness:
+    """`kind`: better: uneven, and moves can make it better; stuck: uneven, and they can't. `text` says so in a sentence."""
+
+    kind: Kind
+    text: str
+
+
+def judged(load: OperatorLoad, threshold: float) -> Evenness:
+    """`threshold`: max / mean over the floor at which the job calls a load uneven."""
+    mean = sum(load.workers.values()) / max(len(load.workers), 1)
+    hottest = max(load.workers.values(), default=0.0)
+    name = max(load.workers, key=lambda worker: load.workers[worker], default="")
+    if hottest < LEAST_BUSY:
+        return Evenness("idle", f"Little to do: no worker is busy for more than {LEAST_BUSY:.0%} of its time.")
+    if len(load.workers) == 1:
+        return Evenness("even", f"One worker, busy for {hottest:.0%} of its time.")
+    if load.imbalance > threshold * load.floor:
+        best = f"{name} is busy for {hottest:.0%} of its time; a better placement comes to {mean * load.floor:.0%}"
+        return Evenness("better", f"Uneven, and can be better: {best}.")
+    if load.imbalance <= threshold:
+        return Evenness("even", f"Even: the hottest worker has {load.imbalance:.2f} times the mean, and {threshold:g} is still even.")
+    key, records = next(((key, count) for key, count in load.hot_keys if key not in load.split), (None, 0))
+    share = records / max(load.records, 1)
+    stuck = f"key {key!r} alone is {share:.0%} of the load, so its worker is busy for {mean * load.floor:.0%} of its time or more"
+    split = f" Split, it could be {load.floor_with_split:.2f} times the mean." if load.floor_with_split < load.floor else ""
+    return Evenness("stuck", f"Uneven, and no placement of whole keys is better: {stuck}.{split}")

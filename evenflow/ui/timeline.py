@@ -1,0 +1,174 @@
+"""The decisions of a job as entries of a timeline: who decided what and why, what was expected, and what came.
+
+Decisions to leave everything as it is are entries too. Equal ones in a row are one entry, with the time from the first to the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from ..balancer.verdict import Verdict
+from ..scheduler.job.report import Report
+from ..scheduler.job.view import JobView, StageView
+from ..scheduler.migration.migration import MigrationReport
+from ..scheduler.rescaling.operator_scaling import ScalingReport
+from ..scheduler.scaling.controller import DecisionRecord
+
+Who = Literal["balancer", "autoscaler", "person", "job"]
+Answer = Literal["yes", "no", "failed"]
+
+BY_HAND = "by hand"
+
+SETTLED = 6
+"""Seconds after the end of a change from which on its effect is measured."""
+
+MOST = 300
+"""Entries that are kept."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """`begin`, `end`: seconds since the epoch, `end` None while it goes on. `keys`: hot keys that moved by themselves: key, source, target."""
+
+    id: str
+    begin: float
+    end: float | None
+    who: Who
+    answer: Answer
+    stage: str
+    what: str
+    reason: str
+    expected: str = ""
+    came: str = ""
+    keys: tuple[tuple[str, int, int], ...] = ()
+
+
+Measure = Callable[[str, float, float], str]
+"""What came of a change of a stage that lasted from the first time to the second, in words."""
+
+
+class Timeline:
+    """One job's. `entries` by id, the oldest first."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self._newest_no: dict[str, str] = {}
+        self._waits: set[str] = set()
+        """Entries whose effect is yet to be measured."""
+        self._run, self._seconds, self._attempt = 0, 0.0, None
+
+    def add(self, view: JobView, came: Measure) -> list[Entry]:
+        """What a view tells; the entries that are new or have changed."""
+        before = {name: (entry.end, entry.answer, entry.came, entry.what) for name, entry in self.entries.items()}
+        if view.status.running_seconds < self._seconds:
+            self._run += 1
+        self._recovery(view)
+        self._seconds = view.status.running_seconds
+        for stage in view.stages:
+            self._look(stage, view.now)
+        self._policy_look(view)
+        for migration in view.migrations:
+            self._migration(migration)
+        for scaling in view.scalings:
+            self._scaling(scaling)
+        for decision in view.decisions:
+            self._decision(decision)
+        for nodes in view.node_scalings:
+            self._report("n", nodes, "", str(nodes.state.value))
+        self._measure(view.now, came)
+        self.entries = dict(sorted(self.entries.items(), key=lambda item: item[1].begin)[-MOST:])
+        return [e for name, e in self.entries.items() if before.get(name) != (e.end, e.answer, e.came, e.what)]
+
+    def _recovery(self, view: JobView) -> None:
+        attempt = (self._run, view.status.attempt)
+        if self._attempt is not None and attempt[0] == self._attempt[0] and attempt[1] > self._attempt[1]:
+            reason = view.status.problems[-1] if view.status.problems else "something was lost, or keys moved by a restart"
+            self._put(Entry(f"{self._run}.r{attempt[1]}", view.now, view.now, "job", "yes", "", "went back to its last checkpoint", reason))
+        self._attempt = attempt
+
+    def _look(self, stage: StageView, now: float) -> None:
+        look = stage.look
+        if look is None:
+            return
+        if look.verdict is Verdict.PLANNED:
+            self._newest_no.pop(stage.name, None)
+        else:
+            sizes = f"max / mean {look.imbalance:.2f}, floor {look.floor:.2f}"
+            self._no(stage.name, f"{stage.balancer}: {look.verdict}", sizes, now, "balancer")
+
+    def _policy_look(self, view: JobView) -> None:
+        look = view.look
+        if look is not None and not look.decided.changes:
+            self._no("", f"{look.policy}: {look.decided.reason or 'every operator has the workers that it needs'}", look.saw, look.time, "autoscaler")
+
+    def _no(self, stage: str, reason: str, saw: str, now: float, who: Who) -> None:
+        newest = self.entries.get(self._newest_no.get(stage, ""))
+        if newest is not None and newest.reason == reason:
+            newest.end = now
+            newest.expected = saw
+            return
+        name = f"{self._run}.{who}.{stage}.{now:.1f}"
+        self._newest_no[stage] = name
+        self._put(Entry(name, now, now, who, "no", stage, "nothing to move" if who == "balancer" else "nothing to scale", reason, saw))
+
+    def _migration(self, report: MigrationReport) -> None:
+        plan = report.plan
+        what = f"moves {_counted(report.groups, 'key group')}"
+        what += f" and {_counted(report.routed_keys, 'single key')}" if report.routed_keys else ""
+        what += f" ({report.keys_moved:,} keys, {report.state_bytes:,} bytes)" if report.over else ""
+        entry = self._report("m", report, report.operator, f"{what} by {report.strategy}")
+        if entry is not None and plan is not None:
+            after = f" → {plan.imbalance_after:.2f}" if not plan.splits else ""
+            entry.expected = f"max / mean {plan.imbalance_before:.2f}{after}, floor {plan.floor:.2f}"
+            entry.keys = tuple((str(move.key), move.source, move.target) for move in plan.moves if move.group is None and move.source != move.target)
+
+    def _scaling(self, report: ScalingReport) -> None:
+        entry = self._report("s", report, report.operator, f"from {report.before} to {_counted(report.after, 'worker')}")
+        if entry is not None and entry.who == "balancer":
+            entry.who = "autoscaler"
+
+    def _decision(self, record: DecisionRecord) -> None:
+        failed = record.done.startswith("refused")
+        advised = record.done.startswith("advised")
+        name = f"{self._run}.d{record.time:.3f}"
+        self._newest_no.pop("", None)
+        entry = Entry(name, record.time, None, "autoscaler", "failed" if failed else "no" if advised else "yes", "", record.changes, "")
+        entry.reason, entry.expected, entry.came = f"{record.policy}: {record.decided.reason}", record.saw, record.done
+        entry.end = record.time
+        self._put(entry)
+
+    def _report(self, kind: str, report: Report, stage: str, what: str) -> Entry | None:
+        """An entry of a change; None while it waits."""
+        if report.began_at is None:
+            return None
+        name = f"{self._run}.{kind}{report.number}"
+        known = self.entries.get(name)
+        who: Who = "person" if report.reason.startswith(BY_HAND) else "balancer"
+        if known is None:
+            known = Entry(name, report.began_at, None, who, "yes", stage, what, report.why)
+            self._put(known)
+        known.what, known.reason = what, report.why
+        if report.seconds is not None and known.end is None:
+            known.end = report.began_at + report.seconds
+            known.answer = "failed" if report.problem is not None else "yes"
+            if kind != "n":
+                self._waits.add(name)
+        return known
+
+    def _measure(self, now: float, came: Measure) -> None:
+        for name in sorted(self._waits):
+            entry = self.entries.get(name)
+            if entry is None:
+                self._waits.discard(name)
+            elif entry.end is not None and now > entry.end + SETTLED:
+                entry.came = came(entry.stage, entry.begin, entry.end)
+                self._waits.discard(name)
+
+    def _put(self, entry: Entry) -> None:
+        self.entries[entry.id] = entry
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
