@@ -75,12 +75,15 @@ class Dataflow:
         the folder of a checkpoint: the job continues from there, with this flow's parallelism. Operators are matched by their names, and
         state that matches none is an error unless `allow_lost_state`. A `detached` job survives this process, on a cluster that does too;
         `ef.connect(name)` gives a handle of it in any process, and the job runs on when that process ends. `ui=True` starts the
-        live web page (`evenflow ui`), which ends with this process, and prints its address. Raises FlowError if the flow can't run, ConnectorError if a source can't be read or a sink can't be written.
+        live web page (`evenflow ui`), which ends with this process, and prints its address. Raises FlowError if the flow can't run,
+        ConnectorError if a source can't be read or a sink can't be written.
         """
         config = _config(config, parallelism)
         start = _runtime(runtime)
         if ui and runtime != "ray":
-            raise FlowError(f'ui=True shows jobs of runtime="ray": a job of the runtime "{runtime}" can\'t be reached by the page\'s process')
+            raise FlowError(
+                f'ui=True shows jobs of runtime="ray": a job of the runtime "{runtime}" can\'t be reached by the page\'s process'
+            )
         _check_folder(config.checkpoint.dir)
         savepoint = None if from_savepoint is None else Savepoint(_url(from_savepoint), allow_lost_state)
         physical = self.plan(config=config)

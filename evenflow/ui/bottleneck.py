@@ -41,7 +41,10 @@ def bottleneck(stages: Sequence[Figures]) -> tuple[str | None, str]:
         if ahead:
             slow = max(ahead, key=lambda stage: stage.busy)
             works = f"{slow.hottest} is busy for {slow.busy:.0%} of its time"
-            return slow.name, f"{slow.name} holds the stream back: {works}, and {waiting.name} waits for it {waiting.credit:.0%} of its time."
+            return (
+                slow.name,
+                f"{slow.name} holds the stream back: {works}, and {waiting.name} waits for it {waiting.credit:.0%} of its time.",
+            )
     if not stages:
         return None, "No figures yet."
     busiest = max(stages, key=lambda stage: stage.busy)

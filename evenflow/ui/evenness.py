@@ -1,8 +1,11 @@
 """The load of a stage's workers against the floor: is it uneven, and could any placement make it better?
 
 >>> load = OperatorLoad({"count-0": 0.9, "count-1": 0.1}, {}, (("JFK", 80), ("BOS", 5)), records=100)
->>> judged(load, 1.2).kind, judged(load, 1.2).text
-('stuck', "Uneven, and no placement of whole keys is better: key 'JFK' alone is 80% of the load, so its worker is busy for 80% of its time or more.")
+>>> judged(load, 1.2).kind
+'stuck'
+>>> print(judged(load, 1.2).text.replace(": ", ":\n"))
+Uneven, and no placement of whole keys is better:
+key 'JFK' alone is 80% of the load, so its worker is busy for 80% of its time or more.
 """
 
 from __future__ import annotations

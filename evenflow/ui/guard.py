@@ -1,18 +1,16 @@
 """Who may see the page: the user who has its start address, in pages that this server gave.
 
 The server listens on loopback, where every web page that the user's browser shows can send requests too. So each request must name this
-server as its host (a foreign name that resolves to loopback is DNS rebinding), must not come from a page of another site, and must carry the
-token. The token is in the start address; it becomes a cookie that scripts can't read and that other sites' requests don't carry.
+server as its host (a foreign name that resolves to loopback is DNS rebinding), must not come from a page of another site, and must carry
+the token. The token is in the start address; it becomes a cookie that scripts can't read and that other sites' requests don't carry.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable
 
 from aiohttp import web
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+from aiohttp.typedefs import Handler, Middleware
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -70,7 +68,7 @@ class Guard:
         return response
 
 
-def middleware(guard: Guard) -> Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]:
+def middleware(guard: Guard) -> Middleware:
     """For an application: refusals, and the headers of every answer."""
 
     @web.middleware

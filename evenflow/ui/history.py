@@ -100,8 +100,9 @@ class History:
     def _add_checkpoints(self, view: JobView) -> list[dict[str, Any]]:
         told = []
         for report in view.checkpoints:
+            name = f"{report.number}@{report.began_at or 0:.0f}"
             entry = {
-                "id": f"{report.number}@{report.began_at or 0:.0f}",
+                "id": name,
                 "number": report.number,
                 "begin": report.began_at,
                 "state": report.state.value,
@@ -112,8 +113,8 @@ class History:
                 "why": report.why,
                 "waits": list(report.waits_for),
             }
-            if self._checkpoints.get(entry["id"]) != entry:
-                self._checkpoints[entry["id"]] = entry
+            if self._checkpoints.get(name) != entry:
+                self._checkpoints[name] = entry
                 told.append(entry)
         self._checkpoints = dict(list(self._checkpoints.items())[-CHECKPOINTS:])
         return told
@@ -165,8 +166,9 @@ class History:
             load = self._stages[stage.name].load(until)
             mean = sum(load.workers.values()) / max(len(load.workers), 1)
             evenness = judged(load, view.threshold)
+            state = {str(worker): window.state_bytes for worker, window in self._stages[stage.name].newest.items()}
             loads[stage.name] = {
-                "workers": [[worker, round(useful, 4)] for worker, useful in load.workers.items()],
+                "workers": [[worker, round(useful, 4), state.get(worker, 0)] for worker, useful in load.workers.items()],
                 "mean": round(mean, 4),
                 "floor": round(mean * load.floor, 4),
                 "hot": [[str(key), round(count / max(load.records, 1), 4)] for key, count in load.hot_keys[:5]],
@@ -228,6 +230,5 @@ class History:
 
 
 def _per_second(workers: Iterable[WorkerSecond], name: str, measured: float) -> float:
-    return round(sum(getattr(did, name) for did in workers) / max(measured, 1e-9), 1)
-
-
+    rows: float = sum(getattr(did, name) for did in workers)
+    return round(rows / max(measured, 1e-9), 1)

@@ -80,7 +80,7 @@ class StageHistory:
             for key, (records, _) in second.hot.items():
                 keys[key] = keys.get(key, 0.0) + records
         hot = tuple(sorted(((key, round(records)) for key, records in keys.items()), key=lambda item: -item[1])[:HOT_KEYS])
-        useful = {worker: did.useful / max(did.measured, 1e-9) for worker, did in self.workers(until).items()}
+        useful: dict[str, float] = {worker: did.useful / max(did.measured, 1e-9) for worker, did in self.workers(until).items()}
         splits = {} if self.view.table is None else self.view.table.splits
         split = tuple(key for key, _ in hot if splits and self._hash_of(key) in splits)
         return OperatorLoad(useful, {}, hot, round(sum(s.records for s in seconds)), self.view.can_split, (), split)
@@ -128,7 +128,10 @@ class StageHistory:
             "load": packed(values),
             "groups": packed(groups),
             "bands": bands(second.owners, max(len(self.view.workers), len(names))),
-            "hot": [[str(key), self._group_of(key, len(second.owners)), round(records), worker] for key, records, worker in second.hottest(HOT_KEYS)],
+            "hot": [
+                [str(key), self._group_of(key, len(second.owners)), round(records), worker]
+                for key, records, worker in second.hottest(HOT_KEYS)
+            ],
             "records": round(second.records),
             "moves": moves(before.owners, second.owners, load) if before is not None and before.owners is not None else [],
         }

@@ -30,7 +30,9 @@ MOST = 300
 
 @dataclass(slots=True)
 class Entry:
-    """`begin`, `end`: seconds since the epoch, `end` None while it goes on. `keys`: hot keys that moved by themselves: key, source, target."""
+    """`begin`, `end`: seconds since the epoch, `end` None while it goes on. `keys`: hot keys that moved by themselves, with their workers
+    before and after.
+    """
 
     id: str
     begin: float
@@ -57,7 +59,8 @@ class Timeline:
         self._newest_no: dict[str, str] = {}
         self._waits: set[str] = set()
         """Entries whose effect is yet to be measured."""
-        self._run, self._seconds, self._attempt = 0, 0.0, None
+        self._run, self._seconds = 0, 0.0
+        self._attempt: tuple[int, int] | None = None
 
     def add(self, view: JobView, came: Measure) -> list[Entry]:
         """What a view tells; the entries that are new or have changed."""
@@ -82,7 +85,7 @@ class Timeline:
         return [e for name, e in self.entries.items() if before.get(name) != (e.end, e.answer, e.came, e.what)]
 
     def _recovery(self, view: JobView) -> None:
-        attempt = (self._run, view.status.attempt)
+        attempt = self._run, int(view.status.attempt)
         if self._attempt is not None and attempt[0] == self._attempt[0] and attempt[1] > self._attempt[1]:
             reason = view.status.problems[-1] if view.status.problems else "something was lost, or keys moved by a restart"
             self._put(Entry(f"{self._run}.r{attempt[1]}", view.now, view.now, "job", "yes", "", "went back to its last checkpoint", reason))
@@ -101,7 +104,13 @@ class Timeline:
     def _policy_look(self, view: JobView) -> None:
         look = view.look
         if look is not None and not look.decided.changes:
-            self._no("", f"{look.policy}: {look.decided.reason or 'every operator has the workers that it needs'}", look.saw, look.time, "autoscaler")
+            self._no(
+                "",
+                f"{look.policy}: {look.decided.reason or 'every operator has the workers that it needs'}",
+                look.saw,
+                look.time,
+                "autoscaler",
+            )
 
     def _no(self, stage: str, reason: str, saw: str, now: float, who: Who) -> None:
         newest = self.entries.get(self._newest_no.get(stage, ""))
@@ -122,7 +131,9 @@ class Timeline:
         if entry is not None and plan is not None:
             after = f" → {plan.imbalance_after:.2f}" if not plan.splits else ""
             entry.expected = f"max / mean {plan.imbalance_before:.2f}{after}, floor {plan.floor:.2f}"
-            entry.keys = tuple((str(move.key), move.source, move.target) for move in plan.moves if move.group is None and move.source != move.target)
+            entry.keys = tuple(
+                (str(move.key), move.source, move.target) for move in plan.moves if move.group is None and move.source != move.target
+            )
 
     def _scaling(self, report: ScalingReport) -> None:
         entry = self._report("s", report, report.operator, f"from {report.before} to {_counted(report.after, 'worker')}")

@@ -44,9 +44,9 @@ class StageView:
 @dataclass(frozen=True, slots=True)
 class JobView:
     """`now`: seconds since the epoch, by the coordinator's clock. `stages` in topological order. `windows`: those that ended since the time
-    asked for, each worker's oldest first; `migrations`, `scalings`, `node_scalings` and `checkpoints`: those that are not over or ended since then;
-    `decisions` of the scaling policy since then, and the newest before. `look`: the policy's newest look. `threshold`: the load over the floor
-    at which the job calls it uneven.
+    asked for, each worker's oldest first; `migrations`, `scalings`, `node_scalings`, `checkpoints`: those that are not over, or ended since
+    then; `decisions` of the scaling policy since then, and the newest before. `look`: the policy's newest look. `threshold`: the load over
+    the floor at which the job calls it uneven.
 
     It is pickled into bytes: Ray's messages have gaps beside arrays, which it doesn't clear (`actors/processes/sent.py`).
     """

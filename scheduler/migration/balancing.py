@@ -77,11 +77,11 @@ class BalanceLook:
 
 
 class Balancing:
-    """One operator's. `look` is None before the first window. `add` takes its workers' windows as they come, `decide` is asked a few times a window.
+    """One operator's. `add` takes its workers' windows as they come, `decide` is asked a few times a window.
 
-    `workers`: their names by index; `dealable`: the sides of the operator whose rows may be dealt when a hot key is split. An operator
-    whose hottest worker is busy for less than `config.balance.least_busy` of the time is left as it is. Raises RequestError for a balancer
-    that can't be used.
+    `workers`: their names by index; `dealable`: the sides of the operator whose rows may be dealt when a hot key is split. `look`: what it
+    made of the newest window, None before the first. An operator whose hottest worker is busy for less than `config.balance.least_busy` of
+    the time is left as it is. Raises RequestError for a balancer that can't be used.
     """
 
     def __init__(self, policy: str, workers: tuple[WorkerId, ...], config: JobConfig, dealable: tuple[Dealt, ...] = ()) -> None:
