@@ -1,10 +1,9 @@
 """The load of a stage's workers against the floor: is it uneven, and could any placement make it better?
 
 >>> load = OperatorLoad({"count-0": 0.9, "count-1": 0.1}, {}, (("JFK", 80), ("BOS", 5)), records=100)
->>> judged(load, 1.2).kind
+>>> judged(load, threshold=1.2, least_busy=0.05).kind
 'stuck'
->>> print(judged(load, 1.2).text.replace(": ", ":\n"))
-Uneven, and no placement of whole keys is better:
+>>> print(judged(load, threshold=1.2, least_busy=0.05).text.partition(": ")[2])
 key 'JFK' alone is 80% of the load, so its worker is busy for 80% of its time or more.
 """
 
@@ -17,9 +16,6 @@ from ..scheduler.load.metrics import OperatorLoad
 
 Kind = Literal["idle", "even", "better", "stuck"]
 
-LEAST_BUSY = 0.05
-"""A hottest worker that is busy for less of its time doesn't matter."""
-
 
 @dataclass(frozen=True, slots=True)
 class Evenness:
@@ -29,13 +25,15 @@ class Evenness:
     text: str
 
 
-def judged(load: OperatorLoad, threshold: float) -> Evenness:
-    """`threshold`: max / mean over the floor at which the job calls a load uneven."""
+def judged(load: OperatorLoad, threshold: float, least_busy: float) -> Evenness:
+    """`threshold`: max / mean over the floor at which the job calls a load uneven. `least_busy`: the part of its time that the hottest
+    worker must be busy for that to matter.
+    """
     mean = sum(load.workers.values()) / max(len(load.workers), 1)
     hottest = max(load.workers.values(), default=0.0)
     name = max(load.workers, key=lambda worker: load.workers[worker], default="")
-    if hottest < LEAST_BUSY:
-        return Evenness("idle", f"Little to do: no worker is busy for more than {LEAST_BUSY:.0%} of its time.")
+    if hottest < least_busy:
+        return Evenness("idle", f"Little to do: no worker is busy for more than {least_busy:.0%} of its time.")
     if len(load.workers) == 1:
         return Evenness("even", f"One worker, busy for {hottest:.0%} of its time.")
     if load.imbalance > threshold * load.floor:

@@ -27,7 +27,7 @@ Message = dict[str, Any]
 BEHIND = 2
 """Seconds that the page is behind: by then nearly all workers have told what they did."""
 
-SIDE = 5
+SIDE = 10
 """Seconds before and after a change whose means are compared."""
 
 CHECKPOINTS = 100
@@ -165,7 +165,7 @@ class History:
                 continue
             load = self._stages[stage.name].load(until)
             mean = sum(load.workers.values()) / max(len(load.workers), 1)
-            evenness = judged(load, view.threshold)
+            evenness = judged(load, view.threshold, view.least_busy)
             state = {str(worker): window.state_bytes for worker, window in self._stages[stage.name].newest.items()}
             loads[stage.name] = {
                 "workers": [[worker, round(useful, 4), state.get(worker, 0)] for worker, useful in load.workers.items()],

@@ -1,17 +1,20 @@
 """The decisions of a job as entries of a timeline: who decided what and why, what was expected, and what came.
 
-Decisions to leave everything as it is are entries too. Equal ones in a row are one entry, with the time from the first to the last.
+Decisions to leave everything as it is are entries too. Those of a minute are one entry, which says how often each
+reason was given.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ..balancer.verdict import Verdict
 from ..scheduler.job.report import Report
 from ..scheduler.job.view import JobView, StageView
+from ..scheduler.migration.balancing import BalanceLook
 from ..scheduler.migration.migration import MigrationReport
 from ..scheduler.rescaling.operator_scaling import ScalingReport
 from ..scheduler.scaling.controller import DecisionRecord
@@ -21,7 +24,10 @@ Answer = Literal["yes", "no", "failed"]
 
 BY_HAND = "by hand"
 
-SETTLED = 6
+TOGETHER = 60.0
+"""Seconds for which looks that change nothing are one entry."""
+
+SETTLED = 12
 """Seconds after the end of a change from which on its effect is measured."""
 
 MOST = 300
@@ -47,6 +53,14 @@ class Entry:
     keys: tuple[tuple[str, int, int], ...] = ()
 
 
+@dataclass(slots=True)
+class _Refusal:
+    """An entry about doing nothing, with how often each reason was given."""
+
+    entry: Entry
+    reasons: Counter[str] = field(default_factory=Counter)
+
+
 Measure = Callable[[str, float, float], str]
 """What came of a change of a stage that lasted from the first time to the second, in words."""
 
@@ -56,7 +70,10 @@ class Timeline:
 
     def __init__(self) -> None:
         self.entries: dict[str, Entry] = {}
-        self._newest_no: dict[str, str] = {}
+        self._refusals: dict[str, _Refusal] = {}
+        """The newest entry about doing nothing, by stage; the autoscaler's has no stage."""
+        self._looks: dict[str, BalanceLook] = {}
+        self._policy_looked = 0.0
         self._waits: set[str] = set()
         """Entries whose effect is yet to be measured."""
         self._run, self._seconds = 0, 0.0
@@ -93,34 +110,34 @@ class Timeline:
 
     def _look(self, stage: StageView, now: float) -> None:
         look = stage.look
-        if look is None:
+        if look is None or look == self._looks.get(stage.name):
             return
+        self._looks[stage.name] = look
         if look.verdict is Verdict.PLANNED:
-            self._newest_no.pop(stage.name, None)
+            self._refusals.pop(stage.name, None)
         else:
             sizes = f"max / mean {look.imbalance:.2f}, floor {look.floor:.2f}"
-            self._no(stage.name, f"{stage.balancer}: {look.verdict}", sizes, now, "balancer")
+            self._no(stage.name, "balancer", f"{stage.balancer} moves nothing", look.verdict.value, sizes, now)
 
     def _policy_look(self, view: JobView) -> None:
         look = view.look
-        if look is not None and not look.decided.changes:
-            self._no(
-                "",
-                f"{look.policy}: {look.decided.reason or 'every operator has the workers that it needs'}",
-                look.saw,
-                look.time,
-                "autoscaler",
-            )
-
-    def _no(self, stage: str, reason: str, saw: str, now: float, who: Who) -> None:
-        newest = self.entries.get(self._newest_no.get(stage, ""))
-        if newest is not None and newest.reason == reason:
-            newest.end = now
-            newest.expected = saw
+        if look is None or look.decided.changes or look.time == self._policy_looked:
             return
-        name = f"{self._run}.{who}.{stage}.{now:.1f}"
-        self._newest_no[stage] = name
-        self._put(Entry(name, now, now, who, "no", stage, "nothing to move" if who == "balancer" else "nothing to scale", reason, saw))
+        self._policy_looked = look.time
+        why = look.decided.reason or "every operator has the workers that it needs"
+        self._no("", "autoscaler", f"{look.policy} scales nothing", why, look.saw, look.time)
+
+    def _no(self, stage: str, who: Who, what: str, why: str, saw: str, now: float) -> None:
+        """One look more that changes nothing. Looks of a minute at most are one entry, which counts their reasons."""
+        refusal = self._refusals.get(stage)
+        if refusal is None or now - refusal.entry.begin > TOGETHER:
+            entry = Entry(f"{self._run}.{who}.{stage}.{now:.1f}", now, now, who, "no", stage, what, "")
+            refusal = self._refusals[stage] = _Refusal(entry)
+            self._put(entry)
+        refusal.reasons[why] += 1
+        entry = refusal.entry
+        entry.end, entry.expected = now, f"{saw}, at last"
+        entry.reason = "; ".join(f"{reason} ({_counted(looks, 'look')})" for reason, looks in refusal.reasons.most_common())
 
     def _migration(self, report: MigrationReport) -> None:
         plan = report.plan
@@ -144,7 +161,7 @@ class Timeline:
         failed = record.done.startswith("refused")
         advised = record.done.startswith("advised")
         name = f"{self._run}.d{record.time:.3f}"
-        self._newest_no.pop("", None)
+        self._refusals.pop("", None)
         entry = Entry(name, record.time, None, "autoscaler", "failed" if failed else "no" if advised else "yes", "", record.changes, "")
         entry.reason, entry.expected, entry.came = f"{record.policy}: {record.decided.reason}", record.saw, record.done
         entry.end = record.time

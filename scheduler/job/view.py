@@ -46,7 +46,7 @@ class JobView:
     """`now`: seconds since the epoch, by the coordinator's clock. `stages` in topological order. `windows`: those that ended since the time
     asked for, each worker's oldest first; `migrations`, `scalings`, `node_scalings`, `checkpoints`: those that are not over, or ended since
     then; `decisions` of the scaling policy since then, and the newest before. `look`: the policy's newest look. `threshold`: the load over
-    the floor at which the job calls it uneven.
+    the floor at which the job calls it uneven; `least_busy`: the part of its time for which the hottest worker is busy if that matters.
 
     It is pickled into bytes: Ray's messages have gaps beside arrays, which it doesn't clear (`actors/processes/sent.py`).
     """
@@ -62,6 +62,7 @@ class JobView:
     look: DecisionRecord | None = None
     checkpoints: tuple[CheckpointReport, ...] = ()
     threshold: float = 1.2
+    least_busy: float = 0.05
 
     def __reduce__(self) -> Any:
         return _unpickled, (pickle.dumps([getattr(self, field.name) for field in fields(self)]),)

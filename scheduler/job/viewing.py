@@ -52,6 +52,7 @@ class Viewing:
             look=self._autoscaling.last_look,
             checkpoints=_new(self._checkpointing.reports(), since),
             threshold=job.config.balance.threshold,
+            least_busy=job.config.balance.least_busy,
         )
 
     def _stage(self, stage: Stage) -> StageView:

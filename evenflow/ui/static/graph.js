@@ -15,8 +15,9 @@ export function Graph({ store }) {
       ${edges.map(([stage, to]) => edge(stage, places.get(stage.name), places.get(to)))}
       ${graph.stages.map((stage) => box(stage, places.get(stage.name), stage.name === graph.bottleneck))}
     </svg></div>
-    <p class="note"><span class="swatch busy"></span>busy  <span class="swatch credit"></span>waits for credit
-       <span class="swatch"></span>idle, means of the workers. An edge is as wide as its rate, and orange where the sender waits.</p>
+    <p class="note swatches"><span><span class="swatch busy"></span>busy</span><span><span class="swatch credit"></span>waits for credit</span>
+      <span><span class="swatch"></span>idle</span><span>(means of the workers)</span>
+      <span>An edge is as wide as its rate, and orange where the sender waits.</span></p>
   </div>`;
 }
 

@@ -48,6 +48,7 @@ function draw(canvas, store, stage, span, dark) {
     lines(pen, plot, ink, card);
     names(pen, plot, soft, width < 520);
     arrows(pen, plot, ink, card);
+    for (const entry of store.decisions.values()) if (entry.stage === stage) keys(pen, plot, entry, ink, card);
   }
   axis(pen, plot, soft);
   return plot;
@@ -125,18 +126,39 @@ function arrows(pen, plot, ink, card) {
         arrow(pen, from, to, ink, 1.6);
       }
       if (move.count > shown.length) {
-        const [, before, after] = shown[0], y = ((before + after) / 2 + 0.5) * room, text = `${move.count} groups`;
-        pen.textAlign = x > plot.span * 0.85 ? "right" : "left";
-        pen.textBaseline = "middle";
-        pen.lineWidth = 4;
-        pen.strokeStyle = card;
-        pen.fillStyle = ink;
-        const side = plot.left + x * step + (pen.textAlign === "left" ? 7 : -7);
-        pen.strokeText(text, side, y);
-        pen.fillText(text, side, y);
+        const [, before, after] = shown[0];
+        label(pen, plot, `${move.count} groups`, plot.left + x * step, ((before + after) / 2 + 0.5) * room, ink, card);
       }
     }
   });
+}
+
+// Hot keys that moved by themselves, without their groups.
+function keys(pen, plot, entry, ink, card) {
+  const index = Math.floor(entry.begin) - plot.until + plot.span - 1, bands = plot.columns[index]?.bands;
+  if (!bands) return;
+  const x = plot.left + (index / plot.span) * plot.width, all = bands.reduce((sum, groups) => sum + groups, 0);
+  const middle = (worker) => ((bands.slice(0, worker).reduce((sum, groups) => sum + groups, 0) + (bands[worker] ?? 0) / 2) / all) * plot.height;
+  for (const [key, source, target] of entry.keys) {
+    const from = [x, middle(source)], to = [x + 4, middle(target)];
+    pen.setLineDash([5, 4]);
+    arrow(pen, from, to, card, 4);
+    arrow(pen, from, to, ink, 1.6);
+    pen.setLineDash([]);
+    label(pen, plot, key, x, (from[1] + to[1]) / 2, ink, card);
+  }
+}
+
+// Beside an arrow.
+function label(pen, plot, text, x, y, ink, card) {
+  pen.textAlign = x > plot.left + plot.width * 0.85 ? "right" : "left";
+  pen.textBaseline = "middle";
+  pen.lineWidth = 4;
+  pen.strokeStyle = card;
+  pen.fillStyle = ink;
+  const side = x + (pen.textAlign === "left" ? 8 : -8);
+  pen.strokeText(text, side, y);
+  pen.fillText(text, side, y);
 }
 
 function arrow(pen, [x, y], [tx, ty], colour, thick) {

@@ -15,15 +15,15 @@ const SPANS = [[60, "1 min"], [180, "3 min"], [600, "10 min"]];
 const store = new Store(() => render(html`<${Page} />`, document.getElementById("page")));
 
 function Page() {
-  const [span, setSpan] = useState(180), [chosen, setChosen] = useState(null), [all, setAll] = useState(true);
+  const [most, setSpan] = useState(180), [chosen, setChosen] = useState(null), [all, setAll] = useState(true);
   document.title = store.job ? `${store.job} · evenflow` : "evenflow";
   if (!store.newest) return html`<${Head} /><${Link} />`;
-  const keyed = Object.keys(store.newest.loads), stage = keyed.includes(chosen) ? chosen : keyed[0];
+  const keyed = Object.keys(store.newest.loads), stage = keyed.includes(chosen) ? chosen : keyed[0], span = store.span(most);
   return html`<${Head} /><${Link} /><${Problems} />
     <section id="heat">
       <div class="head"><h2>Key groups over time</h2>
         ${keyed.length > 1 && html`<${Tabs} all=${keyed.map((name) => [name, name])} chosen=${stage} choose=${setChosen} />`}
-        <div class="right"><${Tabs} all=${SPANS} chosen=${span} choose=${setSpan} /></div></div>
+        <div class="right"><${Tabs} all=${SPANS} chosen=${most} choose=${setSpan} /></div></div>
       ${stage ? html`<p class="note">Each row is a key group of <b>${stage}</b>, ordered by the worker that owns it at that time. Arrows are moves; the lines part the workers.</p>
         <${Heat} store=${store} stage=${stage} span=${span} />` : html`<p class="note">No operator of this job has keyed state.</p>`}
     </section>

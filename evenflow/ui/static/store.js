@@ -1,6 +1,7 @@
 // What the server has told: the newest message, and the last ten minutes second by second.
 
 const KEPT = 600;
+const LEAST = 30;
 
 export class Store {
   constructor(changed) {
@@ -42,6 +43,12 @@ export class Store {
   range(span) {
     const until = this.newest ? this.newest.until : 0;
     return Array.from({ length: span }, (_, index) => this.seconds.get(until - span + 1 + index) ?? null);
+  }
+
+  // The seconds to show of the newest `most`: those of which something is known.
+  span(most) {
+    const first = Math.min(...this.seconds.keys());
+    return Math.max(LEAST, Math.min(most, this.newest.until - first + 1));
   }
 }
 
