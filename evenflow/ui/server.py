@@ -45,11 +45,11 @@ def application(hub: Hub, guard: Guard) -> web.Application:
 async def serving(hub: Hub, port: int) -> AsyncIterator[Guard]:
     """Serve on loopback, on any free port if `port` is 0. Raises ClusterError if the port is taken."""
     guard = Guard()
-    runner = web.AppRunner(application(hub, guard), access_log=None, handler_cancellation=True)
+    runner = web.AppRunner(application(hub, guard), access_log=None, handler_cancellation=True, shutdown_timeout=0.5)
     await runner.setup()
     try:
         try:
-            await web.TCPSite(runner, HOSTS[0], port, shutdown_timeout=0.5).start()
+            await web.TCPSite(runner, HOSTS[0], port).start()
         except OSError as error:
             raise ClusterError(f"the page can't be served on port {port}: {error.strerror or error}") from error
         guard.port = runner.addresses[0][1]

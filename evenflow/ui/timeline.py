@@ -113,9 +113,7 @@ class Timeline:
         if look is None or look == self._looks.get(stage.name):
             return
         self._looks[stage.name] = look
-        if look.verdict is Verdict.PLANNED:
-            self._refusals.pop(stage.name, None)
-        else:
+        if look.verdict is not Verdict.PLANNED:
             sizes = f"max / mean {look.imbalance:.2f}, floor {look.floor:.2f}"
             self._no(stage.name, "balancer", f"{stage.balancer} moves nothing", look.verdict.value, sizes, now)
 
@@ -177,6 +175,7 @@ class Timeline:
         if known is None:
             known = Entry(name, report.began_at, None, who, "yes", stage, what, report.why)
             self._put(known)
+            self._refusals.pop(stage, None)
         known.what, known.reason = what, report.why
         if report.seconds is not None and known.end is None:
             known.end = report.began_at + report.seconds
