@@ -46,10 +46,10 @@ function box(stage, [x, y], slow) {
   return html`<g class=${slow ? "slow" : ""} transform="translate(${x} ${y})">
     <rect class="box" width=${WIDE} height=${HIGH} rx="9" />
     <text class="name" x="12" y="22">${short(stage.name, 24)}</text><text x=${WIDE - 12} y="22" text-anchor="end">× ${stage.workers}</text>
-    ${line(1, rest ? short(`with ${rest}`, 34) : stage.keyed ? "keyed" : "")}<title>${stage.operators.join(" → ")}</title>
+    ${line(1, rest ? short(`with ${rest}`, 34) : stage.keyed ? "keyed state" : "")}<title>${stage.operators.join(" → ")}</title>
     ${line(2, `in ${count(stage.in)}/s, out ${count(stage.out)}/s`)}
-    ${line(3, [stage.lag == null ? "" : `watermark lag ${duration(stage.lag)}`, stage.bytes ? `state ${bytes(stage.bytes)}` : ""].filter(Boolean).join(", "))}
-    ${line(4, [`busiest ${percent(stage.busy)}`, stage.late ? `${count(stage.late)} late` : "", stage.skipped ? `${count(stage.skipped)} refused` : ""].filter(Boolean).join(", "))}
+    ${line(3, stage.lag == null ? "" : `watermark lag ${duration(stage.lag)}`)}
+    ${line(4, [`busiest ${percent(stage.busy)}`, stage.bytes ? `state ${bytes(stage.bytes)}` : "", stage.late ? `${count(stage.late)} late` : "", stage.skipped ? `${count(stage.skipped)} refused` : ""].filter(Boolean).join(", "))}
     <rect class="trackbar" x="12" y=${HIGH - 22} width=${bar} height="9" rx="2" />
     <rect class="busy" x="12" y=${HIGH - 22} width=${bar * Math.min(1, busy)} height="9" rx="2" />
     <rect class="credit" x=${12 + bar * Math.min(1, busy)} y=${HIGH - 22} width=${bar * Math.min(credit, 1 - Math.min(1, busy))} height="9" />

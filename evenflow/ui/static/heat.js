@@ -127,7 +127,7 @@ function arrows(pen, plot, ink, card) {
       }
       if (move.count > shown.length) {
         const [, before, after] = shown[0];
-        label(pen, plot, `${move.count} groups`, plot.left + x * step, ((before + after) / 2 + 0.5) * room, ink, card);
+        label(pen, plot, `${move.count} groups`, plot.left + x * step, (0.7 * before + 0.3 * after + 0.5) * room, ink, card);
       }
     }
   });

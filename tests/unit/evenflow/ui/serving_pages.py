@@ -48,7 +48,11 @@ def with_server(hub: Hub, test: Callable[[Browser], Awaitable[None]]) -> None:
     """Run a test against a server of what the hub knows."""
 
     async def run() -> None:
-        async with asyncio.timeout(PATIENCE), serving(hub, 0) as guard, aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
+        async with (
+            asyncio.timeout(PATIENCE),
+            serving(hub, 0) as guard,
+            aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session,
+        ):
             browser = Browser(session, guard)
             try:
                 await test(browser)

@@ -99,13 +99,17 @@ def test_nothing_can_be_changed(path, method):
     assert status == 405
 
 
-@pytest.mark.parametrize("path", ["/static/../guard.py", "/static/%2e%2e/guard.py", "/static/..%2fguard.py", "/static//etc/passwd", "/static/"])
+@pytest.mark.parametrize(
+    "path", ["/static/../guard.py", "/static/%2e%2e/guard.py", "/static/..%2fguard.py", "/static//etc/passwd", "/static/"]
+)
 def test_files_are_those_of_the_page(path):
     status, _ = answers(path)
     assert status in (403, 404)
 
 
-@pytest.mark.parametrize(("path", "stranger"), [("/", False), ("/events", False), ("/static/page.js", False), ("/nothing", False), ("/", True)])
+@pytest.mark.parametrize(
+    ("path", "stranger"), [("/", False), ("/events", False), ("/static/page.js", False), ("/nothing", False), ("/", True)]
+)
 def test_every_answer_forbids_what_is_not_from_here(path, stranger):
     _, headers = answers(path, stranger=stranger)
     rules = headers["Content-Security-Policy"]
