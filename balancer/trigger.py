@@ -124,11 +124,11 @@ class Trigger:
         ripe = self._ripe(seen)
         self._uneven = self._uneven + 1 if self._is_uneven(seen, self._limits(seen, ripe)) else 0
         if (self._uneven < settings.windows and not ripe) or self._cooling:
-            return (Verdict.EVEN if not self._uneven else Verdict.COOLING if self._cooling else Verdict.BRIEF), None
+            return self._waiting(snapshot, seen), None
         mean = mean_of(self._recent)
         limits = self._limits(mean, ripe)
         if not (ripe or self._is_uneven(mean, limits)):
-            return Verdict.EVEN, None
+            return self._calm(mean), None
         plan = self._balancer.plan(mean, limits)
         if not plan.changes or not (plan.gathers or self._gain(mean, plan, limits) >= settings.least_gain):
             return Verdict.NO_GAIN, None
@@ -167,6 +167,15 @@ class Trigger:
 
     def _is_uneven(self, snapshot: LoadSnapshot, limits: Limits) -> bool:
         return snapshot.imbalance > self._settings.threshold * self._balancer.floor(snapshot, limits)
+
+    def _waiting(self, snapshot: LoadSnapshot, seen: LoadSnapshot) -> Verdict:
+        """Why nothing is planned on a window, which counts as `seen`."""
+        if self._uneven:
+            return Verdict.COOLING if self._cooling else Verdict.BRIEF
+        return self._calm(seen) if seen is snapshot else Verdict.SETTLING
+
+    def _calm(self, snapshot: LoadSnapshot) -> Verdict:
+        return Verdict.EVEN if snapshot.imbalance <= self._settings.threshold else Verdict.FLOOR
 
     def _gain(self, snapshot: LoadSnapshot, plan: BalancePlan, limits: Limits) -> float:
         """How much lower the hottest worker's load will be, in multiples of the mean; with splits, if it gets to the floor."""

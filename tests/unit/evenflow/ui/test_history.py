@@ -202,7 +202,7 @@ def test_going_back_to_a_checkpoint_is_told(job):
 
 
 def test_a_job_that_runs_again_is_not_taken_for_the_one_before(job):
-    job.tick()
+    job.tick(attempt=3)
     job.tick(migrations=(migration(0, job.now, 0.1),), attempt=3)
     job.tick(migrations=(migration(0, job.now, 0.1),), attempt=0, seconds=0.0)
     assert [entry["who"] for entry in decisions(job)] == ["balancer", "balancer"]
