@@ -104,7 +104,7 @@ def test_the_trigger_says_why_it_does_nothing():
     trigger = Trigger(settings=TriggerSettings(windows=2, cooldown=3))
     floor = LoadSnapshot(2, groups_of((5,), (1,)), [KeyLoad("JFK", 0, 5.0)])
     told = []
-    for snapshot in (EVEN, floor, UNEVEN, UNEVEN, UNEVEN, EVEN, EVEN):
+    for snapshot in (EVEN, floor, UNEVEN, UNEVEN, UNEVEN, UNEVEN, EVEN):
         trigger.observe(snapshot)
         told.append(trigger.verdict)
     assert told == [
