@@ -9,6 +9,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import ray
@@ -33,6 +34,7 @@ from .processes.ray_internals import JOINING_LOG, heads_on_this_machine
 from .processes.ray_workers import LEAVE_TIMEOUT
 from .processes.reach import check_reachable
 from .processes.sent import in_pieces, sent
+from .processes.start_watch import SILENT, StartWatch
 from .processes.unpicklable import refusal
 
 A = TypeVar("A")
@@ -102,11 +104,23 @@ def start_job(plan: Plan, config: JobConfig, savepoint: Savepoint | None = None,
         raise
     job = RayJob(plan.name, coordinator, lambda: WORKERS.take_back(lent.values(), config.worker))
     try:
-        job.call("deploy", coordinator, timeout=seconds(config.worker.start_timeout) + CALL_TIMEOUT)
+        with StartWatch(plan.name, partial(_waits_for, coordinator.waits_for.remote(), coordinator)):
+            job.call("deploy", coordinator, timeout=seconds(config.worker.start_timeout) + CALL_TIMEOUT)
     except BaseException:
         job.close()
         raise
     return WatchedJob(plan.name, coordinator) if detached else job
+
+
+def _waits_for(up: Any, coordinator: Any) -> str:
+    """What the start of a job waits for, in words; `up`: a first call, which returns when the coordinator's process runs."""
+    if not ray.wait([up], timeout=0)[0]:
+        return "the process of its coordinator"
+    try:
+        waits_for: str = ray.get(coordinator.waits_for.remote(), timeout=SILENT)
+    except RayError:  # if it is gone, the start hears of it too
+        return "its coordinator"
+    return waits_for
 
 
 def _make_coordinator(

@@ -19,7 +19,7 @@ from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.elements import Element
 from ..engine.protocol.ids import Attempt, ChannelId, WorkerId
 from ..engine.time.duration import seconds
-from ..scheduler.checkpoints.restore import RestoredTask
+from ..scheduler.checkpoints.restored_task import RestoredTask
 from ..scheduler.checkpoints.storage_answers import StorageAnswer
 from ..scheduler.config import JobConfig
 from ..scheduler.job.core import JobCore
@@ -189,19 +189,17 @@ class LocalJob:
     def _runner(
         self, task: TaskSpec, attempt: Attempt, queues: Mapping[int, deque[tuple[ChannelId, Element]]], restored: RestoredTask | None
     ) -> MeteredTask:
-        config = self._config
+        job = self._interpreter.core.name
 
         def report(message: Report) -> None:
             self._interpreter.report(task.name, attempt, message)
 
         return MeteredTask(
-            task.of_attempt(self._interpreter.core.name, attempt),
+            task.of_attempt(job, attempt),
             _Queues(queues),
             report,
-            metrics_window=seconds(config.metrics.window),
-            latency_interval=seconds(config.metrics.latency_interval),
-            store_url=config.checkpoint.url(self._interpreter.core.name),
-            restored=restored,
+            self._config.run_settings(job),
+            restored,
         )
 
     def _run(self) -> None:

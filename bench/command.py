@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import secrets
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,14 +14,17 @@ from pathlib import Path
 from ..connectors.nexmark.source import STREAMS
 from ..drawing.terminal import DataTable, console
 from ..scheduler.config import LIVE
-from . import kafka, latency, memory, migration, operators, overhead, recovery, scaling, skew, soak, soak_flow, split, throughput
+from . import kafka, latency, memory, migration, operators, overhead, recovery, scaling, skew, soak, soak_flow, split, start, throughput
 from .comparison import compare, other_conditions
 from .conditions import RESULTS, save
 from .data import default_cache, make
+from .errors import BenchmarkError
 from .nexmark import ds2, moves
 from .nexmark import run as nexmark
 from .nexmark.check import check_query
+from .nexmark.check_on_ray import Trouble, check_on_ray
 from .nexmark.data import make as make_events
+from .nexmark.made import Made
 from .nexmark.queries import QUERIES
 from .nexmark.streams import INPUTS
 from .plots import plot
@@ -43,10 +48,15 @@ def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
     _add_run(
         commands.add_parser("run", help="run a benchmark; writes JSON, Markdown and a plot").add_subparsers(dest="benchmark", required=True)
     )
-    checking = commands.add_parser("check", help="compare all rows of NexMark's queries with DuckDB's, in this process")
+    checking = commands.add_parser("check", help="compare all rows of NexMark's queries with DuckDB's")
     checking.add_argument("--queries", type=_names, default=list(QUERIES), help="default: all")
     checking.add_argument("--events", type=int, default=1_000_000, help="all streams together (default: %(default)s)")
-    _add_folder(checking)
+    checking.add_argument("--seed", type=int, help="of the events, and of what is changed and killed (default: drawn, and printed)")
+    checking.add_argument("--disorder", type=int, default=1, help="events in a row that come in another order (default: none)")
+    checking.add_argument("--runtime", choices=("local", "ray"), default="local", help="default: %(default)s")
+    checking.add_argument("--moves", action="store_true", help="on Ray: keys move and operators scale, every second")
+    checking.add_argument("--kills", action="store_true", help="on Ray: workers and coordinators are killed, every few seconds")
+    checking.add_argument("--rate", type=float, default=20_000.0, help="on Ray: events a second (default: %(default)s)")
     comparing = commands.add_parser("compare", help="compare two runs of one benchmark; differences within the noise are called noise")
     comparing.add_argument("before", type=Path, metavar="A.json")
     comparing.add_argument("after", type=Path, metavar="B.json")
@@ -82,16 +92,24 @@ def make_data(arguments: argparse.Namespace) -> None:
     console().print(f"took {time.monotonic() - begun:.1f} s")
 
 
-def check(arguments: argparse.Namespace) -> int:
+def check(given: argparse.Namespace) -> int:
     """Check NexMark's queries one by one; returns 1 if a row of one is wrong or missing."""
     say = console(stderr=True).print
-    files = make_events(arguments.folder, arguments.events, say)
+    if given.runtime == "local" and (given.moves or given.kills):
+        raise BenchmarkError("bench check: --moves and --kills change a job on Ray: add --runtime ray")
+    seed = secrets.randbelow(10_000) if given.seed is None else given.seed
+    say(f"seed {seed}: --seed {seed} gives the same events, changes and kills")
     table, right = DataTable("query", "rows in", "rows out", "rows/s", "missing", "wrong"), True
-    for name in arguments.queries:
-        checked = check_query(name, files.folder / "parquet")
-        right = right and checked.equal
-        table.row(name, *(f"{n:,.0f}" for n in (checked.rows_in, checked.rows_out, checked.rate, checked.missing, checked.wrong)))
-        say(f"{name}: {'equal' if checked.equal else 'NOT EQUAL'}")
+    with tempfile.TemporaryDirectory(prefix="nexmark-events-") as folder:
+        made = Made(Path(folder), given.events, seed, given.disorder).write()
+        for name in given.queries:
+            if given.runtime == "ray":
+                checked = check_on_ray(name, made, Trouble(given.moves, given.kills, given.rate), say)
+            else:
+                checked = check_query(name, made.folder, max_delay=made.max_delay)
+            right = right and checked.equal
+            table.row(name, *(f"{n:,.0f}" for n in (checked.rows_in, checked.rows_out, checked.rate, checked.missing, checked.wrong)))
+            say(f"{name}: {'equal' if checked.equal else 'NOT EQUAL'}")
     console().print(table)
     return 0 if right else 1
 
@@ -135,6 +153,7 @@ def run_benchmark(given: argparse.Namespace) -> Run:
         "scaling": lambda: scaling.run(parts=given.parts, policies=given.policies, say=say),
         "recovery": lambda: recovery.run(parts=given.parts, repeat=given.repeat, rows=given.rows, cache=given.folder, say=say),
         "soak": lambda: soak.run(minutes=given.minutes, jobs=given.jobs, rate=given.rate, backend=given.backend, say=say),
+        "start": lambda: start.run(repeat=given.repeat, say=say),
         "memory": lambda: memory.run(minutes=given.minutes, slow_sink=given.slow_sink, say=say),
     }  # fmt: skip
     return runs[given.benchmark]()
@@ -261,6 +280,8 @@ def _add_workloads(benchmarks: argparse._SubParsersAction[argparse.ArgumentParse
     adverts.add_argument("--rates", type=_numbers, default=list(yahoo.RATES), help="events a second (default: 50000,200000)")
     adverts.add_argument("--seconds", type=int, default=yahoo.SECONDS, help="of each rate (default: %(default)s)")
     adverts.add_argument("--repeat", type=int, default=3, help="runs at full speed; 0 leaves them out (default: %(default)s)")
+    beginning = benchmarks.add_parser("start", help="what a process loads, and how long jobs take to start, beside empty actors of Ray")
+    beginning.add_argument("--repeat", type=int, default=5, help="iterations of each (default: %(default)s)")
 
 
 def _names(text: str) -> list[str]:

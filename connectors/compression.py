@@ -15,11 +15,14 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 
 from ..engine.errors import FlowError
+from .remote import is_remote, open_remote
 
 Compression: TypeAlias = Literal["infer", "gzip", "bz2", "zstd", "lz4"] | None
 """How files are compressed: "infer" by the endings of their names, None not at all."""
 
-ENDINGS = ("", ".gz", ".bz2", ".zst", ".lz4")
+_BY_ENDING = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+
+ENDINGS = ("", *_BY_ENDING)
 """Endings of files that are decompressed while they are read."""
 
 _ARROWS = {"infer": "detect", "gzip": "gzip", "bz2": "bz2", "zstd": "zstd", "lz4": "lz4", None: None}
@@ -38,4 +41,8 @@ def open_file(path: str, compression: str | None) -> pa.NativeFile:
 
     `compression` is Arrow's name. Raises OSError, also while it is read, for a file that is cut short or damaged.
     """
-    return pa.input_stream(path, compression=compression)
+    if not is_remote(path):
+        return pa.input_stream(path, compression=compression)
+    if compression == "detect":  # which Arrow does where it knows the path
+        compression = next((name for ending, name in _BY_ENDING.items() if path.endswith(ending)), None)
+    return pa.input_stream(open_remote(path), compression=compression)

@@ -54,7 +54,8 @@ def read_csv(
 
     Each file begins with the same header line; with `column_names` none does. `schema` types some or all columns, the others' types
     are inferred from the first megabyte of each file. An unquoted value in `null_values` is null. A file is read by one worker, in
-    order. `encoding` is one of Python's, such as "latin-1" or "utf-16". `event_time`, `unit` and `max_delay` are as in `read_parquet`.
+    order. `path` may have URLs, as in `read_parquet`. `encoding` is one of Python's, such as "latin-1" or "utf-16". `event_time`, `unit`
+    and `max_delay` are as in `read_parquet`.
     `compression` is "infer" (by the endings .gz, .bz2, .zst and .lz4), "gzip", "bz2", "zstd", "lz4", or None.
     Raises ConnectorError naming the file, and after which row, for a row with too few or too many values or one of a wrong type, or for
     text that is not of the encoding, and naming the file for a compressed one that is cut short or damaged.

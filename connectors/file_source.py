@@ -16,11 +16,13 @@ from ..engine.needed import Needed
 from ..engine.protocol.elements import MAX_TIME
 from ..engine.source import Source, SourceReader
 from ..engine.time.event_time import EventTime
+from .followed.arrived import Arrived
 from .followed.follow import Follow
 from .followed.growing import Block
 from .followed.lines import LinesReader, share_out_lines
 from .followed.reader import MOST_LOOKED_AT, FollowReader, share_out_followed
-from .paths import Paths, files_now, find_files, path_list, refuse_missing
+from .paths import Paths, files_now, find_files, path_list, refuse_missing, remote_files
+from .remote import is_remote
 from .split_position import SplitPosition, share_out_splits
 from .splits import Split, SplitReader
 
@@ -44,14 +46,20 @@ class FileSource(Source):
         self._splits: list[Split] | None = None
         self.needed: Needed | None = None
         self.follow = follow
+        if follow is not None and follow.lines and any(map(is_remote, self._paths)):
+            raise FlowError(
+                f'operator `{name}`: follow="lines" is for files of a local or mounted file system: elsewhere a renamed log can\'t be '
+                "known again, and what was appended need not appear in order; write complete files and follow=True"
+            )
 
     def start(self) -> None:
         if self.follow is not None:
             for path in self._paths:
-                refuse_missing(path, self.name)
-            self._plan(list(islice(self.arrivals(), MOST_LOOKED_AT)))
+                if not is_remote(path):  # an object store has no folder without files
+                    refuse_missing(path, self.name)
+            self._plan([path for path, _ in islice(self.arrivals(), MOST_LOOKED_AT)])
             return
-        splits = self._plan(list(self.arrivals()))
+        splits = self._plan([path for path, _ in self.arrivals()])
         self._splits = [self._bounded(split) for split in splits] if len(splits) <= MOST_LOOKED_AT else splits
 
     def reader(self, index: int, parallelism: int) -> SourceReader:
@@ -64,7 +72,7 @@ class FileSource(Source):
         return SplitReader(self.name, self._splits, self._open, index=index, parallelism=parallelism, event_time=self._event_time)
 
     def describe(self) -> str:
-        return "" if self.needed is None else f"reads {', '.join(sorted(self.needed.names)) or 'one column'}"
+        return "" if self.needed is None else self.needed.described
 
     def share_out(self, positions: Sequence[Any], parallelism: int) -> list[Any]:
         if self.follow is not None and self.follow.lines:
@@ -84,9 +92,19 @@ class FileSource(Source):
         find = find_files if self.follow is None else files_now
         return find(path, self.extensions, self.name)
 
-    def arrivals(self) -> Iterator[str]:
+    def arrivals(self) -> Iterator[tuple[str, Arrived | None]]:
         """See `FollowedFiles`."""
-        yield from dict.fromkeys(file for path in self._paths for file in self._list(path))
+        found = dict[str, Arrived | None]()
+        for path in self._paths:
+            found |= self._list_remote(path) if is_remote(path) else dict.fromkeys(self._list(path))
+        yield from found.items()
+
+    def _list_remote(self, url: str) -> dict[str, Arrived | None]:
+        """As `_list`, with what the listing says of the files."""
+        files = remote_files(url, self.extensions, self.name)
+        if not files and self.follow is None:
+            raise ConnectorError(f"operator `{self.name}`: {url} has no files that end with {' or '.join(self.extensions)}")
+        return {file.url: Arrived(file.changed, file.url, file.size) for file in files}
 
     def peek(self, path: str) -> Split:
         """See `FollowedFiles`."""

@@ -47,7 +47,8 @@ def read_json(
     """Rows of newline-delimited JSON: a file (also compressed), a folder (all `*.json`, `*.jsonl`, `*.ndjson`), a glob, or a list of these.
 
     `schema` types some or all columns, the others' types are inferred from the first megabyte of each file; a field that an object lacks is
-    null. A file is read by one worker, in order. `event_time`, `unit` and `max_delay` are as in `read_parquet`. Raises ConnectorError
+    null. A file is read by one worker, in order. `path` may have URLs, as in `read_parquet`. `event_time`, `unit` and `max_delay` are as
+    in `read_parquet`. Raises ConnectorError
     naming the file, and after which row, for a line that is not an object, a wrong type, a field that first occurs after that, and for a
     compressed file that is cut short or damaged. `compression` is as in `read_csv`.
 

@@ -49,6 +49,7 @@ def read_parquet(
     name: str = "read_parquet",
 ) -> ParquetSource:
     """Rows of Parquet files: a file, a folder (all `*.parquet` below it), a glob, or a list of these. The stream ends with the last row.
+    Each may be a URL that fsspec opens, such as "s3://bucket/in"; the package for it must be there, and fsspec's settings have the rights.
 
     `event_time` names the event time column: timestamps, dates, or integers that count `unit` ("s", "ms", "us", "ns") since the Unix
     epoch; a row may be up to `max_delay` older than one before it in its file. `columns` reads only some columns, in that order; of these,

@@ -16,14 +16,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ..engine.errors import ConnectorError, FlowError
+from .remote import RemoteFile, checked_url, explained_listing, is_remote
 
 Paths = str | Path | Iterable[str | Path]
-"""A file, a folder, a glob (`data/*.csv`, `data/**/*.csv`), or several of these."""
+"""A file, a folder, a glob (`data/*.csv`, `data/**/*.csv`), each also as a URL that fsspec opens, or several of these."""
 
 
 def path_list(paths: Paths, operator: str) -> tuple[str, ...]:
-    """The user's paths, absolute, because workers have another working folder. Raises FlowError for an empty list."""
-    given = tuple(str(Path(path).absolute()) for path in ((paths,) if isinstance(paths, (str, Path)) else paths))
+    """The user's paths, absolute, because workers have another working folder. Raises FlowError for an empty list, or an unknown URL."""
+    named = [str(path) if isinstance(path, Path) else path for path in ((paths,) if isinstance(paths, (str, Path)) else paths)]
+    checked = [checked_url(path, operator) if is_remote(path) else path for path in named]
+    given = tuple(path if is_remote(path) else str(Path(path).absolute()) for path in checked)
     if not given:
         raise FlowError(f"operator `{operator}`: the list of paths is empty")
     return given
@@ -42,6 +45,31 @@ def find_files(path: str, extensions: tuple[str, ...], operator: str) -> list[st
     if not found:
         raise ConnectorError(f"operator `{operator}`: no file matches {path}")
     return found
+
+
+def remote_files(url: str, extensions: tuple[str, ...], operator: str) -> list[RemoteFile]:
+    """The files that a URL names, sorted, none if there is nothing now: as `files_now`. Raises ConnectorError if it can't be listed."""
+    files = explained_listing(url, operator)
+    if [file.url for file in files] == [url]:
+        return files
+    shown = list[RemoteFile]()
+    for file in files:
+        names = _below(file.url, url).split("/")
+        if any(map(_hidden, names)):
+            continue
+        partition = next((name for name in names[:-1] if "=" in name), None)
+        if partition is not None:
+            raise ConnectorError(f"operator `{operator}`: {file.url} is in a partition folder, whose column is not in its files")
+        if names[-1].endswith(extensions) or glob.has_magic(url):
+            shown.append(file)
+    return shown
+
+
+def _below(file: str, url: str) -> str:
+    """Where a file is below the folder of a URL; of a glob: below what of it has no magic."""
+    parts = url.split("/")
+    fixed = next((place for place, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    return "/".join(file.split("/")[fixed:])
 
 
 def refuse_missing(path: str, operator: str) -> None:

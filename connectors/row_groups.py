@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from ..engine.errors import ConnectorError
 from ..engine.protocol.elements import MAX_TIME, MIN_TIME
 from ..engine.time.event_time import EventTime
+from .remote import is_remote, open_remote
 from .splits import Split
 
 _UNITS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
@@ -30,10 +31,17 @@ _UNITS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
 
 @contextmanager
 def open_parquet(path: str, operator: str) -> Iterator[pq.ParquetFile]:
-    """The Parquet file at a local `path`, memory mapped. Raises ConnectorError if it is missing or not Parquet, also while it is read."""
+    """The Parquet file at `path`, memory mapped if it is local.
+
+    Raises ConnectorError if it is missing or not Parquet, also while it is read.
+    """
     try:
-        with pq.ParquetFile(path, memory_map=True) as file:
-            yield file
+        if is_remote(path):
+            with open_remote(path) as source, pq.ParquetFile(source) as file:
+                yield file
+        else:
+            with pq.ParquetFile(path, memory_map=True) as file:
+                yield file
     except FileNotFoundError as error:
         raise ConnectorError(f"operator `{operator}`: {path} does not exist (any more)") from error
     except (pa.ArrowException, OSError) as error:

@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import fsspec
 import pyarrow as pa
 
 from ..state.durable import make_folder, sync_folder
@@ -84,6 +83,8 @@ class Staging:
     """`url`: a local path, or anything fsspec opens. Names begin with the run that writes."""
 
     def __init__(self, url: str) -> None:
+        import fsspec
+
         self.url = url
         self._files, self._root = fsspec.core.url_to_fs(url)
         self._local = isinstance(self._files, fsspec.implementations.local.LocalFileSystem)

@@ -43,7 +43,8 @@ def read_text(
 ) -> TextSource:
     """Lines of UTF-8 text, without their line ends: a file (also compressed), a folder (all `*.txt`), a glob, or a list of these.
 
-    A file is read by one worker, in order. The stream has no event time. Raises ConnectorError naming file and line for a line that
+    A file is read by one worker, in order. `path` may have URLs, as in `read_parquet`. The stream has no event time. Raises
+    ConnectorError naming file and line for a line that
     isn't UTF-8, and naming the file for a compressed one that is cut short or damaged. `compression` is as in `read_csv`,
     and `follow`, `poll_every` and `max_age` as in `read_parquet`.
 
@@ -51,7 +52,8 @@ def read_text(
     is known by its inode and its first bytes, so a log that is renamed and begun anew (also under a name that `path` doesn't match, in the
     same folder) is read to its end. One that is emptied, or replaced, is read from its beginning. A file that is gone, emptied or replaced
     before the lines that the last look has found were read ends the job with a ConnectorError that names it; lines that come and go
-    between two looks are not noticed. Files can't be compressed, and `max_age` has no meaning: checkpoints know all files that there are.
+    between two looks are not noticed. Files can't be compressed or at a URL. `max_age` has no
+    meaning: checkpoints know all files that there are.
     """
     return TextSource(path, compression, follow_of(follow, poll_every, max_age, name), name)
 

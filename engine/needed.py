@@ -27,6 +27,11 @@ class Needed:
         """These columns as well."""
         return Needed(self.names.union(names), self.if_there)
 
+    @property
+    def described(self) -> str:
+        """For `explain()`."""
+        return f"reads {', '.join(sorted(self.names)) or 'one column'}"
+
     def among(self, there: Sequence[str]) -> list[str]:
         """The columns to read of those that are there, in their order.
 

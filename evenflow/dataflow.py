@@ -12,7 +12,8 @@ from .actors.job.first_manifest import Savepoint
 from .engine.errors import FlowError
 from .engine.plan.columns import check_columns
 from .engine.plan.graph import Graph, check_name
-from .engine.plan.physical import Plan, plan
+from .engine.plan.physical import Plan
+from .engine.plan.planner import plan
 from .engine.sink import Sink
 from .engine.source import Source
 from .explain import explain, to_mermaid

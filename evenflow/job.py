@@ -14,10 +14,7 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 
 from .balancer.snapshot import LoadSnapshot
-from .drawing.changes import decisions_table, migrations_table, node_scalings_table, scalings_table
-from .drawing.job import checkpoints_table
-from .drawing.metrics import metrics_tables
-from .drawing.terminal import Listing
+from .drawing.listing import Listing
 from .engine.errors import ConnectorError, JobFailedError, JobLostError, JobTimeoutError, RequestError
 from .engine.sink import Sink
 from .engine.source import Source
@@ -122,6 +119,8 @@ class Job:
 
         `print` shows them as a table per operator. It also shows status, load, checkpoints, migrations and the like as tables or text.
         """
+        from .drawing.metrics import metrics_tables
+
         return Listing(self._runtime.figures(), metrics_tables)
 
     def load(self, operator: str, *, windows: int = HISTORY) -> OperatorLoad:
@@ -185,6 +184,8 @@ class Job:
 
     def migrations(self) -> list[MigrationReport]:
         """The newest 100 migrations of the job, oldest first."""
+        from .drawing.changes import migrations_table
+
         return Listing[MigrationReport](self._runtime.ask(ShowMigrations()), migrations_table)
 
     def snapshot(self, operator: str) -> LoadSnapshot:
@@ -242,6 +243,8 @@ class Job:
 
     def node_scalings(self) -> list[NodeScalingReport]:
         """The newest 100 calls of `scale_out` and `scale_in`, oldest first, with the nodes that came and went."""
+        from .drawing.changes import node_scalings_table
+
         return Listing[NodeScalingReport](self._runtime.ask(ShowNodeScalings()), node_scalings_table)
 
     def _nodes_scaled(self, number: int, timeout: Duration | None) -> NodeScalingReport:
@@ -256,6 +259,8 @@ class Job:
 
     def scalings(self) -> list[ScalingReport]:
         """The newest 100 scalings of the job, oldest first."""
+        from .drawing.changes import scalings_table
+
         return Listing[ScalingReport](self._runtime.ask(ShowScalings()), scalings_table)
 
     def autoscaler(self, policy: str, *, mode: Mode = "act") -> None:
@@ -269,6 +274,8 @@ class Job:
 
     def decisions(self) -> list[DecisionRecord]:
         """The decisions of the scaling policies, oldest first: the snapshot, the decision, the reason and the outcome of each."""
+        from .drawing.changes import decisions_table
+
         return Listing[DecisionRecord](self._runtime.ask(ShowDecisions()), decisions_table)
 
     def checkpoint(self, timeout: Duration | None = "5m") -> CheckpointReport:
@@ -284,6 +291,8 @@ class Job:
 
     def checkpoints(self) -> list[CheckpointReport]:
         """The newest 100 checkpoints of the job, oldest first: why each began, how long it took, how much state it has, and its problem."""
+        from .drawing.job import checkpoints_table
+
         return Listing[CheckpointReport](self._runtime.ask(ShowCheckpoints()), checkpoints_table)
 
     def savepoint(self, path: str | Path, timeout: Duration = "10m") -> str:

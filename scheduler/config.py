@@ -21,6 +21,7 @@ from .configs.network import NetworkConfig
 from .configs.restart import RestartConfig
 from .configs.state import StateConfig
 from .configs.worker import WorkerConfig
+from .job.run_settings import RunSettings
 from .job.settings import JobSettings
 
 LIVE = tuple(name for name in STRATEGIES if name != "restart")
@@ -97,6 +98,18 @@ class JobConfig:
         """What the workers' tasks need of it."""
         save_state, linger = self.checkpoint.dir is not None, seconds(self.network.linger)
         return TaskSettings(self.network.batch_rows, linger, self.key_groups, self.metrics.enabled, save_state, self.state.settings())
+
+    def run_settings(self, job: str) -> RunSettings:
+        """What the runs of the job's workers need of it."""
+        network, metrics = self.network, self.metrics
+        return RunSettings(
+            network.source_rows,
+            network.credit_batches,
+            network.credit_bytes,
+            seconds(metrics.window),
+            seconds(metrics.latency_interval),
+            self.checkpoint.url(job),
+        )
 
     def job_settings(self) -> JobSettings:
         """What the job's state machine needs of it."""

@@ -24,7 +24,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import pyarrow as pa
 
 from .direct_file import DirectFile
@@ -59,6 +58,8 @@ class CheckpointStore:
     """`url`: a local path, or anything fsspec opens (`s3://bucket/jobs/delays`). Raises ValueError for an unknown protocol."""
 
     def __init__(self, url: str) -> None:
+        import fsspec  # takes longer than all else that a worker without checkpoints loads of this layer
+
         self.url = url
         self._files, self._root = fsspec.core.url_to_fs(url)
         self._local = isinstance(self._files, fsspec.implementations.local.LocalFileSystem)

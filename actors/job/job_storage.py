@@ -21,8 +21,8 @@ from ...engine.protocol.ids import NO_CHECKPOINT, CheckpointNumber, WorkerId
 from ...engine.sink import Sink
 from ...engine.source import Source
 from ...scheduler.checkpoints.manifest import Manifest
-from ...scheduler.checkpoints.restore import RestoredTask
 from ...scheduler.checkpoints.restore_point import RestorePoint
+from ...scheduler.checkpoints.restored_task import RestoredTask
 from ...scheduler.checkpoints.storage_answers import (
     Committed,
     Delivery,

@@ -152,6 +152,14 @@ class Coordinator:
         self._interpreter.begin()
         threading.Thread(target=self._keep_time, name=f"{self._plan.name}/clock", daemon=True).start()
 
+    def waits_for(self) -> str:
+        """What the job's start waits for, in words."""
+        names = [task.name for task in self._plan.tasks]
+        started = self._workers.pool.started() if self._me is not None else set()
+        if missing := [name for name in names if name not in started]:
+            return f"the processes of {', '.join(missing)}: {len(names) - len(missing)} of {len(names)} run"
+        return "its workers and sinks to get ready"
+
     def report(self, packed: bytes) -> None:
         """A worker, its attempt, and a numbered report."""
         self._workers.received(*received(packed))

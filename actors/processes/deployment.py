@@ -16,7 +16,7 @@ from ...engine.errors import ClusterError, JobFailedError, JobLostError
 from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import Attempt, WorkerId
 from ...engine.time.duration import seconds
-from ...scheduler.checkpoints.restore import RestoredTask
+from ...scheduler.checkpoints.restored_task import RestoredTask
 from ...scheduler.config import JobConfig
 from ...scheduler.rescaling.placement import NoRoomError
 from ...state.errors import EvenflowError
@@ -84,9 +84,9 @@ class Deployment:
         """A task and channels for each of these, which have processes. Raises ClusterError for those that don't start in time."""
         tasks = {task.name: task for task in plan.tasks}
         self._operators |= {name: task.operators for name, task in tasks.items()}
-        workers, token = self._handles(names), self._token
+        workers, token, settings = self._handles(names), self._token, self._config.run_settings(self._job)
         deployed = [
-            workers[name].deploy.remote(token, attempt, tasks[name], self._config, restored.get(name), across_nodes=self._across_nodes)
+            workers[name].deploy.remote(token, attempt, tasks[name], settings, restored.get(name), across_nodes=self._across_nodes)
             for name in names
         ]
         self.addresses |= dict(zip(names, self._await(deployed, names, deadline, "start", check), strict=True))

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable
 
 import ray
-from ray.autoscaler.sdk import request_resources
 
 from ...scheduler.rescaling.placement import Node
 from .process import WorkerProcess
@@ -55,5 +54,7 @@ class RoomRequest:
 
     def _request(self, bundles: list[dict[str, float]]) -> None:
         if bundles != self._asked:
+            from ray.autoscaler.sdk import request_resources
+
             self._asked = bundles
             request_resources(bundles=bundles)

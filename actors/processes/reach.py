@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import grpc  # type: ignore[import-untyped]
 from ray.exceptions import RayError
 
 from ...engine.errors import ClusterError
@@ -38,6 +37,8 @@ def check_reachable(address: str | None) -> None:
 
 
 def _ask(head: str) -> None:
+    import grpc  # type: ignore[import-untyped]
+
     try:
         with channel_to(head) as channel:
             question: Any = channel.unary_unary(_QUESTION)

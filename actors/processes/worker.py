@@ -15,12 +15,12 @@ from typing import Any
 import ray
 
 from ...engine.errors import JobFailedError, JobTimeoutError
-from ...engine.plan.physical import ChannelSpec
+from ...engine.plan.channel_spec import ChannelSpec
 from ...engine.plan.task_spec import TaskSpec
 from ...engine.protocol.ids import Attempt, WorkerId
-from ...scheduler.checkpoints.restore import RestoredTask
-from ...scheduler.config import JobConfig
+from ...scheduler.checkpoints.restored_task import RestoredTask
 from ...scheduler.job.messages import Command, Report
+from ...scheduler.job.run_settings import RunSettings
 from ..channels.address import Address
 from ..channels.security import Security
 from ..channels.stale_folders import sweep_stale_folders
@@ -63,6 +63,7 @@ class Worker:
         self._stuck = False
         entitle(self, job, "spare")
         _raise_file_limit()
+        threading.Thread(target=load_arrow, name="evenflow-load-arrow", daemon=True).start()  # while it waits for its first task
 
     def serve(self, service: Service) -> None:
         """Work for this coordinator and for no other from now on. Raises JobTimeoutError if a run for the one before doesn't end."""
@@ -101,7 +102,7 @@ class Worker:
         load_arrow()
 
     def deploy(
-        self, token: str, attempt: Attempt, spec: TaskSpec, config: JobConfig, restored: RestoredTask | None, *, across_nodes: bool
+        self, token: str, attempt: Attempt, spec: TaskSpec, settings: RunSettings, restored: RestoredTask | None, *, across_nodes: bool
     ) -> Address:
         """End the run of the attempt before, if there is one, and make the next; returns where this worker can be reached.
 
@@ -121,7 +122,7 @@ class Worker:
             def report(attempt: Attempt, number: int, report: Report) -> None:
                 service.coordinator.report.options(num_returns=0).remote(sent(spec.name, attempt, number, report))
 
-            self._current = TaskRun(self._job, attempt, spec, config, restored, service.security, report, host)
+            self._current = TaskRun(self._job, attempt, spec, settings, restored, service.security, report, host)
             return self._current.address
 
     def listen(self) -> Address:

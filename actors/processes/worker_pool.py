@@ -147,6 +147,11 @@ class WorkerPool:
                 process.look()
             return {worker: Place(process.name, process.node) for worker, process in self._processes.items()}
 
+    def started(self) -> set[WorkerId]:
+        """The workers whose processes have started."""
+        with self._lock:
+            return {worker for worker, process in self._processes.items() if process.look()}
+
     def tick(self) -> None:
         """Keep the spares ready."""
         with self._lock:

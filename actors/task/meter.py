@@ -1,18 +1,23 @@
 """The meter: how a worker spends its time, window by window.
 
 Every moment of a worker belongs to one of five: useful, waiting for input, waiting for credit, ready without a CPU, or its own bookkeeping
-(what is left). The time without a CPU is known for a whole window only, and left out of its useful part and of its bookkeeping alike.
+(what is left). A wait ends when there is something to do; what it then lasts until the thread has a CPU is measured wait by wait. The rest
+of the time without a CPU is known for a whole window only, and left out of its useful part and of its bookkeeping alike.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
 from ...engine.protocol.elements import MAX_TIME, MIN_TIME
 from ...engine.source import SourceReader
 from ...engine.task.core import TaskCore
+from ...scheduler.load.batch_costs import BatchCosts
 from ...scheduler.load.window import WorkerWindow
 from .run_queue import RunQueue, Spent
 
@@ -24,8 +29,9 @@ class Meter:
 
     def __init__(self, task: TaskCore, length: float, run_queue: RunQueue | None = None) -> None:
         self.task, self.length = task, length
-        self.useful = self.wait_input = self.wait_credit = 0.0
+        self.useful = self.wait_input = self.wait_credit = self._late = 0.0
         self._unshared = 0.0
+        self._costs, self._rows_known = BatchCosts(), task.rows_in
         self.latencies: list[float] = []
         self.keyed_records = 0
         self.load = np.zeros(task.spec.settings.key_groups)
@@ -37,6 +43,9 @@ class Meter:
         """The task worked for `elapsed` seconds; shared out over the key groups of the records that it took, once some are counted."""
         self.useful += elapsed
         self._unshared += elapsed
+        rows, self._rows_known = self.task.rows_in - self._rows_known, self.task.rows_in
+        if rows:
+            self._costs += BatchCosts.of(rows, elapsed)
         if self.task.load.touched:
             records = self.task.load.take()
             total = int(records.sum())
@@ -44,6 +53,19 @@ class Meter:
                 self.keyed_records += total
                 self.load += records * (self._unshared / total)
             self._unshared = 0.0
+
+    @contextmanager
+    def waiting(self, *, for_credit: bool) -> Iterator[None]:
+        """The context is a wait, for credit or for input."""
+        begun, ready = time.monotonic(), self._run_queue.so_far().waiting
+        yield
+        late = self._run_queue.so_far().waiting - ready
+        self._late += late
+        waited = max(0.0, time.monotonic() - begun - late)
+        if for_credit:
+            self.wait_credit += waited
+        else:
+            self.wait_input += waited
 
     def due(self) -> bool:
         """Whether the window is over."""
@@ -56,7 +78,8 @@ class Meter:
         now, task = time.time(), self.task
         rows = task.rows_in, task.outputs.rows
         spent = self._run_queue.take()
-        own = own_share(now - self._start - self.wait_input - self.wait_credit, spent)
+        busy = now - self._start - self.wait_input - self.wait_credit - self._late
+        own = own_share(busy, replace(spent, waiting=spent.waiting - self._late))
         groups = np.flatnonzero(self.load)
         hot = sorted(task.load.take_hot().items(), key=lambda item: -item[1][0])[:HOTTEST]
         window = WorkerWindow(
@@ -84,10 +107,12 @@ class Meter:
             hot_keys=tuple((key, records) for key, (records, _) in hot),
             hot_left=tuple(left for _, (_, left) in hot),
             latencies=tuple(self.latencies),
+            costs=self._costs.in_part(own),
         )
         self._rows = rows
-        self.useful = self.wait_input = self.wait_credit = 0.0
+        self.useful = self.wait_input = self.wait_credit = self._late = 0.0
         self.latencies = []
+        self._costs = BatchCosts()
         self.keyed_records = 0
         self.load[:] = 0.0
         self._begin(now)
@@ -101,11 +126,9 @@ class Meter:
 def own_share(busy: float, spent: Spent) -> float:
     """The part of a thread's `busy` seconds, 0 to 1, in which it was not merely ready for a CPU; at least that which it was on one.
 
-    What it waited for a CPU after it had been woken lies in its other waits, which `busy` has not.
-
     >>> own_share(1.0, Spent(on_cpu=0.4, waiting=0.5)), own_share(0.1, Spent(on_cpu=0.05, waiting=0.4))
     (0.5, 0.5)
     """
     if busy <= 0.0:
         return 1.0
-    return max(1.0 - spent.waiting / busy, min(1.0, spent.on_cpu / busy))
+    return min(1.0, max(1.0 - spent.waiting / busy, spent.on_cpu / busy))

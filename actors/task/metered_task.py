@@ -10,7 +10,8 @@ import math
 
 from ...engine.plan.task_spec import TaskSpec
 from ...engine.protocol.effects import Latency
-from ...scheduler.checkpoints.restore import RestoredTask
+from ...scheduler.checkpoints.restored_task import RestoredTask
+from ...scheduler.job.run_settings import RunSettings
 from ...state.errors import StateBackendError
 from ...state.store import CheckpointStore
 from .meter import Meter
@@ -40,24 +41,21 @@ before its own records, and would fall behind."""
 
 
 class MeteredTask(TaskInterpreter):
-    """`metrics_window`, `latency_interval` in seconds. Checkpoints are written to the store at `store_url`; None: they hold no state."""
+    """`restored`: what it goes on from; None: the beginning."""
 
     def __init__(
         self,
         spec: TaskSpec,
         channels: Channels,
         reports: Reports,
-        *,
-        metrics_window: float,
-        latency_interval: float,
-        store_url: str | None = None,
+        settings: RunSettings,
         restored: RestoredTask | None = None,
     ) -> None:
-        writer = StateWriter(CheckpointStore(store_url), spec.name) if store_url is not None else None
+        writer = StateWriter(CheckpointStore(settings.store_url), spec.name) if settings.store_url is not None else None
         saved = CheckpointStore(restored.url) if restored is not None else None
         super().__init__(spec, TaskPorts(channels, SystemClock(), reports, writer, saved, OutsideWork(spec.name)), restored)
-        self.meter = Meter(self.task, metrics_window)
-        self._latency_interval = latency_interval
+        self.meter = Meter(self.task, settings.metrics_window)
+        self._latency_interval = settings.latency_interval
         self._next_mark = 0.0
         self._give_at = self._save_at = 0.0
         self._saving_since = math.inf

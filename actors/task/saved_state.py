@@ -14,7 +14,8 @@ from ...engine.errors import FlowError, JobFailedError
 from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import NO_CHECKPOINT, CheckpointNumber, WorkerId
 from ...scheduler.checkpoints.manifest import Manifest
-from ...scheduler.checkpoints.restore import RestoredTask, restored_tasks, unmatched
+from ...scheduler.checkpoints.restore import restored_tasks, unmatched
+from ...scheduler.checkpoints.restored_task import RestoredTask
 from ...scheduler.checkpoints.retention import Needs, retained
 from ...scheduler.checkpoints.terms import Terms
 from ...state.errors import CorruptStateError

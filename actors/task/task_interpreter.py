@@ -25,7 +25,7 @@ from ...engine.protocol.ids import ChannelId, WorkerId
 from ...engine.protocol.restored_keys import RestoredKeys
 from ...engine.snapshots.chain import resolved
 from ...engine.task.core import TaskCore
-from ...scheduler.checkpoints.restore import RestoredTask
+from ...scheduler.checkpoints.restored_task import RestoredTask
 from ...scheduler.job.messages import (
     Announce,
     Announced,

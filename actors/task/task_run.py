@@ -16,14 +16,13 @@ from time import monotonic
 import pyarrow as pa
 
 from ...engine.errors import JobTimeoutError
-from ...engine.plan.physical import ChannelSpec
+from ...engine.plan.channel_spec import ChannelSpec
 from ...engine.plan.task_spec import TaskSpec
 from ...engine.protocol.elements import Element
 from ...engine.protocol.ids import Attempt, ChannelId, WorkerId
-from ...engine.time.duration import seconds
-from ...scheduler.checkpoints.restore import RestoredTask
-from ...scheduler.config import JobConfig
+from ...scheduler.checkpoints.restored_task import RestoredTask
 from ...scheduler.job.messages import Attach, Command, Detach, InOrder, Report, Shutdown
+from ...scheduler.job.run_settings import RunSettings
 from ..channels.address import Address
 from ..channels.credit import ChannelLimits
 from ..channels.security import Security
@@ -69,14 +68,14 @@ class TaskRun:
         job: str,
         attempt: Attempt,
         spec: TaskSpec,
-        config: JobConfig,
+        settings: RunSettings,
         restored: RestoredTask | None,
         security: Security,
         report: Callable[[Attempt, int, Report], None],
         host: str,
     ) -> None:
         load_arrow()
-        self._job, self.attempt, self._config, self._restored = job, attempt, config, restored
+        self._job, self.attempt, self._settings, self._restored = job, attempt, settings, restored
         self.spec = spec.of_attempt(job, attempt)
         self._send_report = report
         self._inbox: deque[Command | _Listen] = deque()
@@ -86,11 +85,11 @@ class TaskRun:
         self._pending = InputQueues()
         self._reported = 0
         self._rest = 0.0
-        self._poll_size = PollSize(config.network.source_rows)
+        self._poll_size = PollSize(settings.source_rows)
         self._rows_read, self._blocked_before = 0, 0.0
         self._state_channels = frozenset(peer.incoming for peer in spec.peers)
         self._to_peers = {peer.index: peer.outgoing for peer in spec.peers}
-        limits = ChannelLimits(config.network.credit_batches, config.network.credit_bytes)
+        limits = ChannelLimits(settings.credit_batches, settings.credit_bytes)
         self._transport = Transport(f"{job}/{spec.name}", attempt, security, limits, host=host)
         self._thread: threading.Thread | None = None
         self._go = threading.Event()
@@ -121,16 +120,7 @@ class TaskRun:
             self._begin()
 
     def _begin(self) -> None:
-        config = self._config
-        self._metered = MeteredTask(
-            self.spec,
-            self._transport,
-            self._report,
-            metrics_window=seconds(config.metrics.window),
-            latency_interval=seconds(config.metrics.latency_interval),
-            store_url=config.checkpoint.url(self._job),
-            restored=self._restored,
-        )
+        self._metered = MeteredTask(self.spec, self._transport, self._report, self._settings, self._restored)
         self._thread = threading.Thread(target=self._run, name=f"{self._job}/{self.spec.name}", daemon=True)
         self._thread.start()
 
@@ -267,15 +257,14 @@ class TaskRun:
         """Take what has come; if there was nothing to do, wait for it, and note what the wait was for."""
         transport, meter = self._transport, self._metered.meter
         if self._stalled:
-            begun = monotonic()
-            self._sort(transport.poll(LONGEST_SLEEP))
-            meter.wait_credit += monotonic() - begun
+            with meter.waiting(for_credit=True):
+                received = transport.poll(LONGEST_SLEEP)
         elif self._rest > 0.0:
-            begun = monotonic()
-            self._sort(transport.poll(min(self._rest, LONGEST_SLEEP)))
-            meter.wait_input += monotonic() - begun
+            with meter.waiting(for_credit=False):
+                received = transport.poll(min(self._rest, LONGEST_SLEEP))
         else:
-            self._sort(transport.poll(0.0))
+            received = transport.poll(0.0)
+        self._sort(received)
 
     def _sort(self, received: list[tuple[ChannelId, Element]]) -> None:
         """Records wait for their turn. State does not: two workers that wait for each other's credit must still take each other's state."""

@@ -149,3 +149,24 @@ UPDATED: Final[dict[str, tuple[str, ...]]] = {
     "q19": ("auction", "rank_number"),
 }
 """The keys of queries that update their results: of the rows of a key the last one counts."""
+
+_WITH_SEQ = """
+    SELECT * FROM (
+        SELECT found.*, bid.seq FROM ({{found}}) found LEFT JOIN bid
+        ON found.auction = bid.auction AND found.bidder = bid.bidder AND found.price = bid.price
+        AND found.{time} = bid."dateTime" AND found.{extra} = bid.extra
+    ) QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY {best}) = 1
+"""
+PROGRESS: Final[dict[str, str]] = {
+    "q4": """
+        SELECT category AS id, (total // auctions)::BIGINT AS final FROM ({found})
+        QUALIFY row_number() OVER (PARTITION BY category ORDER BY auctions DESC, total DESC) = 1
+    """,
+    "q9": _WITH_SEQ.format(time="bid_dateTime", extra="bid_extra", key="id", best="price DESC, bid_dateTime, seq"),
+    "q15": "SELECT * FROM ({found}) QUALIFY row_number() OVER (PARTITION BY day ORDER BY total_bids DESC) = 1",
+    "q16": "SELECT * FROM ({found}) QUALIFY row_number() OVER (PARTITION BY channel, day ORDER BY total_bids DESC) = 1",
+    "q17": "SELECT * FROM ({found}) QUALIFY row_number() OVER (PARTITION BY auction, day ORDER BY total_bids DESC) = 1",
+    "q18": _WITH_SEQ.format(time='"dateTime"', extra="extra", key="auction, bidder", best='"dateTime" DESC, seq DESC'),
+    "q19": _WITH_SEQ.format(time='"dateTime"', extra="extra", key="auction, rank_number", best='price DESC, "dateTime", seq'),
+}
+"""Of the queries that update their results, the last rows of the query `{found}` by what only grows, whatever order they are in."""

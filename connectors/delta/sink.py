@@ -20,13 +20,12 @@ from ...engine.errors import ConnectorError
 from ..file_sink import Encoder, FileSink
 from ..spark.sink import SparkEncoder
 from ..spark.types import spark_refuses
+from .log import LOG
 from .table import check_installed, opened
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
     from deltalake.transaction import AddAction, RemoveAction
-
-LOG = "_delta_log"
 
 
 def write_delta(path: str | Path, *, name: str = "write_delta") -> DeltaSink:

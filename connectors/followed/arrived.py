@@ -12,6 +12,8 @@ import os
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from ..remote import is_remote, look_at_remote
+
 BUCKETS = 256
 """Also the most readers that have something to do."""
 
@@ -38,7 +40,10 @@ def bucket_of(digest: bytes) -> int:
 
 
 def look_at(path: str) -> Arrived | None:
-    """The file as it is now, None if it is gone."""
+    """The file as it is now, None if it is gone. Raises OSError."""
+    if is_remote(path):
+        remote = look_at_remote(path)
+        return None if remote is None else Arrived(remote.changed, path, remote.size)
     try:
         found = os.stat(path)  # noqa: PTH116 -- for 100,000 files at a time Path costs more than the look itself
     except FileNotFoundError:

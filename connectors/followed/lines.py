@@ -26,6 +26,7 @@ from ...engine.errors import ConnectorError
 from ...engine.protocol.elements import MAX_TIME, MIN_TIME
 from ...engine.source import SourceReader
 from ...engine.time.event_time import EventTime
+from .arrived import Arrived
 from .follow import LOOKING, Follow, shared
 from .growing import BegunAnewError, Block, Growing, MovedError
 
@@ -39,8 +40,8 @@ class FilesOfLines(Protocol):
     name: str
     has_header: bool
 
-    def arrivals(self) -> Iterator[str]:
-        """The paths of all files that there are now."""
+    def arrivals(self) -> Iterator[tuple[str, Arrived | None]]:
+        """The paths of all files that there are now; local ones have not been looked at."""
 
     def decode(self, path: str, block: Block) -> pa.RecordBatch:
         """The rows of a block of lines. Raises ConnectorError for lines that don't fit the stream's columns."""
@@ -150,7 +151,7 @@ class LinesReader(SourceReader):
         """Note which files there are, and how far each can be read."""
         began, known_before = self._clock(), self._newest
         found, newest_of_others = dict[int, tuple[str, os.stat_result]](), None
-        for path in self._files.arrivals():
+        for path, _ in self._files.arrivals():
             with suppress(FileNotFoundError):  # gone since it was listed
                 status = Path(path).stat()
                 if _reader_of(status.st_ino, self._parallelism) == self._index:

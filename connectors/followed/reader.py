@@ -37,8 +37,8 @@ class FollowedFiles(Protocol):
 
     name: str
 
-    def arrivals(self) -> Iterator[str]:
-        """The paths of all files that there are now."""
+    def arrivals(self) -> Iterator[tuple[str, Arrived | None]]:
+        """The paths of all files that there are now, and those that the listing describes as they are."""
 
     def peek(self, path: str) -> Split:
         """The file as a split, with what is known of its event times without reading it."""
@@ -166,7 +166,7 @@ class FollowReader(SourceReader):
         """The open file was read to its end."""
         assert self._open is not None
         newest, self._open = self._open.partly_read.newest, None
-        now = look_at(self._opened.path)
+        now = self._now(self._opened.path)
         if now is not None and now != self._opened:
             raise self._changed(now.path, "while it was read")
         self._newest = self._newest if newest is None else max(self._newest, newest)
@@ -176,9 +176,9 @@ class FollowReader(SourceReader):
         """List the folder, and take the new files of this reader's buckets."""
         began, known_before = self._clock(), self._newest
         new, newest_of_others = list[Arrived](), None
-        for path in self._files.arrivals():
+        for path, described in self._files.arrivals():
             own = bucket_of(digest_of(path)) % self._parallelism == self._index
-            file = look_at(path) if own or self._event_time is not None else None
+            file = (described or self._now(path)) if own or self._event_time is not None else None
             if file is None:
                 continue
             if not own:
@@ -218,10 +218,17 @@ class FollowReader(SourceReader):
             raise self._changed(file.path, "after it was read") from None
 
     def _still(self, path: str, when: str) -> Arrived:
-        file = look_at(path)
+        file = self._now(path)
         if file is None:
             raise ConnectorError(f"operator `{self._files.name}`: {path} is gone before it {when}; put it back")
         return file
+
+    def _now(self, path: str) -> Arrived | None:
+        """The file as it is now."""
+        try:
+            return look_at(path)
+        except OSError as error:
+            raise ConnectorError(f"operator `{self._files.name}`: {path} can't be looked at: {error}") from error
 
     def _changed(self, path: str, when: str) -> ConnectorError:
         return ConnectorError(

@@ -164,6 +164,9 @@ _FENCED = "another producer has the same transactional id: another job of this n
 
 
 def _explained(error: KafkaError, bootstrap: str) -> str:
+    if "Invalid response size" in error.str():
+        other = f"what listens at {bootstrap} doesn't speak Kafka's protocol, or wants TLS; check the address and security.protocol"
+        return f"{other} ({error.str()})"
     silent = f"no broker answers at {bootstrap}; check the address, that a broker listens there, and that it expects this security.protocol"
     advice = {
         "_TRANSPORT": silent,

@@ -53,9 +53,22 @@ class Decoder(ABC):
         Raises UndecodableError or an Arrow error if one of them can't be decoded.
         """
 
-    def inferred(self, sample: Values) -> Decoder:
-        """A decoder whose schema is known, from some values; itself if it is. Raises UndecodableError if they don't show it."""
+    def inferred(self, sample: Callable[[], Values]) -> Decoder:
+        """A decoder whose schema is known, perhaps from some values; itself if it is. Raises UndecodableError if they don't show it."""
         return self
+
+    def reading(self, names: Sequence[str]) -> Decoder:
+        """A decoder of these columns of `schema` alone, where that saves work; else itself, or one of more of them."""
+        return self
+
+
+class NoValues(Decoder):
+    """A row without columns for each value, which is not looked at."""
+
+    schema = pa.schema([])
+
+    def decode(self, values: Values) -> tuple[pa.RecordBatch, None]:
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * len(values), pa.struct([]))), None
 
 
 class RawValues(Decoder):
@@ -66,6 +79,9 @@ class RawValues(Decoder):
     def decode(self, values: Values) -> tuple[pa.RecordBatch, None]:
         return pa.RecordBatch.from_arrays([pa.array(values, pa.binary())], schema=self.schema), None
 
+    def reading(self, names: Sequence[str]) -> Decoder:
+        return self if names else NoValues()
+
 
 class TextValues(Decoder):
     """UTF-8 text in the column `value`; a tombstone is a null."""
@@ -74,6 +90,9 @@ class TextValues(Decoder):
 
     def decode(self, values: Values) -> tuple[pa.RecordBatch, None]:
         return pa.RecordBatch.from_arrays([pa.array(values, pa.binary()).cast(pa.string())], schema=self.schema), None
+
+    def reading(self, names: Sequence[str]) -> Decoder:
+        return self if names else NoValues()
 
 
 class JsonValues(Decoder):
@@ -105,14 +124,19 @@ class JsonValues(Decoder):
         rows.validate(full=True)  # Arrow takes any bytes for text
         return (rows if self._schema is None else rows.select(self._schema.names)), None
 
-    def inferred(self, sample: Values) -> Decoder:
+    def inferred(self, sample: Callable[[], Values]) -> Decoder:
         if self._schema is not None:
             return self
-        filled = [value for value in sample if value is not None]
+        filled = [value for value in sample() if value is not None]
         rows, _ = decoded(JsonValues(None, other_fields="infer"), filled, lambda place, problem: None)
         if not rows.num_columns:
             raise UndecodableError("no record shows which columns there are")
         return JsonValues(rows.schema, other_fields="error")
+
+    def reading(self, names: Sequence[str]) -> Decoder:
+        if self._schema is None or self._other_fields != "ignore" or not names:
+            return self
+        return JsonValues(pa.schema([self._schema.field(name) for name in names]))
 
     def _read(self, lines: bytes) -> pa.RecordBatch:
         options = arrow_json.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior=self._other_fields)
@@ -149,10 +173,10 @@ class ArrowValues(Decoder):
         lengths = iter([table.num_rows for table in tables])
         return rows, np.array([0 if value is None else next(lengths) for value in values], np.int64)
 
-    def inferred(self, sample: Values) -> Decoder:
+    def inferred(self, sample: Callable[[], Values]) -> Decoder:
         if self._schema is not None:
             return self
-        first = next((value for value in sample if value is not None), None)
+        first = next((value for value in sample() if value is not None), None)
         if first is None:
             raise UndecodableError("no record shows which columns there are")
         return ArrowValues(_ipc(first).schema, self._operator)

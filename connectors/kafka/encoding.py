@@ -17,10 +17,11 @@ import pyarrow.compute as pc
 from ...engine.columns import Columns
 from ...engine.errors import ConnectorError, FlowError
 from ..json_rows import JsonRows, json_refuses, plain_values
+from .avro_rows import AvroRows
 
-Format = Literal["json", "raw", "text", "arrow"]
+Format = Literal["json", "raw", "text", "arrow", "avro"]
 
-FORMATS = ("json", "raw", "text", "arrow")
+FORMATS = ("json", "raw", "text", "arrow", "avro")
 
 VALUE = "value"
 """The column that is the message's value in the formats `raw` and `text`."""
@@ -31,12 +32,16 @@ ARROW_ROWS = 65_536
 
 @dataclass(frozen=True)
 class Encoding:
-    """`key`: a column, several, or None. `headers`: the column of each header. Raises FlowError for what can't be."""
+    """`key`: a column, several, or None. `headers`: the column of each header. `avro`: of the format "avro".
+
+    Raises FlowError for what can't be.
+    """
 
     format: Format
     key: str | tuple[str, ...] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     operator: str = "write_kafka"
+    avro: AvroRows | None = None
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:
@@ -68,7 +73,7 @@ class Encoding:
                 hint = f'; format="{self.format}" writes the column `{VALUE}`' if name in own else ""
                 return f"no column `{name}` among {columns.listed()}{hint}"
         known = {name: kind for name, kind in columns.types.items() if kind is not None}
-        return self._type_problem(known)
+        return (None if self.avro is None else self.avro.problem(columns)) or self._type_problem(known)
 
     def messages(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Columns `key` and `value`, then one for each header. Raises ConnectorError, and RecordError for a value without a form."""
@@ -106,6 +111,8 @@ class Encoding:
     def _values(self, rows: pa.RecordBatch) -> pa.Array:
         if self.format == "json":
             return _bytes_of(pa.array(JsonRows(rows.schema.names, self.operator).texts(rows), pa.string()))
+        if self.avro is not None:
+            return self.avro.values(rows)
         if self.format == "arrow":
             return pa.array([_stream(rows.slice(first, ARROW_ROWS)) for first in range(0, rows.num_rows, ARROW_ROWS)], pa.binary())
         return _bytes_of(rows.column(VALUE))

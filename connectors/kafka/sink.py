@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from ...engine.columns import Columns
 from ...engine.errors import FlowError
 from ...engine.sink import SinkWriter
+from ..avro import schema as avro
+from ..avro.registry import SchemaRegistry
+from ..avro.schema import AvroLike
 from ..staged_sink import StagedSink
 from ..staging import Place, StagedFile, chunks
 from ..staging_writer import StagingWriter
+from .avro_rows import AvroRows
 from .cluster import KafkaCluster, check_installed
 from .commit_process import CommitProcess
 from .encoding import Encoding, Format
@@ -39,6 +44,8 @@ def write_kafka(
     bootstrap: str,
     key: str | Sequence[str] | None = None,
     format: Format = "json",  # noqa: A002 -- as in read_kafka
+    schema: AvroLike | None = None,
+    registry: str | None = None,
     headers: Mapping[str, str] | None = None,
     partitioner: Literal["murmur2", "crc32", "random"] = "murmur2",
     guarantee: Literal["exactly_once", "at_least_once"] = "exactly_once",
@@ -56,7 +63,10 @@ def write_kafka(
     {"compression.type": "zstd"}. Needs `pip install 'evenflow[kafka]'`.
 
     `format`: "json" is what `write_json` writes; "raw" writes the bytes of the column `value`, null as a tombstone; "text" the strings of
-    that column; "arrow" up to 65,536 rows as one Arrow IPC stream, for readers that want columns (no key, no headers).
+    that column; "arrow" up to 65,536 rows as one Arrow IPC stream, for readers that want columns (no key, no headers); "avro" each row as
+    an Avro datum of `schema`, an Avro schema as JSON text or as a dict. With `registry`, "http://host:8081" or
+    "https://user:password@host", messages say which schema of that registry wrote them (Confluent's wire format): `schema`, which is
+    registered for the subject `TOPIC-value` when the flow starts, or the newest one of that subject.
     `key` is a column: bytes and strings as they are, integers, bools, decimals and times as text; or several, as a JSON object. A null is
     a message without a key. `headers` maps names of headers to columns, which are written as a single key is; a null leaves the header out.
     `partitioner` says which partition a key belongs to: "murmur2" as Java's client, "crc32" as librdkafka, "random" for none.
@@ -70,10 +80,28 @@ def write_kafka(
     return KafkaSink(
         topic,
         KafkaCluster(bootstrap, dict(options or {}), name),
-        Encoding(format, tuple(key) if isinstance(key, Sequence) and not isinstance(key, str) else key, dict(headers or {}), name),
+        Encoding(
+            format,
+            tuple(key) if isinstance(key, Sequence) and not isinstance(key, str) else key,
+            dict(headers or {}),
+            name,
+            _avro_rows(format, schema, registry, name),
+        ),
         partitioner,
         guarantee,
     )
+
+
+def _avro_rows(form: str, schema: AvroLike | None, registry: str | None, name: str) -> AvroRows | None:
+    if form != "avro":
+        if schema is not None or registry is not None:
+            raise FlowError(f'operator `{name}`: schema= and registry= are for format="avro", and this is format={form!r}')
+        return None
+    avro.check_installed(name)
+    if schema is None and registry is None:
+        raise FlowError(f'operator `{name}`: format="avro" needs schema=, an Avro schema, or registry=, which knows one')
+    given = None if schema is None else avro.given_schema(schema, name)
+    return AvroRows(given, None if registry is None else SchemaRegistry(registry, name), name)
 
 
 class KafkaSink(StagedSink):
@@ -118,6 +146,8 @@ class KafkaSink(StagedSink):
         super().start()
         self._marked_at = None
         self._cluster.partitions([self._topic])
+        if self._encoding.avro is not None:
+            self._encoding = replace(self._encoding, avro=self._encoding.avro.settled(f"{self._topic}-value"))
         if "message.max.bytes" not in self._cluster.options:
             self._most_bytes = self._cluster.most_message_bytes(self._topic) or MESSAGE_BYTES
         if self._exact:

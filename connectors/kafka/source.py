@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any, Literal
 
 from ...engine.columns import UNKNOWN, Columns
 from ...engine.errors import ConnectorError, FlowError
 from ...engine.functions.error_policy import OnError, check_on_error
 from ...engine.functions.rows_encoder import SchemaLike, arrow_schema
+from ...engine.needed import Needed
 from ...engine.protocol.elements import MAX_TIME
 from ...engine.source import Source
 from ...engine.time.duration import Duration, microseconds, seconds
 from ...engine.time.event_time import EventTime
+from ..avro import schema as avro
+from ..avro.registry import SchemaRegistry
+from ..avro.schema import AvroLike
+from .avro_values import AvroValues
 from .cluster import KafkaCluster, check_installed
-from .decoding import ArrowValues, Decoder, JsonValues, RawValues, TextValues, UndecodableError
+from .decoding import ArrowValues, Decoder, JsonValues, RawValues, TextValues, UndecodableError, Values
 from .extents import Start, Until, check_bound, extents
 from .offsets import Offsets
 from .position import KafkaPosition, share_out_partitions
@@ -34,7 +40,7 @@ CLIENT = {
 }
 """What `options` may say otherwise."""
 
-Format = Literal["json", "raw", "text", "arrow"]
+Format = Literal["json", "raw", "text", "arrow", "avro"]
 
 
 def read_kafka(
@@ -44,7 +50,8 @@ def read_kafka(
     start: Start = "earliest",
     until: Until = None,
     format: Format = "json",  # noqa: A002 -- the word that Spark and Flink have for it
-    schema: SchemaLike = None,
+    schema: SchemaLike | AvroLike = None,
+    registry: str | None = None,
     event_time: str | None = None,
     unit: str = "ms",
     max_delay: Duration = 0,
@@ -69,10 +76,15 @@ def read_kafka(
     on from a checkpoint or a savepoint goes on at its offsets. Partitions that are added later are found within `discover_every` and read
     from their beginning, unless there is an `until`.
 
-    `format`: "json", one object a record; "raw" and "text": one column `value`; "arrow": Arrow IPC, any number of rows a record. `schema`
-    gives the columns of "json" and "arrow", other fields of objects are left out. Without it they are those of the first records, and
-    another field is an error. A record without a value (a tombstone) is a null in "raw" and "text", a row of nulls in "json", no row in
-    "arrow". `columns` adds columns to each row: "key", "value", "topic", "partition", "offset", "timestamp", "headers".
+    `format`: "json", one object a record; "raw" and "text": one column `value`; "arrow": Arrow IPC, any number of rows a record; "avro":
+    one datum a record. `schema` gives the columns of "json" and "arrow", other fields of objects are left out. Without it they are those
+    of the first records, and another field is an error. A record without a value (a tombstone) is a null in "raw" and "text", a row of
+    nulls in "json" and "avro", no row in "arrow". `columns` adds columns to each row: "key", "value", "topic", "partition", "offset",
+    "timestamp", "headers".
+
+    For "avro" `schema` is an Avro schema, as JSON text or as a dict. `registry`, "http://host:8081" or "https://user:password@host", is
+    the schema registry that knows the schemas which wrote the values (Confluent's wire format); each value is read into `schema`, by
+    default the newest one of the subject `TOPIC-value`. Without a registry `schema` must be the one that wrote all values.
 
     `event_time`: a column of the values, or "timestamp" for the records' own, if the values have no such column; `unit` and `max_delay`
     as in `read_parquet`. Event time is the minimum over all partitions, so one that is never written to holds it back, until you say
@@ -95,7 +107,7 @@ def read_kafka(
         Topics.checked(topics, name),
         start=start,
         until=until,
-        decoder=_decoder(format, schema, name),
+        decoder=_decoder(format, schema, registry, Topics.checked(topics, name), name),
         event_time=None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay")),
         idle_after=None if idle_after is None else seconds(idle_after, "idle_after"),
         columns=RecordColumns(columns, name),
@@ -106,7 +118,13 @@ def read_kafka(
     )
 
 
-def _decoder(format: str, schema: SchemaLike, name: str) -> Decoder:  # noqa: A002 -- as above
+def _decoder(format: str, schema: SchemaLike | AvroLike, registry: str | None, topics: Topics, name: str) -> Decoder:  # noqa: A002 -- as above
+    if format == "avro":
+        return _avro_decoder(schema, registry, topics, name)
+    if registry is not None:
+        raise FlowError(f'operator `{name}`: registry= is for format="avro", and this is format={format!r}')
+    if isinstance(schema, str):
+        raise FlowError(f"operator `{name}`: schema={schema!r:.200}: expected an Arrow schema or a dict like {{'n': 'int64'}}")
     given = arrow_schema(schema, name)
     match format:
         case "json":
@@ -118,7 +136,16 @@ def _decoder(format: str, schema: SchemaLike, name: str) -> Decoder:  # noqa: A0
                 raise FlowError(f'operator `{name}`: format="{format}" has one column, `value`, and takes no schema')
             return RawValues() if format == "raw" else TextValues()
         case _:
-            raise FlowError(f'operator `{name}`: format={format!r}; expected "json", "raw", "text" or "arrow"')
+            raise FlowError(f'operator `{name}`: format={format!r}; expected "json", "raw", "text", "arrow" or "avro"')
+
+
+def _avro_decoder(schema: Any, registry: str | None, topics: Topics, name: str) -> Decoder:
+    avro.check_installed(name)
+    if schema is None and registry is None:
+        raise FlowError(f'operator `{name}`: format="avro" needs schema=, the Avro schema that wrote the values, or registry=')
+    given = None if schema is None else avro.given_schema(schema, name)
+    known = None if registry is None else SchemaRegistry(registry, name)
+    return AvroValues(given, known, [f"{topic}-value" for topic in topics.names], name)
 
 
 def _warn(error: Any, _partitions: Sequence[Any]) -> None:
@@ -154,10 +181,16 @@ class KafkaSource(Source):
         self.on_error, self._on_lost_offsets, self._group_id = on_error, on_lost_offsets, group_id
         self.timed = event_time is not None
         self._reading: Reading | None = None
+        self.needed: Needed | None = None
         check_bound(start, ("earliest", "latest"), "start", topics, self.name)
         check_bound(until, ("now", None), "until", topics, self.name)
         if decoder.schema is not None:
             columns.check(decoder.schema, self.name)
+
+    def reading(self, needed: Needed) -> KafkaSource:
+        source = copy(self)
+        source.needed = needed if self._event_time is None else needed.with_names([self._event_time.column])
+        return source
 
     def start(self) -> None:
         check_installed(self.name)
@@ -166,12 +199,13 @@ class KafkaSource(Source):
         read = extents(there, self._start, self._until, self._topics, offsets, self.name)
         decoder = self._decoder
         if decoder.schema is None:
-            decoder = self._inferred(sample(self._cluster, self._topics, read, offsets.ends(there), self._group))
+            decoder = self._inferred(lambda: sample(self._cluster, self._topics, read, offsets.ends(there), self._group))
         assert decoder.schema is not None
         self._columns.check(decoder.schema, self.name)
         by_timestamp = self._event_time is not None and self._event_time.column == TIMESTAMP and TIMESTAMP not in decoder.schema.names
         if self._event_time is not None and not by_timestamp:
             self._event_time.check(decoder.schema, self.name)
+        decoder, columns = self._narrowed(decoder)
         self._reading = Reading(
             cluster=self._cluster,
             topics=self._topics,
@@ -179,7 +213,7 @@ class KafkaSource(Source):
             extents=read,
             endless=self._until is None,
             decoder=decoder,
-            columns=self._columns,
+            columns=columns,
             event_time=self._event_time,
             by_timestamp=by_timestamp,
             idle_after=self._idle_after,
@@ -212,22 +246,34 @@ class KafkaSource(Source):
         return MAX_TIME if self._event_time is None else KafkaPosition.decode(position).earliest
 
     def known_columns(self) -> Columns:
-        schema = self._decoder.schema if self._reading is None else self._reading.decoder.schema
-        if schema is None:
+        if self._reading is not None:
+            decoder, columns = self._reading.decoder, self._reading.columns
+        else:
+            decoder, columns = self._narrowed(self._decoder)
+        if decoder.schema is None:
             return UNKNOWN
-        return Columns.of(schema).having({field.name: field.type for field in self._columns.schema})
+        return Columns.of(decoder.schema).having({field.name: field.type for field in columns.schema})
 
     def describe(self) -> str:
-        return f"topics {', '.join(self._topics.names)}"
+        topics = f"topics {', '.join(self._topics.names)}"
+        return topics if self.needed is None else f"{topics}, {self.needed.described}"
+
+    def _narrowed(self, decoder: Decoder) -> tuple[Decoder, RecordColumns]:
+        """The decoder and the columns beside the values, without columns that nobody needs."""
+        if self.needed is None or decoder.schema is None:
+            return decoder, self._columns
+        names = self.needed.among([*decoder.schema.names, *self._columns.names])
+        beside = [name for name in self._columns.names if name in names]
+        return decoder.reading([name for name in decoder.schema.names if name in names]), RecordColumns(beside, self.name)
 
     @property
     def _group(self) -> str:
         """The client wants the name of a group, also where none is joined."""
         return self._group_id or f"evenflow-{self.name}"
 
-    def _inferred(self, values: Sequence[bytes | None]) -> Decoder:
+    def _inferred(self, sample: Callable[[], Values]) -> Decoder:
         try:
-            return self._decoder.inferred(values)
+            return self._decoder.inferred(sample)
         except UndecodableError as error:
             raise ConnectorError(
                 f"operator `{self.name}`: the columns of {', '.join(self._topics.names)} aren't known: {error}; give them in schema={{...}}"

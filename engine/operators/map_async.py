@@ -15,7 +15,6 @@ import pyarrow as pa
 from ..batch import Batch
 from ..columns import UNKNOWN, Columns
 from ..functions.error_policy import ErrorPolicy, OnError, Refused, function_name
-from ..functions.event_loop import EventLoop
 from ..functions.rows_encoder import RowsEncoder
 from .base import Context, Emit
 from .function import FunctionInstance, FunctionOperator
@@ -46,6 +45,8 @@ class MapAsyncInstance(FunctionInstance):
     """Has an event loop of its own, which runs while a batch is processed."""
 
     def __init__(self, operator: MapAsync, context: Context) -> None:
+        from ..functions.event_loop import EventLoop  # asyncio takes as long to load as all operators together
+
         super().__init__(context)
         self._ordered = operator.ordered
         self.errors = ErrorPolicy(context.name, operator.on_error)

@@ -1,33 +1,19 @@
-"""From the logical graph to the physical plan: stages of chained operators, and the channels between their workers.
-
-An edge is chained (no channel, batches by reference) if its reader has one input, needs no partitioning and has the same parallelism. An
-aggregate that can be combined before the exchange gets its combiner at the end of the upstream stage.
-"""
+"""The physical plan of a job: its stages of chained operators, every worker's task, and the channels between the workers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ..errors import FlowError, RequestError
-from ..keys.unkeyed import UNKEYED
-from ..operators.base import Operator
-from ..operators.combine import SUFFIX
+from ..errors import RequestError
 from ..operators.keyed import KeyedOperator
 from ..operators.own_time import OwnTime
 from ..operators.read import Read
-from ..operators.write import Write
-from ..protocol.handover import Peer
-from ..protocol.ids import ChannelId, WorkerId, worker_id
-from ..protocol.routing import RoutingTable, even_table
+from ..protocol.routing import RoutingTable
 from ..protocol.split_route import Dealt
-from ..sink import Sink
 from ..source import Source
-from .columns import check_columns
-from .event_times import check_event_times
-from .graph import Graph, Node
-from .needed_columns import reading_needed
-from .task_spec import ChainedOperator, ExchangeSpec, TaskSettings, TaskSpec
+from .channel_spec import ChannelSpec
+from .task_spec import ChainedOperator, TaskSpec
 from .worker_bounds import UNBOUND, WorkerBounds
 
 
@@ -94,16 +80,6 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelSpec:
-    """A channel between two workers (their names), for records, or for `state` between two workers of one operator."""
-
-    id: ChannelId
-    sender: WorkerId
-    receiver: WorkerId
-    state: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """The physical plan of the flow `name`: its stages in topological order, every worker's task, every channel.
 
@@ -145,144 +121,3 @@ class Plan:
         """The same plan with other initial routing tables, by stage."""
         tasks = [replace(t, exchanges=tuple(replace(e, table=tables.get(e.target, e.table)) for e in t.exchanges)) for t in self.tasks]
         return replace(self, tasks=tuple(tasks))
-
-
-def plan(graph: Graph, *, parallelism: int = 1, combine: bool = True, settings: TaskSettings | None = None) -> Plan:
-    """The physical plan of a graph; `parallelism` is the default of every operator. Raises FlowError if the graph can't run."""
-    graph.check()
-    check_columns(graph)
-    check_event_times(graph)
-    settings = settings if settings is not None else TaskSettings()
-    stages = _stages(reading_needed(graph), parallelism, combine)
-    for stage in stages:
-        if stage.parallelism > settings.key_groups:
-            raise FlowError(f"operator `{stage.name}`: parallelism {stage.parallelism} is more than the {settings.key_groups} key groups")
-    tasks, channels = _tasks(stages, settings)
-    return Plan(graph.name, tuple(stages), tuple(tasks), tuple(channels), len(channels))
-
-
-def _stages(graph: Graph, default: int, combine: bool) -> list[Stage]:
-    stages: list[Stage] = []
-    place: dict[int, tuple[Stage, int]] = {}
-    for node in graph.ordered():
-        parallelism = node.parallelism if node.parallelism is not None else default
-        upstream = place[node.inputs[0].node][0] if node.inputs else None
-        if upstream is not None and (_stays(node) or _has_few_rows(upstream, node)):
-            parallelism = upstream.parallelism
-        if upstream is not None and upstream.parallelism == parallelism and _may_chain(upstream, node):
-            edge = node.inputs[0]
-            upstream.chain.append(ChainedOperator(node.name, _operator(node), ((place[edge.node][1], edge.port),)))
-            upstream.bounds = _common_bounds(upstream, node)
-            place[node.id] = upstream, len(upstream.chain) - 1
-            continue
-        stage = Stage(node.name, parallelism, bounds=node.bounds)
-        operator = _operator(node)
-        pair = operator.combined() if combine and node.keys is not None and not _reads_late(graph, node) else None
-        stage.chain.append(ChainedOperator(node.name, pair[1] if pair is not None else operator))
-        for edge in node.inputs:
-            above, position = place[edge.node]
-            source = position, edge.port
-            if pair is not None:
-                above.chain.append(ChainedOperator(f"{node.name}{SUFFIX}", pair[0], (source,)))
-                source = len(above.chain) - 1, "out"
-            tells_columns = isinstance(operator, KeyedOperator) and operator.needs_columns
-            above.outputs.append(StageOutput(source, stage.name, node.keys, tells_columns))
-        stages.append(stage)
-        place[node.id] = stage, 0
-    return stages
-
-
-def _stays(node: Node) -> bool:
-    return isinstance(node.operator, Operator) and node.operator.stays_with_input
-
-
-def _has_few_rows(upstream: Stage, node: Node) -> bool:
-    """Whether a node without wishes of its own reads the results of an operator without keys: more workers would have nothing to do."""
-    return upstream.keys == UNKEYED and node.parallelism is None and node.bounds == UNBOUND and _may_chain(upstream, node)
-
-
-def _may_chain(upstream: Stage, node: Node) -> bool:
-    """Whether a node with as many workers as the stage before it can run in them.
-
-    An operator with an event time of its own runs in the workers of a source, or begins a stage, whose number of workers stays as it is.
-    """
-    if isinstance(node.operator, OwnTime) and not upstream.is_source and not isinstance(upstream.chain[0].operator, OwnTime):
-        return False
-    return len(node.inputs) == 1 and node.keys is None
-
-
-def _common_bounds(stage: Stage, node: Node) -> WorkerBounds:
-    try:
-        return stage.bounds.both(node.bounds)
-    except FlowError as error:
-        raise FlowError(
-            f"operator `{node.name}` runs in the workers of `{stage.name}`, and the bounds of both don't go together: {error}"
-        ) from error
-
-
-def _operator(node: Node) -> Operator:
-    if isinstance(node.operator, Source):
-        return Read(node.operator)
-    if isinstance(node.operator, Sink):
-        return Write(node.operator)
-    return node.operator
-
-
-def _reads_late(graph: Graph, node: Node) -> bool:
-    """Whether anything reads the late stream. It carries the original rows, so the combiner is then left out."""
-    return any(port == "late" for _, port in graph.consumers(node))
-
-
-def _tasks(stages: list[Stage], settings: TaskSettings) -> tuple[list[TaskSpec], list[ChannelSpec]]:
-    by_name = {stage.name: stage for stage in stages}
-    channels: list[ChannelSpec] = []
-    inputs: dict[str, list[ChannelId]] = {}
-    exchanges: dict[str, list[ExchangeSpec]] = {}
-    for stage in stages:
-        for output in stage.outputs:
-            target = by_name[output.target]
-            forward = output.keys is None and stage.parallelism == target.parallelism
-            table = even_table(settings.key_groups, target.parallelism) if output.keys is not None else None
-            for i in range(stage.parallelism):
-                ids = []
-                for j in [i] if forward else range(target.parallelism):
-                    channel = ChannelSpec(ChannelId(len(channels)), worker_id(stage.name, i), worker_id(target.name, j))
-                    channels.append(channel)
-                    inputs.setdefault(channel.receiver, []).append(channel.id)
-                    ids.append(channel.id)
-                exchange = ExchangeSpec(output.source, tuple(ids), target.name, output.keys, table, output.tells_columns)
-                exchanges.setdefault(worker_id(stage.name, i), []).append(exchange)
-    peers = _peers(stages, channels)
-    tasks = []
-    for stage in stages:
-        for i in range(stage.parallelism):
-            name = worker_id(stage.name, i)
-            task = TaskSpec(
-                stage.name,
-                i,
-                stage.parallelism,
-                tuple(stage.chain),
-                tuple(exchanges.get(name, ())),
-                tuple(inputs.get(name, ())),
-                settings,
-                tuple(peers.get(name, ())),
-            )
-            tasks.append(task)
-    return tasks, channels
-
-
-def _peers(stages: list[Stage], channels: list[ChannelSpec]) -> dict[str, list[Peer]]:
-    """Channels between all workers of a keyed operator, for its state transfers; they are added to `channels`."""
-    peers: dict[str, list[Peer]] = {}
-    for stage in stages:
-        if not stage.is_keyed:
-            continue
-        ids = {}
-        for i in range(stage.parallelism):
-            for j in range(stage.parallelism):
-                if i != j:
-                    ids[i, j] = ChannelId(len(channels))
-                    channels.append(ChannelSpec(ids[i, j], worker_id(stage.name, i), worker_id(stage.name, j), state=True))
-        for (i, j), outgoing in ids.items():
-            peers.setdefault(worker_id(stage.name, i), []).append(Peer(j, outgoing, ids[j, i]))
-    return peers

@@ -16,7 +16,8 @@ from ..operators.own_time import OwnTime
 from ..protocol.handover import Peer
 from ..protocol.ids import ChannelId, WorkerId, worker_id
 from ..protocol.routing import RoutingTable
-from .physical import ChannelSpec, Plan, Stage
+from .channel_spec import ChannelSpec
+from .physical import Plan, Stage
 from .task_spec import ExchangeSpec, TaskSpec
 
 

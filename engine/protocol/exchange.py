@@ -251,10 +251,18 @@ class HashExchange(Exchange):
 
 
 class RebalanceExchange(Exchange):
-    """Sends whole batches to the workers in turn."""
+    """Deals rows out to the workers in turn: of any rows that it was given, each worker gets as many as any other, or one more.
+
+    Whole batches would not do: a sender waits for the one worker that still has a large one, while others have none.
+    """
 
     _next = 0
 
     def push(self, batch: Batch, now: float, out: list[Sent]) -> None:
-        self._next = (self._next + 1) % len(self.buffers)
-        self._add(self.buffers[self._next], batch, now, out)
+        workers, start = len(self.buffers), 0
+        each, more = divmod(batch.num_rows, workers)
+        for turn in range(workers if each else max(more, 1)):
+            length = each + (turn < more)
+            self._add(self.buffers[(self._next + turn) % workers], batch.slice(start, length), now, out)
+            start += length
+        self._next = (self._next + more) % workers

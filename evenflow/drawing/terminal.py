@@ -1,4 +1,4 @@
-"""Consoles, tables, and lists that `print` shows as tables.
+"""Consoles and tables.
 
 Invariant: data is data. Text from a job (names of operators, keys, errors) is shown as it is, and never interpreted as rich's markup, as
 the name of an emoji or as a terminal command. Nothing is cut off on a narrow terminal.
@@ -12,16 +12,13 @@ count[eu]  :cat: [/b]
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from io import StringIO
-from typing import Generic, TypeVar
 
 from rich.box import SIMPLE_HEAD, Box
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
-
-T = TypeVar("T")
 
 _UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -75,14 +72,3 @@ class DataTable(Table):
 def lines(texts: Iterable[str]) -> Text:
     """Lines of text under a table."""
     return data("\n".join(texts))
-
-
-class Listing(list[T], Generic[T]):
-    """A list that `print` shows with the function `draw`."""
-
-    def __init__(self, items: Iterable[T], draw: Callable[[Sequence[T]], RenderableType]) -> None:
-        super().__init__(items)
-        self._draw = draw
-
-    def __str__(self) -> str:
-        return as_text(self._draw(self))

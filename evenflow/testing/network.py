@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ..engine.batch import Batch
 from ..engine.joins.sides import is_side
-from ..engine.plan.physical import ChannelSpec
+from ..engine.plan.channel_spec import ChannelSpec
 from ..engine.protocol.elements import MIN_TIME, Barrier, Element, End, Rewind, Watermark
 from ..scheduler.job.messages import InOrder
 

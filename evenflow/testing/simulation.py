@@ -31,8 +31,9 @@ from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.ids import Attempt, ChannelId, WorkerId
 from ..engine.sink import Sink
 from ..engine.source import Source
-from ..scheduler.checkpoints.restore import RestoredTask, restored_tasks
+from ..scheduler.checkpoints.restore import restored_tasks
 from ..scheduler.checkpoints.restore_point import RestorePoint
+from ..scheduler.checkpoints.restored_task import RestoredTask
 from ..scheduler.checkpoints.terms import Terms
 from ..scheduler.config import JobConfig
 from ..scheduler.configs.autoscale import AutoscaleConfig

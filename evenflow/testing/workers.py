@@ -24,7 +24,7 @@ from ..engine.protocol.handover import Arrived
 from ..engine.protocol.ids import Attempt, ChannelId
 from ..engine.protocol.routing import Move, RoutingTable
 from ..engine.task.core import TaskCore
-from ..scheduler.checkpoints.restore import RestoredTask
+from ..scheduler.checkpoints.restored_task import RestoredTask
 from ..scheduler.job.messages import Announced, Attach, Attached, CheckpointFailed, Command, Detach, Failed, Report, SourcePaused
 from ..scheduler.load.window import WorkerWindow
 from .checkpoint_writer import SimulatedSavedState, SimulatedWriter

@@ -7,7 +7,6 @@ the table and the number of key groups may differ from those that the checkpoint
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,34 +19,8 @@ from ...engine.protocol.elements import MIN_TIME
 from ...engine.protocol.ids import CheckpointNumber, WorkerId, worker_id
 from ...engine.protocol.restored_keys import RestoredKeys
 from ...engine.protocol.routing import RoutingTable
-from ...state.files import StateFile
 from .manifest import Manifest, TaskEntry
-
-
-@dataclass(frozen=True, slots=True)
-class RestoredChain:
-    """The files of one worker of then, the oldest first."""
-
-    worker: int
-    files: tuple[StateFile, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RestoredTask:
-    """What one task goes on from: files of checkpoint `checkpoint` in the store at `url`; those rows count that `keys` gives it.
-
-    `chains`: those that may have such rows. `keys.same`: its state is what its only chain adds up to. `keys` None: it has no keyed state.
-    `watermark` in microseconds, as `own_times` of operators with an event time of their own; `position` None: the source starts from the
-    beginning.
-    """
-
-    url: str
-    checkpoint: CheckpointNumber
-    watermark: int = MIN_TIME
-    position: Any = None
-    chains: tuple[RestoredChain, ...] = ()
-    keys: RestoredKeys | None = None
-    own_times: Mapping[str, int] = field(default_factory=dict)
+from .restored_task import RestoredChain, RestoredTask
 
 
 def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: CheckpointNumber) -> dict[WorkerId, RestoredTask]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from ...engine.plan.physical import ChannelSpec
+from ...engine.plan.channel_spec import ChannelSpec
 from ...engine.protocol.effects import Finished, OperatorProblem, Prepared, Rewound, Switched
 from ...engine.protocol.handover import Arrived, Peer
 from ...engine.protocol.handover_step import HandoverStep

@@ -133,7 +133,7 @@ class JobRecord:
     def snapshot(self, operator: str, windows: int) -> LoadSnapshot:
         """The load of an operator with keyed state over its newest `windows`."""
         stage = self.keyed_stage(operator)
-        newest = [self.metrics.history(worker_id(stage.name, i))[-windows:] for i in range(stage.parallelism)]
+        newest = [self.metrics.complete(worker_id(stage.name, i), windows) for i in range(stage.parallelism)]
         return load_snapshot(newest, self.migrations.tables[stage.name], stage.dealable)
 
     def keyed_stage(self, operator: str) -> Stage:

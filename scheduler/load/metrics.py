@@ -129,6 +129,7 @@ class JobMetrics:
         self._history: dict[WorkerId, deque[WorkerWindow]] = {w: deque(maxlen=HISTORY) for w in operators}
         self._rows: dict[WorkerId, list[int]] = {w: [0, 0] for w in operators}
         self._latencies: dict[WorkerId, deque[float]] = {w: deque(maxlen=1000) for w in operators}
+        self._left: dict[str, float] = {}
 
     def join(self, worker: WorkerId, operator: str) -> None:
         """A worker more."""
@@ -139,6 +140,9 @@ class JobMetrics:
 
     def leave(self, worker: WorkerId) -> None:
         """A worker less; what it had done is forgotten."""
+        last = self.newest(worker) if worker in self._operators else None
+        if last is not None:
+            self._left[self._operators[worker]] = last.start + last.length
         for figures in (self._operators, self._history, self._rows, self._latencies):
             figures.pop(worker, None)
 
@@ -166,6 +170,14 @@ class JobMetrics:
     def history(self, worker: WorkerId) -> list[WorkerWindow]:
         """The last windows of a worker, oldest first."""
         return list(self._history[worker])
+
+    def complete(self, worker: WorkerId, windows: int) -> list[WorkerWindow]:
+        """The newest `windows` of a worker, oldest first, of those since the last worker of its operator left.
+
+        Before that, a part of the load of its keys was measured where it is forgotten.
+        """
+        left = self._left.get(self._operators[worker], float("-inf"))
+        return [window for window in self.history(worker)[-windows:] if window.start >= left]
 
     def load(self, operator: str, windows: int = HISTORY) -> OperatorLoad:
         """The mean load of an operator's workers and key groups, and its hottest keys, over the newest `windows` of each worker."""

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ...engine.protocol.ids import WorkerId
 from ...engine.source import SplitFigures
+from .batch_costs import BatchCosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,8 @@ class WorkerWindow:
     `hot_keys`: (key, records), hottest first; `hot_left`: those of the records that came from the left side of a join, in the same order.
     `latencies`: milliseconds from source to here, of latency marks; only workers without outputs have them. `watermark`: microseconds
     since the epoch. `queued`, `queued_rows`: batches that wait, and their rows; `backlog`: rows that are there and that its source has not
-    read, None if it isn't a source or doesn't know; `splits`: how far its source is with each of its splits.
+    read, None if it isn't a source or doesn't know; `splits`: how far its source is with each of its splits. `costs`: of the batches that
+    it took.
     """
 
     worker: WorkerId
@@ -52,3 +54,4 @@ class WorkerWindow:
     hot_keys: tuple[tuple[Any, int], ...] = ()
     hot_left: tuple[int, ...] = ()
     latencies: tuple[float, ...] = ()
+    costs: BatchCosts = field(default_factory=BatchCosts)

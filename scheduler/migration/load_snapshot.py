@@ -40,13 +40,19 @@ def hash_of(key: Hashable) -> int:
 
 
 def worker_load(
-    worker: int, history: Sequence[WorkerWindow], table: RoutingTable, hashed: Callable[[Hashable], int] = hash_of
+    worker: int,
+    history: Sequence[WorkerWindow],
+    table: RoutingTable,
+    hashed: Callable[[Hashable], int] = hash_of,
+    since: float = float("inf"),
 ) -> WorkerLoad:
     """The mean load of a worker over its windows `history`, oldest first, in useful seconds per second; `hashed` gives a key's hash64.
 
-    Its state is taken to be shared evenly by its key groups.
+    The mean is over the time from `since` on, if that is before the first window: of keys that have come from another worker, both have a
+    part of that time. The worker's state is taken to be shared evenly by its key groups.
     """
-    length = max(sum(window.length for window in history), 1e-9)
+    begun, ended = (history[0].start, history[-1].start + history[-1].length) if history else (0.0, 0.0)
+    length = max(ended - min(since, begun), 1e-9)
     loads = np.zeros(len(table))
     keys: dict[Hashable, tuple[float, float]] = {}
     for window in history:
@@ -77,7 +83,9 @@ def load_snapshot(windows: Sequence[Sequence[WorkerWindow]], table: RoutingTable
     Its keys are those that some window names, the hottest first. `dealable`: the sides of the operator whose rows may be dealt.
     """
     names: dict[Hashable, Hashable] = {hash_of(key): key for history in windows for window in history for key, _ in window.hot_keys}
-    seen = snapshot_of([worker_load(worker, history, table) for worker, history in enumerate(windows)], table, len(windows), dealable)
+    since = min((history[0].start for history in windows if history), default=0.0)
+    loads = [worker_load(worker, history, table, since=since) for worker, history in enumerate(windows)]
+    seen = snapshot_of(loads, table, len(windows), dealable)
     hot = sorted((key for key in seen.hot_keys if key.key in names and key.load > 0), key=lambda key: -key.load)
     return LoadSnapshot(
         seen.workers,

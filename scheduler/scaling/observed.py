@@ -3,12 +3,14 @@
 Invariant: a snapshot has one operator per stage, in the plan's order, with one instance per worker; operators that are chained in the same
 workers share their figures, so they are one operator here, with the stage's name.
 
-Three figures are estimates, for they are not measured:
+Four figures are estimates, for they are not measured:
 
 - The demand of a source. If it knows its backlog, the demand is what was read plus the backlog's growth. If it states neither a `rate` nor
   a backlog, it is what each worker reads, divided by the share of time in which the worker did not wait for credit, and at most
   `MOST_HELD_BACK` times what it reads. A source that reads without a pace counts as one that offers all that it can read.
 - The share of an edge where an operator has several outputs: what the receiver took in, in equal parts where several feed it.
+- True rates of a worker that waits for input: without what batches cost whatever their rows are (`batch_costs.py`). If it were busy all the
+  time, it would get full ones.
 - An operator's latency: waiting records divided by processed records (Little's law). For an operator without outputs: the latency of its
   marks, less the latency of the path before it.
 
@@ -32,6 +34,7 @@ from ...engine.operators.aggregate_windows import AggregateWindows
 from ...engine.operators.read import Read
 from ...engine.plan.physical import Plan, Stage
 from ...engine.protocol.ids import WorkerId, worker_id
+from ..load.batch_costs import MOST, BatchCosts
 from ..load.window import WorkerWindow
 from .figures import InstanceFigures, OperatorFigures
 from .settings import DEFAULTS, PolicySettings
@@ -39,6 +42,10 @@ from .snapshot import DataflowSnapshot, Edge
 
 MOST_HELD_BACK = 20.0
 """A source that waits all the time says nothing of what it would read: it is taken to be held back by this factor at most."""
+
+IDLE = 0.2
+"""The part of its time for which a worker waits for input while its batches are as small as they come; one that never waits gets full ones.
+"""
 
 SHORTEST = 1e-6
 """Seconds: nothing follows from what was measured in less."""
@@ -77,6 +84,7 @@ def _joined(windows: Sequence[WorkerWindow]) -> WorkerWindow:
         name: sum(getattr(window, name) for window in windows)
         for name in ("length", "rows_in", "rows_out", "useful", "wait_credit", "starved", "keyed_records")
     }
+    costs = sum((window.costs for window in windows), BatchCosts())
     hot: dict[Any, int] = {}
     for key, count in (item for window in windows for item in window.hot_keys):
         hot[key] = hot.get(key, 0) + count
@@ -84,8 +92,9 @@ def _joined(windows: Sequence[WorkerWindow]) -> WorkerWindow:
     queued = round(sum(window.queued_rows for window in windows) / len(windows))
     backlog = windows[-1].backlog
     return WorkerWindow(
-        windows[0].worker, windows[0].start, queued_rows=queued, backlog=backlog, hot_keys=tuple(hot.items()), latencies=latencies, **sums
-    )
+        windows[0].worker, windows[0].start, queued_rows=queued, backlog=backlog, hot_keys=tuple(hot.items()), latencies=latencies,
+        costs=costs, **sums,
+    )  # fmt: skip
 
 
 def _operator(
@@ -93,9 +102,10 @@ def _operator(
 ) -> OperatorFigures:
     head = stage.chain[0].operator
     least, most = _bounds(stage, settings)
+    fixed = sum((worker.costs for worker in workers), BatchCosts()).fixed
     return OperatorFigures.summed(
         stage.name,
-        [_instance(worker) for worker in workers],
+        [_instance(worker, fixed) for worker in workers],
         source_rate=source_rate,
         kind="window" if isinstance(head, AggregateWindows) else "continuous",
         chain=stage.name if len(stage.chain) > 1 else None,
@@ -115,13 +125,16 @@ def _bounds(stage: Stage, settings: PolicySettings) -> tuple[int, int | None]:
     return own.least or settings.min_parallelism, own.most or settings.max_parallelism
 
 
-def _instance(worker: WorkerWindow) -> InstanceFigures:
+def _instance(worker: WorkerWindow, fixed: float) -> InstanceFigures:
+    """`fixed`: seconds that a batch costs its operator whatever its rows are."""
     if worker.length < SHORTEST:
         return InstanceFigures()
-    worked = worker.useful >= SHORTEST and worker.rows_in > 0
+    idle = max(0.0, 1.0 - (worker.useful + worker.wait_credit + worker.starved) / worker.length)
+    useful = worker.useful - min(fixed * worker.costs.batches, MOST * worker.useful) * min(1.0, idle / IDLE)
+    worked = useful >= SHORTEST and worker.rows_in > 0
     return InstanceFigures(
-        true_processing_rate=worker.rows_in / worker.useful if worked else None,
-        true_output_rate=worker.rows_out / worker.useful if worked else None,
+        true_processing_rate=worker.rows_in / useful if worked else None,
+        true_output_rate=worker.rows_out / useful if worked else None,
         observed_processing_rate=worker.rows_in / worker.length,
         observed_output_rate=worker.rows_out / worker.length,
         queue_records=worker.queued_rows if worker.backlog is None else worker.backlog,

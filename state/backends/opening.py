@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from .base import StateBackend
-from .lmdb import LmdbBackend
 from .memory import MemoryBackend, Pack
 from .settings import LMDB, MEMORY, StateSettings
 
@@ -13,6 +12,8 @@ def open_backend(settings: StateSettings, operator: str, index: int, key_groups:
     if settings.backend == MEMORY:
         return MemoryBackend(key_groups, pack)
     if settings.backend == LMDB:
+        from .lmdb import LmdbBackend
+
         return LmdbBackend(operator, settings.folder)
     from .remote import RemoteBackend  # the client library takes 0.2 s to import
 

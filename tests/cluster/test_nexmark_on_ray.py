@@ -1,4 +1,4 @@
-"""NexMark's q5, q7 and q8 in one job on Ray over a million events: keys move and operators scale meanwhile, and the rows are DuckDB's."""
+"""NexMark's queries on Ray: keys move and operators scale meanwhile, processes are killed, and the rows are DuckDB's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from watching import figures_of, until
 import evenflow as ef
 from evenflow.bench.nexmark import QUERIES, Events
 from evenflow.bench.nexmark.check import compare, connect
+from evenflow.cli import main
 
 CHOSEN = ("q5", "q7", "q8")
 EVENTS, RATE = 1_000_000, 40_000
@@ -53,3 +54,12 @@ def test_three_queries_in_one_job_give_duckdbs_rows_while_keys_move_and_operator
             rows, missing, wrong = compare(database, name, tmp_path / name)
             assert rows > 0
             assert (missing, wrong) == (0, 0), name
+
+
+def test_a_check_moves_scales_and_kills_and_all_rows_are_duckdbs(capsys):
+    """Updated rows of a key come from several workers, before and after they were killed."""
+    command = ["bench", "check", "--queries", "q9", "--runtime", "ray", "--moves", "--kills"]
+    assert main([*command, "--events", "100000", "--rate", "8000", "--disorder", "500", "--seed", "7"]) == 0
+    said = capsys.readouterr().err
+    assert "q9: equal" in said
+    assert "nexmark-check-q9: " in said

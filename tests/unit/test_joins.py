@@ -18,7 +18,7 @@ from evenflow.testing.zombies import with_zombies
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 
-SEEDS = 3
+SEEDS = 2
 """For each flow and kind of accident, and per test."""
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
 

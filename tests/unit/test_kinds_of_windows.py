@@ -25,7 +25,7 @@ from evenflow.testing.zombies import with_zombies
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 
-SEEDS, LATE, PLACES = 2, 6, ("lmdb", "server")
+SEEDS, LATE, PLACES = 1, 3, ("lmdb", "server")
 """Seeds for each flow and kind of accident, or place, and per test; those of rows that come late."""
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
 

@@ -55,6 +55,7 @@ SHELLS = {
     "run_queue": "reads what the system counted for a thread",
     "spares": "keeps processes warm for a while",
     "stale_folders": "removes folders that are old",
+    "start_watch": "looks in a thread what a start waits for",
     "state_writer": "writes checkpoints in a thread",
     "stopwatch": "measures",
     "storage_thread": "writes manifests and commits in a thread",

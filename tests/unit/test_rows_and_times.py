@@ -21,7 +21,7 @@ from evenflow.testing.zombies import with_zombies
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 
-SEEDS = 2
+SEEDS = 1
 """For each flow and kind of accident, and per test."""
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
 FLOWS = (*flows_rows.FLOWS, *flows_times.FLOWS)

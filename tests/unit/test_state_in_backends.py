@@ -50,7 +50,7 @@ from evenflow.testing.settings import changed
 from evenflow.testing.simulation import random_config
 from evenflow.testing.splitting import with_splits
 
-SEEDS, PLACES = 5, ("lmdb", "server")
+SEEDS, PLACES = 3, ("lmdb", "server")
 """Seeds for each flow and place, and per test."""
 FLOWS = (
     stateful_map_in_order, rows_in_order, timers_of_a_key, states_that_expire, stateful_map_columns, tumbling_windows, sliding_windows,

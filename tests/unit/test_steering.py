@@ -21,7 +21,7 @@ from evenflow.testing.steering import with_policies
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 
-SEEDS, TESTS = 8, 3
+SEEDS, TESTS = 10, 3
 """Seeds for each flow, and per test; how many tests run every flow."""
 
 BLOCKS = blocks(SEEDS, SEEDS, proportion(SEEDS * TESTS * len(flows.FLOWS)))

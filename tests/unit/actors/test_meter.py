@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import accumulate, repeat
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,22 +15,38 @@ from evenflow.engine.task.core import TaskCore
 
 
 class Counted(RunQueue):
-    """What the system would have counted."""
+    """What the system would have counted: `spent` in the window, and `late` in each wait of it."""
 
-    def __init__(self, spent):
+    def __init__(self, spent, late=0.0):
+        super().__init__()
         self.spent = spent
+        self._so_far = accumulate(repeat(late))
 
     def take(self):
         return self.spent
 
+    def so_far(self):
+        return Spent(0.0, next(self._so_far))
 
-def meter(spent):
+
+class Clock:
+    """A clock that is set by hand."""
+
+    now = 100.0
+
+    def time(self):
+        return self.now
+
+    monotonic = time
+
+
+def meter(spent, late=0.0):
     flow = ef.Dataflow("f")
     flow.read(ef.generate()).key_by("key").aggregate(n=ef.count()).named("count").write(ef.to_list([], name="out"))
     task = next(task for task in flow.plan().tasks if task.stage == "count")
     core = TaskCore(task)
     core.open()
-    return Meter(core, 1.0, Counted(spent))
+    return Meter(core, 1.0, Counted(spent, late))
 
 
 def test_time_without_a_cpu_is_no_useful_time():
@@ -38,6 +57,21 @@ def test_time_without_a_cpu_is_no_useful_time():
     starved = meter(Spent(on_cpu=0.0, waiting=1e9))
     starved.add_useful(1.0)
     assert (starved.take(0, 0, 0).useful, starved.take(0, 0, 0).starved) == (0.0, 1e9)
+
+
+def test_what_a_wait_lasts_for_want_of_a_cpu_takes_nothing_from_useful_time(monkeypatch):
+    """A worker that is woken for each of ten batches, each time 50 ms late, and waits for a service in its function."""
+    clock = Clock()
+    monkeypatch.setattr("evenflow.actors.task.meter.time", clock)
+    measured = meter(Spent(on_cpu=0.01, waiting=0.5), late=0.05)
+    for _ in range(10):
+        with measured.waiting(for_credit=False):
+            clock.now += 0.08
+        measured.add_useful(0.02)
+        clock.now += 0.02
+    window = measured.take(0, 0, 0)
+    assert (window.useful, window.wait_input) == (pytest.approx(0.2), pytest.approx(0.3))
+    assert (window.starved, window.length) == (0.5, pytest.approx(1.0))
 
 
 def test_records_and_batches_that_wait_are_told():

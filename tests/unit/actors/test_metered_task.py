@@ -33,12 +33,13 @@ class Work:
         return True
 
 
-def metered(**options):
+def metered(config=None):
     flow = ef.Dataflow("f")
     flow.read(ef.from_items(range(100))).named("items").write(ef.to_list([]))
     spec = next(task for task in flow.plan().tasks if task.name == "items-0")
     reports = []
-    task = MeteredTask(spec, NoChannels(), reports.append, metrics_window=1.0, latency_interval=0.5, **options)
+    config = config if config is not None else ef.JobConfig(metrics=ef.MetricsConfig(latency_interval="500ms"))
+    task = MeteredTask(spec, NoChannels(), reports.append, config.run_settings("f"))
     task.open()
     return task, reports
 
@@ -54,7 +55,7 @@ def test_giving_state_leaves_its_share_of_the_time_to_records(monkeypatch):
 
 
 def test_saving_has_a_smaller_share_at_first_and_then_as_much(monkeypatch, tmp_path):
-    task, _ = metered(store_url=str(tmp_path))
+    task, _ = metered(ef.JobConfig(checkpoint=ef.CheckpointConfig(str(tmp_path))))
     work = Work(task, monkeypatch, "save", "saving")
     shares = []
     for _ in range(3):

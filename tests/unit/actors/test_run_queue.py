@@ -2,25 +2,51 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 
-from evenflow.actors.task.run_queue import RunQueue, Spent, read_schedstat
+import pytest
+
+from evenflow.actors.task.run_queue import RunQueue, Spent, open_schedstat, read_schedstat
 
 
-def test_nothing_has_been_spent_at_the_first_question():
-    assert RunQueue().take() == Spent(0.0, 0.0)
+@pytest.fixture
+def said(tmp_path):
+    """What is read from a file with this text."""
+
+    def read(text):
+        (tmp_path / "schedstat").write_text(text)
+        file = open_schedstat(tmp_path / "schedstat")
+        try:
+            return read_schedstat(file)
+        finally:
+            os.close(file)
+
+    return read
 
 
-def test_system_that_does_not_count_says_that_nobody_waited(tmp_path):
-    assert read_schedstat(tmp_path / "schedstat") == Spent(0.0, 0.0)
-    (tmp_path / "schedstat").write_text("none\n")
-    assert read_schedstat(tmp_path / "schedstat") == Spent(0.0, 0.0)
+def test_hardly_anything_has_been_spent_at_the_first_question():
+    assert RunQueue().take().on_cpu < 0.1
 
 
-def test_nanoseconds_become_seconds(tmp_path):
-    (tmp_path / "schedstat").write_text("1500000000 250000000 17\n")
-    assert read_schedstat(tmp_path / "schedstat") == Spent(1.5, 0.25)
+def test_system_that_does_not_count_says_that_nobody_waited(tmp_path, said):
+    assert read_schedstat(open_schedstat(tmp_path / "none")) == Spent(0.0, 0.0)
+    assert said("none\n") == Spent(0.0, 0.0)
+
+
+def test_nanoseconds_become_seconds(said):
+    assert said("1500000000 250000000 17\n") == Spent(1.5, 0.25)
+
+
+def test_what_has_been_told_is_not_told_again():
+    queue = RunQueue()
+    before = queue.so_far()
+    until = time.thread_time() + 0.02
+    while time.thread_time() < until:
+        pass
+    assert queue.take().on_cpu >= 0.02
+    assert queue.take().on_cpu <= queue.so_far().on_cpu - before.on_cpu - 0.02
 
 
 def test_each_thread_is_told_its_own():

@@ -17,7 +17,7 @@ from evenflow.engine.protocol.elements import Barrier, End, FetchRequest, Latenc
 from evenflow.engine.protocol.handover_step import HandoverStep
 from evenflow.engine.protocol.restored_keys import RestoredKeys
 from evenflow.engine.protocol.routing import Move
-from evenflow.scheduler.checkpoints.restore import RestoredChain, RestoredTask
+from evenflow.scheduler.checkpoints.restored_task import RestoredChain, RestoredTask
 from evenflow.scheduler.job.messages import (
     Announce,
     Announced,

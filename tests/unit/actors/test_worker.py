@@ -16,6 +16,8 @@ from evenflow.engine.errors import JobError
 from evenflow.scheduler.job.messages import Shutdown
 from evenflow.scheduler.load.window import WorkerWindow
 
+SETTINGS = ef.JobConfig().run_settings("job")
+
 
 def serving(job, coordinator, token="token"):
     worker = Worker(job)
@@ -28,16 +30,16 @@ def test_what_was_asked_for_an_attempt_that_is_over_is_refused_however_late_it_c
     flow.read(ef.from_items([1])).write(ef.to_list([]))
     (task,) = flow.plan().tasks
     worker = serving("late", None)
-    worker.deploy("token", 2, task, ef.JobConfig(), None, across_nodes=False)
+    worker.deploy("token", 2, task, SETTINGS, None, across_nodes=False)
     try:
         with pytest.raises(JobError, match="worker from_items-0: attempt 1 is over, attempt 2 has begun"):
-            worker.deploy("token", 1, task, ef.JobConfig(), None, across_nodes=False)
+            worker.deploy("token", 1, task, SETTINGS, None, across_nodes=False)
         with pytest.raises(JobError, match="attempt 1 is over"):
             worker.connect("token", 1, {}, ())
         with pytest.raises(JobError, match="attempt 1 is over"):
             worker.start("token", 1)
         worker.connect("token", 2, {}, ())
-        worker.deploy("token", 3, task, ef.JobConfig(), None, across_nodes=False)
+        worker.deploy("token", 3, task, SETTINGS, None, across_nodes=False)
         with pytest.raises(JobError, match="attempt 2 is over, attempt 3 has begun"):
             worker.start("token", 2)
     finally:
@@ -50,18 +52,18 @@ def test_what_a_coordinator_asks_that_is_served_no_more_is_refused_and_its_run_i
     flow.read(ef.from_items([1])).write(ef.to_list([]))
     (task,) = flow.plan().tasks
     worker = serving("served", None, token="first")
-    worker.deploy("first", 5, task, ef.JobConfig(), None, across_nodes=False)
+    worker.deploy("first", 5, task, SETTINGS, None, across_nodes=False)
     run = worker._current
     worker.serve(Service("second", "other", None, Security.generate("run")))
     assert run.end(0), "it has ended"
     worker.join("first")
     with pytest.raises(JobError, match="job `other`: this process works for the coordinator that asks no more"):
-        worker.deploy("first", 6, task, ef.JobConfig(), None, across_nodes=False)
+        worker.deploy("first", 6, task, SETTINGS, None, across_nodes=False)
     with pytest.raises(JobError, match="no more"):
         worker.connect("first", 5, {}, ())
     with pytest.raises(JobError, match="no more"):
         worker.start("first", 5)
-    worker.deploy("second", 0, task, ef.JobConfig(), None, across_nodes=False)
+    worker.deploy("second", 0, task, SETTINGS, None, across_nodes=False)
     heard = worker._current
     heard.command = pytest.fail
     worker.command("first", 0, 0, Shutdown())
@@ -75,9 +77,7 @@ def test_call_that_comes_before_the_one_that_says_for_whom_it_is_waits_for_that(
     flow.read(ef.from_items([1])).write(ef.to_list([]))
     (task,) = flow.plan().tasks
     worker, answers = Worker("early"), SimpleQueue()
-    caller = threading.Thread(
-        target=lambda: answers.put(worker.deploy("token", 0, task, ef.JobConfig(), None, across_nodes=False)), daemon=True
-    )
+    caller = threading.Thread(target=lambda: answers.put(worker.deploy("token", 0, task, SETTINGS, None, across_nodes=False)), daemon=True)
     caller.start()
     assert answers.empty()
     worker.serve(Service("token", "early", None, Security.generate("run")))
@@ -96,7 +96,7 @@ def test_a_worker_frees_the_state_of_an_attempt_before_it_begins_the_next():
     task = flow.plan().tasks[1]
     worker = serving("again", coordinator(lambda _: None))
     for attempt in (1, 2):
-        worker.deploy("token", attempt, task, ef.JobConfig(), None, across_nodes=False)
+        worker.deploy("token", attempt, task, SETTINGS, None, across_nodes=False)
         worker.connect("token", attempt, {}, ())
         worker.start("token", attempt)
         if attempt == 1:
@@ -113,7 +113,8 @@ def test_a_report_is_bytes_for_ray_which_sends_what_lay_in_memory_along_with_any
     flow, calls = ef.Dataflow("telling"), SimpleQueue()
     flow.read(ef.from_items([1])).key_by("item").stateful_map(lambda state, row: (row, None)).write(ef.to_list([]))
     worker = serving("telling", coordinator(calls.put))
-    worker.deploy("token", 1, flow.plan().tasks[1], ef.JobConfig(metrics=ef.MetricsConfig(window="10ms")), None, across_nodes=False)
+    settings = ef.JobConfig(metrics=ef.MetricsConfig(window="10ms")).run_settings("telling")
+    worker.deploy("token", 1, flow.plan().tasks[1], settings, None, across_nodes=False)
     worker.connect("token", 1, {}, ())
     worker.start("token", 1)
     try:

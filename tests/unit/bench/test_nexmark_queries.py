@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 
 import nexmark_events
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import evenflow as ef
@@ -13,9 +15,11 @@ from evenflow.bench.errors import BenchmarkError
 from evenflow.bench.nexmark import QUERIES, Events
 from evenflow.bench.nexmark import check as checking
 from evenflow.bench.nexmark.check import check_query, connect
-from evenflow.bench.nexmark.oracles import ORACLES, UPDATED
+from evenflow.bench.nexmark.events import side_table
+from evenflow.bench.nexmark.oracles import ORACLES, PROGRESS, UPDATED
 from evenflow.bench.nexmark.queries_plain import q1
 from evenflow.cli import main
+from evenflow.connectors.nexmark.source import STREAMS
 
 SLEEP = time.sleep
 TOTAL, RATE = 20_000, 400
@@ -93,14 +97,42 @@ def test_a_missing_row_and_one_too_many_are_found(folders, monkeypatch):
     assert (checked.missing, checked.wrong, checked.equal) == (1, 1, False)
 
 
-def test_command_checks_queries_over_events_that_it_makes_and_fails_if_a_row_is_wrong(tmp_path, monkeypatch, capsys):
-    command = ["bench", "check", "--queries", "q1,q5", "--events", "2000", "--folder", str(tmp_path)]
+def test_command_checks_queries_over_events_that_it_makes_and_fails_if_a_row_is_wrong(monkeypatch, capsys):
+    command = ["bench", "check", "--queries", "q1,q5", "--events", "2000", "--disorder", "50", "--seed", "11"]
     assert main(command) == 0
     monkeypatch.setitem(checking.QUERIES, "q1", lambda events: q1(events).map_batches(spoilt))
     assert main(command) == 1
     said = capsys.readouterr()
     assert "q5: equal" in said.err
     assert "q1: NOT EQUAL" in said.err
+    assert "seed 11: --seed 11" in said.err
+
+
+def test_command_moves_and_kills_on_ray_only(capsys):
+    assert main(["bench", "check", "--queries", "q1", "--events", "2000", "--kills"]) == 1
+    assert "add --runtime ray" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", PROGRESS)
+def test_the_last_row_of_a_key_is_told_by_the_rows_alone(name, folders, tmp_path):
+    """Where several workers write them the order of files tells nothing: here the rows are in any order."""
+    flow = ef.Dataflow(name)
+
+    def stream(table):
+        return lambda: flow.read(ef.read_parquet(folders["ties"] / table, event_time="dateTime", max_delay="2s", name=table))
+
+    QUERIES[name](Events(*map(stream, STREAMS), side_table())).write(ef.write_parquet(tmp_path / "out"))
+    checking.add_progress(flow, name, tmp_path)
+    flow.run(runtime="local", config=SMALL_BATCHES).wait()
+    for folder in tmp_path.iterdir():
+        rows = pa.concat_tables([pq.read_table(file) for file in folder.glob("*.parquet")])
+        for file in folder.glob("*.parquet"):
+            file.unlink()
+        order = np.random.default_rng(7).permutation(len(rows))
+        pq.write_table(rows.take(order), folder / "rows.parquet")
+    checked = checking.compared(flow, name, folders["ties"], tmp_path, 1.0, by_progress=True)
+    assert checked.equal, checked
+    assert checked.rows_out > 0
 
 
 def test_every_query_has_an_oracle_and_a_question():

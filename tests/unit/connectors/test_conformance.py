@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,12 +10,17 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from bounded_sources import MAX_DELAY, bids, csv, generated, items, ndjson, number, parquet, text
 
 import evenflow as ef
 from evenflow.connectors.followed import lines, reader
+from evenflow.connectors.spark.exchange import End, Exchange
+from evenflow.connectors.spark.tail import TailReader, share_out_log
+from evenflow.connectors.split_position import SplitPosition
 from evenflow.engine.protocol.elements import MAX_TIME
+from evenflow.engine.time.event_time import EventTime
 from evenflow.testing import ConformanceError, check_sink, check_source
 
 FILES = [
@@ -187,6 +193,71 @@ def test_sinks_of_files_conform(write, extension, tmp_path):
         return write(folder), lambda: read_files(folder, extension)
 
     check_sink(begin, seeds=range(8))
+
+
+def test_a_sink_of_files_for_spark_conforms(tmp_path):
+    new = folders(tmp_path)
+
+    def begin():
+        sink = ef.to_spark(path=new())
+
+        def read():
+            latest = sink.exchange.latest()
+            files = [] if latest is None else sink.exchange.committed(latest)
+            return [row for file in files for row in pq.ParquetFile(file.path).read(["n"]).to_pylist()]
+
+        return sink, read
+
+    check_sink(begin, seeds=range(8))
+
+
+def test_printed_rows_conform(capsys):
+    def begin():
+        capsys.readouterr()
+        lines: list[str] = []
+
+        def read():
+            lines.extend(capsys.readouterr().out.splitlines())
+            return map(ast.literal_eval, lines)
+
+        return ef.print(), read
+
+    check_sink(begin, seeds=range(10))
+
+
+class Exchanged(ef.Source):
+    """What `from_spark` sends to the workers: the log of a folder, which Spark fills."""
+
+    name = "exchanged"
+    spec = EventTime("ts", max_delay=MAX_DELAY * 1_000)
+
+    def __init__(self, folder: Path) -> None:
+        self.exchange = Exchange(folder)
+
+    def reader(self, index: int, parallelism: int) -> TailReader:
+        schema = pa.schema({"ts": pa.int64(), "n": pa.int64()})
+        return TailReader(self.exchange, schema, operator=self.name, index=index, parallelism=parallelism, event_time=self.spec)
+
+    def share_out(self, positions: Any, parallelism: int) -> list[Any]:
+        return share_out_log(positions, parallelism, self.name)
+
+    def earliest(self, position: Any) -> int:
+        return SplitPosition.decode(position).earliest
+
+
+@pytest.mark.parametrize("ended", [True, False], ids=["ended", "endless"])
+def test_the_log_of_a_folder_that_spark_fills_conforms(ended, tmp_path):
+    source = Exchanged(tmp_path)
+    source.exchange.create()
+    schema = pa.schema({"ts": pa.int64(), "n": pa.int64()})
+    for batch, files in enumerate([FILES[:2], FILES[2:4], FILES[4:]]):
+        paths = [tmp_path / f"{batch}-{place}.parquet" for place in range(len(files))]
+        for path, rows in zip(paths, files, strict=True):
+            pq.write_table(pa.Table.from_pylist(rows, schema), path)
+        source.exchange.publish(batch, paths)
+    if ended:
+        source.exchange.finish(End(2))
+    check_source(source, split=lambda row: row["n"] // 100)
 
 
 def test_sinks_into_memory_conform():

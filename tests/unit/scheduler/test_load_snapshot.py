@@ -15,11 +15,11 @@ from evenflow.state.hashing import group_of
 TABLE = RoutingTable(np.array([0, 0, 1, 1], np.uint16))
 
 
-def window(worker, loads, hot=(), length=1.0, records=100, state_bytes=0, left=()):
+def window(worker, loads, hot=(), length=1.0, records=100, state_bytes=0, left=(), start=0.0):
     groups = np.array(sorted(loads), np.int32)
     return WorkerWindow(
         f"count-{worker}",
-        0.0,
+        start,
         length,
         groups=groups,
         load=np.array([loads[group] for group in groups.tolist()]),
@@ -39,10 +39,19 @@ def key_in(group):
 
 
 def test_loads_are_useful_seconds_per_second_over_the_windows():
-    snapshot = load_snapshot([[window(0, {0: 0.5, 1: 0.1}), window(0, {0: 0.3}, length=3.0)], [window(1, {3: 0.2}, length=0.5)]], TABLE)
+    snapshot = load_snapshot(
+        [[window(0, {0: 0.5, 1: 0.1}), window(0, {0: 0.3}, length=3.0, start=1.0)], [window(1, {3: 0.2}, length=0.5)]], TABLE
+    )
     assert snapshot.workers == 2
     assert [group.worker for group in snapshot.key_groups] == [0, 0, 1, 1]
     assert loads(snapshot) == [0.2, 0.025, 0.0, 0.4]
+
+
+def test_a_group_that_has_moved_to_a_worker_that_joined_has_the_load_that_it_had():
+    """Group 2 was at worker 0 for three seconds, and then for one at worker 1."""
+    before = [window(0, {0: 0.5, 2: 0.25}, start=float(second)) for second in range(3)]
+    snapshot = load_snapshot([[*before, window(0, {0: 0.5}, start=3.0)], [window(1, {2: 0.25}, start=3.0)]], TABLE)
+    assert loads(snapshot) == [0.5, 0, 0.25, 0]
 
 
 def test_worker_without_windows_has_no_load():
@@ -93,7 +102,7 @@ def test_each_worker_that_shares_a_key_has_its_part_of_it():
 
 def test_hot_key_of_a_join_says_which_part_of_its_load_came_from_the_left():
     key = key_in(0)
-    history = [window(0, {0: 0.8}, hot=[(key, 75)], left=(25,)), window(0, {0: 0.8}, hot=[(key, 75)], left=(75,))]
+    history = [window(0, {0: 0.8}, hot=[(key, 75)], left=(25,)), window(0, {0: 0.8}, hot=[(key, 75)], left=(75,), start=1.0)]
     (found,) = load_snapshot([history, []], TABLE, ("left", "right")).hot_keys
     assert (found.load, found.left) == pytest.approx((0.6, 0.4))
 

@@ -71,3 +71,15 @@ def test_history_keeps_the_newest_windows(metrics):
     history = metrics.history("read-0")
     assert len(history) == HISTORY
     assert (history[0].start, history[-1].start) == (5.0, HISTORY + 4.0)
+
+
+def test_windows_from_before_a_worker_left_do_not_tell_the_load_of_its_keys(metrics):
+    for second in range(0, 8, 2):
+        metrics.add(window("count-0", float(second)))
+        if second < 4:
+            metrics.add(window("count-1", float(second)))
+        metrics.add(window("read-0", float(second)))
+    assert [one.start for one in metrics.complete("count-0", 3)] == [2.0, 4.0, 6.0]
+    metrics.leave("count-1")
+    assert [one.start for one in metrics.complete("count-0", 3)] == [4.0, 6.0]
+    assert [one.start for one in metrics.complete("read-0", 3)] == [2.0, 4.0, 6.0]

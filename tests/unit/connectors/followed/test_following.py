@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
-import os
 import random
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgpack
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from followed_folder import FOLLOWED, KINDS, MAX_DELAY, Folder, run
+from readers_at_random import Readers, numbers, through_a_checkpoint
 
 from evenflow.connectors.csv import read_csv
 from evenflow.connectors.followed import reader as followed_reader
@@ -23,46 +21,7 @@ from evenflow.connectors.parquet import read_parquet
 from evenflow.connectors.text import read_text
 from evenflow.engine.errors import ConnectorError, FlowError
 from evenflow.engine.protocol.elements import MIN_TIME
-from evenflow.engine.source import Source
 
-MAX_DELAY = 5
-"""Milliseconds by which a row may be older than one before it in its file, or in a file that appeared earlier."""
-
-SCHEMA = pa.schema({"ts": pa.int64(), "n": pa.int64()})
-FOLLOWED: dict[str, Any] = {"follow": True, "poll_every": "1us"}
-TIMED: dict[str, Any] = {**FOLLOWED, "event_time": "ts", "max_delay": MAX_DELAY / 1000, "schema": SCHEMA}
-
-Row = tuple[int, int]
-Write = Callable[[Path, list[Row]], None]
-
-
-def write_parquet(path: Path, rows: list[Row]) -> None:
-    pq.write_table(pa.table([[ts for ts, _ in rows], [n for _, n in rows]], SCHEMA), path, row_group_size=3)
-
-
-def write_csv(path: Path, rows: list[Row]) -> None:
-    path.write_text("".join(["ts,n\n", *(f"{ts},{n}\n" for ts, n in rows)]))
-
-
-def write_csv_gz(path: Path, rows: list[Row]) -> None:
-    path.write_bytes(gzip.compress("".join(["ts,n\n", *(f"{ts},{n}\n" for ts, n in rows)]).encode()))
-
-
-def write_json(path: Path, rows: list[Row]) -> None:
-    path.write_text("".join(f'{{"ts": {ts}, "n": {n}}}\n' for ts, n in rows))
-
-
-def write_text(path: Path, rows: list[Row]) -> None:
-    path.write_text("".join(f"{n}\n" for _, n in rows))
-
-
-KINDS: dict[str, tuple[Callable[..., Source], Write, dict[str, Any]]] = {
-    "parquet": (read_parquet, write_parquet, TIMED),
-    "csv": (read_csv, write_csv, TIMED),
-    "csv.gz": (read_csv, write_csv_gz, TIMED),
-    "json": (read_json, write_json, TIMED),
-    "txt": (read_text, write_text, FOLLOWED),
-}
 every_kind = pytest.mark.parametrize("kind", [*KINDS])
 
 
@@ -70,117 +29,6 @@ every_kind = pytest.mark.parametrize("kind", [*KINDS])
 def looks_whenever_polled(monkeypatch):
     """Without a pause after a look that took long."""
     monkeypatch.setattr(followed_reader, "LOOKING", 1.0)
-
-
-class Folder:
-    """A folder into which files are renamed."""
-
-    def __init__(self, path: Path, kind: str) -> None:
-        self.path, self.kind, self.files = path, kind, 0
-        self.read, self.write, self.options = KINDS[kind]
-
-    def source(self, **options: Any) -> Source:
-        source: Source = self.read(self.path, **{**self.options, **options})
-        source.start()
-        return source
-
-    def arrive(self, rows: list[Row], name: str | None = None, changed: int | None = None) -> Path:
-        hidden = self.path / f".{self.files}.tmp"
-        self.write(hidden, rows)
-        if changed is not None:
-            os.utime(hidden, ns=(changed, changed))
-        path = self.path / (name or f"{self.files}.{self.kind}")
-        hidden.rename(path)
-        self.files += 1
-        return path
-
-
-def numbers(batch: Any) -> list[int]:
-    return [int(value) for value in batch.rows.column("n" if "n" in batch.rows.schema.names else "item").to_pylist()]
-
-
-def through_a_checkpoint(position: Any) -> Any:
-    return msgpack.unpackb(msgpack.packb(position))
-
-
-class Readers:
-    """All readers of a source, the rows that they gave since the start, and a checkpoint of both."""
-
-    def __init__(self, source: Source, parallelism: int) -> None:
-        self.source, self.rows = source, list[int]()
-        self.readers = [source.reader(index, parallelism) for index in range(parallelism)]
-        self.saved: tuple[list[Any], list[int]] = ([], [])
-        self.save()
-
-    def poll(self, index: int, max_rows: int) -> None:
-        reader = self.readers[index % len(self.readers)]
-        watermark = reader.watermark()
-        batch = reader.poll(max_rows)
-        assert reader.watermark() >= watermark
-        if batch is not None:
-            assert 0 < batch.num_rows <= max_rows
-            assert batch.times is None or batch.times.min() >= watermark
-            self.rows += numbers(batch)
-        assert not reader.finished
-
-    def save(self) -> None:
-        self.saved = ([through_a_checkpoint(reader.position()) for reader in self.readers], [*self.rows])
-
-    def share_out(self, parallelism: int) -> None:
-        self.save()
-        self.restore(parallelism)
-
-    def restore(self, parallelism: int) -> None:
-        positions, self.rows = self.saved[0], [*self.saved[1]]
-        self.close()
-        shared = self.source.share_out(positions, parallelism)
-        assert min(map(self.source.earliest, shared)) == min(map(self.source.earliest, positions))
-        self.readers = [self.source.reader(index, parallelism) for index in range(parallelism)]
-        for reader, position in zip(self.readers, shared, strict=True):
-            reader.seek(through_a_checkpoint(position))
-            assert reader.watermark() >= self.source.earliest(position)
-
-    def drain(self) -> list[int]:
-        """All rows, once no reader has more."""
-        quiet = 0
-        while quiet < 2 * len(self.readers):
-            for index in range(len(self.readers)):
-                before = len(self.rows)
-                self.poll(index, 7)
-                quiet = quiet + 1 if len(self.rows) == before else 0
-        return self.rows
-
-    def close(self) -> None:
-        for reader in self.readers:
-            reader.close()
-
-
-def run(folder: Folder, random: random.Random, steps: int) -> tuple[list[list[int]], list[int]]:
-    """Files appear while readers are polled, lost and shared out. The rows of each file, and the rows that came."""
-    files, time = list[list[int]](), 1_000
-    newest, changed = time, 10**18
-    readers = Readers(folder.source(), random.randint(1, 3))
-    for _ in range(steps):
-        step = random.random()
-        if step < 0.3:
-            rows = list[Row]()
-            for place in range(random.randint(0, 9)):
-                time += random.randint(0, 3)
-                rows.append((max(time - random.randint(0, MAX_DELAY), newest - MAX_DELAY), 100 * len(files) + place))
-                newest = max(newest, rows[-1][0])
-            # Most files begin after all that appeared before, some as far back as is allowed, and their clocks are not one.
-            changed += random.randint(-5, 10)
-            files.append([n for _, n in rows])
-            folder.arrive(rows, changed=changed)
-        elif step < 0.75:
-            readers.poll(random.randrange(3), random.randint(1, 6))
-        elif step < 0.85:
-            readers.save()
-        elif step < 0.93:
-            readers.share_out(random.randint(1, 4))
-        else:
-            readers.restore(random.randint(1, 4))
-    return files, readers.drain()
 
 
 @every_kind

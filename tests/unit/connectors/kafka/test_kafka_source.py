@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_broker import add_partitions, fill, free_port, make_topic, own_broker
 
 import evenflow as ef
+from evenflow.engine.needed import Needed
 from evenflow.job import Job
 
 SLEEP = time.sleep
@@ -168,6 +169,46 @@ def test_columns_beside_the_values(bootstrap):
             "headers": [{"name": "a", "value": b"1"}, {"name": "a", "value": None}],
         }
     ]
+
+
+@pytest.mark.parametrize("form", ["raw", "text"])
+def test_only_columns_that_the_flow_needs_are_made(bootstrap, form):
+    topic = make_topic(bootstrap)
+    fill(bootstrap, topic, {0: [(b"a", b"x"), (b"b", b"\xff"), (None, None)]}, headers=[("h", b"1")])
+    options: dict[str, Any] = {"bootstrap": bootstrap, "format": form, "columns": ["key", "offset", "headers"], "until": "now"}
+    flow, rows = ef.Dataflow("f"), list[dict[str, Any]]()
+    flow.read(ef.read_kafka(topic, **options)).select("offset", "key").write(ef.to_list(rows))
+    assert f"topics {topic}, reads key, offset" in str(flow.explain())
+    flow.run(runtime="local").wait("60s")
+    assert rows == [{"offset": 0, "key": b"a"}, {"offset": 1, "key": b"b"}, {"offset": 2, "key": None}]
+
+    source = ef.read_kafka(topic, **options).reading(Needed(frozenset({"offset"})))
+    source.start()
+    assert [*source.known_columns().types] == ["offset"]
+    reader, batches = source.reader(0, 1), list[Any]()
+    until(lambda: bool(batches.append(reader.poll(9)) or batches[-1]))
+    assert batches[-1].rows.schema.names == ["offset"]
+    reader.close()
+
+
+def test_fields_that_the_flow_does_not_need_are_not_looked_at(bootstrap):
+    topic = make_topic(bootstrap)
+    fill(bootstrap, topic, {0: [(None, b'{"a": 1, "b": "no number", "ts": 5}'), (None, None)]})
+    flow, rows = ef.Dataflow("f"), list[dict[str, Any]]()
+    source = ef.read_kafka(topic, bootstrap=bootstrap, schema={"a": "int64", "b": "int64", "ts": "int64"}, until="now")
+    flow.read(source).select("a").write(ef.to_list(rows))
+    flow.run(runtime="local").wait("60s")
+    assert rows == [{"a": 1}, {"a": None}]
+
+
+def test_event_time_is_read_though_the_flow_does_not_name_it(bootstrap):
+    topic = make_topic(bootstrap)
+    fill(bootstrap, topic, {0: objects(1, 2, 70_000)})
+    flow, rows = ef.Dataflow("f"), list[dict[str, Any]]()
+    source = ef.read_kafka(topic, bootstrap=bootstrap, schema={"n": "int64", "ts": "int64"}, event_time="ts", columns=["key"], until="now")
+    flow.read(source).window(ef.tumbling("1m")).aggregate(n=ef.count()).write(ef.to_list(rows))
+    flow.run(runtime="local").wait("60s")
+    assert [row["n"] for row in rows] == [2, 1]
 
 
 def test_columns_that_the_values_have_already(bootstrap):

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import evenflow.engine.aggregates as ef
+import evenflow as ef
+from evenflow.engine.aggregates.base import AggregateFunction, Parts
 from evenflow.engine.aggregates.binding import Binding
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import RecordError
@@ -61,16 +62,16 @@ def pieces_of(kinds: Sequence[tuple[pa.DataType, st.SearchStrategy[Any]]], draw:
     return pieces
 
 
-def bound(function: ef.AggregateFunction, schema: pa.Schema) -> Binding:
+def bound(function: AggregateFunction, schema: pa.Schema) -> Binding:
     return Binding("op", {"f": function}, schema)
 
 
-def finished(binding: Binding, parts: ef.Parts) -> pa.Array:
+def finished(binding: Binding, parts: Parts) -> pa.Array:
     return binding.accumulators[0].finish(parts)
 
 
 def name_of(value: Any) -> str:
-    return str(value) if isinstance(value, ef.AggregateFunction) else str(value[1][0])
+    return str(value) if isinstance(value, AggregateFunction) else str(value[1][0])
 
 
 @pytest.mark.parametrize(("function", "kinds"), CASES, ids=name_of)

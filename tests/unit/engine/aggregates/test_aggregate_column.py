@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import evenflow.engine.aggregates as ef
+import evenflow as ef
+from evenflow.engine.aggregates.base import AggregateFunction
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import FlowError, ProtocolError, RecordError
 
@@ -30,13 +31,13 @@ def batch(column: pa.Array, name: str = "x") -> Batch:
 
 
 @pytest.mark.parametrize("function", READERS, ids=str)
-def test_a_missing_column_is_named_with_those_that_are_there(function: ef.AggregateFunction) -> None:
+def test_a_missing_column_is_named_with_those_that_are_there(function: AggregateFunction) -> None:
     with pytest.raises(RecordError, match=r"operator `totals`: \w+\(`x`\): there is no column `x`; there are: a, b"):
         function.bind(pa.schema({"a": pa.int64(), "b": pa.int64()}), "totals")
 
 
 @pytest.mark.parametrize("function", READERS, ids=str)
-def test_a_column_that_goes_missing_is_an_error(function: ef.AggregateFunction) -> None:
+def test_a_column_that_goes_missing_is_an_error(function: AggregateFunction) -> None:
     accumulator = function.bind(pa.schema({"x": pa.int64()}), "totals")
     with pytest.raises(RecordError, match="there is no column `x`; there are: y"):
         accumulator.partial(batch(pa.array([1, 2]), "y"), ZERO, 1)
@@ -61,14 +62,14 @@ def test_a_name_that_two_columns_have_is_an_error() -> None:
     ],
     ids=str,
 )
-def test_a_type_that_cannot_be_used_is_named_with_those_that_can(function: ef.AggregateFunction, kind: pa.DataType, accepted: str) -> None:
+def test_a_type_that_cannot_be_used_is_named_with_those_that_can(function: AggregateFunction, kind: pa.DataType, accepted: str) -> None:
     message = rf"operator `totals`: \w+\(`x`\): the column is of type {re.escape(str(kind))}; \w+ works on {accepted}"
     with pytest.raises(RecordError, match=message):
         function.bind(pa.schema({"x": kind}), "totals")
 
 
 @pytest.mark.parametrize("function", READERS, ids=str)
-def test_a_column_of_nulls_alone_can_be_read(function: ef.AggregateFunction) -> None:
+def test_a_column_of_nulls_alone_can_be_read(function: AggregateFunction) -> None:
     accumulator = function.bind(pa.schema({"x": pa.null()}), "totals")
     (result,) = accumulator.finish(accumulator.partial(batch(pa.nulls(2)), ZERO, 1)).to_pylist()
     assert not result
@@ -107,7 +108,7 @@ def test_slices_of_a_batch_are_read_from_their_start() -> None:
 
 
 @pytest.mark.parametrize("function", READERS, ids=str)
-def test_state_of_other_types_is_refused(function: ef.AggregateFunction) -> None:
+def test_state_of_other_types_is_refused(function: AggregateFunction) -> None:
     accumulator = function.bind(pa.schema({"x": pa.int64()}), "totals")
     with pytest.raises(ProtocolError, match=r"operator `totals`: aggregate state of types \(.+\) was expected, \(bool\) came"):
         accumulator.from_arrow([pa.array([True])])

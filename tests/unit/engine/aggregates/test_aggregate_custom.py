@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import evenflow.engine.aggregates as ef
+import evenflow as ef
+from evenflow.engine.aggregates.base import Accumulator
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import FlowError, ProtocolError, RecordError
 
@@ -32,7 +33,7 @@ class Collect(ef.Aggregate):
         return sorted(accumulator)
 
 
-def bound(aggregate: ef.Aggregate) -> ef.Accumulator:
+def bound(aggregate: ef.Aggregate) -> Accumulator:
     return aggregate.bind(ROWS.rows.schema, "mine")
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import evenflow.engine.aggregates as ef
+import evenflow as ef
 from evenflow.engine.aggregates.distinct import DistinctAccumulator
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import ProtocolError

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import evenflow.engine.aggregates as ef
+import evenflow as ef
+from evenflow.engine.aggregates.base import AggregateFunction
 from evenflow.engine.aggregates.exact import ExactAddends
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import RecordError
 
 
-def result(function: ef.AggregateFunction, column: pa.Array) -> Any:
+def result(function: AggregateFunction, column: pa.Array) -> Any:
     accumulator = function.bind(pa.schema({"x": column.type}), "totals")
     parts = accumulator.partial(Batch(pa.record_batch({"x": column})), np.zeros(len(column), np.int64), 1)
     return accumulator.finish(parts).to_pylist()[0]

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import evenflow.engine.aggregates as ef
+import evenflow as ef
+from evenflow.engine.aggregates.base import AggregateFunction
 from evenflow.engine.batch import Batch
 
 ONE = np.array([0])
@@ -19,7 +20,7 @@ def batch(values: list[Any], times: list[int] | None = None) -> Batch:
     return Batch(pa.record_batch({"x": pa.array(values, kind)}), None if times is None else np.array(times, np.int64))
 
 
-def result(function: ef.AggregateFunction, rows: Batch) -> Any:
+def result(function: AggregateFunction, rows: Batch) -> Any:
     accumulator = function.bind(rows.rows.schema, "op")
     return accumulator.finish(accumulator.partial(rows, np.zeros(rows.num_rows, np.int64), 1)).to_pylist()[0]
 

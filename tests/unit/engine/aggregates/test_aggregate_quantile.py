@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import evenflow.engine.aggregates as ef
+import evenflow as ef
+from evenflow.engine.aggregates.base import Accumulator
 from evenflow.engine.aggregates.quantile import Buckets
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import ProtocolError
@@ -21,7 +22,7 @@ def batch(values: list[float]) -> Batch:
     return Batch(pa.record_batch({"x": pa.array(values, pa.float64())}))
 
 
-def bound(q: float, relative_error: float = 0.01) -> ef.Accumulator:
+def bound(q: float, relative_error: float = 0.01) -> Accumulator:
     return ef.approx_quantile("x", q, relative_error).bind(pa.schema({"x": pa.float64()}), "op")
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import evenflow.engine.aggregates as ef
+import evenflow as ef
+from evenflow.engine.aggregates.base import AggregateFunction
 from evenflow.engine.batch import Batch
 
 BIDS = [
@@ -24,7 +25,7 @@ BIDS = [
 SCHEMA = pa.schema([("k", pa.int64()), ("price", pa.int64()), ("bidder", pa.string()), ("ts", pa.int64())])
 
 
-def result(function: ef.AggregateFunction, rows: list[dict[str, Any]] = BIDS, schema: pa.Schema = SCHEMA) -> Any:
+def result(function: AggregateFunction, rows: list[dict[str, Any]] = BIDS, schema: pa.Schema = SCHEMA) -> Any:
     accumulator = pickle.loads(pickle.dumps(function)).beside(("k",)).bind(schema, "op")
     batch = Batch(pa.RecordBatch.from_pylist(rows, schema))
     return accumulator.finish(accumulator.partial(batch, np.zeros(len(rows), np.int64), 1)).to_pylist()[0]

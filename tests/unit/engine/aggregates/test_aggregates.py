@@ -19,7 +19,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import evenflow.engine.aggregates as ef
+import evenflow as ef
+from evenflow.engine.aggregates.base import Accumulator, AggregateFunction, Parts
 from evenflow.engine.aggregates.filtered import Filtered
 from evenflow.engine.aggregates.ragged import joined
 from evenflow.engine.batch import Batch
@@ -31,7 +32,7 @@ Row = tuple[int, Any, int]
 
 @dataclass(frozen=True)
 class Case:
-    function: ef.AggregateFunction
+    function: AggregateFunction
     kind: pa.DataType
     values: st.SearchStrategy[Any]
     oracle: Callable[[list[Row]], Any] | None
@@ -240,7 +241,7 @@ class Cutter:
         self.kind, self.draw = case.kind, draw
         self.accumulator = pickle.loads(pickle.dumps(case.function)).bind(pa.schema({"x": case.kind}), "op")
 
-    def compute(self, rows: list[Row]) -> ef.Parts:
+    def compute(self, rows: list[Row]) -> Parts:
         pieces = [self.sent(self.piece(cut)) for cut in self.cuts(rows)]
         while len(pieces) > 1:
             left = pieces.pop(self.draw(st.integers(0, len(pieces) - 1)))
@@ -252,7 +253,7 @@ class Cutter:
         ends = sorted(self.draw(st.lists(st.integers(0, len(rows)), max_size=4)))
         return [rows[start:end] for start, end in zip([0, *ends], [*ends, len(rows)], strict=True)]
 
-    def piece(self, rows: list[Row]) -> ef.Parts:
+    def piece(self, rows: list[Row]) -> Parts:
         """The state after `rows`: straight away, or in groups numbered by first occurrence that are combined."""
         codes = np.array([group for group, *_ in rows], np.int64)
         if self.draw(st.booleans()):
@@ -261,13 +262,13 @@ class Cutter:
         parts = self.accumulator.partial(batch_of(rows, self.kind), local.astype(np.int32), len(present))
         return self.accumulator.combine(parts, present, GROUPS)
 
-    def together(self, left: ef.Parts, right: ef.Parts) -> ef.Parts:
+    def together(self, left: Parts, right: Parts) -> Parts:
         if self.draw(st.booleans()):
             return self.accumulator.merge(left, right)
         both = tuple(joined([a, b]) for a, b in zip(left, right, strict=True))
         return self.accumulator.combine(both, np.tile(np.arange(GROUPS), 2), GROUPS)
 
-    def sent(self, parts: ef.Parts) -> ef.Parts:
+    def sent(self, parts: Parts) -> Parts:
         return self.accumulator.from_arrow(self.accumulator.to_arrow(parts)) if self.draw(st.booleans()) else parts
 
 
@@ -296,7 +297,7 @@ def test_results_do_not_depend_on_how_rows_are_cut_and_merged(case: Case, data: 
         agree(result, expected, case)
 
 
-def on_the_wire(accumulator: ef.Accumulator, parts: ef.Parts, case: Case) -> list[str]:
+def on_the_wire(accumulator: Accumulator, parts: Parts, case: Case) -> list[str]:
     groups = [group for array in accumulator.to_arrow(parts) for group in array.to_pylist()]
     return [repr(group) if case.ordered or group is None else repr(sorted(map(repr, group))) for group in groups]
 

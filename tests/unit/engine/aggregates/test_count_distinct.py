@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import evenflow.engine.aggregates as ef
+import evenflow as ef
 from evenflow.engine.batch import Batch
 
 NUMBERS = [*range(-30, 60)]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import chain
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -121,12 +124,32 @@ def test_batches_with_and_without_event_times_are_never_mixed():
     assert [sent.element.times is None for sent in flushed(exchange)] == [False, True]
 
 
-def test_round_robin_gives_every_worker_its_share():
-    exchange = RebalanceExchange(range(3), 1)
-    out: list[Sent] = []
-    for first in range(6):
-        exchange.push(rows([1], first), 0.0, out)
-    assert sorted(sent.channel for sent in out) == [0, 0, 1, 1, 2, 2]
+@given(sizes=st.lists(st.integers(0, 40), max_size=8), workers=st.integers(1, 5), batch_rows=st.integers(1, 50))
+def test_rows_are_dealt_out_evenly_and_in_order_however_large_the_batches_are(sizes, workers, batch_rows):
+    exchange, out, first = RebalanceExchange(range(workers), batch_rows), [], 0
+    for size in sizes:
+        exchange.push(rows([1] * size, first, times=True), 0.0, out)
+        first += size
+    exchange.flush(out)
+    dealt = [[] for _ in range(workers)]
+    for sent in out:
+        assert sent.element.times.tolist() == sent.element.rows["seq"].to_pylist()
+        dealt[sent.channel] += sent.element.rows["seq"].to_pylist()
+    assert max(map(len, dealt)) - min(map(len, dealt)) <= 1
+    assert all(numbers == sorted(numbers) for numbers in dealt)
+    assert sorted(chain.from_iterable(dealt)) == list(range(first))
+
+
+def test_a_worker_that_joins_gets_its_share_of_the_rows_from_then_on():
+    exchange, out = RebalanceExchange(range(2), 1), []
+    exchange.push(rows([1] * 5), 0.0, out)
+    exchange.attach(2, out)
+    for first in range(4):
+        exchange.push(rows([1] * 3, first), 0.0, out)
+    dealt = Counter[int]()
+    for sent in out:
+        dealt[sent.channel] += sent.element.num_rows
+    assert [dealt[0] - 3, dealt[1] - 2, dealt[2]] == [4, 4, 4]
 
 
 def test_watermark_is_said_once_and_to_every_worker():

@@ -9,8 +9,9 @@ import pytest
 import evenflow as ef
 from evenflow.balancer.snapshot import GroupLoad, KeyLoad, LoadSnapshot
 from evenflow.cli import main
+from evenflow.drawing.listing import Listing
 from evenflow.drawing.metrics import metrics_tables
-from evenflow.drawing.terminal import Listing, as_text
+from evenflow.drawing.terminal import as_text
 from evenflow.scheduler.job.status import JobStatus
 from evenflow.scheduler.load.metrics import OperatorLoad, WorkerFigures
 from evenflow.scheduler.migration.migration import MigrationReport, MigrationState

@@ -10,7 +10,8 @@ import pytest
 from rich.console import Console
 
 from evenflow.drawing import terminal
-from evenflow.drawing.terminal import DataTable, Listing, as_text
+from evenflow.drawing.listing import Listing
+from evenflow.drawing.terminal import DataTable, as_text
 
 ROOT = Path(__file__).parents[4]
 NAMES = ["a[/b]c", "count[eu]", "[red]x[/red]", ":cat:", "[link=x]"]

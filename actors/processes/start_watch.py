@@ -1,0 +1,49 @@
+"""Says what a start waits for, once it has taken a second: on a terminal's stderr, elsewhere as a line of the log."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Callable
+from typing import Self
+
+_LOG = logging.getLogger(__name__)
+
+SILENT = 1.0
+"""Seconds that a start may take without a word, and between two looks at what it waits for."""
+
+
+class StartWatch:
+    """While its context lasts, a thread calls `waits_for` every `SILENT` seconds and says what has changed.
+
+    The context ends when the thread has, so that no question to Ray is under way when this process ends: `waits_for` has a second.
+    """
+
+    def __init__(self, job: str, waits_for: Callable[[], str]) -> None:
+        self._job, self._waits_for = job, waits_for
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name=f"evenflow-start-{job}", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        said = ""
+        while not self._over.wait(SILENT):
+            news = self._waits_for()
+            if news != said and not self._over.is_set():
+                _say(f"job `{self._job}` waits for {news}")
+                said = news
+
+
+def _say(text: str) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"{text}\n")
+    else:
+        _LOG.info(text)

@@ -1,0 +1,139 @@
+"""A schema registry that speaks the REST API of Confluent's: schemas by their number, and by the subject under which they are registered.
+
+The first five bytes of a value say which schema wrote it: a zero, and the schema's number.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.request import Request, urlopen
+
+from ...engine.errors import ConnectorError, FlowError
+from .schema import AvroSchema, SchemaError
+
+ANSWER_SECONDS = 10.0
+"""How long to wait for an answer."""
+
+HEADER_BYTES = 5
+
+_MAGIC = b"\0"
+
+_FORMAT = "application/vnd.schemaregistry.v1+json"
+
+
+class UnknownSchemaError(Exception):
+    """The registry has no schema of that number, or one that can't be read by; the text says which."""
+
+
+def header_of(number: int) -> bytes:
+    """What stands before a value that the schema of this number wrote."""
+    return _MAGIC + number.to_bytes(HEADER_BYTES - 1, "big")
+
+
+def number_of(value: bytes) -> int | None:
+    """The number of the schema that wrote a value, None if the value doesn't say it."""
+    if value[:1] != _MAGIC or len(value) < HEADER_BYTES:
+        return None
+    return int.from_bytes(value[1:HEADER_BYTES], "big")
+
+
+class SchemaRegistry:
+    """`url` may have a user and a password: `https://user:password@host`. Picklable. Raises FlowError for what is no such address.
+
+    Its methods raise ConnectorError if the registry can't be asked or refuses the user.
+    """
+
+    def __init__(self, url: str, operator: str) -> None:
+        parts = urlsplit(url) if isinstance(url, str) else urlsplit("")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise FlowError(f"operator `{operator}`: registry must be the address of a schema registry: http://host:8081")
+        self.url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
+        self._operator = operator
+        self._headers = {"Accept": _FORMAT, "Content-Type": _FORMAT}
+        if parts.username is not None:
+            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            self._headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
+
+    def schema(self, number: int) -> AvroSchema:
+        """The schema of this number. Raises UnknownSchemaError if there is none that can be used."""
+        found = self._asked(f"/schemas/ids/{number}")
+        if found is None:
+            raise UnknownSchemaError(f"the registry {self.url} has no schema {number}; is it the one that the producer asks?")
+        try:
+            return self._schema(found)
+        except SchemaError as error:
+            raise UnknownSchemaError(f"schema {number} of the registry {self.url} can't be used: {error}") from error
+
+    def newest(self, subject: str) -> tuple[int, AvroSchema]:
+        """Number and schema of a subject's newest version. Raises ConnectorError if there is none that can be used."""
+        found = self._asked(f"/subjects/{quote(subject, safe='')}/versions/latest")
+        if found is None:
+            raise self._error(f"has no subject `{subject}`; register a schema under it, or give one in schema=")
+        try:
+            return int(found["id"]), self._schema(found).checked()
+        except SchemaError as error:
+            raise self._error(f"has a schema under `{subject}` that can't be used: {error}; give another in schema=") from error
+
+    def register(self, subject: str, schema: AvroSchema) -> int:
+        """The number of a schema, which is registered under the subject unless it is."""
+        found = self._asked(f"/subjects/{quote(subject, safe='')}/versions", {"schema": schema.text})
+        if found is None:
+            raise self._error(f"has no way to register a schema under `{subject}`; check the address")
+        return int(found["id"])
+
+    def _schema(self, found: dict[str, Any]) -> AvroSchema:
+        kind = found.get("schemaType", "AVRO")
+        if kind != "AVRO":
+            raise SchemaError(f"it is of the type {kind}")
+        others: dict[str, str] = {}
+        self._gather(found, others)
+        return AvroSchema(found["schema"], list(others.values()))
+
+    def _gather(self, found: dict[str, Any], others: dict[str, str]) -> None:
+        """Add the schemas to which this one refers, each behind those to which it refers itself."""
+        for reference in found.get("references") or ():
+            subject, version = reference["subject"], reference["version"]
+            if f"{subject} {version}" not in others:
+                other = self._asked(f"/subjects/{quote(subject, safe='')}/versions/{version}")
+                if other is None:
+                    raise SchemaError(f"it refers to version {version} of `{subject}`, which is gone")
+                self._gather(other, others)
+                others[f"{subject} {version}"] = other["schema"]
+
+    def _asked(self, path: str, body: dict[str, str] | None = None) -> dict[str, Any] | None:
+        """The registry's answer, None if it has no such thing."""
+        data = None if body is None else json.dumps(body).encode()
+        request = Request(self.url + path, data, self._headers)  # noqa: S310 -- the constructor takes http and https only
+        try:
+            with urlopen(request, timeout=ANSWER_SECONDS) as answer:  # noqa: S310 -- as above
+                found = json.load(answer)
+        except HTTPError as error:
+            with error:
+                self._check(error)
+            return None
+        except ValueError as error:
+            raise self._error("answers with something else than JSON; check that it is the address of a schema registry") from error
+        except (OSError, http.client.HTTPException) as error:
+            raise self._error(f"doesn't answer: {error}; check the address, and that a registry listens there") from error
+        if not isinstance(found, dict):
+            raise self._error("answers with something else than a JSON object; check that it is the address of a schema registry")
+        return found
+
+    def _check(self, error: HTTPError) -> None:
+        """Raises ConnectorError, unless it says that there is no such schema or subject."""
+        said = error.read(2_000).decode(errors="replace")
+        if error.code in (401, 403):
+            raise self._error("refuses the user or the password; give them in the address: https://user:password@host") from error
+        if error.code == 404 and "error_code" in said:
+            return
+        if error.code in (409, 422):
+            raise self._error(f"refuses the schema: {said}; change schema=, or the subject's rules of compatibility") from error
+        raise self._error(f"answers with {error.code}: {said}; check the address, and the registry's log") from error
+
+    def _error(self, problem: str) -> ConnectorError:
+        return ConnectorError(f"operator `{self._operator}`: the schema registry {self.url} {problem}")

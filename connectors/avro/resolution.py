@@ -1,0 +1,70 @@
+"""What the reader's schema makes of rows that another schema wrote, where Avro's resolution alone would give wrong values.
+
+fastavro matches fields, promotes numbers and fills in defaults. It doesn't compare logical types, which aren't in the bytes: a time in
+milliseconds would be read as one in microseconds. And it takes the text of a default of bytes for its value.
+
+>>> millis, micros = ({"type": "long", "logicalType": f"timestamp-{unit}"} for unit in ("millis", "micros"))
+>>> misread(millis, micros)
+'it is timestamp-millis where it was written, and timestamp-micros in the schema of the reader'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .types import is_null, without_null
+
+
+def misread(writer: Any, reader: Any, path: str = "") -> str | None:
+    """What would be read wrongly, by expanded schemas; None if nothing would."""
+    writer, reader = without_null(writer), without_null(reader)
+    if isinstance(writer, list):
+        return next((problem for part in writer if (problem := misread(part, reader, path)) is not None), None)
+    if not isinstance(writer, dict) or not isinstance(reader, dict):
+        return None
+    match writer["type"], reader["type"]:
+        case (("record" | "error"), ("record" | "error")):
+            return _misread_record(writer, reader, path)
+        case "array", "array":
+            return misread(writer["items"], reader["items"], f"{path}.items")
+        case "map", "map":
+            return misread(writer["values"], reader["values"], f"{path}.values")
+    written, read = _logical(writer), _logical(reader)
+    if written is None or read is None or written == read:
+        return None
+    return f"{_field(path)} is {written} where it was written, and {read} in the schema of the reader"
+
+
+def _misread_record(writer: Mapping[str, Any], reader: Mapping[str, Any], path: str) -> str | None:
+    written = {field["name"]: field["type"] for field in writer["fields"]}
+    for field in reader["fields"]:
+        inner = f"{path}.{field['name']}"
+        name = next((name for name in (field["name"], *field.get("aliases", ())) if name in written), None)
+        if name is not None:
+            problem = misread(written[name], field["type"], inner)
+        elif field.get("default") not in (None, [], {}) and _has_bytes(field["type"]):
+            problem = f"{_field(inner)} wasn't written, and its default has bytes, which isn't supported; leave the field out"
+        else:
+            problem = None
+        if problem is not None:
+            return problem
+    return None
+
+
+def _logical(kind: Mapping[str, Any]) -> str | None:
+    logical = kind.get("logicalType")
+    return f"decimal({kind.get('precision')}, {kind.get('scale', 0)})" if logical == "decimal" else logical
+
+
+def _has_bytes(kind: Any) -> bool:
+    if isinstance(kind, list):
+        return any(_has_bytes(part) for part in kind if not is_null(part))
+    if not isinstance(kind, dict):
+        return bool(kind == "bytes")
+    inner = [kind[part] for part in ("items", "values") if part in kind] + [field["type"] for field in kind.get("fields", ())]
+    return kind["type"] in ("bytes", "fixed") or any(map(_has_bytes, inner))
+
+
+def _field(path: str) -> str:
+    return f"field `{path.lstrip('.')}`" if path else "it"

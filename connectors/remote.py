@@ -1,0 +1,184 @@
+"""Files that aren't in a folder of this machine: whatever fsspec lists and opens, by URL (`s3://bucket/in`, `ftp://host/in`).
+
+Nothing is kept from one look to the next: listings that fsspec has cached would hide files that appear.
+
+>>> import fsspec
+>>> with fsspec.open("memory://remote/a.csv", "w") as file:
+...     _ = file.write("n")
+>>> [(file.url, file.size) for file in listed("memory://remote")]
+[('memory://remote/a.csv', 1)]
+"""
+
+from __future__ import annotations
+
+import glob
+import io
+import posixpath
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, BinaryIO, NamedTuple
+
+from ..engine.errors import ConnectorError, FlowError
+
+_LOCAL = ("file://", "local://")
+
+_TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "modify", "created")
+"""Where file systems say when a file was last changed, the most exact first."""
+
+
+class RemoteFile(NamedTuple):
+    """`changed`: when it was last changed, in nanoseconds since 1970 and whole seconds, because file systems round in their own ways."""
+
+    url: str
+    changed: int
+    size: int
+
+
+def is_remote(path: str) -> bool:
+    """Whether the path is a URL."""
+    return "://" in path
+
+
+def checked_url(url: str, operator: str) -> str:
+    """The URL, or the path of a local one. Raises FlowError for a protocol that fsspec doesn't know, or whose package isn't there."""
+    for local in _LOCAL:
+        if url.startswith(local):
+            return url.removeprefix(local)
+    protocol = url.partition("://")[0]
+    import fsspec
+
+    try:
+        fsspec.get_filesystem_class(protocol)
+    except (ValueError, ImportError) as error:
+        raise FlowError(f"operator `{operator}`: {protocol}:// can't be read: {error}") from error
+    return url if url.endswith("://") else url.rstrip("/")
+
+
+def listed(url: str) -> list[RemoteFile]:
+    """The files that a URL names: a file, those below a folder, or those that match a glob and those below folders that do, sorted.
+
+    None if there is nothing. Raises OSError.
+    """
+    with _reached(url) as (files, path):
+        prefix = _prefix(files, url, path)
+        if glob.has_magic(path):
+            matches = files.glob(path, detail=True)
+            folders = [name for name, info in matches.items() if info["type"] == "directory" and not _hidden(name)]
+            found = {name: info for name, info in matches.items() if info["type"] == "file" and not _hidden(name)}
+        else:
+            folders, found = [path], {}
+        for folder in folders:
+            found |= files.find(folder, detail=True)
+        return sorted(RemoteFile(prefix + name, _changed(files, info), int(info["size"])) for name, info in found.items())
+
+
+def look_at_remote(url: str) -> RemoteFile | None:
+    """The file as it is now, None if it is gone. Raises OSError."""
+    with _reached(url) as (files, path):
+        try:
+            info = files.info(path)
+        except FileNotFoundError:
+            return None
+        return RemoteFile(url, _changed(files, info), int(info["size"]))
+
+
+def open_remote(url: str) -> BinaryIO:
+    """The bytes of a file. Raises OSError, also while it is read."""
+    with _reached(url, anew=False) as (files, path):  # whoever opens a file has looked at it
+        return io.BufferedReader(_Reading(files.open(path, "rb"), url))
+
+
+def explained_listing(url: str, operator: str) -> list[RemoteFile]:
+    """As `listed`. Raises ConnectorError."""
+    try:
+        return listed(url)
+    except OSError as error:
+        raise ConnectorError(
+            f"operator `{operator}`: {url} can't be listed: {error}; check the address, the rights, and that the server runs"
+        ) from error
+
+
+class _Reading(io.RawIOBase):
+    """A file of fsspec's whose errors are all OSErrors, whatever library raises them."""
+
+    def __init__(self, file: Any, url: str) -> None:
+        self._file, self._url = file, url
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        with _only_os_errors(self._url):
+            data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        with _only_os_errors(self._url):
+            return int(self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+@contextmanager
+def _reached(url: str, *, anew: bool = True) -> Iterator[tuple[Any, str]]:
+    """The file system of a URL, and the path in it. `anew`: without what it remembers of its files."""
+    with _only_os_errors(url):
+        import fsspec
+
+        files, path = fsspec.core.url_to_fs(url)
+        try:
+            if anew:
+                files.invalidate_cache()
+            yield files, path
+        except FileNotFoundError:
+            raise
+        except Exception:
+            files.clear_instance_cache()  # the next one connects anew
+            raise
+
+
+@contextmanager
+def _only_os_errors(url: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        raise OSError(f"{url}: {type(error).__name__}: {error}") from error
+
+
+def _prefix(files: Any, url: str, path: str) -> str:
+    """What stands before paths of the file system in URLs like this one."""
+    below = path.rstrip("/")
+    return url.removesuffix(below) if url.endswith(below) else str(files.unstrip_protocol(below)).removesuffix(below)
+
+
+def _changed(files: Any, info: Mapping[str, Any]) -> int:
+    """See `RemoteFile`. Raises OSError if the file system doesn't say it."""
+    found = next((info[key] for key in _TIMES if info.get(key) is not None), None)
+    if found is None:
+        try:
+            found = files.modified(info["name"])
+        except NotImplementedError as error:
+            raise OSError(f"the file system of {info['name']} doesn't say when a file was changed") from error
+    if isinstance(found, str):
+        digits = found.partition(".")[0]
+        found = datetime.strptime(digits, "%Y%m%d%H%M%S").replace(tzinfo=UTC) if digits.isdigit() else datetime.fromisoformat(found)
+    if isinstance(found, datetime):
+        found = (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
+    return int(found) * 1_000_000_000
+
+
+def _hidden(name: str) -> bool:
+    return posixpath.basename(name).startswith((".", "_"))

@@ -1,0 +1,24 @@
+"""Lists that `print` shows as tables. rich, which draws them, is loaded when the first one is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+T = TypeVar("T")
+
+
+class Listing(list[T], Generic[T]):
+    """A list that `print` shows with the function `draw`."""
+
+    def __init__(self, items: Iterable[T], draw: Callable[[Sequence[T]], RenderableType]) -> None:
+        super().__init__(items)
+        self._draw = draw
+
+    def __str__(self) -> str:
+        from .terminal import as_text
+
+        return as_text(self._draw(self))

@@ -1,0 +1,20 @@
+"""The settings of a worker's run; users give them as a `JobConfig`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """`source_rows`: rows that a source reads at once. `credit_batches`, `credit_bytes`: what a channel may have under way.
+
+    `metrics_window`, `latency_interval` in seconds. `store_url`: where checkpoints are written; None: they hold no state.
+    """
+
+    source_rows: int
+    credit_batches: int
+    credit_bytes: int
+    metrics_window: float
+    latency_interval: float
+    store_url: str | None

@@ -1,0 +1,75 @@
+"""What a batch costs a worker whatever its rows are, apart from what each of its rows costs.
+
+A worker that has little to do gets its records in small batches, and what each batch costs makes them look expensive. A busy worker finds
+larger ones. So a rate measured on an idle worker says too little about what it could do: DS2 would leave an operator with too many workers
+as it is. A straight line through the batches, by least squares, separates the two:
+
+    seconds of a batch = fixed + each * rows
+
+Invariant: without clear evidence `fixed` is 0. As `each` counts what it may be at most, `ERRORS` standard errors above the estimate, so
+batches that all have the same number of rows, or too few batches, show nothing.
+
+>>> costs = BatchCosts()
+>>> for rows in (1, 2, 3, 1, 4):
+...     costs += BatchCosts.of(rows, seconds=0.5 + 0.25 * rows)
+>>> round(costs.fixed, 6), costs.batches
+(0.5, 5)
+>>> sum([BatchCosts.of(7, 0.5)] * 5, BatchCosts()).fixed
+0.0
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import NamedTuple
+
+ERRORS = 3.0
+"""Standard errors that the cost of a row may be above its estimate."""
+
+MOST = 0.5
+"""The largest part of a mean batch's time that counts as fixed: an estimate from tiny batches must not promise any rate, and DS2's
+correction can make up for half."""
+
+FEWEST = 3
+"""Batches below which a line has no error that could be estimated."""
+
+
+class BatchCosts(NamedTuple):
+    """Sums over `batches`: of their rows, their seconds of useful time, the squares and the products of both."""
+
+    batches: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+    rows_squared: float = 0.0
+    seconds_squared: float = 0.0
+    row_seconds: float = 0.0
+
+    @classmethod
+    def of(cls, rows: int, seconds: float) -> BatchCosts:
+        """One batch."""
+        return cls(1, rows, seconds, float(rows * rows), seconds * seconds, rows * seconds)
+
+    def __add__(self, other: BatchCosts) -> BatchCosts:  # type: ignore[override]  # these are sums, and add up as such
+        sums = (a + b for a, b in zip(self[2:], other[2:], strict=True))
+        return BatchCosts(self.batches + other.batches, self.rows + other.rows, *sums)
+
+    def in_part(self, part: float) -> BatchCosts:
+        """The same batches, each with this part of its seconds."""
+        return self._replace(
+            seconds=self.seconds * part, seconds_squared=self.seconds_squared * part * part, row_seconds=self.row_seconds * part
+        )
+
+    @property
+    def fixed(self) -> float:
+        """Seconds that a batch costs at least, whatever its rows are."""
+        if self.batches < FEWEST:
+            return 0.0
+        mean_rows, mean_seconds = self.rows / self.batches, self.seconds / self.batches
+        spread = self.rows_squared - self.rows * mean_rows
+        if spread <= 1e-9 * self.rows_squared:
+            return 0.0
+        together = self.row_seconds - self.rows * mean_seconds
+        each = together / spread
+        unexplained = max(0.0, self.seconds_squared - self.seconds * mean_seconds - each * together)
+        most = max(0.0, each + ERRORS * sqrt(unexplained / (self.batches - 2) / spread))
+        return min(max(0.0, mean_seconds - most * mean_rows), MOST * mean_seconds)

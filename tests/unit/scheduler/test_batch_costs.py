@@ -1,0 +1,93 @@
+"""What a batch costs whatever its rows are, and what follows for the rates of a worker that has little to do."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import evenflow as ef
+from evenflow.scheduler.load.batch_costs import MOST, BatchCosts
+from evenflow.scheduler.load.window import WorkerWindow
+from evenflow.scheduler.scaling.ds2 import Ds2, Ds2Memory
+from evenflow.scheduler.scaling.observed import observed
+
+SIZES = st.lists(st.integers(1, 1000), min_size=3, max_size=50)
+SECONDS = st.floats(1e-6, 1.0)
+
+
+def costs(sizes, cost):
+    return sum((BatchCosts.of(rows, cost(rows)) for rows in sizes), BatchCosts())
+
+
+@given(SIZES, SECONDS, SECONDS)
+def test_what_all_batches_have_in_common_is_found_exactly(sizes, fixed, each):
+    found = costs(sizes, lambda rows: fixed + each * rows)
+    mean = found.seconds / found.batches
+    if len(set(sizes)) == 1:
+        assert found.fixed == 0.0
+    else:
+        assert found.fixed <= min(fixed, MOST * mean) * (1 + 1e-3) + 1e-3 * mean
+        assert found.fixed >= min(fixed, MOST * mean) * (1 - 1e-3) - 2e-2 * mean
+
+
+@given(SIZES, SECONDS)
+def test_batches_that_cost_what_their_rows_cost_have_nothing_in_common(sizes, each):
+    found = costs(sizes, lambda rows: each * rows)
+    assert found.fixed <= 1e-6 * found.seconds
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_chance_is_no_evidence(seed):
+    drawn = random.Random(seed)
+    found = costs([drawn.randint(1, 3) for _ in range(30)], lambda rows: rows * drawn.expovariate(1.0))
+    assert found.fixed <= 0.3 * found.seconds / found.batches
+
+
+@given(SIZES, SIZES, st.floats(0.1, 1.0))
+def test_batches_add_up_and_parts_of_their_time_are_parts_of_what_they_cost(sizes, others, part):
+    one, two = (costs(several, lambda rows: 0.25 + 0.5 * rows) for several in (sizes, others))
+    both = costs([*sizes, *others], lambda rows: 0.25 + 0.5 * rows)
+    assert one + two == pytest.approx(both)
+    assert both.in_part(part).fixed == pytest.approx(part * both.fixed, rel=1e-3, abs=1e-3 * both.seconds / both.batches)
+
+
+def plan(workers):
+    flow = ef.Dataflow("f")
+    keyed = flow.read(ef.generate(rate=2760)).parallelism(2, fixed=True).key_by("key")
+    keyed.aggregate(n=ef.count()).named("count").write(ef.to_list([], name="out"))
+    return flow.plan(config=ef.JobConfig(parallelism=workers, key_groups=64, combine=False))
+
+
+def window(worker, sizes):
+    """A second in which a worker took batches of these sizes. A record costs 1.23 ms, a batch 1 ms besides."""
+    found = costs(sizes, lambda rows: 0.001 + 0.00123 * rows)
+    return WorkerWindow(worker, 0.0, 1.0, rows_in=found.rows, rows_out=found.rows, useful=found.seconds, costs=found)
+
+
+def decided(*windows):
+    """What DS2 decides for these workers of an operator to which 2,760 records a second come."""
+    sources = [WorkerWindow(f"generate-{index}", 0.0, 1.0, 1380, 1380, 0.1) for index in range(2)]
+    seen = observed(plan(len(windows)), {one.worker: [one] for one in (*windows, *sources)})
+    return Ds2().decide(seen, Ds2Memory())[0].parallelism
+
+
+def test_as_many_workers_are_needed_whether_there_are_too_many_or_too_few():
+    """3.4 workers would be busy with the records. Eight get batches of one to three rows, and one gets large ones."""
+    small = [window(f"count-{index}", (1, 2, 1, 1, 3) * 43) for index in range(8)]
+    large = window("count-0", (80, 100, 120, 100, 150))
+    assert decided(*small) == decided(large) == {"count": 4}
+    assert decided(*(replace(one, costs=BatchCosts()) for one in small)) == {"count": 6}, "by useful time alone"
+
+
+def test_a_worker_that_is_busy_all_the_time_can_do_what_it_does():
+    busy = window("count-0", (1, 2, 1, 1, 3) * 43)
+    rate = busy.rows_in / busy.useful
+    for others in ({"length": busy.useful}, {"wait_credit": 1.0 - busy.useful}, {"starved": 1.0 - busy.useful}):
+        seen = observed(plan(1), {"count-0": [replace(busy, **others)]})
+        assert seen.operator("count").true_processing_rate == pytest.approx(rate)
+    half_idle = replace(busy, length=busy.useful / 0.9)
+    assert rate < observed(plan(1), {"count-0": [half_idle]}).operator("count").true_processing_rate < 1.4 * rate
