@@ -33,12 +33,12 @@ def flow() -> ef.Dataflow:
     """Sessions of users, of whom some are more active than others, and counts per second."""
 
     def update(state: int | None, row: dict[str, object]) -> tuple[int, dict[str, object]]:
-        for _ in range(150):
+        for _ in range(1_500):
             row["value"] = -row["value"]
         return (state or 0) + 1, {"user": row["key"], "n": state or 0}
 
     clicks = ef.Dataflow("clicks")
-    rows = clicks.read(ef.generate(rate=3_000, every="20ms", keys=1_000, zipf=0.9, string_keys=True, name="read"))
+    rows = clicks.read(ef.generate(rate=2_000, every="20ms", keys=1_000, zipf=1.0, string_keys=True, name="read"))
     rows.key_by("key").stateful_map(update).named("sessions").parallelism(3).write(ef.to_callback(lambda _: None, name="alerts"))
     per_second = rows.key_by("key").window(ef.tumbling("1s")).aggregate(n=ef.count()).named("per_second").parallelism(2)
     per_second.write(ef.to_callback(lambda _: None, name="dashboard"))
@@ -61,6 +61,7 @@ async def follow(job: LocalJob, hub: Hub) -> None:
 
 def photograph(guard: Guard) -> None:
     """The page, light and dark."""
+    from PIL import Image
     from playwright.sync_api import sync_playwright
 
     program = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
@@ -73,8 +74,12 @@ def photograph(guard: Guard) -> None:
             page.emulate_media(color_scheme=scheme)
             page.wait_for_timeout(1_500)
             page.screenshot(path=IMAGES / f"page-{scheme}.png", full_page=True)
-            page.screenshot(path=IMAGES / f"page-top-{scheme}.png")
+        page.emulate_media(color_scheme="light")
+        page.wait_for_timeout(1_500)
+        page.screenshot(path=IMAGES / "page-top.png")
         browser.close()
+    for path in IMAGES.glob("page-*.png"):
+        Image.open(path).quantize(256).save(path, optimize=True)
 
 
 async def main() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .actors.job.first_manifest import Savepoint
-from .engine.errors import FlowError
+from .engine.errors import ClusterError, FlowError
 from .engine.plan.columns import check_columns
 from .engine.plan.graph import Graph, check_name
 from .engine.plan.physical import Plan
@@ -112,11 +112,15 @@ class Dataflow:
 
 
 def _show(job: Job) -> None:
-    """Start the page's process, and print where the job's page is."""
+    """Start the page's process, and print where the job's page is, or why it has none: the job runs."""
     from .actors.cluster import address
     from .ui.page_process import PAGE
 
-    sys.stdout.write(f"job `{job.name}` is at {PAGE.address(job.name, address())}\n")
+    try:
+        told = f"is at {PAGE.address(job.name, address())}"
+    except ClusterError as error:
+        told = f"has no page: {error}"
+    sys.stdout.write(f"job `{job.name}` {told}\n")
     sys.stdout.flush()
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import subprocess
 import sys
+from contextlib import suppress
 
 from ..engine.errors import ClusterError
+
+PATIENCE = 10.0
+"""Seconds that the page's process has to end."""
 
 
 class PageProcess:
@@ -25,15 +30,17 @@ class PageProcess:
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True, start_new_session=True
             )
             assert self._process.stdout is not None
+            atexit.register(self.end)
             self._address = self._process.stdout.readline().strip()
             if not self._address:
                 raise ClusterError(f"the page's process has ended with exit code {self._process.wait()}")
         return f"{self._address}&job={job}"
 
     def end(self) -> None:
-        """Stop serving."""
+        """Stop serving. The page's process also ends when this one is killed, because its input is closed then."""
         if self._process is not None:
-            self._process.communicate()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.communicate(timeout=PATIENCE)
             self._process = None
 
 

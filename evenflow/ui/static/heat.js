@@ -10,11 +10,12 @@ const AXIS = 20;
 export function Heat({ store, stage, span }) {
   const canvas = useRef(), legend = useRef(), [tip, setTip] = useState(null), [dark, size] = [useDark(), useSize()];
   const picture = useRef(null);
+  const columns = store.range(span).map((second) => second?.stages[stage] ?? null);
+  const top = columns.reduce((most, column) => Math.max(most, ...(column?.load ?? [])), 1e-6);
   useEffect(() => {
-    picture.current = draw(canvas.current, store, stage, span, dark);
+    picture.current = draw(canvas.current, store, stage, columns, top, dark);
     ramp(legend.current, dark);
   });
-  const top = picture.current?.top ?? 0;
   const workers = store.newest.loads[stage].workers;
   const point = (event) => setTip(at(event, canvas.current, picture.current, workers));
   return html`<div class="heat" data-size=${size}>
@@ -25,7 +26,7 @@ export function Heat({ store, stage, span }) {
   </div>`;
 }
 
-function draw(canvas, store, stage, span, dark) {
+function draw(canvas, store, stage, columns, top, dark) {
   const scale = devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
   if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
     canvas.width = Math.round(width * scale);
@@ -36,15 +37,12 @@ function draw(canvas, store, stage, span, dark) {
   pen.setTransform(scale, 0, 0, scale, 0, 0);
   pen.clearRect(0, 0, width, height);
   pen.font = `11.5px ${css.fontFamily}`;
-  const columns = store.range(span).map((second) => second?.stages[stage] ?? null);
   const rows = Math.max(0, ...columns.map((column) => column?.load?.length ?? 0));
   const left = width < 520 ? 26 : 12 + Math.ceil(Math.max(60, ...Object.keys(columns.findLast(Boolean)?.workers ?? {}).map((name) => pen.measureText(name).width)));
-  const plot = { left, width: width - left, height: height - AXIS, rows, span, columns, until: store.newest.until, stage };
-  const loads = columns.flatMap((column) => (column?.load ? [column.load.reduce((most, load) => Math.max(most, load), 0)] : []));
-  plot.top = Math.max(1e-6, ...loads);
+  const plot = { left, width: width - left, height: height - AXIS, rows, span: columns.length, columns, until: store.newest.until, stage };
   if (rows) {
     pen.imageSmoothingEnabled = false;
-    pen.drawImage(cells(columns, rows, plot.top, dark), left, 0, plot.width, plot.height);
+    pen.drawImage(cells(columns, rows, top, dark), left, 0, plot.width, plot.height);
     lines(pen, plot, ink, card);
     names(pen, plot, soft, width < 520);
     arrows(pen, plot, ink, card);
@@ -180,7 +178,7 @@ function arrow(pen, [x, y], [tx, ty], colour, thick) {
 }
 
 function axis(pen, plot, soft) {
-  const every = plot.span > 300 ? 120 : plot.width < 420 ? 60 : 30;
+  const every = plot.span > 300 ? 120 : plot.span <= 60 ? 10 : plot.width < 420 ? 60 : 30;
   pen.fillStyle = soft;
   pen.textBaseline = "bottom";
   for (let at = Math.ceil((plot.until - plot.span + 1) / every) * every; at <= plot.until; at += every) {
