@@ -18,10 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until Ctrl-C. Raises ClusterError if the port is taken."""
-    from ..ui.server import serve
-
     if not 0 <= arguments.port <= 65_535:
         arguments.usage_error(f"--port {arguments.port}: a port is a number from 0 to 65535")
+    from ..ui.server import serve
 
     def announce(address: str) -> None:
         sys.stdout.write(f"{address}\n")

@@ -8,6 +8,9 @@ import json
 from .heard import Heard, Unlinked, Viewed
 from .history import History, Message
 
+KEPT = 20
+"""Jobs that are kept, those that have ended too."""
+
 BACKLOG = 30
 """Messages that may wait for a browser. One that is further behind gets the whole history instead."""
 
@@ -38,13 +41,15 @@ class Hub:
     def hear(self, heard: Heard) -> None:
         """A view, or why there is none."""
         if isinstance(heard, Viewed):
-            known = heard.job in self.histories
-            message = self.histories.setdefault(heard.job, History(heard.job)).add(heard.view)
-            self._tell(heard.job, message, is_new=not known)
+            is_new = heard.job not in self.histories
+            if is_new:
+                self._make_room()
+                self.histories[heard.job] = History(heard.job)
+            self._tell(heard.job, self.histories[heard.job].add(heard.view), is_new=is_new)
         elif isinstance(heard, Unlinked):
             self._trouble = heard.text
             for name, history in self.histories.items():
-                if heard.job in ("", name) and not (heard.state == "lost" and history.link[0] == "ended"):
+                if heard.job in ("", name) and (heard.state == "ended" or history.link[0] != "ended"):
                     self._tell(name, history.unlinked(heard.state, heard.text))
             if not self.histories:
                 self._tell("", {"job": "", "link": {"state": "waiting", "text": heard.text}})
@@ -68,8 +73,15 @@ class Hub:
             return self._json(self._whole(listener))
         return text
 
+    def _make_room(self) -> None:
+        """For one job more: the first that have ended are forgotten."""
+        ended = [name for name, history in self.histories.items() if history.link[0] == "ended"]
+        for name in ended[: max(0, len(self.histories) + 1 - KEPT)]:
+            del self.histories[name]
+
     def _whole(self, listener: Listener) -> Message:
-        name = listener.job or next(iter(self.histories), "")
+        live = (name for name, history in self.histories.items() if history.link[0] == "live")
+        name = listener.job or next(live, next(iter(self.histories), ""))
         if name in self.histories:
             listener.job = name
             return self.histories[name].whole()

@@ -104,8 +104,8 @@ class Timeline:
     def _recovery(self, view: JobView) -> None:
         attempt = self._run, int(view.status.attempt)
         if self._attempt is not None and attempt[0] == self._attempt[0] and attempt[1] > self._attempt[1]:
-            reason = view.status.problems[-1] if view.status.problems else "something was lost, or keys moved by a restart"
-            self._put(Entry(f"{self._run}.r{attempt[1]}", view.now, view.now, "job", "yes", "", "went back to its last checkpoint", reason))
+            why = "something was lost or has failed, or keys moved by the strategy restart"
+            self._put(Entry(f"{self._run}.r{attempt[1]}", view.now, view.now, "job", "yes", "", "went back to its last checkpoint", why))
         self._attempt = attempt
 
     def _look(self, stage: StageView, now: float) -> None:
@@ -143,6 +143,8 @@ class Timeline:
         what += f" and {_counted(report.routed_keys, 'single key')}" if report.routed_keys else ""
         what += f" ({report.keys_moved:,} keys, {report.state_bytes:,} bytes)" if report.over else ""
         entry = self._report("m", report, report.operator, f"{what} by {report.strategy}")
+        if entry is not None and plan is None and entry.who == "balancer":
+            entry.who = "autoscaler"  # a part of its scaling
         if entry is not None and plan is not None:
             after = f" → {plan.imbalance_after:.2f}" if not plan.splits else ""
             entry.expected = f"max / mean {plan.imbalance_before:.2f}{after}, floor {plan.floor:.2f}"

@@ -98,6 +98,8 @@ def test_a_browser_shows_a_job_its_moves_and_its_end(job, page_process):
         job.wait("60s")
         expect(page.locator(".banner")).to_contain_text("finished", timeout=PATIENCE)
         expect(page.locator("h1 .pill")).to_have_text("ended")
+        page.reload()
+        expect(page.locator("h1 .pill")).to_have_text("ended", timeout=PATIENCE)
         expect(moved).to_be_visible()
         assert said == []
 

@@ -20,12 +20,12 @@ export function Charts({ store, span }) {
 }
 
 function Plot({ data, names, marks, unit }) {
-  const place = useRef(), plot = useRef(null), newest = useRef([]);
-  newest.current = marks;
+  const place = useRef(), plot = useRef(null), newest = useRef(null);
+  newest.current = { data, marks };
   useEffect(() => {
     const make = () => {
       plot.current?.destroy();
-      plot.current = new uPlot(options(place.current, names, unit, newest), data, place.current);
+      plot.current = new uPlot(options(place.current, names, unit, newest), newest.current.data, place.current);
     };
     make();
     const colours = matchMedia("(prefers-color-scheme: dark)"), resized = new ResizeObserver(() => plot.current.setSize({ width: place.current.clientWidth, height: HEIGHT }));
@@ -41,7 +41,7 @@ function Plot({ data, names, marks, unit }) {
   return html`<div ref=${place}></div>`;
 }
 
-function options(place, names, unit, marks) {
+function options(place, names, unit, newest) {
   const css = getComputedStyle(place), colour = (name) => css.getPropertyValue(name).trim();
   const line = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: `11px ${css.fontFamily}` };
   return {
@@ -55,7 +55,7 @@ function options(place, names, unit, marks) {
       { ...line, size: 58, values: (_, ticks) => ticks.map((value) => unit(value)) },
     ],
     series: [{}, ...names.map((name, at) => ({ stroke: colour(name), width: 1.6, points: { show: false }, fill: at || names.length > 1 ? undefined : `${colour(name)}1f` }))],
-    hooks: { draw: [(plot) => drawMarks(plot, marks.current, colour("--ink"))] },
+    hooks: { draw: [(plot) => drawMarks(plot, newest.current.marks, colour("--ink"))] },
   };
 }
 

@@ -11,7 +11,7 @@ from serving_pages import message, with_server
 import evenflow as ef
 from evenflow.scheduler.job.requests import ShowView
 from evenflow.ui.heard import Quiet, Unlinked, Viewed
-from evenflow.ui.hub import BACKLOG, Hub
+from evenflow.ui.hub import BACKLOG, KEPT, Hub
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,29 @@ def test_a_job_that_has_ended_stays_so_when_its_cluster_goes(view):
     hub.hear(Viewed("clicks", view))
     hub.hear(Unlinked("clicks", "ended", "it is finished"))
     hub.hear(Unlinked("", "lost", "the cluster is gone"))
+    hub.hear(Unlinked("clicks", "waiting", "waits for the job to start"))
     assert hub.histories["clicks"].link == ("ended", "it is finished")
+
+
+def test_jobs_that_have_ended_make_room_for_others(view):
+    hub = Hub()
+    for number in range(KEPT + 5):
+        hub.hear(Viewed(f"job-{number}", view))
+        if number:
+            hub.hear(Unlinked(f"job-{number}", "ended", "it is finished"))
+    assert list(hub.histories) == ["job-0", *(f"job-{number}" for number in range(6, KEPT + 5))]
+
+
+def test_a_tab_that_asks_for_no_job_gets_one_that_runs(view):
+    hub = Hub()
+    for name in ("clicks", "orders"):
+        hub.hear(Viewed(name, view))
+    hub.hear(Unlinked("clicks", "ended", "it is finished"))
+
+    async def test(browser):
+        assert (await message(await browser.events()))["job"] == "orders"
+
+    with_server(hub, test)
 
 
 def test_a_sign_of_life_changes_nothing():
