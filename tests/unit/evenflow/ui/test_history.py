@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from evenflow.balancer.plan import BalanceMove, BalancePlan
 from evenflow.balancer.verdict import Verdict
 from evenflow.engine.protocol.routing import RoutingTable, even_table
 from evenflow.scheduler.job.effects import JobState
@@ -165,11 +166,14 @@ def test_the_same_look_is_counted_once(job):
     assert "(1 look)" in decisions(job)[0]["reason"]
 
 
+PLAN = BalancePlan((BalanceMove(0, 1, group=3), BalanceMove(0, 1, key="JFK")), 1.5, 1.02, 1.0, 900, "worker 0 is hot")
+
+
 def migration(number, begin, seconds, **more):
     state = MigrationState.RUNNING if seconds is None else MigrationState.DONE
     report = MigrationReport(
         number=number, state=state, reason="hotspot, automatic: worker 0 is hot", began_at=begin, seconds=seconds, operator="count",
-        strategy="batched", plan=None, groups=3, routed_keys=0, steps=1, steps_done=1, keys_moved=30, state_bytes=900,
+        strategy="batched", plan=PLAN, groups=3, routed_keys=0, steps=1, steps_done=1, keys_moved=30, state_bytes=900,
     )  # fmt: skip
     return replace(report, **more)
 
@@ -185,13 +189,20 @@ def test_a_move_is_shown_with_what_came_of_it(job):
         job.tick((0.6, 0.6), look=look(Verdict.EVEN, 1.0))
     entry = next(entry for entry in decisions(job) if entry["answer"] == "yes")
     assert (entry["who"], entry["end"]) == ("balancer", begin + 0.5)
+    assert entry["expected"] == "max / mean 1.50 → 1.02, floor 1.00"
+    assert entry["keys"] == (("JFK", 0, 1),)
     assert entry["came"] == "max / mean 1.50 → 1.00; p99 2 ms before, 2 meanwhile, 2 after"
     assert [entry["answer"] for entry in decisions(job)] == ["no", "yes", "no"]
 
 
 def test_what_a_person_wanted_is_told_from_what_the_balancer_wanted(job):
-    job.tick(migrations=(migration(0, job.now, 0.1, reason="by hand"), migration(1, job.now, 0.1, problem="the job went back")))
+    job.tick(migrations=(migration(0, job.now, 0.1, reason="by hand", plan=None), migration(1, job.now, 0.1, problem="the job went back")))
     assert [(entry["who"], entry["answer"]) for entry in decisions(job)] == [("person", "yes"), ("balancer", "failed")]
+
+
+def test_moves_for_a_policy_that_scales_are_its_own(job):
+    job.tick(migrations=(migration(0, job.now, 0.1, reason="ds2, automatic: 3 to 2 workers", plan=None),))
+    assert [entry["who"] for entry in decisions(job)] == ["autoscaler"]
 
 
 def test_going_back_to_a_checkpoint_is_told(job):
