@@ -60,8 +60,7 @@ async def follow(job: LocalJob, hub: Hub) -> None:
 
 
 def photograph(guard: Guard) -> None:
-    """The page, light and dark."""
-    from PIL import Image
+    """The whole page, and the top of it, light and dark."""
     from playwright.sync_api import sync_playwright
 
     program = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
@@ -70,16 +69,11 @@ def photograph(guard: Guard) -> None:
         page = browser.new_page(viewport={"width": 1240, "height": 1000}, color_scheme="light")
         page.goto(guard.address)
         page.locator("#graph svg").wait_for()
-        for scheme in ("light", "dark"):
+        for name, scheme, whole in (("page", "light", True), ("page-top", "light", False), ("page-dark", "dark", False)):
             page.emulate_media(color_scheme=scheme)
             page.wait_for_timeout(1_500)
-            page.screenshot(path=IMAGES / f"page-{scheme}.png", full_page=True)
-        page.emulate_media(color_scheme="light")
-        page.wait_for_timeout(1_500)
-        page.screenshot(path=IMAGES / "page-top.png")
+            page.screenshot(path=IMAGES / f"{name}.png", full_page=whole)
         browser.close()
-    for path in IMAGES.glob("page-*.png"):
-        Image.open(path).quantize(256).save(path, optimize=True)
 
 
 async def main() -> None:

@@ -33,16 +33,20 @@ def judged(load: OperatorLoad, threshold: float, least_busy: float) -> Evenness:
     hottest = max(load.workers.values(), default=0.0)
     name = max(load.workers, key=lambda worker: load.workers[worker], default="")
     if hottest < least_busy:
-        return Evenness("idle", f"Little to do: no worker is busy for more than {least_busy:.0%} of its time.")
+        return Evenness("idle", f"Little to do: no worker is busy for more than {_share(least_busy)} of its time.")
     if len(load.workers) == 1:
-        return Evenness("even", f"One worker, busy for {hottest:.0%} of its time.")
+        return Evenness("even", f"One worker, busy for {_share(hottest)} of its time.")
     if load.imbalance > threshold * load.floor:
-        best = f"{name} is busy for {hottest:.0%} of its time; a better placement comes to {mean * load.floor:.0%}"
+        best = f"{name} is busy for {_share(hottest)} of its time; a better placement comes to {_share(mean * load.floor)}"
         return Evenness("better", f"Uneven, and can be better: {best}.")
     if load.imbalance <= threshold:
         return Evenness("even", f"Even: the hottest worker has {load.imbalance:.2f} times the mean, and {threshold:g} is still even.")
     key, records = next(((key, count) for key, count in load.hot_keys if key not in load.split), (None, 0))
     share = records / max(load.records, 1)
-    stuck = f"key {key!r} alone is {share:.0%} of the load, so its worker is busy for {mean * load.floor:.0%} of its time or more"
+    stuck = f"key {key!r} alone is {_share(share)} of the load, so its worker is busy for {_share(mean * load.floor)} of its time or more"
     split = f" Split, it could be {load.floor_with_split:.2f} times the mean." if load.floor_with_split < load.floor else ""
     return Evenness("stuck", f"Uneven, and no placement of whole keys is better: {stuck}.{split}")
+
+
+def _share(part: float) -> str:
+    return f"{part:.0%}" if part >= 0.0995 else f"{part:.1%}"
