@@ -16,10 +16,10 @@ UV := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
 
-.PHONY: help install test lint format api types doctest unit coverage cluster spark demo chaos simulate bench pictures java browser clean
+.PHONY: help install test lint format api types doctest unit coverage cluster spark demo chaos chaos-kafka simulate bench pictures java browser clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
 
 install: $(INSTALLED) ## the environment in .venv; PYTHON=... chooses the interpreter
 
@@ -81,6 +81,9 @@ SEED ?=
 
 chaos: $(INSTALLED) java ## two jobs in one, of which something is killed every 5 s, compared with Spark; MINUTES=10 SEED=
 	$(BIN)/python -W ignore -m evenflow.bench.chaos --minutes $(MINUTES) $(SEED:%=--seed %)
+
+chaos-kafka: $(INSTALLED) ## Kafka to Kafka exactly once, while something is killed or cut every 2 s, compared with DuckDB; MINUTES=1 SEED=
+	$(BIN)/python -W ignore -m evenflow.bench.kafka.chaos $(if $(filter file,$(origin MINUTES)),,--minutes $(MINUTES)) $(SEED:%=--seed %)
 
 bench: $(INSTALLED) java ## the benchmarks
 	$(BIN)/python -m evenflow.bench

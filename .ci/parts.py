@@ -32,8 +32,10 @@ SIMULATIONS = [
 ]  # fmt: skip
 LOSSES = [
     CLUSTER / f"test_{name}.py"
-    for name in ("processes", "recovery", "deleted_checkpoints", "detached", "kafka_on_ray", "kafka_sink_on_ray", "tables_on_ray")
-]
+    for name in (
+        "processes", "recovery", "deleted_checkpoints", "detached", "kafka_on_ray", "kafka_sink_on_ray", "kafka_chaos", "tables_on_ray",
+    )
+]  # fmt: skip
 """Tests on Ray in which processes are lost."""
 
 HOSTS = [CLUSTER / f"test_{name}.py" for name in ("clones", "placement", "several_hosts", "stela_on_ray", "wire")]

@@ -9,6 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from time import monotonic
 from traceback import format_exception
 from typing import TypeVar
 
@@ -41,6 +42,9 @@ A = TypeVar("A")
 QUEUE_LIMIT = 16
 """Batches in the queue before a task at which the tasks that feed it wait."""
 
+
+TICK = 0.005
+"""Seconds between two looks at what the job does by the clock."""
 
 STORAGE_PATIENCE = 30.0
 """Seconds that storage has, once the job has ended, to carry out what it was told before."""
@@ -217,25 +221,34 @@ class LocalJob:
 
     def _work(self) -> None:
         self._interpreter.begin()
+        ticks_at = 0.0
         while True:
             with self._interpreter.lock:
                 while self._answers:
                     self._interpreter.stored(self._answers.popleft())
-                if self._interpreter.core.state is not JobState.STARTING:
-                    self._begun.set()
-                if self._interpreter.core.state.final:
+                if self._ended():
                     break
-                busy = [self._change(), *(self._step(name, runner) for name, runner in list(self._runners.items()))]
-                self._interpreter.tick()
-                if self._interpreter.core.state is not JobState.STARTING:
-                    self._begun.set()
-            if not any(busy):
+                busy = self._change()
+                for name, runner in list(self._runners.items()):
+                    busy = self._step(name, runner) or busy
+                if (now := monotonic()) >= ticks_at:
+                    self._interpreter.tick()
+                    ticks_at = now + TICK
+                self._ended()
+            if not busy:
                 self._woken.wait(self._pause())
                 self._woken.clear()
         with self._interpreter.lock:
             for runner in self._runners.values():
                 self._measure(runner.spec.name, runner)
                 runner.close()
+
+    def _ended(self) -> bool:
+        """Whether the job has; who waits for its beginning is told when it has begun."""
+        state = self._interpreter.core.state
+        if state is not JobState.STARTING and not self._begun.is_set():
+            self._begun.set()
+        return state.final
 
     def _step(self, name: WorkerId, runner: MeteredTask) -> bool:
         """One turn of a task; whether it did anything."""
@@ -265,7 +278,10 @@ class LocalJob:
         runner.measure(len(batches), sum(batches), 0)
 
     def _full(self, name: WorkerId) -> bool:
-        return any(len(target) >= QUEUE_LIMIT for target in self._targets[name])
+        for target in self._targets[name]:  # noqa: SIM110 -- asked after every element; a generator would cost thrice as much
+            if len(target) >= QUEUE_LIMIT:
+                return True
+        return False
 
     def _pause(self) -> float:
         waits = [runner.sleep_for() for runner in self._runners.values() if runner.is_source or runner.task.giving or runner.task.saving]

@@ -14,11 +14,29 @@ from pathlib import Path
 from ..connectors.nexmark.source import STREAMS
 from ..drawing.terminal import DataTable, console
 from ..scheduler.config import LIVE
-from . import kafka, latency, memory, migration, operators, overhead, recovery, scaling, skew, soak, soak_flow, split, start, throughput
+from . import (
+    latency,
+    memory,
+    migration,
+    operators,
+    overhead,
+    recovery,
+    scaling,
+    skew,
+    small,
+    soak,
+    soak_flow,
+    split,
+    sql,
+    start,
+    throughput,
+)
 from .comparison import compare, other_conditions
 from .conditions import RESULTS, save
 from .data import default_cache, make
 from .errors import BenchmarkError
+from .kafka import beside
+from .kafka import run as kafka
 from .nexmark import ds2, moves
 from .nexmark import run as nexmark
 from .nexmark.check import check_query
@@ -126,14 +144,19 @@ def run_benchmark(given: argparse.Namespace) -> Run:
             tasks=given.tasks, systems=given.systems, repeat=given.repeat, rows=given.rows, cache=given.folder, say=say
         ),
         "nexmark": lambda: nexmark.run(
-            queries=given.queries, events=given.events, checked_events=given.checked_events, form=given.format, systems=given.systems,
-            repeat=given.repeat, cache=given.folder, say=say,
+            queries=given.queries, events=given.events, checked_events=given.checked_events, form=given.origin, systems=given.systems,
+            repeat=given.repeat, cache=given.folder, say=say, bootstrap=given.bootstrap,
         ),
         "nexmark-moves": lambda: moves.run(queries=given.queries, rate=given.rate, say=say),
         "nexmark-ds2": lambda: ds2.run(queries=given.queries, starts=given.starts, say=say),
-        "kafka": lambda: kafka.run(bootstrap=given.bootstrap, rows=given.rows, repeat=given.repeat, say=say),
+        "kafka": lambda: kafka.run(
+            parts=given.parts, bootstrap=given.bootstrap, rows=given.rows, repeat=given.repeat, seconds=given.seconds,
+            systems=given.systems, say=say,
+        ),
+        "sql": lambda: sql.run(parts=given.parts, rows=given.rows, repeat=given.repeat, say=say),
         "psm": lambda: psm.run(
-            turns=given.turns, rate=given.rate, accepted=given.accepted, scalers=given.scalers, repeat=given.repeat, say=say
+            turns=given.turns, rate=given.rate, accepted=given.accepted, scalers=given.scalers, repeat=given.repeat, say=say,
+            origin=given.origin, bootstrap=given.bootstrap,
         ),
         "stela": lambda: stela.run(
             topologies=given.topologies, policies=given.policies, directions=given.directions, pace=given.pace, repeat=given.repeat,
@@ -142,6 +165,7 @@ def run_benchmark(given: argparse.Namespace) -> Run:
         "yahoo": lambda: yahoo.run(events=given.events, rates=given.rates, seconds=given.seconds, repeat=given.repeat, say=say),
         "latency": lambda: latency.run(rates=given.rates, seconds=given.seconds, say=say),
         "overhead": lambda: overhead.run(pairs=given.pairs, rows=given.rows, cache=given.folder, say=say),
+        "small": lambda: small.run(parts=given.parts, repeat=given.repeat, say=say),
         "migration": lambda: migration.run(strategies=given.strategies, repeat=given.repeat, rate=given.rate, say=say),
         "skew": lambda: skew.run(
             zipfs=given.zipf, ray_workers=given.ray_workers, workers=given.workers, seconds=given.seconds, say=say
@@ -183,6 +207,10 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
 
 def _add_folder(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--folder", type=Path, default=default_cache(), help="the folder to keep it in (default: %(default)s)")
+
+
+def _add_broker(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--bootstrap", help="a Kafka broker, on which topics are made and deleted (default: one of its own, noida-db)")
 
 
 def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -241,18 +269,35 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the reports (default: %(default)s)")
 
 
+def _add_small(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    batches = benchmarks.add_parser("small", help="processor time per small batch, and of a worker with little or nothing to do")
+    batches.add_argument("--parts", type=_names, default=list(small.PARTS), help=f"default: {','.join(small.PARTS)}")
+    batches.add_argument("--repeat", type=int, default=3, help="runs of each case (default: %(default)s)")
+
+
 def _add_workloads(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    topics = benchmarks.add_parser("kafka", help="records of a Kafka topic into Arrow, beside the client alone")
-    topics.add_argument("--bootstrap", default="localhost:9092", help="the broker; a topic is made and deleted (default: %(default)s)")
+    _add_small(benchmarks)
+    topics = benchmarks.add_parser("kafka", help="reading and writing topics, latency from topic to topic, a count beside Bytewax and Quix")
+    topics.add_argument("--parts", type=_names, default=list(kafka.PARTS), help=f"default: {','.join(kafka.PARTS)}")
+    topics.add_argument(
+        "--systems", type=_names, default=list(beside.SYSTEMS), help=f"of the part count; default: {','.join(beside.SYSTEMS)}"
+    )
+    _add_broker(topics)
     topics.add_argument("--rows", type=int, default=400_000, help="default: %(default)s")
-    topics.add_argument("--repeat", type=int, default=5, help="iterations of each (default: %(default)s)")
+    topics.add_argument("--repeat", type=int, default=3, help="iterations of each but latency (default: %(default)s)")
+    topics.add_argument("--seconds", type=int, default=20, help="of each mode of the part latency (default: %(default)s)")
+    tables = benchmarks.add_parser("sql", help="rows into tables of PostgreSQL and SQLite, beside COPY and executemany alone")
+    tables.add_argument("--parts", type=_names, default=list(sql.PARTS), help=f"default: {','.join(sql.PARTS)}")
+    tables.add_argument("--rows", type=int, default=1_000_000, help="default: %(default)s")
+    tables.add_argument("--repeat", type=int, default=3, help="iterations of each (default: %(default)s)")
     auctions = benchmarks.add_parser("nexmark", help="the queries of NexMark, beside Flink and Spark")
     auctions.add_argument("--queries", type=_names, default=list(QUERIES), help="default: all")
     auctions.add_argument("--events", type=int, default=nexmark.EVENTS, help="all streams together (default: %(default)s)")
     auctions.add_argument(
         "--checked-events", type=int, default=nexmark.CHECKED_EVENTS, help="whose results are compared with DuckDB's (default: %(default)s)"
     )
-    auctions.add_argument("--format", choices=INPUTS, default="csv", help="what evenflow reads (default: %(default)s)")
+    auctions.add_argument("--from", dest="origin", choices=INPUTS, default="csv", help="what evenflow reads (default: %(default)s)")
+    _add_broker(auctions)
     auctions.add_argument("--systems", type=_names, default=["evenflow"], help=f"of {', '.join(nexmark.SYSTEMS)} (default: evenflow)")
     auctions.add_argument("--repeat", type=int, default=3, help="iterations of each (default: %(default)s)")
     _add_folder(auctions)
@@ -264,6 +309,8 @@ def _add_workloads(benchmarks: argparse._SubParsersAction[argparse.ArgumentParse
     steps.add_argument("--starts", type=_names, default=list(ds2.STARTS), help="default: too few,too many")
     prices = benchmarks.add_parser("psm", help="the price search machine's queries as one job, scaled by latency and not")
     prices.add_argument("--turns", type=int, default=psm.TURNS, help="each has two rows (default: %(default)s)")
+    prices.add_argument("--from", dest="origin", choices=psm.INPUTS, default="generate", help="what it reads (default: %(default)s)")
+    _add_broker(prices)
     prices.add_argument("--rate", type=float, help="turns a second (default: as fast as the job takes them)")
     prices.add_argument("--accepted", default=psm.ACCEPTED, help="the latency that the auto-scaler accepts (default: %(default)s)")
     prices.add_argument("--scalers", type=_names, default=list(psm.SCALERS), help="default: all")

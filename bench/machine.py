@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import threading
+import time
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,6 +17,9 @@ import psutil
 from ..actors.processes.titles import ACTORS, RESTING
 
 PACKAGES = ("evenflow", "ray", "pyspark", "pyarrow", "numpy", "pyzmq", "duckdb", "bytewax")
+
+NEWCOMERS = 0.25
+"""Seconds between two looks for processes that have begun."""
 
 
 def describe() -> dict[str, Any]:
@@ -58,11 +62,12 @@ def busy_share(seconds: float = 1.0) -> float:
 class CpuWatch:
     """Processor time of this process and its descendants in the context; unlike wall-clock time, other programs hardly change it.
 
-    It follows the processes that exist at the beginning. A process that ends counts with its last value, at most `interval` seconds old.
+    It follows the processes that exist at the beginning, and with `newcomers` those that begin later: it looks for them each `NEWCOMERS`
+    seconds. A process that ends counts with its last value, at most `interval` seconds old.
     """
 
-    def __init__(self, interval: float = 0.02) -> None:
-        self._interval = interval
+    def __init__(self, interval: float = 0.02, *, newcomers: bool = False) -> None:
+        self._interval, self._newcomers = interval, newcomers
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="evenflow-bench-cpu", daemon=True)
 
@@ -84,7 +89,11 @@ class CpuWatch:
         return round(sum(self._last.values()) - sum(self._first.values()), 3)
 
     def _follow(self) -> None:
+        looked = time.monotonic()
         while not self._over.wait(self._interval):
+            if self._newcomers and time.monotonic() > looked + NEWCOMERS:
+                looked = time.monotonic()
+                self._last = dict.fromkeys(descendants(os.getpid()), 0.0) | self._last
             self._look()
 
     def _look(self) -> None:

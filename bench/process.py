@@ -27,6 +27,10 @@ _MODULES = (
     "nexmark_evenflow",
     "nexmark_flink",
     "nexmark_spark",
+    "kafka_evenflow",
+    "kafka_bytewax",
+    "kafka_quix",
+    "kafka_writing",
 )
 SYSTEMS = {name: f"{__package__}.systems.{name}" for name in _MODULES}
 MARK = "evenflow-bench-answer "

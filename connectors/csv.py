@@ -30,6 +30,10 @@ from .inferred import START, InferredSource, Types, explained
 from .paths import Paths
 from .splits import Split
 
+LEAST_ROWS = 16_384
+"""Blocks are put together to batches of so many rows at least: of fewer, a flow pays mostly for the number of batches. Larger blocks don't
+fit into the processor's cache: decoding them costs more than putting some together."""
+
 ENCODING = 'say how it is encoded, for example encoding="latin-1", or give the column the type "binary" in `schema`'
 
 
@@ -168,7 +172,15 @@ class CsvSource(InferredSource):
 
     def _stream(self, path: str) -> Iterator[pa.RecordBatch]:
         with self._reader(self._file(path), self._schema, columns=self._schema.names) as reader:
-            yield from reader
+            blocks, rows = list[pa.RecordBatch](), 0
+            for block in reader:
+                blocks.append(block)
+                rows += block.num_rows
+                if rows >= LEAST_ROWS:
+                    yield blocks[0] if len(blocks) == 1 else pa.concat_batches(blocks)
+                    blocks, rows = [], 0
+            if blocks:
+                yield pa.concat_batches(blocks)
 
     def _first_rows(self, split: Split) -> pa.RecordBatch | None:
         with self._reader(self._file(split.path), self._schema, FIRST_BYTES, self._schema.names) as reader:

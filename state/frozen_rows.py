@@ -17,8 +17,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from .key_index import Where
 from .slots import Mask
+from .words import Where
 
 Rows = TypeVar("Rows")
 

@@ -1,9 +1,10 @@
-"""Indexes from keys to slots: a dict of Python values, or a hash table of integers that looks up a whole batch at once.
+"""Indexes from keys to slots: a dict of Python values, or a hash table of 64-bit words that looks up a whole batch at once.
 
->>> index = IntegerIndex()
->>> index.add(np.array([70, -3, 5]), np.array([0, 1]), np.array([0, 1]))
->>> index.find(np.array([-3, 5, 70])).tolist()
-[1, -1, 0]
+>>> index = WordIndex(2)
+>>> keys = np.array([[70, 3, 70], [1, 1, 0]], np.uint64)
+>>> index.add(keys, np.array([0, 1]), np.array([0, 1]))
+>>> index.find(keys[:, ::-1]).tolist()
+[-1, 1, 0]
 """
 
 from __future__ import annotations
@@ -14,19 +15,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Where = npt.NDArray[np.int64]
-"""Slots, shape (n,)."""
+from .words import Where, Words, equal, grouped, mixed
 
 _EMPTY, _GONE = -1, -2
 _FIRST_BITS = 10
 _ROOM = 4
 """Cells per key in a new table: most keys are found at the first probe."""
 _FULL = 0.5
-_ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 
 
 class KeyIndex(ABC):
-    """Keys are a list or an array, as the subclass says."""
+    """Keys are a list or an array, as the subclass says, in and out."""
 
     @abstractmethod
     def find(self, keys: Any) -> Where:
@@ -45,8 +44,8 @@ class KeyIndex(ABC):
         """Remove the keys at these slots."""
 
     @abstractmethod
-    def keys(self, where: Where) -> list[Any]:
-        """The keys at these slots as Python values."""
+    def keys(self, where: Where) -> Any:
+        """The keys at these slots."""
 
     @property
     @abstractmethod
@@ -55,7 +54,7 @@ class KeyIndex(ABC):
 
 
 class DictIndex(KeyIndex):
-    """For keys of any type: about 60 ns a key, several times that with millions of keys."""
+    """For lists of Python values of any type: about 60 ns a key, several times that with millions of keys."""
 
     def __init__(self) -> None:
         self._slots: dict[Any, int] = {}
@@ -95,65 +94,70 @@ class DictIndex(KeyIndex):
         return 100 * len(self._slots)
 
 
-class IntegerIndex(KeyIndex):
-    """For arrays of int64: open addressing with linear probing, each step for all keys of a batch at once."""
+class WordIndex(KeyIndex):
+    """For keys of `width` words: open addressing with linear probing, each step for all keys of a batch at once."""
 
-    def __init__(self) -> None:
-        self.values = np.zeros(0, np.int64)
-        """The keys by slot."""
+    def __init__(self, width: int) -> None:
+        self._values: Words = np.zeros((0, width), np.uint64)
+        """The keys by slot, shape (slots, width): to read a key of many takes one look into memory."""
         self._count = 0
         self._clear(_FIRST_BITS)
 
-    def find(self, keys: npt.NDArray[np.int64]) -> Where:
+    def find(self, keys: Words) -> Where:
         cells = self._home(keys)
-        where = self._table[cells].astype(np.int64)
+        where = self._table.take(cells).astype(np.int64)
         hit = self._has(where, keys)
         left = np.flatnonzero(~hit & (where != _EMPTY))
         where[~hit] = -1
-        cells, keys = cells[left], keys[left]
+        cells, keys = cells[left], keys.take(left, axis=1)
         while len(left):
             cells = (cells + 1) & self._mask
             slots = self._table[cells]
             hit = self._has(slots, keys)
             where[left[hit]] = slots[hit]
             on = ~hit & (slots != _EMPTY)
-            left, cells, keys = left[on], cells[on], keys[on]
+            left, cells, keys = left[on], cells[on], keys[:, on]
         return where
 
-    def first(self, keys: npt.NDArray[np.int64], places: Where) -> tuple[Where, Where]:
-        _, firsts, which = np.unique(keys[places], return_index=True, return_inverse=True)
-        order = np.argsort(firsts)
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order))
-        return places[firsts[order]], rank[which]
+    def first(self, keys: Words, places: Where) -> tuple[Where, Where]:
+        first, number = grouped(keys.take(places, axis=1))
+        return places[first], number
 
-    def add(self, keys: npt.NDArray[np.int64], places: Where, where: Where) -> None:
-        needed = int(where.max()) + 1
-        if needed > len(self.values):
-            self.values = np.concatenate([self.values, np.zeros(max(needed - len(self.values), len(self.values)), np.int64)])
-        self.values[where] = keys[places]
+    def add(self, keys: Words, places: Where, where: Where) -> None:
+        more = int(where.max()) + 1 - len(self._values)
+        if more > 0:
+            room = np.zeros((max(more, len(self._values)), self._values.shape[1]), np.uint64)
+            self._values = np.concatenate([self._values, room])
+        self._values[where] = keys.take(places, axis=1).T
         self._count += len(where)
         if self._filled + len(where) > _FULL * len(self._table):
-            there = self._table[self._table >= 0].astype(np.int64)
-            self._clear(max(_FIRST_BITS, int(_ROOM * self._count).bit_length()))
-            self._put(there)
+            self._rebuild()
         self._put(where)
 
     def remove(self, where: Where) -> None:
-        left, cells = where, self._home(self.values[where])
+        left, cells = where, self._home(self._of(where))
         while len(left):
             found = self._table[cells] == left
             self._table[cells[found]] = _GONE
             left, cells = left[~found], (cells[~found] + 1) & self._mask
         self._count -= len(where)
 
-    def keys(self, where: Where) -> list[Any]:
-        keys: list[Any] = self.values[where].tolist()
-        return keys
+    def keys(self, where: Where) -> Words:
+        return self._of(where)
+
+    def widen(self, place: int) -> None:
+        """Keys have another word at `place` from now on; those that are there have 0 in it."""
+        self._values = np.insert(self._values, place, 0, axis=1)
+        self._rebuild()
 
     @property
     def nbytes(self) -> int:
-        return self.values.nbytes + self._table.nbytes
+        return self._values.nbytes + self._table.nbytes
+
+    def _rebuild(self) -> None:
+        there = self._table[self._table >= 0].astype(np.int64)
+        self._clear(max(_FIRST_BITS, int(_ROOM * self._count).bit_length()))
+        self._put(there)
 
     def _clear(self, bits: int) -> None:
         self._table = np.full(1 << bits, _EMPTY, np.int32)
@@ -161,23 +165,23 @@ class IntegerIndex(KeyIndex):
         self._filled = 0
         """The number of cells that are not empty, including those of removed keys."""
 
-    def _home(self, keys: npt.NDArray[np.int64]) -> Where:
+    def _home(self, keys: Words) -> Where:
         """The first cell to probe for a key."""
-        mixed = keys.view(np.uint64) * _ODD[0]
-        mixed ^= mixed >> np.uint64(32)
-        mixed *= _ODD[1]
-        return (mixed >> self._shift).astype(np.int64)
+        return (mixed(keys) >> self._shift).astype(np.int64)
 
-    def _has(self, slots: npt.NDArray[np.integer], keys: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    def _has(self, slots: npt.NDArray[np.integer], keys: Words) -> npt.NDArray[np.bool_]:
         """Whether each of these contents of cells is the slot of its key."""
-        if not len(self.values):
+        if not len(self._values):
             return np.zeros(len(slots), np.bool_)
-        hit: npt.NDArray[np.bool_] = (self.values.take(slots, mode="clip") == keys) & (slots >= 0)
+        hit: npt.NDArray[np.bool_] = equal(self._of(slots), keys) & (slots >= 0)
         return hit
+
+    def _of(self, slots: npt.NDArray[np.integer]) -> Words:
+        return self._values.take(slots, axis=0, mode="clip").T
 
     def _put(self, left: Where) -> None:
         """Give each of the slots, whose keys are not in the table, a cell: an empty one, or that of a removed key."""
-        cells = self._home(self.values[left])
+        cells = self._home(self._of(left))
         while len(left):
             there = self._table[cells]
             free = np.flatnonzero(there < 0)

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .key_index import KeyIndex, Where
+from .key_index import KeyIndex
+from .words import Where
 
 Mask = npt.NDArray[np.bool_]
 """By slot."""
@@ -40,6 +41,9 @@ class Slots:
         self._found: Mask | None = None
         """By slot, whether it was found since the last call of `changes`; None if that isn't known."""
         self._removed: list[Any] = []
+        """What `keys` gave for each call of `remove` since the last call of `changes`."""
+        self._removals = 0
+        """How many keys these are."""
 
     def __len__(self) -> int:
         return self._used - len(self._free)
@@ -59,9 +63,10 @@ class Slots:
         missing = np.flatnonzero(where < 0)
         if len(missing):
             places, which = self.index.first(keys, missing)
+            of_fresh = hashes(places)
             self.fresh = self._take(len(places))
             self.index.add(keys, places, self.fresh)
-            self._hashes[self.fresh] = hashes(places)
+            self._hashes[self.fresh] = of_fresh
             self.live[self.fresh] = True
             where[missing] = self.fresh[which]
         else:
@@ -80,7 +85,7 @@ class Slots:
         if self._found is not None:
             self._found[where] = True
 
-    def keys(self, where: Where) -> list[Any]:
+    def keys(self, where: Where) -> Any:
         """The keys at these slots."""
         return self.index.keys(where)
 
@@ -94,12 +99,12 @@ class Slots:
         return live[selects(self._hashes[live])]
 
     def changes(self) -> tuple[Mask, list[Any]] | None:
-        """The slots found since the last call (some may be free again), and the removed keys; None if that isn't known.
+        """The slots found since the last call (some may be free again), and the removed keys, as `keys` gave them a removal at a time.
 
-        It is not known at the first call, nor when more keys were removed than exist. A key that came back may be among both.
+        None if that isn't known: at the first call, and when more keys were removed than exist. A key that came back may be among both.
         """
         found, removed = self._found, self._removed
-        self._found, self._removed = np.zeros(self.capacity, np.bool_), []
+        self._found, self._removed, self._removals = np.zeros(self.capacity, np.bool_), [], 0
         return None if found is None else (found, removed)
 
     def in_use(self, those: Mask) -> Mask:
@@ -109,9 +114,10 @@ class Slots:
     def remove(self, where: Where) -> None:
         """Remove the keys at these slots, and free the slots."""
         if self._found is not None:
-            self._removed += self.keys(where)
-            if len(self._removed) > max(_FIRST, self.capacity):
-                self._found, self._removed = None, []
+            self._removed.append(self.keys(where))
+            self._removals += len(where)
+            if self._removals > max(_FIRST, self.capacity):
+                self._found, self._removed, self._removals = None, [], 0
         self.index.remove(where)
         self._free += where.tolist()
         self.live[where] = False

@@ -1,57 +1,23 @@
-"""A Kafka broker for tests: a process of its own that listens on loopback and keeps nothing, or the one that EVENFLOW_KAFKA names."""
+"""A Kafka broker for tests, one of their own or the one that EVENFLOW_KAFKA names, and what they do with its topics."""
 
 from __future__ import annotations
 
 import os
-import socket
-import subprocess
-import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from importlib.resources import files
-from tempfile import TemporaryDirectory
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
-TRIES = 5
-"""Another process may take the port that was free a moment ago."""
-
-Record = tuple[bytes | None, bytes | None]
-"""A key and a value."""
+from evenflow.bench.kafka import broker
+from evenflow.bench.kafka.topics import Record
 
 
-@contextmanager
-def kafka_broker() -> Iterator[str]:
+def kafka_broker() -> AbstractContextManager[str]:
     """The address of a broker that is ready; unless EVENFLOW_KAFKA names one, it ends with the block."""
-    named = os.environ.get("EVENFLOW_KAFKA")
-    if named:
-        yield named
-        return
-    for _ in range(TRIES):
-        with TemporaryDirectory() as folder, own_broker(free_port(), folder) as (address, ready):
-            if ready:
-                yield address
-                return
-    raise AssertionError(f"no Kafka broker could be started in {TRIES} tries")
-
-
-@contextmanager
-def own_broker(port: int, folder: str) -> Iterator[tuple[str, bool]]:
-    """A broker's address and whether it is ready. It keeps in `folder` what it has when the block ends."""
-    command = [str(files("noida_db") / "noida-db"), "start", "--only", "kafka", "--kafka-port", str(port), "--data-dir", folder]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        yield f"127.0.0.1:{port}", _is_ready(f"127.0.0.1:{port}", process)
-    finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    return broker.kafka_broker(os.environ.get("EVENFLOW_KAFKA"))
 
 
 def make_topic(bootstrap: str, partitions: int = 1) -> str:
@@ -63,12 +29,6 @@ def make_topic(bootstrap: str, partitions: int = 1) -> str:
     return topic
 
 
-def add_partitions(bootstrap: str, topic: str, count: int) -> None:
-    """Make it `count` partitions."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})  # the answer doesn't come without it
-    admin.create_partitions([NewPartitions(topic, count)])[topic].result(timeout=30)
-
-
 def fill(bootstrap: str, topic: str, records: Mapping[int, Sequence[Record]], **more: Any) -> None:
     """Append records to partitions, and wait until the broker has them. `more` are arguments of `Producer.produce`."""
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True})
@@ -77,52 +37,3 @@ def fill(bootstrap: str, topic: str, records: Mapping[int, Sequence[Record]], **
             producer.produce(topic, value, key, partition, **more)
             producer.poll(0)
     assert producer.flush(60) == 0
-
-
-def records_of(bootstrap: str, topic: str, isolation: str = "read_committed") -> dict[int, list[Record]]:
-    """The records of each partition up to its end, as a reader of that isolation level sees them."""
-    config = {
-        "bootstrap.servers": bootstrap,
-        "group.id": f"test-{uuid.uuid4().hex}",
-        "isolation.level": isolation,
-        "enable.partition.eof": True,
-    }
-    consumer = Consumer({**config, "auto.offset.reset": "earliest", "enable.auto.commit": False})
-    try:
-        partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
-        consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
-        found: dict[int, list[Record]] = {partition: [] for partition in partitions}
-        at_end: set[int] = set()
-        until = time.monotonic() + 60
-        while len(at_end) < len(partitions):
-            assert time.monotonic() < until, f"only the partitions {at_end} of {topic} could be read to their ends"
-            for message in consumer.consume(10_000, 0.1):
-                error, partition = message.error(), message.partition()
-                assert partition is not None
-                if error is None:
-                    found[partition].append((message.key(), message.value()))
-                elif error.name() == "_PARTITION_EOF":
-                    at_end.add(partition)
-                else:
-                    raise KafkaException(error)
-        return found
-    finally:
-        consumer.close()
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _is_ready(bootstrap: str, process: subprocess.Popen[bytes]) -> bool:
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    while process.poll() is None:
-        try:
-            admin.list_topics(timeout=1)
-        except KafkaException:
-            continue
-        return True
-    return False

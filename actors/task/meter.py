@@ -23,6 +23,9 @@ from .run_queue import RunQueue, Spent
 
 HOTTEST = 16
 
+SHARED = 0.002
+"""Seconds of useful time that are shared out over key groups at once."""
+
 
 class Meter:
     """Measures one worker; used by its thread. `length`: seconds of a window, which begins at a multiple of it (wall clock)."""
@@ -40,12 +43,19 @@ class Meter:
         self._begin(time.time())
 
     def add_useful(self, elapsed: float) -> None:
-        """The task worked for `elapsed` seconds; shared out over the key groups of the records that it took, once some are counted."""
+        """The task worked for `elapsed` seconds; shared out over the key groups of the records that it took, once some are counted.
+
+        Small batches are shared out together: to share out costs as much as they do.
+        """
         self.useful += elapsed
         self._unshared += elapsed
         rows, self._rows_known = self.task.rows_in - self._rows_known, self.task.rows_in
         if rows:
             self._costs += BatchCosts.of(rows, elapsed)
+        if self._unshared >= SHARED:
+            self._share()
+
+    def _share(self) -> None:
         if self.task.load.touched:
             records = self.task.load.take()
             total = int(records.sum())
@@ -75,6 +85,7 @@ class Meter:
         """The window's figures, with the batches that wait, their rows, what the source's reader tells, and the records that it has
         skipped; the next window begins.
         """
+        self._share()
         now, task = time.time(), self.task
         rows = task.rows_in, task.outputs.rows
         spent = self._run_queue.take()

@@ -53,7 +53,8 @@ class MeteredTask(TaskInterpreter):
     ) -> None:
         writer = StateWriter(CheckpointStore(settings.store_url), spec.name) if settings.store_url is not None else None
         saved = CheckpointStore(restored.url) if restored is not None else None
-        super().__init__(spec, TaskPorts(channels, SystemClock(), reports, writer, saved, OutsideWork(spec.name)), restored)
+        outside = OutsideWork(spec.name) if any(chained.operator.works_outside for chained in spec.chain) else None
+        super().__init__(spec, TaskPorts(channels, SystemClock(), reports, writer, saved, outside), restored)
         self.meter = Meter(self.task, settings.metrics_window)
         self._latency_interval = settings.latency_interval
         self._next_mark = 0.0

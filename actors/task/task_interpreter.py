@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import assert_never
+from typing import Any, assert_never
 
 from ...engine.batch import Batch
 from ...engine.errors import JobFailedError, is_own, shown
@@ -99,15 +99,15 @@ class TaskInterpreter:
         """Take an element that has come in."""
         self._bring()
         if self.task.finished:
-            self._answer(lambda now: self.task.receive(channel, element, now))
+            self._answer(self.task.receive, channel, element)
         else:
-            self._work(lambda now: self.task.receive(channel, element, now))
+            self._work(self.task.receive, channel, element)
 
     def poll(self, rows: int, *, mark: bool = False) -> int:
         """Poll the source once, for about `rows` rows at most, and send a latency mark before them if `mark`. Returns the rows read."""
         self._bring()
         before = self.task.rows_in
-        self._work(lambda now: self._poll(rows, mark, now))
+        self._work(self._poll, rows, mark)
         return self.task.rows_in - before
 
     def _poll(self, rows: int, mark: bool, now: float) -> list[Effect]:
@@ -115,12 +115,13 @@ class TaskInterpreter:
         if reader is None:
             return []
         batch = reader.poll(rows)
-        has_rows = batch is not None and batch.num_rows > 0
-        effects = self.task.mark(self._timestamp(), now) if mark and has_rows else []
-        effects += self.task.polled(batch, reader.watermark(), now, reader.dead_letters())
-        if not has_rows and reader.finished:
-            effects += self.task.exhausted(now)
-        return effects
+        watermark, dead_letters = reader.watermark(), reader.dead_letters()
+        if batch is not None and batch.num_rows > 0:
+            effects = self.task.mark(self._timestamp(), now) if mark else []
+            return effects + self.task.polled(batch, watermark, now, dead_letters)
+        nothing = dead_letters is None and watermark <= self.task.watermark
+        effects = [] if nothing else self.task.polled(batch, watermark, now, dead_letters)
+        return effects + self.task.exhausted(now) if reader.finished else effects
 
     def idle(self) -> None:
         """Send what waits in the buffers: there is nothing else to do."""
@@ -233,16 +234,16 @@ class TaskInterpreter:
             self._outside.close()
         self.source.close()
 
-    def _work(self, step: Callable[[float], Iterable[Effect]]) -> None:
-        """Have the task do something, unless it is over."""
+    def _work(self, step: Callable[..., Iterable[Effect]], *what: Any) -> None:
+        """Have the task do something, unless it is over. `step(*what, now)` does it."""
         if not self.over:
-            self._answer(step)
+            self._answer(step, *what)
 
-    def _answer(self, step: Callable[[float], Iterable[Effect]]) -> None:
+    def _answer(self, step: Callable[..., Iterable[Effect]], *what: Any) -> None:
         """Have the task do something, also if it is over: others wait for it."""
         begun = self._now()
         try:
-            for effect in step(begun):
+            for effect in step(*what, begun):
                 self._carry_out(effect)
         except BaseException as error:  # noqa: BLE001 -- whatever a user's function or source raises must reach the user
             self.fail(error)

@@ -21,12 +21,13 @@ def euros(dollars: pa.Array) -> pa.Array:
 
 
 def day(times: pa.Array) -> pa.Array:
-    """The days of timestamps in UTC, as texts.
+    """The days of timestamps in UTC, as texts. Each day is formatted once.
 
     >>> day(pa.array([0, 86_400_000], pa.timestamp("ms", "UTC"))).to_pylist()
     ['1970-01-01', '1970-01-02']
     """
-    return pc.cast(pc.cast(times, pa.date32()), pa.string())
+    days = pc.cast(_without_zone(times), pa.date32()).dictionary_encode()
+    return pc.cast(days.dictionary, pa.string()).take(days.indices)
 
 
 def minute(times: pa.Array) -> pa.Array:
@@ -35,5 +36,10 @@ def minute(times: pa.Array) -> pa.Array:
     >>> minute(pa.array([0, 61_000, 119_999], pa.timestamp("ms", "UTC"))).to_pylist()
     ['00:00', '00:01', '00:01']
     """
-    minutes = pc.floor_temporal(times, unit="minute").dictionary_encode()
+    minutes = pc.floor_temporal(_without_zone(times), unit="minute").dictionary_encode()
     return pc.strftime(minutes.dictionary, "%H:%M").take(minutes.indices)
+
+
+def _without_zone(times: pa.Array) -> pa.Array:
+    """Timestamps in UTC without their zone, which Arrow would look up for each of them."""
+    return times.cast(pa.timestamp(times.type.unit))

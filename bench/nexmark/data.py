@@ -85,7 +85,7 @@ def _write(files: EventFiles, stream: StreamName, say: Callable[[str], None]) ->
             first, last = (Numbering(stream).rows_before(files.events * n // PARQUET_FILES) for n in (number, number + 1))
             path = files.of("parquet", stream) / f"{number:03}.parquet"
             with pq.ParquetWriter(path, SCHEMAS[stream], use_dictionary=coded) as groups:
-                for rows in _pieces(stream, first, last):
+                for rows in pieces(stream, first, last):
                     groups.write_batch(rows, PIECE)
                     for turn, text in enumerate(texts):
                         its = rows.filter(pa.array(rows["seq"].to_numpy() // BLOCK % CSV_FILES == turn))
@@ -93,8 +93,8 @@ def _write(files: EventFiles, stream: StreamName, say: Callable[[str], None]) ->
             say(f"{stream}: {last:,} of {files.rows(stream):,} rows")
 
 
-def _pieces(stream: StreamName, first: int, last: int) -> Iterator[pa.RecordBatch]:
-    """Rows `first` to `last` - 1 of a stream."""
+def pieces(stream: StreamName, first: int, last: int) -> Iterator[pa.RecordBatch]:
+    """Rows `first` to `last` - 1 of a stream, as they are generated."""
     reader = nexmark(stream, rows_per_batch=PIECE).reader(0, 1)
     reader.seek(Share.of(0, 1).since(first).encode())
     while first < last:

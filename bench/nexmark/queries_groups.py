@@ -26,8 +26,13 @@ def q16(events: Events) -> ef.Stream:
     """How many bids, bidders and auctions does each channel have each day, and when was its last bid?"""
     columns = ["total_bids", "total_bidders", "total_auctions"]
     names = [name.replace("total", rank) for name in columns for rank in ("total", *RANKS)]
+
+    def with_minute(rows: pa.RecordBatch) -> pa.RecordBatch:
+        return rows.append_column("minute", minute(rows["dateTime"]))
+
     counts = (
         _dated(events.bid, "auction", "bidder", "price", "channel")
+        .map_batches(with_minute)
         .key_by("channel", "day")
         .aggregate(minute=ef.max("minute"), **_bids(), **_distinct())
     )
@@ -60,10 +65,10 @@ def q19(events: Events) -> ef.Stream:
 
 
 def _dated(bids: ef.Stream, *columns: str) -> ef.Stream:
-    """These columns, with the day and the minute."""
+    """These columns, with the day."""
 
     def dated(rows: pa.RecordBatch) -> pa.RecordBatch:
-        return rows.append_column("day", day(rows["dateTime"])).append_column("minute", minute(rows["dateTime"]))
+        return rows.append_column("day", day(rows["dateTime"]))
 
     return bids.select(*columns, "dateTime").map_batches(dated)
 

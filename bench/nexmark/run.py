@@ -9,13 +9,16 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from .. import machine
 from ..conditions import record, scratch
 from ..errors import BenchmarkError
+from ..kafka.broker import kafka_broker
 from ..operators import FLINK, TARGET
 from ..process import run_system
 from ..record import Case, Run, Verdict
@@ -25,11 +28,12 @@ from ..task import Answer, Task
 from ..throughput import check_names
 from .changelog import write_final_rows
 from .check import compare, connect
-from .data import EventFiles, files_of, make
+from .data import FORMATS, EventFiles, files_of, make
 from .flink_sql import NOT_IN_FLINK
 from .queries import QUERIES
 from .spark_sql import NOT_IN_SPARK, UNTIL_THE_END
 from .streams import INPUTS, streams_of
+from .topics import EventTopics, event_topics
 
 EVENTS, CHECKED_EVENTS = 10_000_000, 500_000
 TIMEOUT = 3600.0
@@ -54,11 +58,12 @@ NOT_MEASURED = (
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """The `measured` events and the `checked` ones, read as `form`, one of `INPUTS`."""
+    """The `measured` events and the `checked` ones, read as `form`, one of `INPUTS`; `topics` has both if they come from Kafka."""
 
     form: str
     measured: EventFiles
     checked: EventFiles
+    topics: tuple[EventTopics, EventTopics] | None = None
 
 
 def run(
@@ -71,17 +76,43 @@ def run(
     repeat: int,
     cache: Path,
     say: Callable[[str], None],
+    bootstrap: str | None = None,
 ) -> Run:
-    """Raises BenchmarkError for an unknown query or format, if a system fails, or if evenflow's results are wrong."""
+    """`form`: what evenflow reads; "kafka" fills topics on the broker at `bootstrap`, None for a broker of its own.
+
+    Raises BenchmarkError for an unknown query or form, if a system fails, or if evenflow's results are wrong.
+    """
     check_names("query", queries, QUERIES)
-    check_names("format", [form], INPUTS)
+    check_names("input", [form], INPUTS)
     check_names("system", systems, SYSTEMS)
     if form != "csv" and set(systems) != {"evenflow"}:
-        raise BenchmarkError(f"Flink and Spark read NexMark's CSV files only: --format csv, not --format {form}")
+        raise BenchmarkError(f"Flink and Spark read NexMark's CSV files only: --from csv, not --from {form}")
     if "flink" in systems and not os.environ.get(FLINK):
         raise BenchmarkError(f"Flink needs an environment of its own: set {FLINK} to its interpreter, or leave out --systems flink")
-    measured = files_of(cache, events) if form == "generate" else make(cache, events, say)
+    in_files = form in FORMATS
+    measured = make(cache, events, say) if in_files else files_of(cache, events)
     given = Input(form, measured, make(cache, checked_events, say))
+    with ExitStack() as stack:
+        if form == "kafka":
+            given = replace(given, topics=_topics(stack, bootstrap, given, say))
+        cases, checks = _all(queries, systems, repeat, given, say)
+    arguments = {"queries": list(queries), "events": events, "from": form, "systems": list(systems), "repeat": repeat}
+    return record("nexmark", arguments, cases, _verdicts(cases), checks=checks, not_measured=NOT_MEASURED)
+
+
+def _topics(stack: ExitStack, bootstrap: str | None, given: Input, say: Callable[[str], None]) -> tuple[EventTopics, EventTopics]:
+    """The measured events and the checked ones, until the stack ends."""
+    address = stack.enter_context(kafka_broker(bootstrap))
+    measured = stack.enter_context(event_topics(address, given.measured.events, say))
+    if given.checked.events == measured.events:
+        return measured, measured
+    return measured, stack.enter_context(event_topics(address, given.checked.events, say))
+
+
+def _all(
+    queries: Sequence[str], systems: Sequence[str], repeat: int, given: Input, say: Callable[[str], None]
+) -> tuple[list[Case], list[str]]:
+    """The cases of all queries, and what was found out about their results."""
     cases: list[Case] = []
     checks: list[str] = []
     for name in queries:
@@ -95,20 +126,22 @@ def run(
             if differing:
                 checks.append(f"{name}: of {system.capitalize()}'s rows {differing}{_why(name, system)}")
             elif rows is not None:
-                checks.append(f"{name}: {system} gave the {rows:,} rows that DuckDB gives for {checked_events:,} events")
-    arguments = {"queries": list(queries), "events": events, "format": form, "systems": list(systems), "repeat": repeat}
-    return record("nexmark", arguments, cases, _verdicts(cases), checks=checks, not_measured=NOT_MEASURED)
+                checks.append(f"{name}: {system} gave the {rows:,} rows that DuckDB gives for {given.checked.events:,} events")
+    return cases, checks
 
 
 def _measure(name: str, system: str, repeat: int, given: Input) -> tuple[list[Case], int | None, str]:
     """The cases; how many rows were checked, None if none were; what is wrong with them, "" for nothing."""
     output = Path(scratch(f"{system}-{name}"))
+    options: dict[str, Any]
     rows = sum(given.measured.rows(stream) for stream in streams_of(name))
-    checked = given.checked.folder
-    options = {"input": given.form, "events": given.measured.events, "checked": str(checked), "checked_events": given.checked.events}
-    folder = given.measured.folder
+    folder, checked = given.measured.folder, given.checked.folder
     if system != "evenflow":
         folder, options = folder / given.form, {"checked": str(checked / given.form)}
+    elif given.topics is not None:
+        options = {"input": given.form, "topics": [asdict(each) for each in given.topics]}
+    else:
+        options = {"input": given.form, "events": given.measured.events, "checked": str(checked), "checked_events": given.checked.events}
     task = Task(name, str(folder), rows, 0, str(output / "out"), repeat, options)
     try:
         busy = machine.busy_share()

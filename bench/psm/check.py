@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..exact_rows import compare_rows, rows_of
 from .oracles import ORACLES
-from .source import STREAMS, visits
+from .source import STREAMS, all_rows
 
 
 def connect(turns: int, **arguments: Any) -> duckdb.DuckDBPyConnection:
@@ -18,13 +18,7 @@ def connect(turns: int, **arguments: Any) -> duckdb.DuckDBPyConnection:
     database = duckdb.connect()
     database.execute("SET TimeZone = 'UTC'")
     for stream in STREAMS:
-        reader = visits(stream, turns=turns, **arguments).reader(0, 1)
-        batches = []
-        while not reader.finished:
-            batch = reader.poll(1 << 16)
-            assert batch is not None
-            batches.append(batch.rows)
-        database.register(f"{stream}_rows", pa.Table.from_batches(batches))
+        database.register(f"{stream}_rows", pa.Table.from_batches(all_rows(stream, turns, **arguments)))
         database.execute(f"CREATE TABLE {stream} AS SELECT * FROM {stream}_rows")
     return database
 

@@ -11,9 +11,9 @@ other an impression, at random, so there are as many of both, and twice as many 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +63,15 @@ def visits(
     total = None if turns is None else turns if stream == "search" else turns // 2
     rows_rate = None if rate is None else rate * share
     return NumberedSource(stream, rows, rows_rate, 0.001, total, rows_per_batch, created, clock)
+
+
+def all_rows(stream: StreamName, turns: int, **arguments: Any) -> Iterator[pa.RecordBatch]:
+    """The rows of `turns` turns in order; arguments as of `visits`."""
+    reader = visits(stream, turns=turns, **arguments).reader(0, 1)
+    while not reader.finished:
+        batch = reader.poll(1 << 16)
+        assert batch is not None
+        yield batch.rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import evenflow as ef
 
 from .source import STREAMS, visits
+from .topics import VisitTopics, times_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,11 @@ class Visits:
     def generated(cls, flow: ef.Dataflow, **arguments: Any) -> Visits:
         """The streams of `visits(stream, **arguments)`. A source has one worker, so that a product's clicks come in order."""
         return cls(*(flow.read(visits(stream, **arguments)).parallelism(1, fixed=True) for stream in STREAMS))
+
+    @classmethod
+    def from_topics(cls, flow: ef.Dataflow, topics: VisitTopics) -> Visits:
+        """The streams of topics. Their records have the product as key, so that a product's clicks come in order."""
+        return cls(*(flow.read(topics.source(stream)).cast(times_of(stream)) for stream in STREAMS))
 
 
 Query: TypeAlias = Callable[[Visits], ef.Stream]

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ..task import Answer, Task, result_of_alerts
@@ -29,7 +29,7 @@ def run(task: Task) -> Iterator[Answer]:
         clocks = Path(task.output + "-clocks")
         shutil.rmtree(clocks, ignore_errors=True)
         clocks.mkdir()
-        _run_cluster(task, clocks)
+        run_cluster(f"{__package__}.bytewax_flow:flow", {"EVENFLOW_BENCH_TASK": task.to_json(), "EVENFLOW_BENCH_CLOCKS": str(clocks)})
         begun = [float(path.read_text()) for path in clocks.glob("begin-*")]
         ended = [float(path.read_text()) for path in clocks.glob("end-*")]
         if len(begun) != PROCESSES or not ended:
@@ -39,12 +39,11 @@ def run(task: Task) -> Iterator[Answer]:
         yield Answer(max(ended) - max(begun), task.rows, result_of_alerts(task.output))
 
 
-def _run_cluster(task: Task, clocks: Path) -> None:
+def run_cluster(flow: str, environment: Mapping[str, str]) -> None:
+    """Run `module:name` in all processes, to its end. Raises RuntimeError if one fails."""
     addresses = ";".join(f"127.0.0.1:{port}" for port in free_ports(PROCESSES))
-    environment = {**os.environ, "EVENFLOW_BENCH_TASK": task.to_json(), "EVENFLOW_BENCH_CLOCKS": str(clocks)}
-    module = f"{__package__}.bytewax_flow:flow"
     workers = [
-        subprocess.Popen([sys.executable, "-m", "bytewax.run", module, "-i", str(index), "-a", addresses], env=environment)  # noqa: S603 -- our own words
+        subprocess.Popen([sys.executable, "-m", "bytewax.run", flow, "-i", str(index), "-a", addresses], env={**os.environ, **environment})  # noqa: S603 -- our own words
         for index in range(PROCESSES)
     ]
     deadline = time.monotonic() + WAIT

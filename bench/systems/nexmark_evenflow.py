@@ -11,6 +11,7 @@ from ..machine import CpuWatch
 from ..nexmark.data import EventFiles
 from ..nexmark.queries import QUERIES
 from ..nexmark.streams import read_events
+from ..nexmark.topics import EventTopics
 from ..sinks import DiscardSink
 from ..task import Answer, Task
 
@@ -20,21 +21,30 @@ WAIT = "3000s"
 def run(task: Task) -> Iterator[Answer]:
     """A job for each iteration, whose rows are discarded, and one that writes them to `task.output`.
 
-    `options`: `input`, one of `INPUTS`; `checked`, the folder of the events that the last job reads, and `checked_events`, their number.
+    `options`: `input`, one of `INPUTS`; `events`, their number; `checked`, the folder of the events that the last job reads, and
+    `checked_events`, their number. Where the input is Kafka, `topics` has the `EventTopics` of both.
     """
     form = task.options["input"]
-    files = EventFiles(Path(task.folder), task.options["events"])
+    measured, checked = _inputs(task)
     for number in range(task.repeat):
-        job = _started(task.name, f"{task.name}-{number}", files, form, DiscardSink())
+        job = _started(task.name, f"{task.name}-{number}", measured, form, DiscardSink())
         begun = job.status().running_seconds
         with CpuWatch() as cpu:
             job.wait(WAIT)
         yield Answer(job.status().running_seconds - begun, task.rows, {}, {"cpu_seconds": cpu.seconds})
-    checked = EventFiles(Path(task.options["checked"]), task.options["checked_events"])
     _started(task.name, f"{task.name}-checked", checked, form, ef.write_parquet(task.output)).wait(WAIT)
 
 
-def _started(query: str, name: str, files: EventFiles, form: str, sink: ef.Sink) -> ef.Job:
+def _inputs(task: Task) -> tuple[EventFiles | EventTopics, EventFiles | EventTopics]:
+    """The measured events and the checked ones."""
+    given = task.options
+    if "topics" in given:
+        measured, checked = (EventTopics(**each) for each in given["topics"])
+        return measured, checked
+    return EventFiles(Path(task.folder), given["events"]), EventFiles(Path(given["checked"]), given["checked_events"])
+
+
+def _started(query: str, name: str, events: EventFiles | EventTopics, form: str, sink: ef.Sink) -> ef.Job:
     flow = ef.Dataflow(name)
-    QUERIES[query](read_events(flow, files, form)).write(sink)
+    QUERIES[query](read_events(flow, events, form)).write(sink)
     return flow.run(config=ef.JobConfig(parallelism=2))

@@ -145,6 +145,11 @@ class Problems:
     def __call__(self, error: KafkaError) -> None:
         self._met = (*self._met[-99:], error)
 
+    def taken(self) -> tuple[KafkaError, ...]:
+        """Those since this was asked last, by the thread that the client calls back."""
+        met, self._met = self._met, ()
+        return met
+
     @property
     def worst(self) -> KafkaError | None:
         """The one that says most; None if there was none."""
@@ -166,7 +171,7 @@ _FENCED = "another producer has the same transactional id: another job of this n
 def _explained(error: KafkaError, bootstrap: str) -> str:
     if "Invalid response size" in error.str():
         other = f"what listens at {bootstrap} doesn't speak Kafka's protocol, or wants TLS; check the address and security.protocol"
-        return f"{other} ({error.str()})"
+        return f"{other}. If a broker's answer is too large, give options={{'receive.message.max.bytes': ...}} ({error.str()})"
     silent = f"no broker answers at {bootstrap}; check the address, that a broker listens there, and that it expects this security.protocol"
     advice = {
         "_TRANSPORT": silent,

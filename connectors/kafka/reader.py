@@ -19,6 +19,7 @@ import pyarrow as pa
 from ...engine.batch import Batch, Times
 from ...engine.errors import ConnectorError
 from ...engine.source import SourceReader, SplitFigures
+from .cluster import Problems
 from .decoding import decoded
 from .partitions import MOST_HELD, Partition, Partitions
 from .position import At, KafkaPosition
@@ -57,8 +58,16 @@ class KafkaReader(SourceReader):
     """Reads the partitions whose ordinals fit `index` and `parallelism`."""
 
     def __init__(
-        self, reading: Reading, index: int, parallelism: int, consumer: Consumer, watch: Watch, clocks: Clocks | None = None
+        self,
+        reading: Reading,
+        index: int,
+        parallelism: int,
+        consumer: Consumer,
+        watch: Watch,
+        problems: Problems,
+        clocks: Clocks | None = None,
     ) -> None:
+        self._problems = problems
         self._reading, self._index, self._parallelism = reading, index, parallelism
         self._consumer, self._watch, self._clocks = consumer, watch, clocks or Clocks()
         self._partitions = Partitions(
@@ -221,6 +230,9 @@ class KafkaReader(SourceReader):
                 self._end(partition)
         for event in events:
             self._take_event(event)
+        for problem in self._problems.taken():
+            if not _passes(problem):
+                raise self._reading.cluster.error(problem, "the cluster")
 
     def _runs(self, records: Sequence[Message]) -> list[tuple[int, int, int]]:
         """The partition's ordinal, and from where to where, of each stretch of records of one partition."""
@@ -373,6 +385,7 @@ class KafkaReader(SourceReader):
 
 
 def _passes(error: KafkaError) -> bool:
-    """Whether the client gets over the error by itself; the group is of no importance."""
+    """Whether the client gets over the error by itself; the group is of no importance, and so is who coordinates it."""
     name = error.name()
-    return not error.fatal() and (error.retriable() or name in OFTEN or "GROUP" in name or "COORD" in name)
+    of_group = "GROUP" in name or "COORD" in name or "FindCoordinator" in error.str()
+    return not error.fatal() and (error.retriable() or name in OFTEN or of_group)

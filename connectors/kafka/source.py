@@ -20,7 +20,7 @@ from ..avro import schema as avro
 from ..avro.registry import SchemaRegistry
 from ..avro.schema import AvroLike
 from .avro_values import AvroValues
-from .cluster import KafkaCluster, check_installed
+from .cluster import KafkaCluster, Problems, check_installed
 from .decoding import ArrowValues, Decoder, JsonValues, RawValues, TextValues, UndecodableError, Values
 from .extents import Start, Until, check_bound, extents
 from .offsets import Offsets
@@ -227,6 +227,7 @@ class KafkaSource(Source):
         reading = self._reading
         if reading is None:
             raise ConnectorError(f"operator `{self.name}`: start() looks at the topics and must be called before reader()")
+        problems = Problems()
         consumer = self._cluster.consumer(
             group_id=self._group,
             enable_auto_commit=False,
@@ -235,8 +236,9 @@ class KafkaSource(Source):
             isolation_level="read_committed",
             auto_offset_reset="error",
             on_commit=_warn,
+            error_cb=problems,
         )
-        return KafkaReader(reading, index, parallelism, consumer, ClusterWatch(reading, index, parallelism))
+        return KafkaReader(reading, index, parallelism, consumer, ClusterWatch(reading, index, parallelism), problems)
 
     def share_out(self, positions: Sequence[Any], parallelism: int) -> list[Any]:
         shared = share_out_partitions([KafkaPosition.decode(position) for position in positions], parallelism, self.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -74,18 +75,23 @@ class PostgresTable(Table):
                 self.check_columns(batch, there)
                 self._copy(cursor, self._table, batch)
             return
-        number = _quoted("evenflow row")
-        for batch in rows:
+        for names, alike in groupby(rows, key=lambda batch: batch.schema.names):
+            self._replace(cursor, names, alike, there)
+
+    def _replace(self, cursor: Cursor[Any], names: list[str], rows: Iterable[pa.RecordBatch], there: Sequence[str]) -> None:
+        """Rows with these columns, through a temporary table: so each key's row is written once, however many there are."""
+        number, columns = _quoted("evenflow row"), ", ".join(map(_quoted, names))
+        for place, batch in enumerate(rows):
             self.check_columns(batch, there)
-            columns = ", ".join(map(_quoted, batch.schema.names))
-            _run(cursor, f"CREATE TEMP TABLE evenflow_rows ON COMMIT DROP AS SELECT {columns} FROM {self._table} WHERE false")
-            _run(cursor, f"ALTER TABLE evenflow_rows ADD {number} bigserial")
+            if place == 0:
+                _run(cursor, f"CREATE TEMP TABLE evenflow_rows ON COMMIT DROP AS SELECT {columns} FROM {self._table} WHERE false")
+                _run(cursor, f"ALTER TABLE evenflow_rows ADD {number} bigserial")
             self._copy(cursor, "evenflow_rows", batch)
-            keys = ", ".join(map(_quoted, self.target.key))
-            newest = "" if self.target.version is None else f"{_quoted(self.target.version)} DESC, "
-            last = f"SELECT DISTINCT ON ({keys}) {columns} FROM evenflow_rows ORDER BY {keys}, {newest}{number} DESC"
-            _run(cursor, f"INSERT INTO {self._table} AS old ({columns}) {last}{self._replacing(batch.schema.names)}")
-            _run(cursor, "DROP TABLE evenflow_rows")
+        keys = ", ".join(map(_quoted, self.target.key))
+        newest = "" if self.target.version is None else f"{_quoted(self.target.version)} DESC, "
+        last = f"SELECT DISTINCT ON ({keys}) {columns} FROM evenflow_rows ORDER BY {keys}, {newest}{number} DESC"
+        _run(cursor, f"INSERT INTO {self._table} AS old ({columns}) {last}{self._replacing(names)}")
+        _run(cursor, "DROP TABLE evenflow_rows")
 
     def _replacing(self, names: Iterable[str]) -> str:
         return replacing(Target(self.target.operator, "old", self.target.key, self.target.version), names, _quoted)

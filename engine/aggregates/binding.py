@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from ..errors import RecordError
 from .base import AggregateFunction, Parts
+from .filtered import share_conditions
 from .widening import value_type, wider
 
 
@@ -32,6 +33,7 @@ class Binding:
     def __init__(self, operator: str, functions: Mapping[str, AggregateFunction], schema: pa.Schema) -> None:
         self._operator, self._functions = operator, functions
         self.accumulators = tuple(function.bind(schema, operator) for function in functions.values())
+        share_conditions(self.accumulators)
         columns = {name for function in functions.values() for name in function.reads(schema)}
         self.input = pa.schema([(field.name, value_type(field.type)) for field in schema if field.name in columns])
         self.label = "".join(f" {field.name}:{field.type}" for field in self.input)

@@ -6,7 +6,8 @@ are evaluated where rows arrive, which is in the combiner if there is one; state
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -19,6 +20,8 @@ from ..batch import Batch
 from ..errors import FlowError, RecordError
 from ..expression import columns_of, true_where
 from .base import Accumulator, AggregateFunction, Codes, Parts
+
+Mask = npt.NDArray[np.bool_]
 
 Condition: TypeAlias = pc.Expression | str
 """An Arrow expression such as `pc.field("price") < 10_000`, or the name of a column of booleans. Null counts as false, as in SQL."""
@@ -44,25 +47,65 @@ class Filtered(AggregateFunction):
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         columns = None if self.function.whole_rows else list(self.function.reads(schema))
-        return FilteredAccumulator(self.function.bind(schema, operator), self.condition, columns, operator)
+        return FilteredAccumulator(self.function.bind(schema, operator), RowsWhere(self.condition, operator), columns)
+
+
+class RowsWhere:
+    """The rows for which a condition is true, found once for each batch, however many aggregates ask for them in turn."""
+
+    def __init__(self, condition: Condition, operator: str) -> None:
+        self.condition, self.operator = condition, operator
+        self._asked: Callable[[], pa.RecordBatch | None] = lambda: None
+        self._found: tuple[Mask, npt.NDArray[np.intp]] = np.zeros(0, np.bool_), np.zeros(0, np.intp)
+
+    def same(self, other: RowsWhere) -> bool:
+        """Whether the conditions are equal."""
+        if isinstance(self.condition, str) or isinstance(other.condition, str):
+            return isinstance(self.condition, str) and self.condition == other.condition
+        return bool(self.condition.equals(other.condition))
+
+    def of(self, batch: Batch) -> tuple[Mask, npt.NDArray[np.intp]]:
+        """Which rows these are, and their places."""
+        if self._asked() is not batch.rows:
+            kept = self._kept(batch)
+            self._asked, self._found = weakref.ref(batch.rows), (kept, np.flatnonzero(kept))
+        return self._found
+
+    def _kept(self, batch: Batch) -> Mask:
+        condition, schema = self.condition, batch.rows.schema
+        if not isinstance(condition, str):
+            return true_where(condition, batch, self.operator, "where=")
+        if schema.names.count(condition) != 1:
+            many = "more than one" if condition in schema.names else "no"
+            raise RecordError(
+                self.operator, f"where={condition!r}: there is {many} column `{condition}`; there are: {', '.join(schema.names)}"
+            )
+        column = batch.rows.column(condition)
+        if pa.types.is_null(column.type):
+            return np.zeros(len(column), np.bool_)
+        if not pa.types.is_boolean(column.type):
+            problem = f"where={condition!r}: the column is of type {column.type}, expected booleans; or give an expression"
+            raise RecordError(self.operator, f'{problem}, as in pc.field("{condition}") > 0')
+        kept: Mask = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
+        return kept
 
 
 class FilteredAccumulator(Accumulator):
     """Parts: those of the aggregate."""
 
-    def __init__(self, of: Accumulator, condition: Condition, columns: list[str] | None, operator: str) -> None:
-        self.of, self.condition, self.columns, self.operator = of, condition, columns, operator
+    def __init__(self, of: Accumulator, where: RowsWhere, columns: list[str] | None) -> None:
+        self.of, self.where, self.columns, self.operator = of, where, columns, where.operator
         self.part_types, self.output_type, self.typed, self.distinct = of.part_types, of.output_type, of.typed, of.distinct
 
     def empty(self, n: int) -> Parts:
         return self.of.empty(n)
 
     def partial(self, batch: Batch, codes: Codes, groups: int) -> Parts:
-        kept = self._kept(batch)
-        if kept.all():
+        kept, places = self.where.of(batch)
+        if len(places) == len(kept):
             return self.of.partial(batch, codes, groups)
         read = batch if self.columns is None else batch.with_rows(batch.rows.select(self.columns))
-        return self.of.partial(read.filter(kept), codes[kept], groups)
+        return self.of.partial(read.filter(kept), codes.take(places), groups)
 
     def combine(self, parts: Parts, codes: Codes, groups: int) -> Parts:
         return self.of.combine(parts, codes, groups)
@@ -85,23 +128,16 @@ class FilteredAccumulator(Accumulator):
     def nbytes(self, parts: Parts) -> int:
         return self.of.nbytes(parts)
 
-    def _kept(self, batch: Batch) -> npt.NDArray[np.bool_]:
-        condition, schema = self.condition, batch.rows.schema
-        if not isinstance(condition, str):
-            return true_where(condition, batch, self.operator, "where=")
-        if schema.names.count(condition) != 1:
-            many = "more than one" if condition in schema.names else "no"
-            raise RecordError(
-                self.operator, f"where={condition!r}: there is {many} column `{condition}`; there are: {', '.join(schema.names)}"
-            )
-        column = batch.rows.column(condition)
-        if pa.types.is_null(column.type):
-            return np.zeros(len(column), np.bool_)
-        if not pa.types.is_boolean(column.type):
-            problem = f"where={condition!r}: the column is of type {column.type}, expected booleans; or give an expression"
-            raise RecordError(self.operator, f'{problem}, as in pc.field("{condition}") > 0')
-        kept: npt.NDArray[np.bool_] = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
-        return kept
+
+def share_conditions(accumulators: Iterable[Accumulator]) -> None:
+    """Let those of equal conditions find the rows of a batch once."""
+    known: list[RowsWhere] = []
+    for accumulator in accumulators:
+        if isinstance(accumulator, FilteredAccumulator):
+            where = accumulator.where
+            accumulator.where = next((other for other in known if other.same(where)), where)
+            if accumulator.where is where:
+                known.append(where)
 
 
 def filtered(function: AggregateFunction, where: Condition | None) -> AggregateFunction:

@@ -183,6 +183,12 @@ class PartialAggregator:
         return binding
 
 
+def is_partial(rows: pa.RecordBatch) -> bool:
+    """Whether these are partial aggregates, as `to_batch` makes them, and not raw rows."""
+    metadata = rows.schema.metadata
+    return metadata is not None and INPUT in metadata
+
+
 def _joined(columns: Sequence[pa.Array], name: str, operator: str) -> pa.Array:
     """Pieces of the key column `name` as one; a piece that holds only nulls takes the others' type."""
     types = {column.type for column in columns}

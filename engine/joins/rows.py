@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Self
 
 import numpy as np
@@ -19,26 +20,34 @@ from ..batch import Batch
 Places = npt.NDArray[np.integer]
 Mask = npt.NDArray[np.bool_]
 
+LARGE = 32_768
+"""Rows of a table that is not copied when blocks are merged. Rows that are read from several tables are copied twice."""
+
+
+Tables = tuple[pa.RecordBatch, ...]
+"""Tables of one schema, whose rows are numbered through from the first table's to the last one's."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Rows whose values are at hand: row `places[i]` of `table` for each `i`. A column that nobody asks for is not copied."""
+    """Rows whose values are at hand: row `places[i]` of the tables for each `i`. A column that nobody asks for is not copied."""
 
-    table: pa.RecordBatch
+    tables: Tables
     places: Places
 
     def column(self, name: str) -> pa.Array:
         """The values of one column."""
-        return self.table.column(name).take(pa.array(self.places))
+        if len(self.tables) == 1:
+            return self.tables[0].column(name).take(pa.array(self.places))
+        return self.rows(name).column(0)
 
     def filter(self, mask: Mask) -> Reached:
         """The rows that `mask` selects."""
-        return Reached(self.table, self.places[mask])
+        return Reached(self.tables, self.places[mask])
 
     def rows(self, *columns: str) -> pa.RecordBatch:
         """The rows, with these columns or all."""
-        table = self.table.select(list(columns)) if columns else self.table
-        return table.take(pa.array(self.places))
+        return _taken(tuple(table.select(list(columns)) for table in self.tables) if columns else self.tables, self.places)
 
 
 class Rows(ABC):
@@ -93,65 +102,69 @@ class Rows(ABC):
 class MemoryRows(Rows):
     """Rows in memory; nothing is done for those that are forgotten.
 
-    `placed`: a table, and the places of the rows in it, None for all in their order. Sorting and selecting change the places, and merging
-    adds tables up; rows are copied one by one when they are read. Invariant: a table has at most twice the rows, so rows that are gone keep
-    little memory.
+    `placed`: tables, and the places of the rows in them, None for all in their order. Sorting and selecting change the places, and merging
+    copies small tables only; rows are copied one by one when they are read. Invariant: the tables have at most twice the rows, so rows that
+    are gone keep little memory.
     """
 
     __slots__ = ("placed", "schema")
 
-    def __init__(self, table: pa.RecordBatch, places: Places | None = None) -> None:
-        """`table` is replaced by its rows at `places` if these are few."""
-        self.placed: tuple[pa.RecordBatch, Places | None] = table, places
-        self.schema = table.schema
-        if places is not None and 2 * len(places) < table.num_rows:
+    def __init__(self, *tables: pa.RecordBatch, places: Places | None = None) -> None:
+        """The tables are replaced by their rows at `places` if these are few."""
+        self.placed: tuple[Tables, Places | None] = tables, places
+        self.schema = tables[0].schema
+        if places is not None and 2 * len(places) < _rows_in(tables):
             self.read()
 
     def __len__(self) -> int:
-        table, places = self.placed
-        return int(table.num_rows) if places is None else len(places)
+        tables, places = self.placed
+        return _rows_in(tables) if places is None else len(places)
 
     def take(self, places: Places) -> MemoryRows:
-        return MemoryRows(self.placed[0], self._in_table(places))
+        return MemoryRows(*self.placed[0], places=self._in_tables(places))
 
     def filter(self, mask: Mask) -> MemoryRows:
         return self.take(np.flatnonzero(mask))
 
     def slice(self, start: int, length: int) -> MemoryRows:
-        table, places = self.placed
-        return MemoryRows(table.slice(start, length)) if places is None else MemoryRows(table, places[start : start + length])
+        tables, places = self.placed
+        if places is not None:
+            return MemoryRows(*tables, places=places[start : start + length])
+        return MemoryRows(self.read().slice(start, length))
 
     def with_others(self, others: Sequence[Rows]) -> MemoryRows:
-        parts = [rows.placed if isinstance(rows, MemoryRows) else (rows.read(), None) for rows in (self, *others)]
-        begins = np.cumsum([0, *(part.num_rows for part, _ in parts)])
-        table = Batch.concat([Batch(part) for part, _ in parts]).rows
+        parts = [rows.placed if isinstance(rows, MemoryRows) else ((rows.read(),), None) for rows in (self, *others)]
+        tables = _with_few_small([table for of, _ in parts for table in of])
         if all(places is None for _, places in parts):
-            return MemoryRows(table)
-        placed = [np.arange(part.num_rows) if places is None else places for part, places in parts]
-        return MemoryRows(table, _small(np.concatenate([first + places for first, places in zip(begins, placed, strict=False)])))
+            return MemoryRows(*tables)
+        sizes = [_rows_in(of) for of, _ in parts]
+        begins = np.cumsum([0, *sizes[:-1]])
+        placed = [np.arange(size) if places is None else places for size, (_, places) in zip(sizes, parts, strict=True)]
+        return MemoryRows(*tables, places=_small(np.concatenate([first + places for first, places in zip(begins, placed, strict=True)])))
 
     def reached(self, places: Places) -> Reached:
-        return Reached(self.placed[0], self._in_table(places))
+        return Reached(self.placed[0], self._in_tables(places))
 
     def read(self) -> pa.RecordBatch:
-        table, places = self.placed
-        if places is not None:
-            table = table.take(pa.array(places))
-            self.placed = table, None
-        return table
+        tables, places = self.placed
+        if places is None and len(tables) == 1:
+            return tables[0]
+        rows = _concat(tables) if places is None else _taken(tables, places)
+        self.placed = (rows,), None
+        return rows
 
     def kept(self) -> tuple[Mask, pa.RecordBatch]:
         return np.ones(len(self), np.bool_), self.read()
 
     def has_nulls(self, column: str) -> bool:
-        return bool(self.placed[0].column(column).null_count)
+        return any(table.column(column).null_count for table in self.placed[0])
 
     @property
     def nbytes(self) -> int:
-        table, places = self.placed
-        return int(table.get_total_buffer_size()) + (0 if places is None else places.nbytes)
+        tables, places = self.placed
+        return sum(int(table.get_total_buffer_size()) for table in tables) + (0 if places is None else places.nbytes)
 
-    def _in_table(self, places: Places) -> Places:
+    def _in_tables(self, places: Places) -> Places:
         known = self.placed[1]
         return _small(places if known is None else known[places])
 
@@ -159,3 +172,51 @@ class MemoryRows(Rows):
 def _small(places: Places) -> Places:
     """As numbers of four bytes, of which there is one for each row that is kept."""
     return places.astype(np.uint32, copy=False)
+
+
+def _rows_in(tables: Sequence[pa.RecordBatch]) -> int:
+    return sum(int(table.num_rows) for table in tables)
+
+
+def _concat(tables: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    return Batch.concat([Batch(table) for table in tables]).rows
+
+
+def _with_few_small(tables: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """The same rows in tables of one schema, in which no two small ones are neighbours: a large one is not copied again."""
+    schema = tables[0].schema
+    if any(not table.schema.equals(schema) for table in tables):
+        schema = pa.unify_schemas([table.schema for table in tables])
+    runs = groupby([widened(table, schema) for table in tables], key=lambda table: table.num_rows >= LARGE)
+    return [table for large, run in runs for table in (run if large else [_concat(list(run))])]
+
+
+def widened(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows; a column that was all null takes its later type."""
+    if rows.schema.equals(schema):
+        return rows
+    columns = [
+        pa.nulls(rows.num_rows, field.type) if pa.types.is_null(column.type) else column
+        for field, column in zip(schema, rows.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _taken(tables: Tables, places: Places) -> pa.RecordBatch:
+    """The rows at these places: those of each table, then all in their order. Arrow's `take` of chunks would copy all tables."""
+    if len(tables) == 1:
+        return tables[0].take(pa.array(places))
+    ends = np.cumsum([table.num_rows for table in tables])
+    of = np.searchsorted(ends, places, side="right").astype(np.uint16)
+    counts = np.bincount(of, minlength=len(tables))
+    order = np.argsort(of, kind="stable")
+    pieces = np.split(places[order].astype(np.int64), np.cumsum(counts)[:-1])
+    found = [
+        table.take(pa.array(piece - (end - table.num_rows))) for table, piece, end in zip(tables, pieces, ends, strict=True) if len(piece)
+    ]
+    rows = _concat(found or [tables[0].slice(0, 0)])
+    if len(found) < 2 or (order[1:] > order[:-1]).all():
+        return rows
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return rows.take(pa.array(place))

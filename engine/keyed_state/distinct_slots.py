@@ -23,7 +23,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...state.key_index import DictIndex, IntegerIndex, KeyIndex
+from ...state.key_index import DictIndex, KeyIndex, WordIndex
+from ...state.words import Words
 from ..aggregates.kept_values import in_groups
 from ..aggregates.ragged import Lengths, Ragged, stretches
 
@@ -151,7 +152,7 @@ class Numbers:
 
     def __init__(self, kind: pa.DataType) -> None:
         self._kind, self._storage = kind, _storage(kind)
-        self._index: KeyIndex = DictIndex() if self._storage is None else IntegerIndex()
+        self._index: KeyIndex = DictIndex() if self._storage is None else WordIndex(1)
         self._count = 0
 
     @property
@@ -173,15 +174,17 @@ class Numbers:
 
     def values(self, numbers: Ints) -> pa.Array:
         """The values with these numbers."""
-        if not isinstance(self._index, IntegerIndex):
-            return pa.array(self._index.keys(numbers), self._kind)
-        return pa.array(self._index.values[numbers]).cast(self._storage, safe=False).view(self._kind)
+        keys = self._index.keys(numbers)
+        if self._storage is None:
+            return pa.array(keys, self._kind)
+        return pa.array(keys[0].view(np.int64)).cast(self._storage, safe=False).view(self._kind)
 
-    def _keys(self, values: pa.Array) -> npt.NDArray[np.int64] | list[Any]:
+    def _keys(self, values: pa.Array) -> Words | list[Any]:
         if self._storage is None:
             return list(values.to_pylist())
-        integers: npt.NDArray[np.int64] = values.view(self._storage).to_numpy(zero_copy_only=False).astype(np.int64)
-        return integers
+        integers = values.view(self._storage).to_numpy(zero_copy_only=False).astype(np.int64)
+        words: Words = integers.view(np.uint64)[np.newaxis]
+        return words
 
 
 def _storage(kind: pa.DataType) -> pa.DataType | None:

@@ -14,7 +14,6 @@ from ...state.frozen_rows import FrozenRows
 from ...state.slots import Mask
 from ..batch import Batch
 from ..functions.key_rows import Array
-from ..keys.encoding import key_values
 from ..keys.slots import KeySlots
 from ..operators.base import Context
 from ..protocol.routing import Move
@@ -22,6 +21,7 @@ from ..snapshots.chain import removed, replacing
 from ..snapshots.changes import Changes, SlotChanges
 from .arrays import StateArrays, arrays_of, batch_of
 from .base import StateTransfer
+from .keys_left import KeysLeft
 
 CHUNK = 16_384
 """Keys of a chunk of a snapshot."""
@@ -73,7 +73,7 @@ class MemoryArrays(StateArrays):
     def delta(self, changes: Changes) -> Iterator[Batch]:
         assert isinstance(changes, SlotChanges)
         there = self._freeze(self._slots.in_use(changes.those))
-        gone = removed(self._slots.types, self._keys, changes.removed, CHUNK)
+        gone = removed(self._keys, changes.removed, CHUNK)
         return chain(gone, (Batch(replacing(batch.rows, self._keys)) for batch in there))
 
     def depart(self, move: Move) -> StateTransfer:
@@ -84,7 +84,7 @@ class MemoryArrays(StateArrays):
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self._arrays.values()) + self._slots.nbytes
 
-    def take(self, keys: list[Any]) -> Batch | None:
+    def take(self, keys: Sequence[pa.Array]) -> Batch | None:
         """Remove and return the states of the keys, as far as they are here."""
         where = self._slots.known(keys)
         if not len(where):
@@ -116,23 +116,22 @@ class MemoryArrays(StateArrays):
                 self._frozen = None
 
     def _at(self, where: npt.NDArray[np.int64]) -> Batch:
-        return batch_of(self._keys, self._slots.columns(where), {name: array[where] for name, array in self._arrays.items()})
+        return batch_of(self._keys, self._slots.keys(where), {name: array[where] for name, array in self._arrays.items()})
 
 
 class _SlotTransfer(StateTransfer):
     """A transfer that removes states from the arrays chunk by chunk."""
 
-    def __init__(self, arrays: MemoryArrays, keys: list[Any]) -> None:
-        self._arrays, self._left = arrays, keys
+    def __init__(self, arrays: MemoryArrays, keys: list[pa.Array]) -> None:
+        self._arrays, self._left = arrays, KeysLeft(keys)
 
     def next_chunk(self, keys: int) -> Batch | None:
         while self._left:
-            taken, self._left = self._left[-keys:], self._left[:-keys]
-            batch = self._arrays.take(taken)
+            batch = self._arrays.take(self._left.take(keys))
             if batch is not None:
                 return batch
         return None
 
     def fetch(self, columns: Sequence[pa.Array]) -> Sequence[Batch]:
-        batch = self._arrays.take(key_values(columns))
+        batch = self._arrays.take(columns)
         return () if batch is None else (batch,)

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from ...state.frozen_rows import FrozenRows
-from ...state.key_index import Where
 from ...state.slots import Mask
+from ...state.words import Where
 from ..aggregates.base import Parts
 from ..aggregates.partial_aggregates import Carry, PartialAggregates, PartialAggregator
 from ..batch import Batch
-from ..keys.encoding import key_values
 from ..keys.slots import KeySlots
 from ..operators.base import Context
 from ..protocol.elements import MAX_TIME
@@ -27,6 +25,7 @@ from ..protocol.routing import Move
 from ..snapshots.chain import removed, replacing
 from ..snapshots.changes import Changes, SlotChanges
 from .base import StateTransfer
+from .keys_left import KeysLeft
 from .part_slots import clear, grown, new_slots
 from .series import NOWHERE, Codes, Found, Positions, Rows, Series
 
@@ -130,7 +129,7 @@ class MemorySeries(Series):
         those[known] = keys[self._keys[known]]
         names = self.aggregator.keys
         return chain(
-            removed(self._slots.types, names, changes.removed, CHUNK),
+            removed(names, changes.removed, CHUNK),
             (Batch(replacing(chunk.rows, names)) for chunk in self._chunks(self._freeze(those))),
         )
 
@@ -142,12 +141,12 @@ class MemorySeries(Series):
             away.add(*found)
         return _SeriesTransfer(away)
 
-    def take(self, keys: list[Any]) -> _Piece | None:
+    def take(self, keys: Sequence[pa.Array]) -> _Piece | None:
         """Remove and return the series of the keys, as far as they are here."""
         return self._cut_out(self._slots.known(keys))
 
-    def keys(self) -> list[Any]:
-        """All keys that have rows."""
+    def keys(self) -> list[pa.Array]:
+        """The key columns of all keys that have rows."""
         return self._slots.keys(self._slots.everything())
 
     def _cut_out(self, of: Where) -> _Piece | None:
@@ -236,7 +235,7 @@ class MemorySeries(Series):
         return PartialAggregates(keys, self._rows[where], tuple(tuple(column[where] for column in parts) for parts in self._parts))
 
     def _at(self, where: Where) -> _Piece:
-        return self._partial(where, tuple(self._slots.columns(self._keys[where]))), self._positions[where]
+        return self._partial(where, tuple(self._slots.keys(self._keys[where]))), self._positions[where]
 
     def _freeze(self, those: npt.NDArray[np.bool_]) -> Iterator[_Piece]:
         """A snapshot of these rows. It ends the previous one."""
@@ -270,20 +269,19 @@ class _SeriesTransfer(StateTransfer):
 
     def __init__(self, away: MemorySeries) -> None:
         self._away, self._binding = away, away.aggregator.binding
-        self._left = away.keys()
+        self._left = KeysLeft(away.keys())
 
     def next_chunk(self, keys: int) -> Batch | None:
         while self._left:
-            taken, self._left = self._left[-keys:], self._left[:-keys]
-            batch = self._take(taken)
+            batch = self._take(self._left.take(keys))
             if batch is not None:
                 return batch
         return None
 
     def fetch(self, columns: Sequence[pa.Array]) -> Sequence[Batch]:
-        batch = self._take(key_values(columns))
+        batch = self._take(columns)
         return () if batch is None else (batch,)
 
-    def _take(self, keys: list[Any]) -> Batch | None:
+    def _take(self, keys: Sequence[pa.Array]) -> Batch | None:
         found = self._away.take(keys)
         return None if found is None else self._away.aggregator.to_batch(found[0], None, found[1], self._binding)

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ...state.frozen_rows import FrozenRows
-from ...state.key_index import Where
 from ...state.slots import Mask
+from ...state.words import Where
 from ..aggregates.base import Parts
 from ..aggregates.partial_aggregates import Carry, PartialAggregates, PartialAggregator
 from ..batch import Batch
-from ..keys.encoding import key_values
 from ..keys.slots import KeySlots
 from ..protocol.routing import Move
 from ..snapshots.chain import removed, replacing
 from ..snapshots.changes import Changes, SlotChanges
 from .base import StateTransfer
+from .keys_left import KeysLeft
 from .part_slots import clear, grown, merge_into, new_slots
 from .table import Table
 
@@ -79,7 +78,7 @@ class MemoryTable(Table):
         names, aggregator, binding = self._aggregator.keys, self._aggregator, self._aggregator.binding
         there = self._freeze(self._slots.in_use(changes.those))
         return chain(
-            removed(self._slots.types, names, changes.removed, CHUNK),
+            removed(names, changes.removed, CHUNK),
             (Batch(replacing(aggregator.to_batch(partial, None, None, binding).rows, names)) for partial in there),
         )
 
@@ -107,7 +106,7 @@ class MemoryTable(Table):
         for partial in kept:
             self.merge(carry(partial))
 
-    def take(self, keys: list[Any]) -> PartialAggregates | None:
+    def take(self, keys: Sequence[pa.Array]) -> PartialAggregates | None:
         """Remove and return the rows of the keys, as far as they are here."""
         where = self._slots.known(keys)
         if not len(where):
@@ -125,7 +124,7 @@ class MemoryTable(Table):
 
     def _at(self, where: Where) -> PartialAggregates:
         return PartialAggregates(
-            tuple(self._slots.columns(where)), self._rows[where], tuple(tuple(column[where] for column in parts) for parts in self._parts)
+            tuple(self._slots.keys(where)), self._rows[where], tuple(tuple(column[where] for column in parts) for parts in self._parts)
         )
 
     def _grow(self) -> None:
@@ -140,21 +139,20 @@ class MemoryTable(Table):
 class _RowTransfer(StateTransfer):
     """A transfer that removes rows from the table chunk by chunk."""
 
-    def __init__(self, table: MemoryTable, aggregator: PartialAggregator, keys: list[Any]) -> None:
-        self._table, self._aggregator, self._left = table, aggregator, keys
+    def __init__(self, table: MemoryTable, aggregator: PartialAggregator, keys: list[pa.Array]) -> None:
+        self._table, self._aggregator, self._left = table, aggregator, KeysLeft(keys)
 
     def next_chunk(self, keys: int) -> Batch | None:
         while self._left:
-            taken, self._left = self._left[-keys:], self._left[:-keys]
-            batch = self._take(taken)
+            batch = self._take(self._left.take(keys))
             if batch is not None:
                 return batch
         return None
 
     def fetch(self, columns: Sequence[pa.Array]) -> Sequence[Batch]:
-        batch = self._take(key_values(columns))
+        batch = self._take(columns)
         return () if batch is None else (batch,)
 
-    def _take(self, keys: list[Any]) -> Batch | None:
+    def _take(self, keys: Sequence[pa.Array]) -> Batch | None:
         partial = self._table.take(keys)
         return None if partial is None else self._aggregator.to_batch(partial, None, None)

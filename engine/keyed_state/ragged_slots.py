@@ -1,7 +1,7 @@
 """Lists of values in numbered slots, for state in memory: a write costs as much as the lists written, not as all there are.
 
 Lists that are written together lie in one generation. A slot knows its generation and its place there. Generations are merged when there
-is one of similar length, as in a log-structured merge-tree, and rewritten when more than half of their values were replaced.
+are a few of similar length, as in a log-structured merge-tree, and rewritten when more than half of their values were replaced.
 
 >>> slots = RaggedSlots(pa.int64(), 3)
 >>> slots[np.array([0, 2])] = Ragged.of(pa.array([1, 2, 3]), np.array([2, 1]))
@@ -22,6 +22,12 @@ Ints = npt.NDArray[np.int64]
 _SMALLEST = 1_024
 """Values of a generation that counts as short; there are few of those at any time."""
 
+_ALIKE = 4
+"""So many generations of similar length are merged."""
+
+_MOST_DEAD = 1.25
+"""A generation with more values than so many times those that are left is not copied whole."""
+
 
 class RaggedSlots:
     """A mutable part of an aggregate's state. Slots without a list have an empty one."""
@@ -30,6 +36,8 @@ class RaggedSlots:
         self._kind = kind
         self._generations: dict[int, pa.Array] = {}
         self._live: dict[int, int] = {}
+        self._written: dict[int, Ints] = {}
+        """By generation, the slots of its lists; some may be in another one by now."""
         self._next = 0
         self._of = np.full(slots, -1, np.int64)
         self._starts = np.zeros(slots, np.int64)
@@ -40,7 +48,8 @@ class RaggedSlots:
 
     @property
     def nbytes(self) -> int:
-        return sum(int(values.nbytes) for values in self._generations.values()) + 24 * len(self)
+        written = sum(slots.nbytes for slots in self._written.values())
+        return sum(int(values.nbytes) for values in self._generations.values()) + written + 24 * len(self)
 
     def grow(self, more: int) -> None:
         """Add empty slots."""
@@ -78,35 +87,41 @@ class RaggedSlots:
         for generation in np.unique(of[counts > 0]).tolist():
             self._live[generation] -= int(counts[of == generation].sum())
             if not self._live[generation]:
-                del self._live[generation], self._generations[generation]
+                del self._live[generation], self._generations[generation], self._written[generation]
 
     def _write(self, slots: Ints, lists: Ragged) -> None:
         self._of[slots], self._starts[slots], self._counts[slots] = self._next, lists.offsets[:-1], lists.counts
         if len(lists.values):
             self._generations[self._next], self._live[self._next] = lists.values, len(lists.values)
+            self._written[self._next] = slots
         self._next += 1
 
     def _tidy(self) -> None:
         """Rewrite generations of similar length into one, and those that are mostly garbage."""
-        while len(generations := list(self._generations)) > 1:
-            newest, before = generations[-1], generations[-2]
-            if self._live[before] > 2 * max(self._live[newest], _SMALLEST):
+        while len(self._live) >= _ALIKE:
+            shortest = sorted(self._live, key=self._live.__getitem__)[:_ALIKE]
+            if self._live[shortest[-1]] > 2 * max(self._live[shortest[0]], _SMALLEST):
                 break
-            self._rewrite([newest, before])
+            self._rewrite(shortest)
         sparse = [generation for generation, live in self._live.items() if len(self._generations[generation]) > 2 * live + _SMALLEST]
         if sparse:
             self._rewrite(sparse)
 
     def _rewrite(self, generations: list[int]) -> None:
-        """Join generations into one, without what was replaced. One that has no such values is copied whole, many times as fast."""
-        pieces, base = [], 0
+        """Join generations into one, without what was replaced. One that has few such values is copied whole, many times as fast."""
+        pieces, written, base, lived = list[pa.Array](), list[Ints](), 0, 0
         for generation in generations:
-            slots = np.flatnonzero((self._of == generation) & (self._counts > 0))
+            slots = self._written.pop(generation)
+            slots = slots[(self._of[slots] == generation) & (self._counts[slots] > 0)]
             values, starts, counts = self._generations.pop(generation), self._starts[slots], self._counts[slots]
-            if self._live.pop(generation) < len(values):
+            live = self._live.pop(generation)
+            lived += live
+            if len(values) > _MOST_DEAD * live:
                 values, starts = values.take(pa.array(stretches(starts, counts))), np.cumsum(counts) - counts
             self._of[slots], self._starts[slots] = self._next, base + starts
             pieces.append(values)
+            written.append(slots)
             base += len(values)
-        self._generations[self._next], self._live[self._next] = pa.concat_arrays(pieces), base
+        self._generations[self._next], self._live[self._next] = pa.concat_arrays(pieces), lived
+        self._written[self._next] = np.concatenate(written)
         self._next += 1

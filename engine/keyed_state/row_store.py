@@ -16,7 +16,7 @@ import pyarrow as pa
 from ...state.backends.base import StateBackend
 from ...state.errors import StateBackendError
 from ..joins.row_codec import RowCodec
-from ..joins.rows import Mask, MemoryRows, Places, Reached, Rows
+from ..joins.rows import Mask, MemoryRows, Places, Reached, Rows, widened
 
 Numbers = npt.NDArray[np.uint64]
 
@@ -98,7 +98,7 @@ class RowStore:
         used = np.unique(codecs).tolist()
         if not used:
             return there, no_rows(schema)
-        parts = [MemoryRows(_widened(self._unpacked(codec, packed, codecs), schema)) for codec in used]
+        parts = [MemoryRows(widened(self._unpacked(codec, packed, codecs), schema)) for codec in used]
         if len(parts) == 1:
             return there, parts[0].read()
         order = np.argsort(np.argsort(codecs, kind="stable"))
@@ -161,7 +161,7 @@ class StoredRows(Rows):
     def reached(self, places: Places) -> Reached:
         """Rows that are asked for several times are read once."""
         distinct, where = np.unique(places, return_inverse=True)
-        return Reached(self._store.read(self.numbers[distinct], self.schema), where)
+        return Reached((self._store.read(self.numbers[distinct], self.schema),), where)
 
     def read(self) -> pa.RecordBatch:
         return self._store.read(self.numbers, self.schema)
@@ -188,14 +188,3 @@ def no_rows(schema: pa.Schema) -> pa.RecordBatch:
 def _keys(numbers: Numbers) -> list[bytes]:
     """Keys that are sorted as the numbers are: new rows come behind all others."""
     return numbers.astype(">u8").view("V8").tolist()  # type: ignore[no-any-return]
-
-
-def _widened(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows; a column that was all null takes its later type."""
-    if rows.schema.equals(schema):
-        return rows
-    columns = [
-        pa.nulls(rows.num_rows, field.type) if pa.types.is_null(column.type) else column
-        for field, column in zip(schema, rows.columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -16,8 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...state.backends.base import SNAPSHOT_CHUNK
-from ...state.key_index import DictIndex, Where
+from ...state.key_index import DictIndex
 from ...state.slots import Slots
+from ...state.words import Where
 from ..aggregates.binding import Binding
 from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator
 from ..batch import Batch
@@ -166,7 +167,8 @@ class Bounds:
     def below(self, position: int) -> list[Any]:
         """The keys whose bound is lower."""
         where: Where = np.flatnonzero(self._slots.live & (self._bounds < position))
-        return self._slots.keys(where)
+        places: list[Any] = self._slots.keys(where)
+        return places
 
 
 def _taken_apart(values: Sequence[bytes | None]) -> tuple[Codes, Positions, list[bytes]]:

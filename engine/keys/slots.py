@@ -1,10 +1,10 @@
-"""The slots of the keys in key columns: looked up a batch at a time while all keys are integers of one type, otherwise one by one.
+"""The slots of the keys in key columns: looked up a batch at a time while all keys have words, otherwise one by one.
 
 >>> slots = KeySlots("count")
 >>> slots.of([pa.array([7, 8, 7])]).tolist(), slots.of([pa.array([8, None])]).tolist()
 ([0, 1, 0], [1, 2])
->>> slots.keys(np.array([0, 2]))
-[7, None]
+>>> [column.to_pylist() for column in slots.keys(np.array([0, 2]))]
+[[7, None]]
 """
 
 from __future__ import annotations
@@ -16,57 +16,80 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...state.key_index import DictIndex, IntegerIndex, Where
+from ...state.key_index import DictIndex, WordIndex
 from ...state.slots import Slots
+from ...state.words import Where, Words
 from .encoding import KeyTypes, key_hashes, key_values
+from .words import column_of, have_words, joined, words_of
 
 
 class KeySlots(Slots):
-    """`operator` is named in errors. Keys that go in and come out one by one are Python values, as `key_values` gives them."""
+    """`operator` is named in errors. Keys go in and come out as key columns."""
 
     def __init__(self, operator: str) -> None:
-        super().__init__(IntegerIndex())
+        super().__init__(DictIndex())
         self._operator = operator
         self.types = KeyTypes()
+        self._widths: list[int] = []
+        """The number of words of each key column, while the index has words."""
 
     def of(self, columns: Sequence[pa.Array]) -> Where:
         """The slots of the rows of these key columns; new keys get one. Raises RecordError for a type that can't be a key."""
+        first = not self.types.types
         self.types.learn(columns)
+        if first and all(map(have_words, self.types.types)):
+            self._widths = [1] * len(columns)
+            self.index = WordIndex(len(columns))
 
         def hashes(places: Where) -> npt.NDArray[np.uint64]:
             some = pa.array(places)
             return key_hashes([column.take(some) for column in columns], self._operator)
 
-        return self.find(self._keys_of(columns), hashes)
+        return self.find(self._form(columns), hashes)
 
-    def known(self, keys: list[Any]) -> Where:
-        if keys and isinstance(self.index, IntegerIndex):
-            values = np.array(keys)
-            if values.dtype == np.int64 and values.ndim == 1:
-                return super().known(values)
-            self._take_any()
-        return super().known(keys) if keys else np.zeros(0, np.int64)
+    def known(self, columns: Sequence[pa.Array]) -> Where:
+        """The slots of the keys in these key columns that have one."""
+        return super().known(self._form(columns))
 
-    def columns(self, where: Where) -> list[pa.Array]:
+    def keys(self, where: Where) -> list[pa.Array]:
         """The key columns of these slots."""
-        if isinstance(self.index, IntegerIndex) and self.types.types:
-            return [pa.array(self.index.values[where]).cast(self.types.types[0])]
-        return self.types.columns(self.keys(where))
+        keys, types = self.index.keys(where), self.types.types
+        if not isinstance(self.index, WordIndex):
+            return self.types.columns(keys)
+        ends = np.cumsum(self._widths).tolist()
+        return [column_of(keys[end - n : end], kind) for end, n, kind in zip(ends, self._widths, types, strict=True)]
 
-    def _keys_of(self, columns: Sequence[pa.Array]) -> npt.NDArray[np.int64] | list[Any]:
+    def _form(self, columns: Sequence[pa.Array]) -> Words | list[Any]:
         """The keys in the form that the index takes."""
-        if isinstance(self.index, IntegerIndex):
-            column = columns[0]
-            kind = self.types.types[0]
-            if len(columns) == 1 and column.type == kind and pa.types.is_integer(kind) and kind != pa.uint64() and not column.null_count:
-                values: npt.NDArray[np.int64] = column.to_numpy().astype(np.int64, copy=False)
-                return values
+        if isinstance(self.index, WordIndex):
+            words = self._words(columns)
+            if words is not None:
+                return words
             self._take_any()
         return key_values(columns)
 
+    def _words(self, columns: Sequence[pa.Array]) -> Words | None:
+        found: list[list[npt.NDArray[np.uint64]]] = []
+        for column, kind in zip(columns, self.types.types, strict=True):
+            fitting = pa.nulls(len(column), kind) if pa.types.is_null(column.type) else column
+            words = words_of(fitting) if fitting.type == kind else None
+            if words is None:
+                return None
+            found.append(words)
+        for place, words in enumerate(found):
+            while self._widths[place] < len(words):
+                self._widen(place)
+        return joined(found, self._widths)
+
+    def _widen(self, place: int) -> None:
+        """Make room for another word of the key column at `place`."""
+        assert isinstance(self.index, WordIndex)
+        self.index.widen(sum(self._widths[: place + 1]))
+        self._widths[place] += 1
+
     def _take_any(self) -> None:
         """Allow keys of any type from now on; existing keys keep their slots."""
-        index, where = DictIndex(), self.everything()
+        where = self.everything()
+        keys, self.index = key_values(self.keys(where)), DictIndex()
         if len(where):
-            index.add(self.keys(where), np.arange(len(where)), where)
-        self.index = index
+            self.index.add(keys, np.arange(len(where)), where)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,6 @@ class AggregateRunning(KeyedOperator):
     keys: tuple[str, ...]
     functions: Mapping[str, AggregateFunction]
     updates: bool = field(kw_only=True)
-    behind_combiner: bool = field(default=False, kw_only=True)
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
         return inputs[0].only(self.keys)
@@ -40,7 +39,7 @@ class AggregateRunning(KeyedOperator):
         return AggregateRunningInstance(self, context, batch_aggregator, open_table(batch_aggregator.aggregator, context))
 
     def combined(self) -> tuple[Operator, Operator]:
-        return Combine(self.keys, self.functions, None), replace(self, behind_combiner=True)
+        return Combine(self.keys, self.functions, None), self
 
     def needs(self, wanted: Needed | None) -> Needed | None:
         return read_by(self.functions.values())
@@ -56,7 +55,7 @@ class AggregateRunningInstance(KeyedInstance):
 
     def __init__(self, operator: AggregateRunning, context: Context, batch_aggregator: BatchAggregator, table: Table) -> None:
         super().__init__(context, operator.keys, table)
-        self.updates, self.behind_combiner = operator.updates, operator.behind_combiner
+        self.updates = operator.updates
         self.merges_state = not operator.updates
         self.batch_aggregator, self.aggregator = batch_aggregator, batch_aggregator.aggregator
         self._names = [*operator.keys, *operator.functions]
@@ -74,10 +73,9 @@ class AggregateRunningInstance(KeyedInstance):
                 self._emit(partial, None, emit)
 
     def _partial(self, batch: Batch) -> tuple[PartialAggregates, npt.NDArray[np.int64] | None]:
-        if not self.behind_combiner:
-            partial, codes, _ = self.batch_aggregator(batch)
-            return partial, latest(batch, codes, len(partial))
-        received, _ = self.aggregator.from_batch(batch)
+        received, codes, _ = self.batch_aggregator.received(batch)
+        if codes is not None:
+            return received, latest(batch, codes, len(received))
         partial = self.aggregator.combine([received])
         if partial is received:
             return partial, batch.times

@@ -9,7 +9,7 @@ Invariant: the sessions of a key in the state are further apart than the gap, an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +43,6 @@ class AggregateSessions(KeyedOperator):
     keys: tuple[str, ...]
     functions: Mapping[str, AggregateFunction]
     windows: SessionWindows
-    behind_combiner: bool = field(default=False, kw_only=True)
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
         return inputs[0].only(self.keys)
@@ -53,7 +52,7 @@ class AggregateSessions(KeyedOperator):
         return AggregateSessionsInstance(self, context, batch_aggregator, open_series(batch_aggregator.aggregator, context, falls_due=True))
 
     def combined(self) -> tuple[Operator, Operator]:
-        return Combine(self.keys, {**_BOUNDS, **self.functions}, self.windows), replace(self, behind_combiner=True)
+        return Combine(self.keys, {**_BOUNDS, **self.functions}, self.windows), self
 
     def needs(self, wanted: Needed | None) -> Needed | None:
         return read_by(self.functions.values())
@@ -72,17 +71,13 @@ class AggregateSessionsInstance(KeyedInstance):
 
     def __init__(self, operator: AggregateSessions, context: Context, batch_aggregator: BatchAggregator, series: Series) -> None:
         super().__init__(context, operator.keys, series)
-        self.gap, self.behind_combiner = operator.windows.gap, operator.behind_combiner
+        self.gap = operator.windows.gap
         self.batch_aggregator, self.aggregator = batch_aggregator, batch_aggregator.aggregator
         self.watermark = MIN_TIME
         self._names = [*shown(operator.keys), START, END, *operator.functions]
 
     def process(self, batch: Batch, emit: Emit) -> None:
-        if self.behind_combiner:
-            partial, _ = self.aggregator.from_batch(batch)
-            of_records = None
-        else:
-            partial, of_records, _ = self.batch_aggregator(batch)
+        partial, of_records, _ = self.batch_aggregator.received(batch)
         keys = encode_keys(pa.record_batch(list(partial.keys), names=list(self.keys)), self.keys, self.context.name)
         self._note_keys(keys.columns, keys.codes, partial)
         found = self.state.read(keys.columns)

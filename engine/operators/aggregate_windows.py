@@ -7,7 +7,7 @@ windows, and the lateness that is allowed, have passed is late: it is counted, a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,6 @@ class AggregateWindows(KeyedOperator):
     functions: Mapping[str, AggregateFunction]
     windows: Windows
     emission: Emission = field(default=ONCE, kw_only=True)
-    behind_combiner: bool = field(default=False, kw_only=True)
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
         return inputs[0].only(self.keys)
@@ -51,7 +50,7 @@ class AggregateWindows(KeyedOperator):
         return AggregateWindowsInstance(self, context, batch_aggregator, open_panes(batch_aggregator.aggregator, context))
 
     def combined(self) -> tuple[Operator, Operator]:
-        return Combine(self.keys, self.functions, self.windows), replace(self, behind_combiner=True)
+        return Combine(self.keys, self.functions, self.windows), self
 
     def needs(self, wanted: Needed | None) -> Needed | None:
         return read_by(self.functions.values())
@@ -69,7 +68,7 @@ class AggregateWindowsInstance(KeyedInstance):
 
     def __init__(self, operator: AggregateWindows, context: Context, batch_aggregator: BatchAggregator, panes: Panes) -> None:
         super().__init__(context, operator.keys, panes)
-        self.windows, self.behind_combiner = operator.windows, operator.behind_combiner
+        self.windows = operator.windows
         self.batch_aggregator, self.aggregator = batch_aggregator, batch_aggregator.aggregator
         self.emission, self.watermark = operator.emission, MIN_TIME
         self._changed = ChangedKeys(self.aggregator)
@@ -77,11 +76,7 @@ class AggregateWindowsInstance(KeyedInstance):
         self._names = [*shown(operator.keys), START, END, *operator.functions]
 
     def process(self, batch: Batch, emit: Emit) -> None:
-        if self.behind_combiner:
-            partial, panes = self.aggregator.from_batch(batch)
-            codes = None
-        else:
-            partial, codes, panes = self.batch_aggregator(batch)
+        partial, codes, panes = self.batch_aggregator.received(batch)
         if panes is None:
             raise ValueError("partial aggregates for windows came without panes")
         self._note_panes(partial, panes)

@@ -1,6 +1,8 @@
 """The combiner before the exchange: a batch becomes a row of partial aggregates per key (and pane).
 
-It relieves hot keys: one row per key crosses the network, however many records the key has in a batch.
+It relieves hot keys: one row per key crosses the network, however many records the key has in a batch. Where nearly every record has a
+key of its own it relieves nobody, and would cost most of what a small batch costs: such batches pass as they are, without the columns that
+no aggregate reads. One in `EVERY` is combined to see whether that still holds.
 """
 
 from __future__ import annotations
@@ -13,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..aggregates.base import AggregateFunction
-from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator
+from ..aggregates.base import AggregateFunction, read_by
+from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator, is_partial
 from ..batch import Batch
 from ..keys.encoding import compact, encode_keys
+from ..keys.unkeyed import EVERYTHING
 from ..time.sessions import SessionWindows
 from ..time.windows import Windows
 from .base import Context, Emit, Operator, OperatorInstance
@@ -24,6 +27,12 @@ from .window_bounds import timed
 
 SUFFIX = ".combine"
 """The suffix of the combiner's name. Errors name the aggregate, which the user knows."""
+
+WORTH = 0.5
+"""The most rows that combining may leave of a row to be worth its time."""
+
+EVERY = 32
+"""Of this many batches that may pass one is combined."""
 
 
 class BatchAggregator:
@@ -37,6 +46,8 @@ class BatchAggregator:
         windows: Windows | SessionWindows | None,
     ) -> None:
         self.operator, self.keys, self.windows = operator, keys, windows
+        read = read_by(functions.values())
+        self._needed = None if read is None else read.with_names(key for key in keys if key != EVERYTHING)
         self.aggregator = PartialAggregator(operator, keys, functions)
 
     def __call__(self, batch: Batch) -> tuple[PartialAggregates, npt.NDArray[Any], npt.NDArray[np.int64] | None]:
@@ -60,6 +71,20 @@ class BatchAggregator:
         partial = self.aggregator.aggregate(batch, codes, [c.take(where) for c in keys.columns], len(present))
         return partial, codes, first + distinct[present // keys.count] * width
 
+    def received(self, batch: Batch) -> tuple[PartialAggregates, npt.NDArray[Any] | None, npt.NDArray[np.int64] | None]:
+        """As for any batch, for one that may have been combined: then rows may share a key (and pane), and there are no codes."""
+        if is_partial(batch.rows):
+            partial, panes = self.aggregator.from_batch(batch)
+            return partial, None, panes
+        return self(batch)
+
+    def needed(self, batch: Batch) -> Batch:
+        """The batch without the columns that neither an aggregate nor a key needs."""
+        if self._needed is None:
+            return batch
+        names = self._needed.among(batch.rows.schema.names)
+        return batch if len(names) == batch.rows.num_columns else batch.with_rows(batch.rows.select(names))
+
 
 @dataclass(frozen=True, eq=False)
 class Combine(Operator):
@@ -77,21 +102,32 @@ class Combine(Operator):
 
 
 class CombineInstance(OperatorInstance):
-    """Keeps no records, only the types seen so far."""
+    """Keeps no records, only the types seen so far, and how many batches are to pass before one is combined."""
 
     def __init__(self, operator: Combine, context: Context) -> None:
         super().__init__(context)
         self.batch_aggregator = BatchAggregator(context.name.removesuffix(SUFFIX), operator.keys, operator.functions, operator.windows)
+        self._passing = 0
 
     def process(self, batch: Batch, emit: Emit) -> None:
+        if self._passing:
+            self._passing -= 1
+            emit(self.batch_aggregator.needed(batch))
+            return
         partial, codes, panes = self.batch_aggregator(batch)
         emit(self.batch_aggregator.aggregator.to_batch(partial, latest(batch, codes, len(partial)), panes))
+        if len(partial) > WORTH * batch.num_rows:
+            self._passing = EVERY - 1
 
 
 def latest(batch: Batch, codes: npt.NDArray[Any], groups: int) -> npt.NDArray[np.int64] | None:
     """The newest event time of each group, shape (groups,)."""
     if batch.times is None:
         return None
+    if groups == len(codes):
+        times = np.empty(groups, np.int64)
+        times[codes] = batch.times
+        return times
     times = np.full(groups, np.iinfo(np.int64).min)
     np.maximum.at(times, codes, batch.times)
     return times

@@ -52,7 +52,8 @@ class Buffer:
 
     def flush(self, out: list[Sent]) -> None:
         if self.batches:
-            out.extend(Sent(self.channel, Batch.concat(run)) for run in runs(self.batches))
+            ready = self.batches if len(self.batches) == 1 else map(Batch.concat, runs(self.batches))
+            out.extend(Sent(self.channel, batch) for batch in ready)
             self.batches, self.rows = [], 0
         if self.marks:
             out.extend(Sent(self.channel, mark) for mark in self.marks)
@@ -153,12 +154,17 @@ class Exchange(ABC):
     @property
     def waiting_since(self) -> float | None:
         """When the oldest waiting batch came, None if nothing waits."""
-        return min((b.since for b in self.buffers if b.batches), default=None)
+        return min([b.since for b in self.buffers if b.batches], default=None)
 
     @property
     def waits(self) -> bool:
         """Whether a flush would send anything."""
-        return self.watermark > self.said or any(b.batches or b.marks for b in self.buffers)
+        if self.watermark > self.said:
+            return True
+        for buffer in self.buffers:  # noqa: SIM110 -- asked after every step; a generator would cost thrice as much
+            if buffer.batches or buffer.marks:
+                return True
+        return False
 
     def _add(self, buffer: Buffer, batch: Batch, now: float, out: list[Sent]) -> None:
         buffer.add(batch, now)

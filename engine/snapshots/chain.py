@@ -14,7 +14,6 @@ the chains of different workers are independent.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import msgpack
 import numpy as np
@@ -34,11 +33,13 @@ def replacing(rows: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
     return rows.replace_schema_metadata({**(rows.schema.metadata or {}), REPLACES: msgpack.packb(list(names))})
 
 
-def removed(types: KeyTypes, names: Sequence[str], keys: Sequence[Any], chunk: int) -> Iterator[Batch]:
-    """Chunks that delete these keys, `chunk` keys at a time; `types` and `names` are those of the key columns."""
-    for first in range(0, len(keys), chunk):
-        columns = types.columns(list(keys[first : first + chunk]))
-        yield Batch(replacing(pa.RecordBatch.from_arrays(columns, names=list(names)), names))
+def removed(names: Sequence[str], keys: Sequence[Sequence[pa.Array]], chunk: int) -> Iterator[Batch]:
+    """Chunks that delete these keys, pieces of the key columns `names`; `chunk` keys at a time."""
+    if not keys:
+        return
+    rows = Batch.concat([Batch(pa.RecordBatch.from_arrays(list(columns), names=list(names))) for columns in keys]).rows
+    for first in range(0, rows.num_rows, chunk):
+        yield Batch(replacing(rows.slice(first, chunk), names))
 
 
 def resolved(files: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 
 from ...state.slots import Mask
 
@@ -43,13 +44,13 @@ class KeyChanges(Changes):
 
 @dataclass(frozen=True, slots=True)
 class SlotChanges(Changes):
-    """Slots whose rows were written, and keys that were removed."""
+    """Slots whose rows were written, and keys that were removed: pieces of the key columns."""
 
     those: Mask
-    removed: Sequence[Any]
+    removed: Sequence[Sequence[pa.Array]]
 
     def __len__(self) -> int:
-        return int(np.count_nonzero(self.those)) + len(self.removed)
+        return int(np.count_nonzero(self.those)) + sum(len(columns[0]) for columns in self.removed)
 
     def behind(self, earlier: SlotChanges) -> SlotChanges:
         """A slot that was freed, and taken by another key since, is among the later changes."""

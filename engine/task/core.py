@@ -277,7 +277,7 @@ class TaskCore:
     def _take(self) -> list[Effect]:
         self.outputs.take(self._out)
         effects, self._out = self._out, []
-        if not self.finished:
+        if self.chain.works_outside and not self.finished:
             effects.extend(self.chain.outside())
         return effects
 

@@ -37,6 +37,8 @@ class OperatorChain:
         self._domains = TimeDomains(spec)
         self._clocked = [at for at in self._domains.reached if isinstance(own := spec.chain[at].operator, OwnTime) and own.ticks]
         self._outside = [at for at, chained in enumerate(spec.chain) if chained.operator.works_outside]
+        self.works_outside = bool(self._outside)
+        """Whether an operator may want to have something done outside of the task's thread."""
         self.ticks = bool(self._clocked or self._outside)
         """Whether time that passes without records means anything to it."""
         self._ticked = -TICK
@@ -73,7 +75,7 @@ class OperatorChain:
             self.operators[position].process(batch, self._emitters[position])
         except NoPythonValueError as error:
             raise RecordError(self._spec.chain[position].name, str(error)) from error
-        if position in self._domains.reached:
+        if self._domains.reached and position in self._domains.reached:
             self._go_on(position)
 
     def emit_dead_letters(self, letters: Batch) -> None:

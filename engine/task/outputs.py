@@ -38,11 +38,12 @@ class Outputs:
 
     def take(self, effects: list[Effect]) -> None:
         """Move what was sent behind the other effects."""
-        for sent in self.sent:
-            if isinstance(sent.element, Batch):
-                self.rows += sent.element.num_rows
-        effects.extend(self.sent)
-        self.sent.clear()
+        if self.sent:
+            for sent in self.sent:
+                if isinstance(sent.element, Batch):
+                    self.rows += sent.element.num_rows
+            effects.extend(self.sent)
+            self.sent.clear()
 
     def advance(self, watermark: int, domain: int = TASK) -> None:
         """Event time has come to `watermark` in a domain; that leaves behind the rows before it."""
@@ -121,8 +122,11 @@ class Outputs:
 
     def due(self, now: float) -> bool:
         """Whether a row has waited for longer than `linger`."""
-        waiting = [exchange.waiting_since for exchange in self.exchanges]
-        return any(since is not None and now - since >= self._spec.settings.linger for since in waiting)
+        for exchange in self.exchanges:
+            since = exchange.waiting_since
+            if since is not None and now - since >= self._spec.settings.linger:
+                return True
+        return False
 
 
 def _exchange(spec: TaskSpec, exchange: ExchangeSpec) -> Exchange:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import ray
+from ftp_server import ftp_server
 from watching import actor, until
 
 import evenflow as ef
@@ -20,14 +21,14 @@ ROWS, KEYS = 40, 7
 
 
 class AppearingFiles(threading.Thread):
-    """Renames files into a folder, one after another, until it is told to end."""
+    """Renames files into a folder, one each `pause` seconds, until it is told to end."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, pause):
         super().__init__()
-        self.folder, self.files, self.ended = folder, 0, threading.Event()
+        self.folder, self.pause, self.files, self.ended = folder, pause, 0, threading.Event()
 
     def run(self):
-        while not self.ended.wait(0.02):
+        while not self.ended.wait(self.pause):
             numbers = range(ROWS * self.files, ROWS * (self.files + 1))
             table = pa.table({"ts": [1_000 + n for n in numbers], "n": [*numbers], "key": [n % KEYS for n in numbers]})
             pq.write_table(table, self.folder / ".next")
@@ -61,13 +62,19 @@ def scale(job, workers):
     until(tried, f"the source has {workers} workers")
 
 
-def test_every_row_comes_once_while_a_worker_is_lost_and_the_source_is_scaled(tmp_path):
+@pytest.mark.parametrize(("server", "pause"), [(nullcontext, 0.02), (ftp_server, 0.2)], ids=["a folder", "an FTP server"])
+def test_every_row_comes_once_while_a_worker_is_lost_and_the_source_is_scaled(server, pause, tmp_path):
     (tmp_path / "in").mkdir()
-    rows, appearing = [], AppearingFiles(tmp_path / "in")
+    with server(tmp_path / "in") as folder:
+        check(folder, tmp_path, pause)
+
+
+def check(folder, tmp_path, pause):
+    rows, appearing = [], AppearingFiles(tmp_path / "in", pause)
     saved = ef.CheckpointConfig(str(tmp_path / "checkpoints"), interval="300ms")
     restart = ef.RestartConfig(delay="10ms", most=1_000)  # a busy machine may keep a worker silent for longer than `heartbeat_timeout`
     config = ef.JobConfig(parallelism=2, key_groups=16, checkpoint=saved, restart=restart)
-    job = counted(tmp_path / "in", rows).run(config=config)
+    job = counted(folder, rows).run(config=config)
     appearing.start()
 
     def more():

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 from confluent_kafka import Producer
-from kafka_broker import add_partitions, kafka_broker, make_topic
+from kafka_broker import kafka_broker, make_topic
 from watching import pid, until
 
 import evenflow as ef
+from evenflow.bench.kafka.topics import add_partitions
 
 KEYS = 20
 

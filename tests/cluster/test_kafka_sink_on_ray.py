@@ -9,10 +9,11 @@ from collections import Counter
 
 import psutil
 import pytest
-from kafka_broker import kafka_broker, make_topic, records_of
+from kafka_broker import kafka_broker, make_topic
 from watching import pid, until
 
 import evenflow as ef
+from evenflow.bench.kafka.topics import records_of
 
 RATE = 2_000
 JOBS = []

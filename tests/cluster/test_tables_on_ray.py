@@ -7,10 +7,10 @@ import signal
 
 import psycopg
 import pytest
-from postgres_server import postgres_server
 from watching import pid, until
 
 import evenflow as ef
+from evenflow.bench.postgres_server import postgres_server
 
 RATE = 2_000
 

@@ -106,7 +106,7 @@ def test_targets_are_ratios_of_rates_and_of_processor_time(answers, tmp_path):
     ("options", "message"),
     [
         ({"queries": ["q0", "q99"]}, "query 'q99' is unknown; there are: q0, q1"),
-        ({"form": "xml"}, "format 'xml' is unknown"),
+        ({"form": "xml"}, "input 'xml' is unknown"),
         ({"systems": ["evenflow", "spark"], "form": "parquet"}, "Flink and Spark read NexMark's CSV files only"),
         ({"systems": ["storm"]}, "system 'storm' is unknown"),
         ({"systems": ["flink"]}, f"set {FLINK} to its interpreter"),

@@ -5,7 +5,7 @@ import gzip
 import pyarrow as pa
 import pytest
 
-from evenflow.connectors.csv import read_csv
+from evenflow.connectors.csv import LEAST_ROWS, read_csv
 from evenflow.engine.errors import ConnectorError, FlowError
 
 
@@ -109,3 +109,19 @@ def test_files_of_different_types_are_refused(tmp_path):
 def test_an_unknown_type_is_refused():
     with pytest.raises(FlowError, match="type 'int65' of column `n` is unknown"):
         read_csv("a.csv", schema={"n": "int65"})
+
+
+def test_blocks_of_a_file_are_put_together_to_large_batches(tmp_path):
+    lines = [f"{n},{'x' * 200}" for n in range(30_000)]
+    (tmp_path / "wide.csv").write_text("\n".join(["n,text", *lines]))
+    source, sizes, numbers = read_csv(tmp_path / "wide.csv"), [], []
+    source.start()
+    reader = source.reader(0, 1)
+    while not reader.finished:
+        batch = reader.poll(100_000)
+        if batch is not None:
+            sizes.append(batch.num_rows)
+            numbers += batch.rows["n"].to_pylist()
+    assert numbers == list(range(30_000))
+    assert all(size >= LEAST_ROWS for size in sizes[:-1])
+    assert len(sizes) == 2

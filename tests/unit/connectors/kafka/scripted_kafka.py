@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from evenflow.connectors.kafka.cluster import KafkaCluster
+from evenflow.connectors.kafka.cluster import KafkaCluster, Problems
 from evenflow.connectors.kafka.decoding import JsonValues
 from evenflow.connectors.kafka.reader import Clocks, KafkaReader
 from evenflow.connectors.kafka.reading import Extent, Reading
@@ -22,12 +22,11 @@ from evenflow.connectors.kafka.topics import Topics
 from evenflow.connectors.kafka.watch import Look
 from evenflow.engine.time.event_time import EventTime
 
-PASSING = ("_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "NOT_LEADER_FOR_PARTITION", "GROUP_AUTHORIZATION_FAILED")
-
 
 @dataclass
 class Error:
     called: str
+    text: str = ""
 
     def name(self) -> str:
         return self.called
@@ -39,7 +38,17 @@ class Error:
         return self.called == "NOT_LEADER_FOR_PARTITION"
 
     def str(self) -> str:
-        return self.called
+        return self.text or self.called
+
+
+PASSING = (
+    Error("_TRANSPORT"),
+    Error("_ALL_BROKERS_DOWN"),
+    Error("_TIMED_OUT"),
+    Error("NOT_LEADER_FOR_PARTITION"),
+    Error("GROUP_AUTHORIZATION_FAILED"),
+    Error("_BAD_MSG", "FindCoordinator response error: Local: Bad message format"),
+)
 
 
 @dataclass
@@ -125,7 +134,7 @@ class ScriptedCluster:
     def reader(self, reading: Reading, index: int, parallelism: int) -> KafkaReader:
         watch = ScriptedWatch(self, reading, index, parallelism)
         consumer: Any = ScriptedConsumer(self)
-        return KafkaReader(reading, index, parallelism, consumer, watch, Clocks(lambda: self.now, lambda: self.now))
+        return KafkaReader(reading, index, parallelism, consumer, watch, Problems(), Clocks(lambda: self.now, lambda: self.now))
 
     def value(self, number: int, time: int) -> bytes:
         return json.dumps({"n": number, "ts": time}).encode()
@@ -160,7 +169,7 @@ class ScriptedConsumer:
             if place in self._paused or choose.random() < 0.3:
                 continue
             if choose.random() < 0.1:
-                found.append(Message(place, -1, b"passes", Error(choose.choice(PASSING))))
+                found.append(Message(place, -1, b"passes", choose.choice(PASSING)))
             found += self._from(place, min(count - len(found), choose.randint(0, 5)))
         return found
 

@@ -6,9 +6,10 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from kafka_broker import make_topic, records_of
+from kafka_broker import make_topic
 
 import evenflow as ef
+from evenflow.bench.kafka.topics import records_of
 from evenflow.connectors.kafka.cluster import KafkaCluster
 from evenflow.connectors.kafka.encoding import ARROW_ROWS, Encoding
 from evenflow.connectors.kafka.sending import Sender

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
-from kafka_broker import fill, make_topic, records_of
+from kafka_broker import fill, make_topic
 from schema_registry import schema_registry
 
 import evenflow as ef
+from evenflow.bench.kafka.topics import records_of
 from evenflow.connectors.avro.registry import header_of
 
 SLEEP = time.sleep

@@ -3,9 +3,10 @@ from __future__ import annotations
 import socket
 
 import pytest
-from kafka_broker import fill, make_topic, records_of
+from kafka_broker import fill, make_topic
 
 import evenflow as ef
+from evenflow.bench.kafka.topics import records_of
 from evenflow.connectors.kafka.cluster import KafkaCluster
 
 

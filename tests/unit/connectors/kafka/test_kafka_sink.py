@@ -16,9 +16,10 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
-from kafka_broker import make_topic, records_of
+from kafka_broker import make_topic
 
 import evenflow as ef
+from evenflow.bench.kafka.topics import records_of
 from evenflow.connectors.kafka import producing
 from evenflow.connectors.kafka.cluster import KafkaCluster
 from evenflow.connectors.kafka.marker import Marker, marker_consumer, producer_id, read_marker

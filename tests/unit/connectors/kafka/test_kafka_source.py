@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import threading
 import time
@@ -16,9 +17,11 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from kafka_broker import add_partitions, fill, free_port, make_topic, own_broker
+from kafka_broker import fill, make_topic
 
 import evenflow as ef
+from evenflow.bench.kafka.broker import free_port, own_broker
+from evenflow.bench.kafka.topics import add_partitions
 from evenflow.engine.needed import Needed
 from evenflow.job import Job
 
@@ -497,6 +500,16 @@ def test_broker_that_starts_again(tmp_path: Path):
         until(lambda: read_to(150))
         reader.close()
     assert numbers(rows) == list(range(150))
+
+
+@pytest.mark.skipif("EVENFLOW_KAFKA" in os.environ, reason="other brokers give no larger answers than they are asked for")
+def test_answer_that_is_larger_than_the_client_takes_stops_the_job(bootstrap):
+    topic = make_topic(bootstrap)
+    fill(bootstrap, topic, {0: [(None, b"x" * 1_000)] * 100})
+    bounds = {"fetch.max.bytes": 2_000, "message.max.bytes": 2_000, "receive.message.max.bytes": 3_000}
+    with pytest.raises(ef.ConnectorError, match=r"options=\{'receive.message.max.bytes': ...\} \(.*Invalid response size"):
+        read(bootstrap, topic, format="raw", schema=None, options=bounds)
+    assert len(read(bootstrap, topic, format="raw")) == 100
 
 
 def test_offset_behind_the_end(bootstrap):

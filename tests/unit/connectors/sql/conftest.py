@@ -3,7 +3,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from postgres_server import PostgresServer, postgres_server
+
+from evenflow.bench.postgres_server import PostgresServer, postgres_server
 
 
 @pytest.fixture(scope="session")

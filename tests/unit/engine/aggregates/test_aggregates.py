@@ -20,8 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenflow as ef
+from evenflow.engine.aggregates import filtered
 from evenflow.engine.aggregates.base import Accumulator, AggregateFunction, Parts
 from evenflow.engine.aggregates.filtered import Filtered
+from evenflow.engine.aggregates.partial_aggregates import PartialAggregator
 from evenflow.engine.aggregates.ragged import joined
 from evenflow.engine.batch import Batch
 
@@ -351,3 +353,22 @@ def test_no_rows_and_no_groups_are_fine(case: Case) -> None:
 def test_state_of_some_bytes_is_counted(case: Case) -> None:
     accumulator = case.function.bind(pa.schema({"x": case.kind}), "op")
     assert accumulator.nbytes(accumulator.empty(1000)) >= 1000
+
+
+def test_equal_conditions_are_evaluated_once_for_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def true_where(condition: pc.Expression, batch: Batch, operator: str, what: str) -> Any:
+        asked.append(str(condition))
+        return np.array([n > 1 for n in batch.rows["n"].to_pylist()])
+
+    monkeypatch.setattr(filtered, "true_where", true_where)
+    few, many = pc.field("n") > 1, pc.field("n") > 2
+    functions = {"a": ef.count(where=few), "b": ef.sum("n", where=pickle.loads(pickle.dumps(few))), "c": ef.count(where=many)}
+    batches = [Batch(pa.record_batch({"n": numbers})) for numbers in ([1, 2, 3], [3, 4, 1])]
+    aggregator = PartialAggregator("step", (), functions)
+    for batch, expected in zip(batches, ([2, 5, 2], [2, 7, 2]), strict=True):
+        asked.clear()
+        partial = aggregator.aggregate(batch, np.zeros(3, np.int64), (), 1)
+        assert [column.to_pylist()[0] for column in aggregator.results(partial)] == expected
+        assert sorted(asked) == [str(few), str(many)]

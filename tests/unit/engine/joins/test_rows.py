@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from evenflow.engine.joins import rows as joins_rows
 from evenflow.engine.joins.rows import MemoryRows
 
 
@@ -15,8 +16,10 @@ def table(rows, first=0):
     )
 
 
+@pytest.mark.parametrize("large", [20, 10_000])
 @pytest.mark.parametrize("seed", range(40))
-def test_any_sequence_of_steps_gives_what_copying_gives(seed):
+def test_any_sequence_of_steps_gives_what_copying_gives(seed, large, monkeypatch):
+    monkeypatch.setattr(joins_rows, "LARGE", large)
     random = np.random.default_rng(seed)
     rows, expected = MemoryRows(table(50)), table(50)
     for step in range(12):
@@ -48,8 +51,8 @@ def test_any_sequence_of_steps_gives_what_copying_gives(seed):
 def test_sorting_copies_no_values_and_few_rows_keep_no_large_table():
     given = table(1000)
     rows = MemoryRows(given).take(np.arange(1000)[::-1])
-    assert rows.reached(np.array([0])).table is given
-    assert rows.filter(np.arange(1000) < 600).reached(np.array([0])).table is given
+    assert rows.reached(np.array([0])).tables[0] is given
+    assert rows.filter(np.arange(1000) < 600).reached(np.array([0])).tables[0] is given
     few = rows.filter(np.arange(1000) < 400)
     assert few.nbytes < given.get_total_buffer_size() / 2
     assert few.read()["n"].to_pylist() == list(range(999, 599, -1))
@@ -63,3 +66,15 @@ def test_a_column_of_nulls_takes_the_type_of_the_others():
 def test_nulls_are_found():
     assert MemoryRows(table(5)).take(np.array([3])).has_nulls("text")
     assert not MemoryRows(table(5)).has_nulls("n")
+
+
+def test_merging_copies_small_tables_only(monkeypatch):
+    monkeypatch.setattr(joins_rows, "LARGE", 100)
+    large = table(100)
+    merged = MemoryRows(large).with_others(
+        [MemoryRows(table(10)), MemoryRows(table(20)), MemoryRows(pa.record_batch({"n": [1], "text": pa.nulls(1)}))]
+    )
+    tables = merged.reached(np.array([0])).tables
+    assert tables[0] is large
+    assert [part.num_rows for part in tables] == [100, 31]
+    assert merged.reached(np.array([130, 5, 100])).rows().to_pydict() == {"n": [1, 5, 0], "text": [None, "row 5", "row 0"]}

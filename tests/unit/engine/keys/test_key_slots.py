@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenflow.engine.errors import RecordError
+from evenflow.engine.keys.encoding import KeyTypes, key_values
 from evenflow.engine.keys.slots import KeySlots
-from evenflow.state.key_index import DictIndex, IntegerIndex
+from evenflow.engine.keys.words import LONGEST
+from evenflow.state.key_index import DictIndex, WordIndex
 
 SMALL = st.integers(-5, 5)
+TEXTS = st.one_of(st.sampled_from(["", "a", "a\0", "\x01", "\x02", "seven b", "eight by", "nine byte"]), st.text(max_size=40))
 COLUMNS = st.one_of(
     st.lists(SMALL).map(lambda keys: pa.array(keys, pa.int64())),
     st.lists(SMALL).map(lambda keys: pa.array(keys, pa.int8())),
@@ -19,40 +25,94 @@ COLUMNS = st.one_of(
     st.lists(st.one_of(SMALL, st.none())).map(lambda keys: pa.array(keys, pa.int64())),
     st.lists(st.sampled_from("abc")).map(lambda keys: pa.array(keys, pa.string())),
 )
+VALUES = {
+    pa.int64(): st.one_of(SMALL, st.integers(-(2**63), 2**63 - 1)),
+    pa.uint64(): st.one_of(st.integers(0, 5), st.integers(0, 2**64 - 1)),
+    pa.int16(): SMALL,
+    pa.bool_(): st.booleans(),
+    pa.float64(): st.floats(allow_nan=False),
+    pa.float32(): st.sampled_from([0.0, -0.0, 1.5, float("inf")]),
+    pa.string(): TEXTS,
+    pa.large_string(): TEXTS,
+    pa.binary(): st.binary(max_size=20),
+    pa.date32(): st.dates(),
+    pa.timestamp("us"): st.datetimes(),
+    pa.timestamp("ms", "UTC"): st.integers(-5, 5).map(lambda n: dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=n)),
+    pa.time64("us"): st.times(),
+    pa.duration("s"): st.integers(-5, 5).map(lambda n: dt.timedelta(seconds=n)),
+    pa.decimal128(5, 2): st.decimals(-9, 9, places=2),
+}
+"""Values of types of keys; decimals have no words."""
+
+
+def values(columns):
+    """Keys as Python values."""
+    return [tuple(key) for key in zip(*(column.to_pylist() for column in columns), strict=True)]
+
+
+@st.composite
+def steps(draw):
+    """Changes of keys of up to three columns: keys that are looked for, and then some that are removed."""
+    kinds = draw(st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=3))
+    key = st.tuples(*(st.one_of(VALUES[kind], st.none()) if draw(st.booleans()) else VALUES[kind] for kind in kinds))
+    pool = draw(st.lists(key, min_size=1, max_size=12))
+    some = st.lists(st.sampled_from(pool), max_size=20)
+
+    def columns(keys):
+        return [pa.array([key[i] for key in keys], kind) for i, kind in enumerate(kinds)]
+
+    return [(columns(draw(some)), columns(list(dict.fromkeys(draw(some))))) for _ in range(draw(st.integers(1, 6)))]
+
+
+@given(steps())
+def test_slots_of_several_columns_agree_with_a_dict_of_values(changes):
+    slots, model = KeySlots("count"), {}
+    for columns, gone in changes:
+        where = slots.of(columns)
+        for key, slot in zip(values(columns), where.tolist(), strict=True):
+            assert model.setdefault(key, slot) == slot
+        assert len(set(model.values())) == len(model), "no two keys share a slot"
+        removed = slots.known(gone)
+        assert sorted(removed.tolist()) == sorted(model[key] for key in values(gone) if key in model)
+        slots.remove(removed)
+        model = {key: slot for key, slot in model.items() if key not in set(values(gone))}
+        there = slots.keys(slots.everything())
+        assert dict(zip(values(there), slots.everything().tolist(), strict=True)) == model
+        assert [column.type for column in there] == [column.type for column in columns]
 
 
 @given(st.lists(st.tuples(COLUMNS, st.lists(st.one_of(SMALL, st.none(), st.sampled_from("abc")), unique=True)), max_size=8))
-def test_slots_agree_with_a_dict_of_values(steps):
+def test_slots_agree_with_a_dict_of_values_of_any_type(changes):
     slots, model = KeySlots("count"), {}
-    for column, gone in steps:
+    for column, gone in changes:
         where = slots.of([column])
         for key, slot in zip(column.to_pylist(), where.tolist(), strict=True):
             assert model.setdefault(key, slot) == slot
-        removed = slots.known(gone)
-        assert sorted(removed.tolist()) == sorted(model[key] for key in gone if key in model)
-        slots.remove(removed)
+        for key in gone:
+            removed = slots.known([pa.array([key])])
+            assert removed.tolist() == ([model[key]] if key in model else [])
+            slots.remove(removed)
         model = {key: slot for key, slot in model.items() if key not in gone}
-        assert dict(zip(slots.keys(slots.everything()), slots.everything().tolist(), strict=True)) == model
+        assert slots.everything().tolist() == sorted(model.values())
 
 
-@pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()])
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()])
 def test_integers_come_back_in_their_type(kind):
     slots = KeySlots("count")
     slots.of([pa.array([5, 6, 5], kind)])
-    assert isinstance(slots.index, IntegerIndex)
-    assert slots.columns(np.array([1, 0])) == [pa.array([6, 5], kind)]
+    assert isinstance(slots.index, WordIndex)
+    assert slots.keys(np.array([1, 0])) == [pa.array([6, 5], kind)]
 
 
 @pytest.mark.parametrize(
     "columns",
     [
         pytest.param([pa.array(["a"])], id="strings"),
-        pytest.param([pa.array([None], pa.int64())], id="a null"),
         pytest.param([pa.array([1], pa.int32())], id="another type"),
         pytest.param([pa.array([1], pa.uint64())], id="too large"),
     ],
 )
-def test_the_first_other_key_ends_it_for_good(columns):
+def test_the_first_key_of_another_type_ends_it_for_good(columns):
     slots = KeySlots("count")
     first = slots.of([pa.array([5, 1])]).tolist()
     slots.of(columns)
@@ -60,20 +120,68 @@ def test_the_first_other_key_ends_it_for_good(columns):
     assert slots.of([pa.array([5, 1])]).tolist() == first
 
 
-def test_keys_of_several_columns():
+@pytest.mark.parametrize("later", [pa.array([None], pa.int64()), pa.nulls(1)], ids=["typed", "untyped"])
+def test_a_null_is_a_key_beside_the_others(later):
     slots = KeySlots("count")
-    assert slots.known([(1, "a")]).tolist() == []
-    assert slots.of([pa.array([1, 1, 1]), pa.array(["a", "b", "a"])]).tolist() == [0, 1, 0]
-    assert [column.to_pylist() for column in slots.columns(np.array([1, 0]))] == [[1, 1], ["b", "a"]]
-    assert slots.known([(1, "b"), (2, "a")]).tolist() == [1]
+    assert slots.of([pa.array([0, 1])]).tolist() == [0, 1]
+    assert slots.of([later]).tolist() == [2]
+    assert slots.of([pa.array([None, 0, 1])]).tolist() == [2, 0, 1]
+    assert isinstance(slots.index, WordIndex)
+
+
+def test_a_long_text_ends_it_and_all_keys_keep_their_slots():
+    slots = KeySlots("count")
+    texts = ["", "x" * LONGEST, None, "b" * 8]
+    assert slots.of([pa.array(texts)]).tolist() == [0, 1, 2, 3]
+    assert isinstance(slots.index, WordIndex)
+    assert slots.of([pa.array(["x" * (LONGEST + 1), *texts])]).tolist() == [4, 0, 1, 2, 3]
+    assert isinstance(slots.index, DictIndex)
+
+
+def test_nan_is_refused_and_leaves_nothing():
+    slots = KeySlots("count")
+    for _ in range(2):
+        with pytest.raises(RecordError, match="NaN"):
+            slots.of([pa.array([1.0, float("nan")])])
+        assert len(slots) == 0
+
+
+def test_columns_that_begin_in_the_middle_of_an_array():
+    texts = pa.array(["zero", None, "two", "three"])
+    slots = KeySlots("count")
+    assert slots.of([texts.slice(1), pa.array([True, False, None, True]).slice(1)]).tolist() == [0, 1, 2]
+    assert values(slots.keys(np.arange(3))) == [(None, False), ("two", None), ("three", True)]
+    assert slots.known([texts.slice(3), pa.array([True])]).tolist() == [2]
+
+
+def test_keys_that_nobody_has_added_have_no_slots():
+    assert KeySlots("count").known([pa.array([1]), pa.array(["a"])]).tolist() == []
 
 
 def test_keys_that_come_and_go_are_found_in_a_small_table():
-    index, slots = IntegerIndex(), np.arange(1_000)
+    index, slots = WordIndex(1), np.arange(1_000)
     for turn in range(50):
-        keys = np.arange(1_000) * 7 + turn * 100_000
+        keys = (np.arange(1_000, dtype=np.uint64) * np.uint64(7) + np.uint64(turn * 100_000))[np.newaxis]
         index.add(keys, slots, slots)
         assert index.find(keys).tolist() == slots.tolist()
         index.remove(slots)
         assert set(index.find(keys).tolist()) == {-1}
     assert index.nbytes <= 8 * 1_000 + 4 * 8_192
+
+
+def test_an_endless_stream_of_new_keys_takes_the_memory_of_those_that_are_there():
+    slots = KeySlots("count")
+    for turn in range(100):
+        first = turn * 500
+        slots.of([pa.array(range(first, first + 1_000)), pa.array([f"key-{n}" for n in range(first, first + 1_000)])])
+        slots.remove(slots.known([pa.array(range(first, first + 500)), pa.array([f"key-{n}" for n in range(first, first + 500)])]))
+        assert len(slots) == 500
+    assert slots.capacity <= 2_048
+    assert slots.nbytes <= 2_048 * (9 + 4 * 8) + 4 * 16_384
+
+
+def test_key_values_are_what_keys_were():
+    types = KeyTypes()
+    columns = [pa.array([1, 2]), pa.array(["a", None])]
+    types.learn(columns)
+    assert types.columns(key_values(columns)) == columns

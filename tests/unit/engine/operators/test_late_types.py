@@ -195,8 +195,8 @@ def test_types_that_do_not_go_together_are_refused_by_name_also_from_two_workers
 def test_partial_aggregates_of_other_types_are_not_put_into_one_batch(drive):
     buffer, sent, combiner = Buffer(0), [], drive(Combine(("k",), FUNCTIONS, None))
     combiner._emit = lambda batch, port="out": buffer.add(batch, 0.0)
-    for column in (pa.nulls(1), pa.nulls(1), pa.array([1]), pa.array([2]), pa.nulls(1), pa.array([0.5])):
-        combiner.process({"k": ["a"], "x": column})
+    for column in (pa.nulls(2), pa.nulls(2), pa.array([1, 1]), pa.array([2, 2]), pa.nulls(2), pa.array([0.5, 0.5])):
+        combiner.process({"k": ["a", "a"], "x": column})
     buffer.flush(sent)
     assert [item.element.num_rows for item in sent] == [2, 3, 1]
 

@@ -6,7 +6,6 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.engine.keys.encoding import KeyTypes
 from evenflow.engine.snapshots.chain import removed, replacing, resolved
 
 KEYS = st.tuples(st.sampled_from((None, "a", "b", "c")), st.integers(0, 2))
@@ -24,10 +23,8 @@ def columns(keys):
 def written(changes):
     there = {key: value for key, value in changes.items() if value is not None}
     gone = [key for key, value in changes.items() if value is None]
-    types = KeyTypes()
-    types.learn(columns(gone))
     rows = pa.record_batch([*columns(there), pa.array(list(there.values()), pa.int64())], names=["k", "l", "n"])
-    return [*(batch.rows for batch in removed(types, ["k", "l"], gone, 2)), replacing(rows, ["k", "l"])]
+    return [*(batch.rows for batch in removed(["k", "l"], [columns([key]) for key in gone], 2)), replacing(rows, ["k", "l"])]
 
 
 def read(files):

@@ -251,12 +251,12 @@ def test_batch_is_consumed_once_it_is_processed_and_not_while_it_is_held():
     assert task.core.receive(task.inputs[0], batch(2), 0.0) == []
 
 
-def test_round_robin_deals_batches_out_whole_and_signals_to_all():
+def test_round_robin_deals_rows_out_and_signals_to_all():
     task = two_inputs()
     task.receive(0, batch(1, 2))
     task.receive(0, batch(3))
     sent = [effect for effect in task.core.idle(0.0) if isinstance(effect, Sent)]
-    assert sorted(effect.element.rows.column(0).to_pylist() for effect in sent) == [[1, 2], [3]]
+    assert sorted(effect.element.rows.column(0).to_pylist() for effect in sent) == [[1, 3], [2]]
     assert len({effect.channel for effect in sent}) == 2
     task.receive(0, End())
     ends = [e for e in task.core.receive(task.inputs[1], End(), 0.0) if isinstance(e, Sent) and isinstance(e.element, End)]

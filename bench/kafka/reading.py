@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import json
 import time
-import uuid
 from collections.abc import Callable
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -17,49 +16,44 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.json as arrow_json
 
-from ..connectors.kafka.cluster import KafkaCluster
-from ..connectors.kafka.source import CLIENT, read_kafka
-from . import machine
-from .conditions import record
-from .errors import BenchmarkError
-from .record import Case, Run, Verdict
+from ...connectors.kafka.cluster import KafkaCluster
+from ...connectors.kafka.source import CLIENT, read_kafka
+from .. import machine
+from ..errors import BenchmarkError
+from ..record import Case, Verdict
+from .topics import PARTITIONS, topics
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
-PARTITIONS = 4
 AT_ONCE = 10_000
 """Rows that are asked for at a time."""
 
 TARGET = 0.8
 SCHEMA = pa.schema({"n": pa.int64(), "ts": pa.int64(), "name": pa.string(), "value": pa.float64()})
 FORMATS = ("raw", "json")
-NOT_MEASURED = ("more than one broker, and a network", "keys, headers and compression", "what follows the reader in a job")
 
 
-def run(*, bootstrap: str, rows: int, repeat: int, say: Callable[[str], None]) -> Run:
-    """Fills a topic of its own at `bootstrap` and deletes it. Raises BenchmarkError if rows are missing."""
-    cluster = KafkaCluster(bootstrap, CLIENT, "bench")
-    topic = f"evenflow-bench-{uuid.uuid4().hex[:8]}"
-    readers: dict[str, Callable[[str], int]] = {
-        "client": lambda form: _client(cluster, topic, form, rows),
-        "evenflow": lambda form: _evenflow(bootstrap, topic, form),
-    }
-    details: dict[str, list[dict[str, float]]] = {f"{form}/{system}": [] for form in FORMATS for system in readers}
-    _fill(cluster, topic, rows)
-    try:
+def measure(bootstrap: str, rows: int, repeat: int, say: Callable[[str], None]) -> tuple[list[Case], list[Verdict]]:
+    """Fills a topic of its own. Raises BenchmarkError if rows are missing."""
+    with topics(bootstrap, ["records"]) as made:
+        cluster, topic = KafkaCluster(bootstrap, CLIENT, "bench"), made["records"]
+        readers: dict[str, Callable[[str], int]] = {
+            "client": lambda form: _client(cluster, topic, form, rows),
+            "evenflow": lambda form: _evenflow(bootstrap, topic, form),
+        }
+        details: dict[str, list[dict[str, float]]] = {f"{form}/{system}": [] for form in FORMATS for system in readers}
+        _fill(cluster, topic, rows)
         for _ in range(repeat):
             for form in FORMATS:
                 for system, read in readers.items():
                     details[f"{form}/{system}"].append(_measured(lambda read=read, form=form: read(form), rows))  # type: ignore[misc]  # bound now
-    finally:
-        _delete(cluster, topic)
     cases = [Case(name, "rows/thread-s", "higher", tuple(d["rate"] for d in found), tuple(found)) for name, found in details.items()]
     for case in cases:
         say(f"{case.name}: {', '.join(f'{value / 1e6:.2f}' for value in case.values)} M rows per second of the thread")
     medians = {case.name: median(case.values) for case in cases}
     verdicts = [Verdict(f"{f}, evenflow / client", medians[f"{f}/evenflow"] / medians[f"{f}/client"], TARGET, "higher") for f in FORMATS]
-    return record("kafka", {"rows": rows, "repeat": repeat}, cases, verdicts, not_measured=NOT_MEASURED)
+    return cases, verdicts
 
 
 def _measured(read: Callable[[], int], rows: int) -> dict[str, float]:
@@ -114,10 +108,6 @@ def _evenflow(bootstrap: str, topic: str, form: str) -> int:
 
 
 def _fill(cluster: KafkaCluster, topic: str, rows: int) -> None:
-    from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # its stub forgets to export it
-
-    admin = cluster.admin()
-    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
     producer = cluster.producer(acks="all")
     for n in range(rows):
         value = json.dumps({"n": n, "ts": 1_600_000_000_000 + n, "name": f"some name {n % 100}", "value": n * 0.5}).ljust(100)
@@ -126,8 +116,3 @@ def _fill(cluster: KafkaCluster, topic: str, rows: int) -> None:
             producer.flush(60)
     if producer.flush(60):
         raise BenchmarkError("the broker did not take all records within 60 s")
-
-
-def _delete(cluster: KafkaCluster, topic: str) -> None:
-    admin = cluster.admin()
-    admin.delete_topics([topic])[topic].result(30)

@@ -1,0 +1,143 @@
+"""Key columns as 64-bit words and back: equal keys have equal words, and different keys different ones.
+
+A column of fixed width is one word, and another that is 1 for nulls once it had any. A text is as many words as it needs: its bytes, a byte
+of 1 behind them, and zeros. So a longer text later adds words that are zero for those before it. Types whose equal values have different
+bits, and long texts, have no words.
+
+>>> columns = [pa.array([7, None]), pa.array(["JFK", ""])]
+>>> found = [words_of(column) for column in columns]
+>>> [[word.tolist() for word in words] for words in found]
+[[[7, 0], [0, 1]], [[21571896906, 1]]]
+>>> [column_of(words, column.type).to_pylist() for words, column in zip(found, columns)]
+[[7, None], ['JFK', '']]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import repeat
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...state.words import Words
+
+Word = npt.NDArray[np.uint64]
+"""One word of each key, shape (n,)."""
+
+LONGEST = 127
+"""Bytes of the longest text that has words."""
+
+_BYTES = 8
+_END, _NULL = np.uint64(1), np.uint64(2)
+_MASKS = np.array([0, *((1 << 8 * n) - 1 for n in range(_BYTES)), 2**64 - 1], np.uint64)
+"""By the number of bytes in a word, less than 0 (at 0) to 8: those bytes."""
+
+_ENDS = np.array([0, *(1 << 8 * n for n in range(_BYTES)), 0], np.uint64)
+"""By the same number: the byte behind them, if the text ends in this word."""
+
+
+def have_words(kind: pa.DataType) -> bool:
+    """Whether values of this type have words, unless they are too long, or NaN."""
+    return _is_text(kind) or _storage(kind) is not None
+
+
+def words_of(column: pa.Array) -> list[Word] | None:
+    """The words of a column of a type that has them. None if a text is too long, or a value is NaN, which equals nothing."""
+    if _is_text(column.type):
+        return _of_texts(column)
+    storage = _storage(column.type)
+    assert storage is not None
+    if pa.types.is_floating(column.type):
+        column = pc.add(column, pa.scalar(0.0, column.type))  # makes -0.0 the 0.0 that it equals
+        if pc.any(pc.is_nan(column)).as_py():
+            return None
+    integers = column.cast(storage) if pa.types.is_boolean(column.type) else column.view(storage)
+    words = [integers.fill_null(0).to_numpy().astype(np.int64, copy=False).view(np.uint64)]
+    if column.null_count:
+        words.append(column.is_null().to_numpy(zero_copy_only=False).astype(np.uint64))
+    return words
+
+
+def column_of(words: Sequence[Word], kind: pa.DataType) -> pa.Array:
+    """The inverse of `words_of`; there may be more words, which are zero."""
+    if _is_text(kind):
+        return _texts(words, kind)
+    storage = _storage(kind)
+    assert storage is not None
+    nulls = words[1] != 0 if len(words) > 1 and words[1].any() else None
+    column = pa.array(words[0].view(np.int64).astype(storage.to_pandas_dtype()), storage, mask=nulls)
+    return column.cast(kind) if pa.types.is_boolean(kind) else column.view(kind)
+
+
+def joined(columns: Sequence[Sequence[Word]], widths: Sequence[int]) -> Words:
+    """The words of several columns; a column has at most its width of them, and zeros then."""
+    zeros = np.zeros(len(columns[0][0]), np.uint64)
+    words = [word for of, width in zip(columns, widths, strict=True) for word in (*of, *repeat(zeros, width - len(of)))]
+    return words[0][np.newaxis] if len(words) == 1 else np.stack(words)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return kind.id in _OFFSETS
+
+
+_OFFSETS = {pa.string().id: np.int32, pa.binary().id: np.int32, pa.large_string().id: np.int64, pa.large_binary().id: np.int64}
+
+
+def _storage(kind: pa.DataType) -> pa.DataType | None:
+    """The integers whose bits tell values of this type apart, None if there are none."""
+    if pa.types.is_boolean(kind):
+        return pa.uint8()
+    plain = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)
+    if not plain or pa.types.is_interval(kind) or pa.types.is_date64(kind) or pa.types.is_float16(kind):
+        return None
+    return {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[kind.bit_width]
+
+
+def _of_texts(column: pa.Array) -> list[Word] | None:
+    ends = np.frombuffer(column.buffers()[1], _OFFSETS[column.type.id])[column.offset : column.offset + len(column) + 1]
+    starts, lengths = ends[:-1].astype(np.int64), np.diff(ends).astype(np.int64)
+    nulls = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
+    if nulls is not None:
+        lengths[nulls] = 0
+    longest = int(lengths.max(initial=0))
+    if longest > LONGEST:
+        return None
+    count = longest // _BYTES + 1
+    content = _content(column.buffers()[2], ends, count)
+    words = []
+    starts -= ends[0] if len(ends) else 0
+    cells, shift = starts >> 3, ((starts & 7) << 3).astype(np.uint64)
+    for place in range(count):
+        there = np.clip(lengths - (_BYTES * place - 1), 0, _BYTES + 1)
+        word = content.take(cells + place) >> shift
+        word |= content.take(cells + (place + 1)) << np.uint64(1) << (np.uint64(63) - shift)
+        word &= _MASKS.take(there)
+        word |= _ENDS.take(there)
+        words.append(word)
+    if nulls is not None:
+        words[0][nulls] = _NULL
+    return words
+
+
+def _content(data: pa.Buffer | None, ends: npt.NDArray[np.integer], more: int) -> Word:
+    """The bytes of the texts as words, and `more` words behind them."""
+    first, last = (int(ends[0]), int(ends[-1])) if len(ends) else (0, 0)
+    content = np.zeros((last - first) // _BYTES + 2 + more, np.uint64)
+    if data is not None:
+        content.view(np.uint8)[: last - first] = np.frombuffer(data, np.uint8)[first:last]
+    return content
+
+
+def _texts(words: Sequence[Word], kind: pa.DataType) -> pa.Array:
+    rows = np.stack(words, axis=1).view(np.uint8)
+    size = rows.shape[1]
+    lengths = size - 1 - np.argmax(rows[:, ::-1] != 0, axis=1)
+    nulls = rows[np.arange(len(rows)), lengths] == _NULL if len(rows) else np.zeros(0, np.bool_)
+    content = rows[np.arange(size) < lengths[:, np.newaxis]]
+    ends = np.zeros(len(rows) + 1, _OFFSETS[kind.id])
+    np.cumsum(lengths, out=ends[1:])
+    valid = pa.py_buffer(np.packbits(~nulls, bitorder="little")) if nulls.any() else None
+    return pa.Array.from_buffers(kind, len(rows), [valid, pa.py_buffer(ends), pa.py_buffer(content)])

@@ -1,0 +1,70 @@
+"""Keys as 64-bit words: hashed, compared and grouped for a whole batch at once.
+
+>>> first, number = grouped(np.array([[7, 3, 7], [0, 1, 0]], np.uint64))
+>>> first.tolist(), number.tolist()
+([0, 1], [0, 1, 0])
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Words = npt.NDArray[np.uint64]
+"""The first word of each key, the second one of each, and so on: shape (words, n)."""
+
+Where = npt.NDArray[np.int64]
+"""Places or slots, shape (n,)."""
+
+_ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+_HALF = np.uint64(32)
+
+
+def mixed(words: Words) -> npt.NDArray[np.uint64]:
+    """A hash of each key, shape (n,), whose highest bits are the best ones. It holds within a process only."""
+    hashes = words[0] * _ODD[0]
+    for word in words[1:]:
+        hashes = mixed_again(hashes)
+        hashes += word
+        hashes *= _ODD[0]
+    return mixed_again(hashes)
+
+
+def mixed_again(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Other hashes than these; those that were equal still are."""
+    again = hashes >> _HALF
+    again ^= hashes
+    again *= _ODD[1]
+    return again
+
+
+def equal(some: Words, others: Words) -> npt.NDArray[np.bool_]:
+    """Whether the keys at each place are equal, shape (n,)."""
+    same: npt.NDArray[np.bool_] = some[0] == others[0]
+    for mine, theirs in zip(some[1:], others[1:], strict=True):
+        same &= mine == theirs
+    return same
+
+
+def grouped(words: Words) -> tuple[Where, Where]:
+    """The place of the first of each distinct key, rising; and for each key the number of its distinct one.
+
+    The keys are thrown into a table of cells, which keeps the first of each cell. Those that are not equal to the key in their cell are
+    thrown again.
+    """
+    count = words.shape[1]
+    shift = np.uint64(64 - max(1, (2 * count).bit_length()))
+    table = np.empty(1 << int(64 - shift), np.int32)
+    everyone = np.arange(count)
+    leader, left, keys, hashes = everyone.copy(), everyone, words, mixed(words)
+    while len(left):
+        cells = (hashes >> shift).astype(np.int64)
+        table[cells[::-1]] = left[::-1]  # of several keys in a cell, the last that is written stays
+        leaders = table.take(cells).astype(np.int64)
+        leader[left] = leaders
+        other = np.flatnonzero(~equal(keys, words.take(leaders, axis=1)))
+        left, keys, hashes = left[other], keys.take(other, axis=1), mixed_again(hashes[other])
+    first = np.flatnonzero(leader == everyone)
+    number = np.empty(count, np.int64)
+    number[first] = np.arange(len(first))
+    return first, number.take(leader)
