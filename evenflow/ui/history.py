@@ -51,7 +51,8 @@ class History:
     def add(self, view: JobView) -> Message:
         """What the job tells; the message for pages that have all that went before."""
         self._view, now = view, floor(view.now)
-        self.link = ("live", "")
+        state = view.status.state
+        self.link = ("ended", f"the job `{self.name}` has ended: it is {state.value}") if state.final else ("live", "")
         windows = [window for window in view.windows if self._is_new(window)]
         self._seen = {seen: end for seen, end in self._seen.items() if end > now - 2 * KEPT}
         names = [stage.name for stage in view.stages]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from serving_pages import message, with_server
 
 import evenflow as ef
+from evenflow.scheduler.job.effects import JobState
 from evenflow.scheduler.job.requests import ShowView
 from evenflow.ui.heard import Quiet, Unlinked, Viewed
 from evenflow.ui.hub import BACKLOG, KEPT, Hub
@@ -16,13 +18,14 @@ from evenflow.ui.hub import BACKLOG, KEPT, Hub
 
 @pytest.fixture(scope="module")
 def view():
-    """Of a job that has run, with its windows."""
+    """Of a job with its windows, as if it still ran."""
     flow = ef.Dataflow("clicks")
     rows = flow.read(ef.generate(total=200_000, keys=50, zipf=1.0, string_keys=True))
     rows.key_by("key").aggregate(n=ef.count()).named("count").write(ef.to_list([]))
     job = flow.run(runtime="local", config=ef.JobConfig(parallelism=2, key_groups=16, metrics=ef.MetricsConfig(window="50ms")))
     job.wait("60s")
-    return job._runtime.ask(ShowView())
+    told = job._runtime.ask(ShowView())
+    return replace(told, status=replace(told.status, state=JobState.RUNNING))
 
 
 def test_a_page_gets_the_whole_and_then_what_is_new(view):
@@ -61,7 +64,7 @@ def test_all_tabs_hear_of_one_view(view):
         for tab in tabs:
             assert (await message(tab))["link"]["state"] == "waiting"
         hub.hear(Viewed("clicks", view))
-        assert [(await message(tab))["status"]["state"] for tab in tabs] == ["finished"] * 3
+        assert [(await message(tab))["status"]["state"] for tab in tabs] == ["running"] * 3
 
     with_server(hub, test)
 
@@ -119,7 +122,7 @@ def test_a_job_that_is_not_heard_is_said_and_what_was_heard_stays(view, job):
         hub.hear(Unlinked(job, "lost", "the cluster is gone"))
         told = await message(events)
         assert told["link"] == {"state": "lost", "text": "the cluster is gone"}
-        assert told["status"]["state"] == "finished"
+        assert told["status"]["state"] == "running"
         hub.hear(Viewed("clicks", view))
         assert (await message(events))["link"]["state"] == "live"
 
@@ -133,6 +136,12 @@ def test_a_job_that_has_ended_stays_so_when_its_cluster_goes(view):
     hub.hear(Unlinked("", "lost", "the cluster is gone"))
     hub.hear(Unlinked("clicks", "waiting", "waits for the job to start"))
     assert hub.histories["clicks"].link == ("ended", "it is finished")
+
+
+def test_the_last_view_of_a_job_says_that_it_has_ended(view):
+    hub = Hub()
+    hub.hear(Viewed("clicks", replace(view, status=replace(view.status, state=JobState.FINISHED))))
+    assert hub.histories["clicks"].link == ("ended", "the job `clicks` has ended: it is finished")
 
 
 def test_jobs_that_have_ended_make_room_for_others(view):
