@@ -42,6 +42,10 @@ HOSTS = [CLUSTER / f"test_{name}.py" for name in ("clones", "placement", "severa
 """Tests that start more clusters, in programs of their own."""
 
 
+CONNECTORS = UNIT / "connectors"
+"""Tests that wait for brokers, databases and servers now and then."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """A command, which gives way to others by `nice`."""
@@ -66,7 +70,8 @@ PARTS = [
     Part("losses", pytest(*LOSSES)),
     Part("cluster", pytest(CLUSTER, without=[*HOSTS, *LOSSES])),
     Part("style", ["make", f"VENV={sys.prefix}", "--no-print-directory", "--keep-going", "lint", "types"], nice=10),
-    Part("unit", pytest(Path("tests/docstrings"), UNIT, without=SIMULATIONS), nice=10),
+    Part("connectors", pytest(CONNECTORS), nice=10),
+    Part("unit", pytest(Path("tests/docstrings"), UNIT, without=[*SIMULATIONS, CONNECTORS]), nice=10),
     Part("simulations", pytest(*SIMULATIONS), nice=10),
 ]
 

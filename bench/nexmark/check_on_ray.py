@@ -60,24 +60,30 @@ def check_on_ray(name: str, made: Made, trouble: Trouble, say: Callable[[str], o
 
 
 def _go_through(job: ef.Job, flow: ef.Dataflow, made: Made, trouble: Trouble, say: Callable[[str], object]) -> None:
-    """Trouble until all events were due, or the job has ended."""
+    """Trouble until all events were due and there was some of each kind, or the job has ended."""
     until = time.monotonic() + made.events / trouble.rate
     stages = flow.plan(config=ef.JobConfig(parallelism=2)).stages
     with ExitStack() as stack:
-        unrest = chaos = None
+        unrest: Unrest | None = None
+        chaos: Chaos | None = None
         if trouble.moves:
             keyed = [stage.name for stage in stages if stage.is_keyed]
             unrest = stack.enter_context(Unrest(job, keyed, [stage.name for stage in stages if stage.can_be_scaled], seed=made.seed))
         if trouble.kills:
             chaos = stack.enter_context(Chaos(job, every=KILL_EVERY, kinds=KINDS, seed=made.seed))
-        while time.monotonic() < until and not _ended(job):
+        while (time.monotonic() < until or _spared(unrest, chaos)) and not _ended(job):
             time.sleep(LOOK)
     if unrest is not None:
         say(f"{job.name}: {', '.join(f'{count} {what}' for what, count in unrest.begun.items())} begun")
     if chaos is not None:
         say(f"{job.name}: {len(chaos.kills)} kills: {'; '.join(kill.victims for kill in chaos.kills)}")
-    if (unrest is not None and not unrest.begun) or (chaos is not None and not chaos.kills):
+    if _spared(unrest, chaos):
         raise BenchmarkError(f"{job.name}: all events had come before anything was moved or killed: use more events, or a lower rate")
+
+
+def _spared(unrest: Unrest | None, chaos: Chaos | None) -> bool:
+    """Whether something that was asked for has not happened to the job."""
+    return (unrest is not None and not unrest.begun) or (chaos is not None and not chaos.kills)
 
 
 def _ended(job: ef.Job) -> bool:

@@ -17,6 +17,11 @@ import evenflow as ef
 from evenflow.actors.processes.titles import ACTORS
 from evenflow.scheduler.job.effects import JobState
 
+pytestmark = pytest.mark.timeout(400)  # clusters start beside those of other tests
+
+START_SECONDS = 150.0
+"""The most that a cluster and a job in it take to start, beside all other tests."""
+
 START = """
 import sys
 import evenflow as ef
@@ -68,7 +73,7 @@ def script(source, tmp_path, *arguments):
 
 def says(log, text, process):
     """Waits until the process has written `text`."""
-    until(lambda: text in log.read_text() or process.poll() is not None, f"it says {text}", 60)
+    until(lambda: text in log.read_text() or process.poll() is not None, f"it says {text}", START_SECONDS)
     assert text in log.read_text(), log.read_text()
 
 

@@ -25,7 +25,7 @@ def test_tests_that_a_part_names_are_there(parts, named):
 
 def test_an_unknown_part_is_refused(parts, capsys):
     assert parts["main"](["chaos"]) == 2
-    assert "no such part: chaos; there are hosts+spark, losses, cluster, style, unit, simulations" in capsys.readouterr().out
+    assert "no such part: chaos; there are hosts+spark, losses, cluster, style, connectors, unit, simulations" in capsys.readouterr().out
 
 
 def test_a_part_that_fails_is_heard_of(parts, capfd, monkeypatch):
