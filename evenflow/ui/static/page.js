@@ -67,7 +67,7 @@ const Fact = ({ name, value }) => html`<div><dt>${name}</dt><dd>${value}</dd></d
 
 function Link() {
   const { state, text } = store.link;
-  return state === "live" ? null : html`<p class="banner" role="status">${text[0].toUpperCase()}${text.slice(1)}. What is shown is the last that was heard.</p>`;
+  return state === "live" ? null : html`<p class="banner" role="status">${text}. What is shown is the last that was heard.</p>`;
 }
 
 function Problems() {
