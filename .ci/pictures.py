@@ -33,7 +33,7 @@ def flow() -> ef.Dataflow:
     """Sessions of users, of whom some are more active than others, and counts per second."""
 
     def update(state: int | None, row: dict[str, object]) -> tuple[int, dict[str, object]]:
-        for _ in range(1_500):
+        for _ in range(800):
             row["value"] = -row["value"]
         return (state or 0) + 1, {"user": row["key"], "n": state or 0}
 
