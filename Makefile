@@ -16,14 +16,14 @@ UV := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
 
-.PHONY: help install test lint format api types doctest unit coverage cluster spark demo chaos chaos-kafka simulate bench java clean
+.PHONY: help install test lint format api types doctest unit coverage cluster spark demo chaos chaos-kafka simulate bench pictures java browser clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
 
 install: $(INSTALLED) ## the environment in .venv; PYTHON=... chooses the interpreter
 
-test: $(INSTALLED) java ## everything: style, types, docstrings, unit tests, tests on Ray and on Spark
+test: $(INSTALLED) java browser ## everything: style, types, docstrings, unit tests, tests on Ray and on Spark
 	@$(BIN)/python .ci/parts.py
 
 lint: $(INSTALLED) ## style, and whether the public API breaks who uses it
@@ -62,7 +62,7 @@ coverage: $(INSTALLED) ## whether tests without Ray reach 95 % of the lines of e
 	  total="$$($(COVERAGE) report --include "$$each/*" --format total | head -n 1)" || failed=1; echo "$$each: $$total % of the lines"; \
 	done; exit $$failed
 
-cluster: $(INSTALLED) ## tests on a local Ray cluster
+cluster: $(INSTALLED) browser ## tests on a local Ray cluster
 	$(BIN)/python -m pytest tests/cluster
 
 spark: $(INSTALLED) java ## tests on Ray and Spark
@@ -101,8 +101,14 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(UV) --no-build-isolation -e ".[dev,demo,bench]"
 	@touch $@
 
+pictures: $(INSTALLED) browser ## docs/images/page-*.png anew: the page of a job that moves keys, in a browser; minutes
+	$(BIN)/python .ci/pictures.py
+
 java:
 	@$(find_java)
+
+browser:
+	@$(find_browser)
 
 define make_environment
 new_enough() { "$$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }; \
@@ -140,4 +146,15 @@ fi; \
 echo "Spark needs Java 17 or newer; $$java is $${found:-not there}." >&2; \
 echo "Install one (on Debian and Ubuntu: sudo apt-get install openjdk-17-jre-headless, or openjdk-21-jre-headless)" >&2; \
 echo "and let JAVA_HOME name it, or leave JAVA_HOME unset and have it on the PATH." >&2; exit 1
+endef
+
+define find_browser
+if [ -n "$${CHROMIUM:-}" ]; then exit 0; fi; \
+for name in chromium chromium-browser google-chrome; do if command -v "$$name" >/dev/null; then exit 0; fi; done; \
+if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+  apt-get update -q && apt-get install -q -y chromium; \
+  if command -v chromium >/dev/null; then exit 0; fi; \
+fi; \
+echo "The page of evenflow is tested in Chromium, which is not there." >&2; \
+echo "Install it (on Debian and Ubuntu: sudo apt-get install chromium), or let CHROMIUM name its program." >&2; exit 1
 endef

@@ -189,6 +189,12 @@ def running_jobs() -> list[str]:
     return sorted(name.removesuffix("/coordinator") for name in names if name.endswith("/coordinator"))
 
 
+def address() -> str:
+    """Where other processes find the cluster to which this one is connected."""
+    found: str = ray.get_runtime_context().gcs_address
+    return found
+
+
 def _refuse_to_guess() -> None:
     """Raises ClusterError if RAY_ADDRESS names no cluster and several run on this machine: `auto` would take any of them."""
     if os.environ.get("RAY_ADDRESS", "auto") not in {"", "auto"}:

@@ -29,6 +29,7 @@ from .base import Balancer, Limits
 from .hotspot import Hotspot
 from .plan import BalancePlan
 from .snapshot import LoadSnapshot, SplitKey
+from .verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +86,10 @@ _Route = tuple[Hashable, tuple[int, ...], Dealt]
 
 
 class Trigger:
-    """One per operator. `observe` takes one snapshot per window."""
+    """One per operator. `observe` takes one snapshot per window; `verdict` is what it made of the newest."""
 
     def __init__(self, balancer: Balancer | None = None, settings: TriggerSettings = TriggerSettings()) -> None:
+        self.verdict = Verdict.EVEN
         self._balancer, self._settings = balancer or Hotspot(), settings
         self._recent: deque[LoadSnapshot] = deque(maxlen=settings.windows)
         self._window = 0
@@ -103,10 +105,14 @@ class Trigger:
         The caller carries the plan out; if it doesn't, the windows after the cool-down show that. A change in the number of workers
         restarts the count of uneven windows.
         """
+        self.verdict, plan = self._judged(snapshot)
+        return plan
+
+    def _judged(self, snapshot: LoadSnapshot) -> tuple[Verdict, BalancePlan | None]:
         settings = self._settings
         self._window += 1
         if self._awaits_splits(snapshot):
-            return None
+            return Verdict.SETTLING, None
         if self._recent and self._recent[-1].workers != snapshot.workers:
             self._recent.clear()
             self._uneven, self._moved = 0, _Memory()
@@ -118,16 +124,16 @@ class Trigger:
         ripe = self._ripe(seen)
         self._uneven = self._uneven + 1 if self._is_uneven(seen, self._limits(seen, ripe)) else 0
         if (self._uneven < settings.windows and not ripe) or self._cooling:
-            return None
+            return self._waiting(snapshot, seen), None
         mean = mean_of(self._recent)
         limits = self._limits(mean, ripe)
         if not (ripe or self._is_uneven(mean, limits)):
-            return None
+            return self._calm(mean), None
         plan = self._balancer.plan(mean, limits)
         if not plan.changes or not (plan.gathers or self._gain(mean, plan, limits) >= settings.least_gain):
-            return None
+            return Verdict.NO_GAIN, None
         self._remember(mean, plan)
-        return plan
+        return Verdict.PLANNED, plan
 
     def _awaits_splits(self, snapshot: LoadSnapshot) -> bool:
         """Whether the last plan split or gathered keys, and this window was not measured wholly under that: it doesn't count then.
@@ -161,6 +167,15 @@ class Trigger:
 
     def _is_uneven(self, snapshot: LoadSnapshot, limits: Limits) -> bool:
         return snapshot.imbalance > self._settings.threshold * self._balancer.floor(snapshot, limits)
+
+    def _waiting(self, snapshot: LoadSnapshot, seen: LoadSnapshot) -> Verdict:
+        """Why nothing is planned on a window, which counts as `seen`."""
+        if self._uneven:
+            return Verdict.COOLING if self._cooling else Verdict.BRIEF
+        return self._calm(seen) if seen is snapshot else Verdict.SETTLING
+
+    def _calm(self, snapshot: LoadSnapshot) -> Verdict:
+        return Verdict.EVEN if snapshot.imbalance <= self._settings.threshold else Verdict.FLOOR
 
     def _gain(self, snapshot: LoadSnapshot, plan: BalancePlan, limits: Limits) -> float:
         """How much lower the hottest worker's load will be, in multiples of the mean; with splits, if it gets to the floor."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from .actors.job.first_manifest import Savepoint
-from .engine.errors import FlowError
+from .engine.errors import ClusterError, FlowError
 from .engine.plan.columns import check_columns
 from .engine.plan.graph import Graph, check_name
 from .engine.plan.physical import Plan
@@ -66,6 +67,7 @@ class Dataflow:
         from_savepoint: str | Path | None = None,
         allow_lost_state: bool = False,
         detached: bool = False,
+        ui: bool = False,
     ) -> Job:
         """Start the flow as a job and return its handle at once.
 
@@ -73,11 +75,16 @@ class Dataflow:
         machine; `"local"` runs everything in one thread of this process. `from_savepoint` is a folder that `job.savepoint(path)` wrote, or
         the folder of a checkpoint: the job continues from there, with this flow's parallelism. Operators are matched by their names, and
         state that matches none is an error unless `allow_lost_state`. A `detached` job survives this process, on a cluster that does too;
-        `ef.connect(name)` gives a handle of it in any process, and the job runs on when that process ends. Raises FlowError if the flow
-        can't run, ConnectorError if a source can't be read or a sink can't be written.
+        `ef.connect(name)` gives a handle of it in any process, and the job runs on when that process ends. `ui=True` starts the
+        live web page (`evenflow ui`), which ends with this process, and prints its address. Raises FlowError if the flow can't run,
+        ConnectorError if a source can't be read or a sink can't be written.
         """
         config = _config(config, parallelism)
         start = _runtime(runtime)
+        if ui and runtime != "ray":
+            raise FlowError(
+                f'ui=True shows jobs of runtime="ray": a job of the runtime "{runtime}" can\'t be reached by the page\'s process'
+            )
         _check_folder(config.checkpoint.dir)
         savepoint = None if from_savepoint is None else Savepoint(_url(from_savepoint), allow_lost_state)
         physical = self.plan(config=config)
@@ -98,7 +105,23 @@ class Dataflow:
             for connector in reversed(started):
                 connector.stop()
             raise
-        return Job(self.name, running, {}, {}) if detached else Job(self.name, running, sources, sinks)
+        job = Job(self.name, running, {}, {}) if detached else Job(self.name, running, sources, sinks)
+        if ui:
+            _show(job)
+        return job
+
+
+def _show(job: Job) -> None:
+    """Start the page's process, and print where the job's page is, or why it has none: the job runs."""
+    from .actors.cluster import address
+    from .ui.page_process import PAGE
+
+    try:
+        told = f"is at {PAGE.address(job.name, address())}"
+    except ClusterError as error:
+        told = f"has no page: {error}"
+    sys.stdout.write(f"job `{job.name}` {told}\n")
+    sys.stdout.flush()
 
 
 def _start(connectors: Iterable[Source | Sink], started: list[Source | Sink]) -> None:

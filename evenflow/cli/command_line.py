@@ -44,6 +44,7 @@ COMMANDS = {
     "stop": Command(_JOBS, "end a job gracefully: records that were read are processed and committed"),
     "cancel": Command(_JOBS, "end a job without processing the rest"),
     "top": Command("evenflow.cli.top", "live view of a job: rates, load, hot keys, lag, moves"),
+    "ui": Command("evenflow.cli.ui", "live web page of jobs: key groups over time, load, decisions, the dataflow"),
     "load": Command(_BALANCE, "an operator's load per worker, its hottest keys, and its imbalance beside the floor"),
     "snapshot": Command(_BALANCE, "an operator's load as balancers see it, as JSON"),
     "rebalance": Command(_BALANCE, "even out an operator's load while the stream runs"),

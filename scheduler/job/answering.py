@@ -49,6 +49,7 @@ from .requests import (
     ShowScalings,
     ShowSnapshot,
     ShowStatus,
+    ShowView,
     Split,
     Stop,
     TakeCheckpoint,
@@ -56,6 +57,7 @@ from .requests import (
     Unsplit,
 )
 from .status import JobStatus, Progress
+from .viewing import Viewing
 
 
 class Answering:
@@ -74,6 +76,7 @@ class Answering:
     ) -> None:
         self._job, self._lifecycle, self._checkpointing, self._mover = job, lifecycle, checkpointing, mover
         self._operators, self._nodes, self._balancing, self._autoscaling = operators, nodes, balancing, autoscaling
+        self._viewing = Viewing(job, checkpointing, operators, nodes, balancing, autoscaling)
 
     def answer(self, request: AnyRequest, cluster: ClusterView | None) -> Any:
         """The answer, of the type that the request names.
@@ -145,6 +148,8 @@ class Answering:
                 return self._nodes.reports()
             case ShowDecisions():
                 return self._autoscaling.decisions()
+            case ShowView(since):
+                return self._viewing.view(since, self.status(), [migration.report() for migration in job.migrations.history])
             case _:
                 assert_never(question)
 

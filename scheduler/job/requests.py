@@ -20,6 +20,7 @@ from ..rescaling.node_scaling import NodeScalingReport
 from ..rescaling.operator_scaling import ScalingReport
 from ..scaling.controller import DecisionRecord, Mode
 from .status import JobStatus, Progress
+from .view import JobView
 
 A_co = TypeVar("A_co", covariant=True)
 
@@ -201,6 +202,13 @@ class ShowDecisions(Request[list[DecisionRecord]]):
     """What the scaling policies decided, oldest first."""
 
 
+@dataclass(frozen=True, slots=True)
+class ShowView(Request[JobView]):
+    """All that a page shows: the present state, and what is new since `since`, in seconds since the epoch."""
+
+    since: float = 0.0
+
+
 Change = (
     Stop | Cancel | Fail | Rebalance | Move | Split | Unsplit | Balance
     | Scale | ScaleOut | ScaleIn | Autoscale | TakeCheckpoint | TakeSavepoint
@@ -208,6 +216,7 @@ Change = (
 Question = (
     ShowSavepoint | ShowStatus | ShowProgress | ShowFigures | ShowLoad | ShowSnapshot
     | ShowCheckpoints | ShowMigrations | ShowScalings | ShowNodeScalings | ShowDecisions
+    | ShowView
 )  # fmt: skip
 AnyRequest = Change | Question
 

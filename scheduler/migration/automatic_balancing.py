@@ -12,7 +12,7 @@ from ..configs.balance import OFF
 from ..job.effects import JobState
 from ..job.record import JobRecord
 from ..load.window import WorkerWindow
-from .balancing import Balancing, check_balancer
+from .balancing import BalanceLook, Balancing, check_balancer
 from .mover import Mover
 
 
@@ -34,6 +34,11 @@ class AutomaticBalancing:
             self._balancings.pop(stage.name, None)
         else:
             self._balancings[stage.name] = self._begun(policy, stage.name)
+
+    def look(self, stage: str) -> tuple[str, BalanceLook | None]:
+        """By which policy a stage is balanced, `off` by none, and its newest look."""
+        balancing = self._balancings.get(stage)
+        return (OFF, None) if balancing is None else (balancing.policy, balancing.look)
 
     def add(self, window: WorkerWindow) -> None:
         """What a worker has measured; the last window of a worker that has left is dropped."""

@@ -13,7 +13,9 @@ from math import ceil
 
 from ...balancer.plan import BalancePlan
 from ...balancer.policies import named
+from ...balancer.snapshot import LoadSnapshot
 from ...balancer.trigger import Trigger, TriggerSettings
+from ...balancer.verdict import Verdict
 from ...balancer.window import OperatorWindows
 from ...engine.errors import RequestError
 from ...engine.protocol.ids import WorkerId
@@ -65,16 +67,26 @@ class Rebalance:
     plan: BalancePlan
 
 
+@dataclass(frozen=True, slots=True)
+class BalanceLook:
+    """What automatic balancing saw in its newest window: max / mean load of the workers, the least possible, and what it made of them."""
+
+    imbalance: float
+    floor: float
+    verdict: Verdict
+
+
 class Balancing:
     """One operator's. `add` takes its workers' windows as they come, `decide` is asked a few times a window.
 
-    `workers`: their names by index; `dealable`: the sides of the operator whose rows may be dealt when a hot key is split. An operator
-    whose hottest worker is busy for less than `config.balance.least_busy` of the time is left as it is. Raises RequestError for a balancer
-    that can't be used.
+    `workers`: their names by index; `dealable`: the sides of the operator whose rows may be dealt when a hot key is split. `look`: what it
+    made of the newest window, None before the first. An operator whose hottest worker is busy for less than `config.balance.least_busy` of
+    the time is left as it is. Raises RequestError for a balancer that can't be used.
     """
 
     def __init__(self, policy: str, workers: tuple[WorkerId, ...], config: JobConfig, dealable: tuple[Dealt, ...] = ()) -> None:
         self.policy, self.workers = policy, workers
+        self.look: BalanceLook | None = None
         self._index = {worker: index for index, worker in enumerate(workers)}
         self._windows = OperatorWindows(seconds(config.metrics.window), dealable=dealable)
         self._trigger = Trigger(named(check_balancer(policy)), trigger_settings(config))
@@ -90,12 +102,17 @@ class Balancing:
         decided = None
         while (snapshot := self._windows.take(table, len(self._index))) is not None:
             if moving or float(snapshot.worker_loads().max()) < self._least_busy:
+                self._note(snapshot, Verdict.MOVING if moving else Verdict.IDLE)
                 continue
             plan = self._trigger.observe(snapshot)
+            self._note(snapshot, self._trigger.verdict)
             if plan is not None:
                 decided = Rebalance(plan.table(table, _as_hash), self._named(plan))
                 moving = True
         return decided
+
+    def _note(self, snapshot: LoadSnapshot, verdict: Verdict) -> None:
+        self.look = BalanceLook(snapshot.imbalance, snapshot.floor, verdict)
 
     def _hash(self, key: Hashable) -> int:
         known = self._hashes.get(key)

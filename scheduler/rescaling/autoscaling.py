@@ -100,6 +100,11 @@ class Autoscaling:
         newest = self._controller.history if self._controller is not None else ()
         return [*self._past, *newest][-KEPT:]
 
+    @property
+    def last_look(self) -> DecisionRecord | None:
+        """The newest look of the policy that scales now, also one that led to nothing."""
+        return None if self._controller is None else self._controller.last_look
+
     def advance(self, cluster: ClusterView | None) -> None:
         """Look, decide, or go on with what was decided, whichever it is time for."""
         controller, now = self._controller, self._job.now

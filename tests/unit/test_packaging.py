@@ -24,6 +24,12 @@ def installed_files() -> set[str]:
     }
 
 
+def page_files() -> set[str]:
+    """What browsers get of the page, with the licences of what isn't ours."""
+    folder = ROOT / "evenflow" / "ui" / "static"
+    return {f"evenflow/ui/static/{path.relative_to(folder)}" for path in folder.rglob("*") if path.is_file()}
+
+
 def test_every_folder_of_code_is_linked_below_the_import_root():
     with_code = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"evenflow"}
     assert with_code == set(LINKED), "add a link: ln -s ../FOLDER evenflow/FOLDER"
@@ -53,7 +59,7 @@ def wheel(tmp_path_factory) -> zipfile.ZipFile:
 
 def test_wheel_carries_every_source_file_and_nothing_else(wheel):
     files = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    assert files == installed_files() | {"evenflow/py.typed"}
+    assert files == installed_files() | page_files() | {"evenflow/py.typed"}
 
 
 def test_wheel_brings_the_command_and_the_licence(wheel):

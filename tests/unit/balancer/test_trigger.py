@@ -11,6 +11,7 @@ from evenflow.balancer.plan import BalancePlan
 from evenflow.balancer.policies import named
 from evenflow.balancer.snapshot import GroupLoad, KeyLoad, LoadSnapshot
 from evenflow.balancer.trigger import Trigger, TriggerSettings, mean_of
+from evenflow.balancer.verdict import Verdict
 from evenflow.engine.errors import FlowError
 from evenflow.engine.protocol.routing import RoutingTable, even_table
 
@@ -97,6 +98,34 @@ def test_what_is_uneven_but_as_even_as_it_can_be_is_left():
     snapshot = LoadSnapshot(2, groups_of((5,), (1,)), [KeyLoad("JFK", 0, 5.0)])
     assert snapshot.imbalance == snapshot.floor > 1.2
     assert all(trigger.observe(snapshot) is None for _ in range(5))
+
+
+def test_the_trigger_says_why_it_does_nothing():
+    trigger = Trigger(settings=TriggerSettings(windows=2, cooldown=3))
+    floor = LoadSnapshot(2, groups_of((5,), (1,)), [KeyLoad("JFK", 0, 5.0)])
+    told = []
+    for snapshot in (EVEN, floor, UNEVEN, UNEVEN, UNEVEN, UNEVEN, EVEN):
+        trigger.observe(snapshot)
+        told.append(trigger.verdict)
+    assert told == [
+        Verdict.EVEN, Verdict.FLOOR, Verdict.BRIEF, Verdict.PLANNED, Verdict.SETTLING, Verdict.SETTLING, Verdict.EVEN,
+    ]  # fmt: skip
+
+
+def test_an_uneven_window_soon_after_a_plan_is_said_to_be_too_early():
+    trigger = Trigger(settings=TriggerSettings(windows=1, cooldown=3))
+    plan = trigger.observe(UNEVEN)
+    targets = {move.group: move.target for move in plan.moves}
+    arrived = [group._replace(worker=targets.get(group.group, group.worker)) for group in UNEVEN.key_groups]
+    trigger.observe(LoadSnapshot(2, arrived))
+    trigger.observe(LoadSnapshot(2, [group._replace(load=9.0) if group.worker else group for group in arrived]))
+    assert trigger.verdict is Verdict.COOLING
+
+
+def test_a_plan_that_would_gain_too_little_is_said_to():
+    trigger = Trigger(settings=TriggerSettings(windows=1, least_gain=10.0))
+    trigger.observe(UNEVEN)
+    assert trigger.verdict is Verdict.NO_GAIN
 
 
 def test_workers_that_come_start_the_count_anew():

@@ -134,6 +134,9 @@ WRONG = {
     "a detached job of this process": (
         lambda: started(lambda flow: rows(flow).write(ef.to_callback(print)), detached=True), 'detached=True is for runtime="ray"',
     ),
+    "a page of a job of this process": (
+        lambda: started(lambda flow: rows(flow).write(ef.to_callback(print)), ui=True), 'ui=True shows jobs of runtime="ray"',
+    ),
     # Sources and sinks
     "rows at no rate": (lambda: ef.generate(rate=0), "rate is 0; it must be above 0"),
     "rows at a rate of text": (lambda: ef.generate(rate="fast"), "rate is 'fast'; it must be above 0"),

@@ -23,6 +23,7 @@ from evenflow.scheduler.job.requests import (
     ShowSavepoint,
     ShowSnapshot,
     ShowStatus,
+    ShowView,
     TakeCheckpoint,
     TakeSavepoint,
 )
@@ -195,6 +196,6 @@ def test_what_happened_may_be_asked_of_a_job_that_has_ended(job, question):
 
 def test_questions_change_nothing(job):
     story = job.core.record.story
-    for question in (*HISTORIES, ShowStatus(), ShowFigures(), ShowLoad("count"), ShowSnapshot("count")):
+    for question in (*HISTORIES, ShowStatus(), ShowFigures(), ShowLoad("count"), ShowSnapshot("count"), ShowView()):
         job.ask(question)
     assert (job.core.effects(), job.core.record.story) == ([], story)

@@ -1,0 +1,32 @@
+"""`evenflow ui [JOB]`: a live web page of one job, or of all: key groups over time, load against the floor, decisions, the dataflow."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import webbrowser
+
+
+def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
+    """The job, the port, and whether a browser is opened."""
+    parser.add_argument("job", metavar="JOB", nargs="?", help="the job's name: that of its dataflow (default: all that run)")
+    parser.add_argument("--port", type=int, default=0, help="on this machine's loopback address (default: any free one)")
+    parser.add_argument("--no-open", action="store_true", help="print the address, and open no browser")
+    parser.add_argument("--ends-with-input", action="store_true", help=argparse.SUPPRESS)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until Ctrl-C. Raises ClusterError if the port is taken."""
+    if not 0 <= arguments.port <= 65_535:
+        arguments.usage_error(f"--port {arguments.port}: a port is a number from 0 to 65535")
+    from ..ui.server import serve
+
+    def announce(address: str) -> None:
+        sys.stdout.write(f"{address}\n")
+        sys.stdout.flush()
+        if not arguments.no_open:
+            webbrowser.open(address)
+
+    asyncio.run(serve(arguments.job, arguments.port, announce, with_input=arguments.ends_with_input))
+    return 0

@@ -1,0 +1,111 @@
+"""The process that follows jobs: one question a second to each job's coordinator, and what it answers goes to the server.
+
+A process of its own, because Ray ends a process that has lost its cluster. Run as `python -m evenflow.ui.follower [JOB]`; it ends when its
+standard input is closed. Without a job it follows all that run.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from typing import BinaryIO
+
+from ..engine.errors import ClusterError, JobNotRunningError, JobTimeoutError
+from ..scheduler.job.requests import ShowView
+from ..state.errors import EvenflowError
+from .frames import write
+from .heard import Heard, Quiet, Unlinked, Viewed
+
+EVERY = 1.0
+"""Seconds from one question to the next."""
+
+OVERLAP = 3.0
+"""Seconds that the questions overlap, for windows that are still on their way to the coordinator."""
+
+LOOK_FOR_JOBS = 3.0
+"""Seconds from one look for new jobs to the next."""
+
+
+class Follower:
+    """Follows the job `only`, or all jobs. `tell` may be called by any of its threads."""
+
+    def __init__(self, pipe: BinaryIO, only: str | None) -> None:
+        self._pipe, self._only = pipe, only
+        self._lock = threading.Lock()
+        self._followed: set[str] = set()
+
+    def run(self) -> None:
+        """Returns never; the process ends if the cluster is lost in a way that can't be mended here."""
+        while True:
+            try:
+                for name in self._wanted():
+                    if name not in self._followed:
+                        self._followed.add(name)
+                        threading.Thread(target=self._follow, args=(name,), daemon=True).start()
+                self.tell(Quiet())
+            except ClusterError as error:
+                self.tell(Unlinked("", "lost", str(error)))
+            time.sleep(LOOK_FOR_JOBS)
+
+    def tell(self, heard: Heard) -> None:
+        """Send it to the server."""
+        with self._lock:
+            write(self._pipe, heard)
+
+    def _wanted(self) -> list[str]:
+        from ..actors.cluster import running_jobs
+
+        running = running_jobs()
+        if self._only is None:
+            return running
+        if self._only not in running and self._only not in self._followed:
+            there = f"; running: {', '.join(running)}" if running else ""
+            self.tell(Unlinked(self._only, "waiting", f"waits for the job `{self._only}` to start{there}"))
+            return []
+        return [self._only]
+
+    def _follow(self, name: str) -> None:
+        """Until the job has ended; it may start again under its name."""
+        from ..actors.cluster import find_job
+        from ..job import Job
+
+        try:
+            runtime = find_job(name)
+            Job(name, runtime, {}, {})  # its thread waits for the job's end, after which the runtime refuses to ask
+            since = 0.0
+            while True:
+                begun = time.monotonic()
+                try:
+                    view = runtime.ask(ShowView(since))
+                except JobTimeoutError as error:
+                    self.tell(Unlinked(name, "lost", str(error)))
+                    continue
+                since = view.now - OVERLAP
+                self.tell(Viewed(name, view))
+                time.sleep(max(0.0, begun + EVERY - time.monotonic()))
+        except EvenflowError as error:
+            self.tell(Unlinked(name, "ended" if isinstance(error, JobNotRunningError) else "lost", str(error)))
+        finally:
+            self._followed.discard(name)
+
+
+def main() -> None:
+    """Standard output is the server's; what Ray prints goes to standard error."""
+    pipe = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    threading.Thread(target=_end_with_server, daemon=True).start()
+    try:
+        Follower(pipe, sys.argv[1] if len(sys.argv) > 1 else None).run()
+    except BrokenPipeError:
+        os._exit(0)
+
+
+def _end_with_server() -> None:
+    sys.stdin.buffer.read()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Who may see the page: the user who has its start address, in pages that this server gave.
+
+The server listens on loopback, where every web page that the user's browser shows can send requests too. So each request must name this
+server as its host (a foreign name that resolves to loopback is DNS rebinding), must not come from a page of another site, and must carry
+the token. The token is in the start address; it becomes a cookie that scripts can't read and that other sites' requests don't carry.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""No inline scripts or styles, nothing from elsewhere, in no frame, and nothing stays in the browser's cache."""
+
+HOSTS = ("127.0.0.1", "localhost")
+
+
+class Guard:
+    """`token` opens the page; `port` is the server's, once it is known."""
+
+    def __init__(self) -> None:
+        self.token = secrets.token_urlsafe(24)
+        self.port = 0
+
+    @property
+    def address(self) -> str:
+        """The start address, with the token."""
+        return f"http://{HOSTS[0]}:{self.port}/?token={self.token}"
+
+    @property
+    def cookie(self) -> str:
+        """Its name; cookies are shared by all ports of a host."""
+        return f"evenflow-{self.port}"
+
+    def problem(self, request: web.Request) -> web.Response | None:
+        """The refusal of a request that may not be answered."""
+        if request.headers.get("Host") not in [f"{host}:{self.port}" for host in HOSTS]:
+            return web.Response(status=403, text="this address is not this server's\n")
+        if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+            return web.Response(status=403, text="a page of another site asked: open the start address by hand\n")
+        if request.method not in ("GET", "HEAD"):
+            return web.Response(status=405, text="this page shows, and changes nothing\n", headers={"Allow": "GET, HEAD"})
+        if self._is_token(request.query.get("token", "")) and request.path == "/":
+            return self._enter(request)
+        if not self._is_token(request.cookies.get(self.cookie, "")):
+            return web.Response(status=401, text="open the address that `evenflow ui` has printed: it has a token\n")
+        return None
+
+    def _is_token(self, word: str) -> bool:
+        return secrets.compare_digest(word.encode(), self.token.encode())
+
+    def _enter(self, request: web.Request) -> web.Response:
+        """To the same page without the token in its address."""
+        there = request.rel_url.without_query_params("token")
+        response = web.Response(status=303, headers={"Location": str(there)})
+        response.set_cookie(self.cookie, self.token, httponly=True, samesite="Strict", path="/")
+        return response
+
+
+def middleware(guard: Guard) -> Middleware:
+    """For an application: refusals, and the headers of every answer."""
+
+    @web.middleware
+    async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            response = guard.problem(request) or await handler(request)
+        except web.HTTPException as error:
+            response = web.Response(status=error.status, text=error.text)
+        if not response.prepared:
+            response.headers.update(HEADERS)
+        return response
+
+    return guarded

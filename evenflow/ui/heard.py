@@ -1,0 +1,35 @@
+"""What a follower tells the server: a view of a job, or why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..scheduler.job.view import JobView
+
+LinkState = Literal["waiting", "live", "lost", "ended"]
+
+
+@dataclass(frozen=True, slots=True)
+class Viewed:
+    """A job as it is now."""
+
+    job: str
+    view: JobView
+
+
+@dataclass(frozen=True, slots=True)
+class Unlinked:
+    """The job can't be heard; `job` is empty if that holds for the whole cluster. `text` says why, in a sentence."""
+
+    job: str
+    state: LinkState
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """There is nothing to tell: the follower lives."""
+
+
+Heard = Viewed | Unlinked | Quiet

@@ -1,0 +1,66 @@
+// What the server has told: the newest message, and the last ten minutes second by second.
+
+const KEPT = 600;
+const LEAST = 30;
+
+export class Store {
+  constructor(changed) {
+    this.changed = changed;
+    this.clear();
+    this.jobs = [];
+    this.link = { state: "waiting", text: "connecting" };
+    const source = new EventSource(`/events${location.search}`);
+    source.onmessage = (event) => this.take(JSON.parse(event.data));
+    source.onerror = () => {
+      this.link = { state: "lost", text: "the process of this page has ended, or can't be reached: run `evenflow ui` again" };
+      changed();
+    };
+  }
+
+  clear() {
+    this.newest = null;
+    this.seconds = new Map();
+    this.decisions = new Map();
+    this.checkpoints = new Map();
+  }
+
+  take(message) {
+    if (message.whole) this.clear();
+    this.jobs = message.jobs;
+    if (message.link) this.link = message.link;
+    if (message.job) this.job = message.job;
+    if (message.status) {
+      this.newest = message;
+      for (const second of message.seconds) this.seconds.set(second.t, unpacked(second));
+      for (const entry of message.decisions) this.decisions.set(entry.id, entry);
+      for (const entry of message.checkpoints) this.checkpoints.set(entry.id, entry);
+      for (const at of this.seconds.keys()) if (at <= message.until - KEPT) this.seconds.delete(at);
+    }
+    this.changed();
+  }
+
+  // The seconds in (until - span, until], null where nothing is known.
+  range(span) {
+    const until = this.newest ? this.newest.until : 0;
+    return Array.from({ length: span }, (_, index) => this.seconds.get(until - span + 1 + index) ?? null);
+  }
+
+  // The seconds to show of the newest `most`: those of which something is known.
+  span(most) {
+    const first = Math.min(...this.seconds.keys());
+    return Math.max(LEAST, Math.min(most, this.newest.until - first + 1));
+  }
+}
+
+function unpacked(second) {
+  for (const stage of Object.values(second.stages)) {
+    if (typeof stage.load !== "string") continue;
+    stage.load = new Float32Array(bytes(stage.load));
+    stage.groups = new Uint16Array(bytes(stage.groups));
+  }
+  return second;
+}
+
+function bytes(text) {
+  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer;
+}

@@ -1,0 +1,203 @@
+"""The decisions of a job as entries of a timeline: who decided what and why, what was expected, and what came.
+
+Decisions to leave everything as it is are entries too. Those of a minute are one entry, which says how often each
+reason was given.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..balancer.verdict import Verdict
+from ..scheduler.job.report import Report
+from ..scheduler.job.view import JobView, StageView
+from ..scheduler.migration.balancing import BalanceLook
+from ..scheduler.migration.migration import MigrationReport
+from ..scheduler.rescaling.operator_scaling import ScalingReport
+from ..scheduler.scaling.controller import DecisionRecord
+
+Who = Literal["balancer", "autoscaler", "person", "job"]
+Answer = Literal["yes", "no", "failed"]
+
+BY_HAND = "by hand"
+
+TOGETHER = 60.0
+"""Seconds for which looks that change nothing are one entry."""
+
+SETTLED = 12
+"""Seconds after the end of a change from which on its effect is measured."""
+
+MOST = 300
+"""Entries that are kept."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """`begin`, `end`: seconds since the epoch, `end` None while it goes on. `keys`: hot keys that moved by themselves, with their workers
+    before and after.
+    """
+
+    id: str
+    begin: float
+    end: float | None
+    who: Who
+    answer: Answer
+    stage: str
+    what: str
+    reason: str
+    expected: str = ""
+    came: str = ""
+    keys: tuple[tuple[str, int, int], ...] = ()
+
+
+@dataclass(slots=True)
+class _Refusal:
+    """An entry about doing nothing, with how often each reason was given."""
+
+    entry: Entry
+    reasons: Counter[str] = field(default_factory=Counter)
+
+
+Measure = Callable[[str, float, float], str]
+"""What came of a change of a stage that lasted from the first time to the second, in words."""
+
+
+class Timeline:
+    """One job's. `entries` by id, the oldest first."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self._refusals: dict[str, _Refusal] = {}
+        """The newest entry about doing nothing, by stage; the autoscaler's has no stage."""
+        self._looks: dict[str, BalanceLook] = {}
+        self._policy_looked = 0.0
+        self._waits: set[str] = set()
+        """Entries whose effect is yet to be measured."""
+        self._run, self._seconds = 0, 0.0
+        self._attempt: tuple[int, int] | None = None
+
+    def add(self, view: JobView, came: Measure) -> list[Entry]:
+        """What a view tells; the entries that are new or have changed."""
+        before = {name: (entry.end, entry.answer, entry.came, entry.what) for name, entry in self.entries.items()}
+        if view.status.running_seconds < self._seconds:
+            self._run += 1
+        self._recovery(view)
+        self._seconds = view.status.running_seconds
+        for stage in view.stages:
+            self._look(stage, view.now)
+        self._policy_look(view)
+        for migration in view.migrations:
+            self._migration(migration)
+        for scaling in view.scalings:
+            self._scaling(scaling)
+        for decision in view.decisions:
+            self._decision(decision)
+        for nodes in view.node_scalings:
+            self._report("n", nodes, "", str(nodes.state.value))
+        self._measure(view.now, came)
+        self.entries = dict(sorted(self.entries.items(), key=lambda item: item[1].begin)[-MOST:])
+        return [e for name, e in self.entries.items() if before.get(name) != (e.end, e.answer, e.came, e.what)]
+
+    def _recovery(self, view: JobView) -> None:
+        attempt = self._run, int(view.status.attempt)
+        if self._attempt is not None and attempt[0] == self._attempt[0] and attempt[1] > self._attempt[1]:
+            why = "something was lost or has failed, or keys moved by the strategy restart"
+            self._put(Entry(f"{self._run}.r{attempt[1]}", view.now, view.now, "job", "yes", "", "went back to its last checkpoint", why))
+        self._attempt = attempt
+
+    def _look(self, stage: StageView, now: float) -> None:
+        look = stage.look
+        if look is None or look == self._looks.get(stage.name):
+            return
+        self._looks[stage.name] = look
+        if look.verdict is not Verdict.PLANNED:
+            sizes = f"max / mean {look.imbalance:.2f}, floor {look.floor:.2f}"
+            self._no(stage.name, "balancer", f"{stage.balancer} moves nothing", look.verdict.value, sizes, now)
+
+    def _policy_look(self, view: JobView) -> None:
+        look = view.look
+        if look is None or look.decided.changes or look.time == self._policy_looked:
+            return
+        self._policy_looked = look.time
+        why = look.decided.reason or "every operator has the workers that it needs"
+        self._no("", "autoscaler", f"{look.policy} scales nothing", why, look.saw, look.time)
+
+    def _no(self, stage: str, who: Who, what: str, why: str, saw: str, now: float) -> None:
+        """One look more that changes nothing. Looks of a minute at most are one entry, which counts their reasons."""
+        refusal = self._refusals.get(stage)
+        if refusal is None or now - refusal.entry.begin > TOGETHER:
+            entry = Entry(f"{self._run}.{who}.{stage}.{now:.1f}", now, now, who, "no", stage, what, "")
+            refusal = self._refusals[stage] = _Refusal(entry)
+            self._put(entry)
+        refusal.reasons[why] += 1
+        entry = refusal.entry
+        entry.end, entry.expected = now, f"{saw}, at last"
+        entry.reason = "; ".join(f"{reason} ({_counted(looks, 'look')})" for reason, looks in refusal.reasons.most_common())
+
+    def _migration(self, report: MigrationReport) -> None:
+        plan = report.plan
+        what = f"moves {_counted(report.groups, 'key group')}"
+        what += f" and {_counted(report.routed_keys, 'single key')}" if report.routed_keys else ""
+        what += f" ({report.keys_moved:,} keys, {report.state_bytes:,} bytes)" if report.over else ""
+        entry = self._report("m", report, report.operator, f"{what} by {report.strategy}")
+        if entry is not None and plan is None and entry.who == "balancer":
+            entry.who = "autoscaler"  # a part of its scaling
+        if entry is not None and plan is not None:
+            after = f" → {plan.imbalance_after:.2f}" if not plan.splits else ""
+            entry.expected = f"max / mean {plan.imbalance_before:.2f}{after}, floor {plan.floor:.2f}"
+            entry.keys = tuple(
+                (str(move.key), move.source, move.target) for move in plan.moves if move.group is None and move.source != move.target
+            )
+
+    def _scaling(self, report: ScalingReport) -> None:
+        entry = self._report("s", report, report.operator, f"from {report.before} to {_counted(report.after, 'worker')}")
+        if entry is not None and entry.who == "balancer":
+            entry.who = "autoscaler"
+
+    def _decision(self, record: DecisionRecord) -> None:
+        failed = record.done.startswith("refused")
+        advised = record.done.startswith("advised")
+        name = f"{self._run}.d{record.time:.3f}"
+        self._refusals.pop("", None)
+        entry = Entry(name, record.time, None, "autoscaler", "failed" if failed else "no" if advised else "yes", "", record.changes, "")
+        entry.reason, entry.expected, entry.came = f"{record.policy}: {record.decided.reason}", record.saw, record.done
+        entry.end = record.time
+        self._put(entry)
+
+    def _report(self, kind: str, report: Report, stage: str, what: str) -> Entry | None:
+        """An entry of a change; None while it waits."""
+        if report.began_at is None:
+            return None
+        name = f"{self._run}.{kind}{report.number}"
+        known = self.entries.get(name)
+        who: Who = "person" if report.reason.startswith(BY_HAND) else "balancer"
+        if known is None:
+            known = Entry(name, report.began_at, None, who, "yes", stage, what, report.why)
+            self._put(known)
+            self._refusals.pop(stage, None)
+        known.what, known.reason = what, report.why
+        if report.seconds is not None and known.end is None:
+            known.end = report.began_at + report.seconds
+            known.answer = "failed" if report.problem is not None else "yes"
+            if kind != "n":
+                self._waits.add(name)
+        return known
+
+    def _measure(self, now: float, came: Measure) -> None:
+        for name in sorted(self._waits):
+            entry = self.entries.get(name)
+            if entry is None:
+                self._waits.discard(name)
+            elif entry.end is not None and now > entry.end + SETTLED:
+                entry.came = came(entry.stage, entry.begin, entry.end)
+                self._waits.discard(name)
+
+    def _put(self, entry: Entry) -> None:
+        self.entries[entry.id] = entry
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,72 @@
+"""All that a page shows of a job at one moment, as one answer: what is new since the last one, and the present state of what changes.
+
+Invariant: making it costs the coordinator no more for more key groups. Loads stay in the arrays of the workers' windows, and owners in
+those of the routing tables; whoever asks adds them up.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ...engine.protocol.ids import WorkerId
+from ...engine.protocol.routing import RoutingTable
+from ..checkpoints.checkpoints import CheckpointReport
+from ..load.window import WorkerWindow
+from ..migration.balancing import BalanceLook
+from ..migration.migration import MigrationReport
+from ..rescaling.node_scaling import NodeScalingReport
+from ..rescaling.operator_scaling import ScalingReport
+from ..scaling.controller import DecisionRecord
+from .status import JobStatus
+
+
+@dataclass(frozen=True, slots=True)
+class StageView:
+    """A stage: the operators that are chained in it, its workers by index, and the stages that it sends to.
+
+    `table`: who owns its key groups now, None without keyed state; `can_split`: whether its hot keys can be split. `balancer`: the policy
+    that balances it, or `off`; `look`: what that saw last.
+    """
+
+    name: str
+    operators: tuple[str, ...]
+    workers: tuple[WorkerId, ...]
+    outputs: tuple[str, ...]
+    is_source: bool
+    table: RoutingTable | None = None
+    can_split: bool = False
+    balancer: str = "off"
+    look: BalanceLook | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """`now`: seconds since the epoch, by the coordinator's clock. `stages` in topological order. `windows`: those that ended since the time
+    asked for, each worker's oldest first; `migrations`, `scalings`, `node_scalings`, `checkpoints`: those that are not over, or ended since
+    then; `decisions` of the scaling policy since then, and the newest before. `look`: the policy's newest look. `threshold`: the load over
+    the floor at which the job calls it uneven; `least_busy`: the part of its time for which the hottest worker is busy if that matters.
+
+    It is pickled into bytes: Ray's messages have gaps beside arrays, which it doesn't clear (`actors/processes/sent.py`).
+    """
+
+    now: float
+    status: JobStatus
+    stages: tuple[StageView, ...]
+    windows: tuple[WorkerWindow, ...]
+    migrations: tuple[MigrationReport, ...] = ()
+    scalings: tuple[ScalingReport, ...] = ()
+    node_scalings: tuple[NodeScalingReport, ...] = ()
+    decisions: tuple[DecisionRecord, ...] = ()
+    look: DecisionRecord | None = None
+    checkpoints: tuple[CheckpointReport, ...] = ()
+    threshold: float = 1.2
+    least_busy: float = 0.05
+
+    def __reduce__(self) -> Any:
+        return _unpickled, (pickle.dumps([getattr(self, field.name) for field in fields(self)]),)
+
+
+def _unpickled(packed: bytes) -> JobView:
+    return JobView(*pickle.loads(packed))  # noqa: S301 -- part of a pickle that is being loaded

@@ -1,0 +1,80 @@
+"""What a page sees of a job, gathered from its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from ...engine.plan.physical import Stage
+from ...engine.protocol.ids import worker_id
+from ..checkpoints.checkpointing import Checkpointing
+from ..migration.automatic_balancing import AutomaticBalancing
+from ..migration.migration import MigrationReport
+from ..rescaling.autoscaling import Autoscaling
+from ..rescaling.node_scaling import NodeScaling
+from ..rescaling.operator_scaling import OperatorScaling
+from ..scaling.controller import DecisionRecord
+from .record import JobRecord
+from .report import Report
+from .status import JobStatus
+from .view import JobView, StageView
+
+R = TypeVar("R", bound=Report)
+
+
+class Viewing:
+    """Of one job, whose parts these are."""
+
+    def __init__(
+        self,
+        job: JobRecord,
+        checkpointing: Checkpointing,
+        operators: OperatorScaling,
+        nodes: NodeScaling,
+        balancing: AutomaticBalancing,
+        autoscaling: Autoscaling,
+    ) -> None:
+        self._job, self._checkpointing, self._operators, self._nodes = job, checkpointing, operators, nodes
+        self._balancing, self._autoscaling = balancing, autoscaling
+
+    def view(self, since: float, status: JobStatus, migrations: Sequence[MigrationReport]) -> JobView:
+        """What is new since `since`, in seconds since the epoch, and the present state."""
+        job = self._job
+        return JobView(
+            now=job.now,
+            status=status,
+            stages=tuple(map(self._stage, job.plan.stages)),
+            windows=tuple(w for worker in job.workers for w in job.metrics.history(worker) if w.start + w.length > since),
+            migrations=_new(migrations, since),
+            scalings=_new(self._operators.reports(), since),
+            node_scalings=_new(self._nodes.reports(), since),
+            decisions=_decided(self._autoscaling.decisions(), since),
+            look=self._autoscaling.last_look,
+            checkpoints=_new(self._checkpointing.reports(), since),
+            threshold=job.config.balance.threshold,
+            least_busy=job.config.balance.least_busy,
+        )
+
+    def _stage(self, stage: Stage) -> StageView:
+        balancer, look = self._balancing.look(stage.name)
+        return StageView(
+            name=stage.name,
+            operators=tuple(chained.name for chained in stage.chain),
+            workers=tuple(worker_id(stage.name, index) for index in range(stage.parallelism)),
+            outputs=tuple(dict.fromkeys(output.target for output in stage.outputs)),
+            is_source=stage.is_source,
+            table=self._job.migrations.tables[stage.name] if stage.is_keyed else None,
+            can_split=bool(stage.dealable),
+            balancer=balancer,
+            look=look,
+        )
+
+
+def _new(reports: Sequence[R], since: float) -> tuple[R, ...]:
+    return tuple(r for r in reports if r.seconds is None or r.began_at is None or r.began_at + r.seconds >= since)
+
+
+def _decided(decisions: Sequence[DecisionRecord], since: float) -> tuple[DecisionRecord, ...]:
+    """Also the newest before `since`, of which it may have become clear only now what came of it."""
+    first = next((at for at, decision in enumerate(decisions) if decision.time >= since), len(decisions))
+    return tuple(decisions[max(0, first - 1) :])

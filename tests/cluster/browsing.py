@@ -1,0 +1,40 @@
+"""A real browser for tests of the page: Chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+def chromium() -> str:
+    """Its path; the test fails, and says what to install, if there is none."""
+    found = next(filter(None, (os.environ.get("CHROMIUM"), *map(shutil.which, NAMES))), None)
+    if found is None:
+        pytest.fail("no Chromium: install it (Debian and Ubuntu: sudo apt-get install chromium), or let CHROMIUM name its program")
+    return found
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """A new one, without anything of a user's."""
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        try:
+            yield running
+        finally:
+            running.close()
+
+
+def complaints(page: Page) -> list[str]:
+    """What goes wrong in a page from now on: errors and warnings on its console, and errors that nobody caught."""
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    return said

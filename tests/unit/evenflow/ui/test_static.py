@@ -1,0 +1,32 @@
+"""The page's own files: small, from here alone, and with the licences of what others wrote."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from evenflow.ui.server import STATIC
+
+VENDOR = STATIC / "vendor"
+MODULES = sorted(STATIC.glob("*.js"))
+
+
+def test_what_others_wrote_is_below_100_kb_and_has_its_licence():
+    code = [path for path in VENDOR.iterdir() if path.suffix in (".js", ".css")]
+    assert sum(path.stat().st_size for path in code) < 100_000
+    assert {path.name for path in VENDOR.iterdir()} - {path.name for path in code} == {"uPlot.LICENSE", "preact.LICENSE", "htm.LICENSE"}
+
+
+@pytest.mark.parametrize("path", [*MODULES, STATIC / "index.html", STATIC / "page.css"], ids=lambda path: path.name)
+def test_nothing_is_loaded_from_elsewhere(path):
+    text = path.read_text()
+    assert not re.findall(r"(?:https?:)?//[a-z0-9]+\.[a-z]", text)
+    for name in re.findall(r'(?:from|src=|href=)\s*"([^"]+)"', text):
+        assert name.startswith("/static/"), name
+        assert (STATIC / name.removeprefix("/static/")).is_file(), name
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
+def test_rows_are_shown_as_text_only(path):
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", path.read_text())

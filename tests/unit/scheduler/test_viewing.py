@@ -1,0 +1,97 @@
+"""The view of a job: what is new since a time, and the present state, in one answer."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from acting_job import ActingJob
+
+import evenflow as ef
+from evenflow.balancer.verdict import Verdict
+from evenflow.scheduler.job.requests import Move, ShowView, TakeCheckpoint
+from evenflow.scheduler.load.window import WorkerWindow
+
+
+def plan_of(config):
+    flow = ef.Dataflow("clicks")
+    rows = flow.read(ef.from_items([1])).map(lambda row: row).named("double")
+    rows.key_by("item").aggregate(n=ef.count()).named("count").write(ef.to_list([], name="out"))
+    return flow.plan(config=config)
+
+
+class Job(ActingJob):
+    """Two workers, four key groups, balanced automatically."""
+
+    def __init__(self):
+        config = ef.JobConfig(parallelism=2, key_groups=4, balance=ef.BalanceConfig("hotspot"))
+        super().__init__(plan_of(config), config)
+
+    def measure(self, start, *loads):
+        for worker, load in enumerate(loads):
+            window = WorkerWindow(f"count-{worker}", start, 1.0, groups=np.array([2 * worker], np.int32), load=np.array([load]))
+            self.report(f"count-{worker}", window)
+
+
+@pytest.fixture
+def job():
+    return Job()
+
+
+def test_a_view_names_stages_workers_and_owners(job):
+    view = job.ask(ShowView())
+    source, count = view.stages
+    assert (source.operators, source.outputs, source.is_source) == (("from_items", "double", "count.combine"), ("count",), True)
+    assert source.table is None
+    assert (count.operators, count.workers) == (("count", "out"), ("count-0", "count-1"))
+    assert count.table.groups.tolist() == [0, 0, 1, 1]
+    assert view.status.name == "clicks"
+
+
+def test_windows_are_those_that_ended_since(job):
+    for start in (100.0, 101.0, 102.0):
+        job.measure(start, 0.5, 0.5)
+    assert len(job.ask(ShowView()).windows) == 6
+    assert [(w.worker, w.start) for w in job.ask(ShowView(102.0)).windows] == [("count-0", 102.0), ("count-1", 102.0)]
+
+
+def test_what_is_over_is_told_once_and_what_goes_on_always(job):
+    job.ask(Move("count", (0,), (), 1, "sudden"))
+    assert [m.number for m in job.ask(ShowView(job.now + 100)).migrations] == [0]
+    job.settle()
+    assert [m.number for m in job.ask(ShowView()).migrations] == [0]
+    assert job.ask(ShowView(job.now + 100)).migrations == ()
+    assert job.ask(ShowView()).stages[1].table.groups.tolist() == [1, 0, 1, 1]
+
+
+def test_checkpoints_are_in_it(job):
+    job.ask(TakeCheckpoint())
+    job.tick(1.0)
+    job.settle()
+    assert [report.number for report in job.ask(ShowView()).checkpoints] == [1]
+    assert job.ask(ShowView(job.now + 100)).checkpoints == ()
+
+
+def test_automatic_balancing_says_what_it_saw(job):
+    assert (job.ask(ShowView()).stages[1].balancer, job.ask(ShowView()).stages[1].look) == ("hotspot", None)
+    for start in (100.0, 101.0):
+        job.measure(start, 0.4, 0.4)
+        job.tick(1.0)
+    look = job.ask(ShowView()).stages[1].look
+    assert (look.imbalance, look.floor, look.verdict) == (1.0, 1.0, Verdict.EVEN)
+    for start in (102.0, 103.0):
+        job.measure(start, 0.01, 0.01)
+        job.tick(1.0)
+    assert job.ask(ShowView()).stages[1].look.verdict is Verdict.IDLE
+
+
+def test_a_view_travels_without_arrays_beside_it(job):
+    job.measure(100.0, 0.5, 0.25)
+    beside = []
+    view = job.ask(ShowView())
+    again = pickle.loads(pickle.dumps(view, protocol=5, buffer_callback=beside.append))
+    assert beside == []
+    assert again.windows[0].load.tolist() == [0.5]
+    assert again.stages[1].table == view.stages[1].table
+    assert again.status == view.status
