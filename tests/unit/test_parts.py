@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,12 @@ def parts(monkeypatch):
 @pytest.mark.parametrize("named", ["SIMULATIONS", "LOSSES", "HOSTS"])
 def test_tests_that_a_part_names_are_there(parts, named):
     assert all((ROOT / path).is_file() for path in parts[named])
+
+
+def test_no_two_modules_of_tests_have_one_name():
+    """pytest imports them by name, and refuses the second one when it collects all."""
+    names = Counter(path.name for path in (ROOT / "tests").rglob("*.py") if path.name != "conftest.py")
+    assert not [name for name, count in names.items() if count > 1]
 
 
 def test_an_unknown_part_is_refused(parts, capsys):
