@@ -298,13 +298,13 @@ def test_ctrl_c_during_recovery_leaves_nothing_behind(cluster, folder, tmp_path)
 
 
 def test_job_goes_on_from_a_savepoint_with_other_workers_and_on_another_runtime(tmp_path):
-    source = {"rate": RATE, "total": 2 * RATE, **SOURCE}
+    source = {"rate": RATE, "total": 4 * RATE, **SOURCE}
     flow, before = build("first", ef.generate(**source), tmp_path / "first", ("numbered", "totals"), sources=1)
     config = ef.JobConfig(parallelism=2, key_groups=16, checkpoint=ef.CheckpointConfig(str(tmp_path / "checkpoints"), interval=None))
     job = flow.run(config=config)
     until(lambda: sum(figures.rows_in for figures in job.metrics()) > RATE, "it has state")
     savepoint = job.savepoint(tmp_path / "savepoint")
-    assert job.checkpoints()[-1].keys > 50
+    assert max(report.keys for report in job.checkpoints()) > 50  # the newest may be that of the stream's end
     job.cancel()
     job.wait("60s")
     for runtime, options in (("ray", {"parallelism": 1, "key_groups": 64}), ("local", {"parallelism": 3, "key_groups": 16})):
@@ -312,7 +312,7 @@ def test_job_goes_on_from_a_savepoint_with_other_workers_and_on_another_runtime(
         config = changed(ef.JobConfig(checkpoint=ef.CheckpointConfig(str(tmp_path / f"checkpoints on {runtime}"))), **options)
         flow.run(runtime=runtime, config=config, from_savepoint=savepoint).wait("60s")
         both = {operator: [*before[operator], *rows] for operator, rows in after.items()}
-        assert len(both["rows"]) == 2 * RATE > len(after["rows"]) > 0
+        assert len(both["rows"]) == 4 * RATE > len(after["rows"]) > 0
         check("second", both, tmp_path / runtime, sources=1)
 
 
