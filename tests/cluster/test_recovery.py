@@ -304,7 +304,7 @@ def test_job_goes_on_from_a_savepoint_with_other_workers_and_on_another_runtime(
     job = flow.run(config=config)
     until(lambda: sum(figures.rows_in for figures in job.metrics()) > RATE, "it has state")
     savepoint = job.savepoint(tmp_path / "savepoint")
-    assert max(report.keys for report in job.checkpoints()) > 50  # the newest may be that of the stream's end
+    assert job.checkpoints()[0].keys > 50  # the newest may be that of the stream's end
     job.cancel()
     job.wait("60s")
     for runtime, options in (("ray", {"parallelism": 1, "key_groups": 64}), ("local", {"parallelism": 3, "key_groups": 16})):
