@@ -25,6 +25,10 @@ class Follow:
     poll_every: float
     max_age: int
 
+    def next_look(self, began: float, ended: float) -> float:
+        """When to look again, after a look that lasted from `began` to `ended` (seconds of one clock)."""
+        return ended + max(self.poll_every, (ended - began) * (1 / LOOKING - 1))
+
 
 def follow_of(follow: bool | Literal["lines"], poll_every: Duration, max_age: Duration, operator: str) -> Follow | None:
     """The settings, or None if the source reads only the files that there are at the start. Raises FlowError for wrong ones."""
