@@ -25,6 +25,7 @@ from .files_in_turn import MOST_LOOKED_AT, FilesInTurn
 from .follow import Follow, shared
 from .read_files import ReadFiles
 
+
 class FollowedFiles(Protocol):
     """The files of a source, as the reader needs them."""
 
@@ -69,9 +70,7 @@ class FollowReader(FilesInTurn[Arrived]):
     def _position_of_files(self) -> dict[str, Any]:
         return {
             "read": self._read.encode(range(self._index, BUCKETS, self._parallelism)),
-            "partly": [
-                [file.path, file.changed, file.size, read.rows, read.newest, read.bound] for file, read in self._partly_read()
-            ],
+            "partly": [[file.path, file.changed, file.size, read.rows, read.newest, read.bound] for file, read in self._partly_read()],
         }
 
     def _bound_of_later_files(self, event_time: EventTime) -> int:

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ..aggregates.binding import Binding

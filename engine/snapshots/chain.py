@@ -35,7 +35,7 @@ def replacing(rows: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
 
 
 def changed(names: Sequence[str], gone: Sequence[Sequence[pa.Array]], there: Iterable[Batch], chunk: int) -> Iterator[Batch]:
-    """The chunks of a delta: those that delete the keys `gone`, as `removed` says, and those that replace the rows of the keys in `there`."""
+    """The chunks of a delta: those that delete the keys `gone` (see `removed`), and those of `there`, which replace older rows."""
     return chain(removed(names, gone, chunk), (Batch(replacing(batch.rows, names)) for batch in there))
 
 

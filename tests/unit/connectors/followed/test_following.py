@@ -233,7 +233,7 @@ def test_a_path_that_is_not_there_is_refused_at_the_start(kind, tmp_path):
 
 def test_parquet_files_can_not_be_read_as_they_grow():
     with pytest.raises(FlowError, match="operator `read_parquet`: follow is 'lines'; it must be True or False"):
-        read_parquet("in/", **{"follow": "lines"})
+        read_parquet("in/", follow="lines")
 
 
 @pytest.mark.parametrize(
