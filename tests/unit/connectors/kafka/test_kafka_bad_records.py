@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from kafka_broker import fill, make_topic
-from kafka_jobs import numbers, objects, read, until
+from kafka_jobs import numbers, objects, read
 
 import evenflow as ef
 
