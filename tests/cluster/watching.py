@@ -19,6 +19,8 @@ from evenflow.actors.cluster import NAMESPACE, WORKERS
 from evenflow.scheduler.load.metrics import WorkerFigures
 
 PATIENCE = 60.0
+LOOK_SECONDS = 0.1
+"""Time between two looks: most ask a coordinator on Ray, which costs it and the test some milliseconds of a processor."""
 
 
 def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
@@ -26,7 +28,7 @@ def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -
     deadline = time.monotonic() + patience
     while not (value := condition()):
         assert time.monotonic() < deadline, f"waited {patience} s in vain until {what}"
-        time.sleep(0.02)
+        time.sleep(LOOK_SECONDS)
     return value
 
 
