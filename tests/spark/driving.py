@@ -38,12 +38,12 @@ def start_spark(folder: Path) -> SparkSession:
     return builder.getOrCreate()
 
 
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60, every: float = LOOK_SECONDS) -> None:
     """Spark commits when it is ready; tests wait for what it did, with a bound."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
-        time.sleep(LOOK_SECONDS)
+        time.sleep(every)
 
 
 def batches_of(reader: SourceReader, max_rows: int = 1_000, seconds: float = 60) -> Iterator[Batch]:
