@@ -112,20 +112,18 @@ class WordIndex(KeyIndex):
 
     def _find_on(self, keys: Words, left: Where, cells: Where, where: Where) -> None:
         """Find the keys at the places `left` behind these cells, which hold something else."""
-        if len(left) <= _FEW:
-            for place, cell in zip(left.tolist(), cells.tolist(), strict=True):
-                where[place] = self._find_one(keys[:, place].tolist(), cell)
-            return
-        keys = keys.take(left, axis=1)
-        while len(left):
+        while len(left) > _FEW:
             cells = (cells + 1) & self._mask
             slots = self._table[cells]
-            hit = self._has(slots, keys)
+            hit = self._has(slots, keys.take(left, axis=1))
             where[left[hit]] = slots[hit]
             on = ~hit & (slots != _EMPTY)
-            left, cells, keys = left[on], cells[on], keys[:, on]
+            left, cells = left[on], cells[on]
+        for place, cell in zip(left.tolist(), cells.tolist(), strict=True):
+            where[place] = self._find_one(keys[:, place].tolist(), cell)
 
     def _find_one(self, key: list[int], cell: int) -> int:
+        """The slot of the key behind a cell, -1 if it has none."""
         slot = _GONE
         while slot != _EMPTY and (slot == _GONE or self._values[slot].tolist() != key):
             cell = (cell + 1) & self._mask

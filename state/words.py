@@ -59,22 +59,30 @@ def grouped(words: Words) -> tuple[Where, Where]:
     """
     count = words.shape[1]
     if count <= FEW:
-        return numbered(words[0].tolist() if len(words) == 1 else list(zip(*words.tolist(), strict=True)))
+        return numbered(_values(words))
     shift = np.uint64(64 - max(1, (2 * count).bit_length()))
     table = np.empty(1 << int(64 - shift), np.int32)
     everyone = np.arange(count)
     leader, left, keys, hashes = everyone.copy(), everyone, words, mixed(words)
-    while len(left):
+    while len(left) > FEW:
         cells = (hashes >> shift).astype(np.int64)
         table[cells[::-1]] = left[::-1]  # of several keys in a cell, the last that is written stays
         leaders = table.take(cells).astype(np.int64)
         leader[left] = leaders
         other = np.flatnonzero(~equal(keys, words.take(leaders, axis=1)))
         left, keys, hashes = left[other], keys.take(other, axis=1), mixed_again(hashes[other])
+    if len(left):
+        first, number = numbered(_values(keys))
+        leader[left] = left[first][number]
     first = np.flatnonzero(leader == everyone)
     number = np.empty(count, np.int64)
     number[first] = np.arange(len(first))
     return first, number.take(leader)
+
+
+def _values(words: Words) -> list[Hashable]:
+    """The keys as Python values."""
+    return list(words[0].tolist() if len(words) == 1 else zip(*words.tolist(), strict=True))
 
 
 def numbered(keys: Sequence[Hashable]) -> tuple[Where, Where]:
