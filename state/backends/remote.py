@@ -7,7 +7,7 @@ older attempt or an earlier run is never read: it has another attempt in its nam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
