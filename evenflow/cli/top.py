@@ -1,4 +1,4 @@
-"""`evenflow top JOB`: a live view of a job on the terminal: rates, load per worker, hottest keys, lag, backpressure, moves; q ends it."""
+"""`evenflow top JOB`: the page's views of a job as text: rates, key groups, loads against the floor, decisions; q ends it."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from ..job import Job
+    from ..ui.watch import Watch
 
 WINDOWS = 5
 """The number of newest windows over which loads are shown."""
@@ -37,28 +38,30 @@ def run(arguments: argparse.Namespace) -> int:
 
     from .. import connect
     from ..drawing.terminal import console
+    from ..ui.watch import Watch
 
     job, terminal = connect(arguments.job), console()
+    watch = Watch(job)
     if arguments.once:
-        terminal.print(frame_of(job))
+        terminal.print(frame_of(job, watch))
         return 0
     with keys_at_once(), Live(console=terminal, screen=terminal.is_terminal, auto_refresh=False) as live:
         while not job.status().state.final:
             with suppress(JobError):  # the job may end between two questions
-                live.update(frame_of(job), refresh=True)
+                live.update(frame_of(job, watch), refresh=True)
             if pressed_q(max(arguments.interval, 0.1)):
                 return 0
     terminal.print(f"{job.name} has ended: it is {job.status().state.value}")
     return 0
 
 
-def frame_of(job: Job) -> RenderableType:
+def frame_of(job: Job, watch: Watch) -> RenderableType:
     """One picture of a job."""
     from ..drawing.top import frame
 
-    figures = job.metrics()
-    loads = {operator: job.load(operator, windows=WINDOWS) for operator in dict.fromkeys(f.operator for f in figures)}
-    return frame(job.status(), figures, {name: load for name, load in loads.items() if load.groups}, job.migrations())
+    seen = watch.look()
+    loads = {stage.name: job.load(stage.name, windows=WINDOWS) for stage in seen.view.stages if stage.table is not None}
+    return frame(seen, job.metrics(), loads)
 
 
 @contextmanager
