@@ -90,7 +90,7 @@ class Tally:
             if decision.done != UNDER_WAY:
                 self._seen.add(("decision", decision.time))
                 if ("decision", decision.time) not in before:
-                    self.decisions[decision.policy, OUTCOMES[decision.done.split(maxsplit=1)[0].rstrip(":")]] += 1
+                    self.decisions[decision.policy, OUTCOMES.get(decision.done.split(maxsplit=1)[0].rstrip(":"), "other")] += 1
 
     def passes(self, state: JobState, now: float) -> None:
         """The job is in this state at time `now`; asked often enough to see every restart."""

@@ -56,6 +56,7 @@ COMMANDS = {
     "autoscaler": Command(_AUTOSCALER, "switch automatic scaling of a job on or off"),
     "decisions": Command(_AUTOSCALER, "a job's scaling decisions: what, why, and the outcome"),
     "plan": Command("evenflow.cli.plan", "what a policy would decide for a recorded snapshot, without a cluster"),
+    "grafana": Command("evenflow.cli.grafana", "write dashboards for Grafana, and a configuration of Prometheus"),
     "doctor": Command("evenflow.cli.doctor", "check that this machine has what jobs need, and say what to do if not"),
     "bench": Command("evenflow.bench.command", "benchmarks: data, run, compare"),
 }
