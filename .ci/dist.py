@@ -1,6 +1,6 @@
 """`make dist`: the sdist, the wheel that it makes, and a flow that runs where only this wheel and its dependencies are installed.
 
-Both are built by the installed setuptools in a copy of what git knows, so that nothing else gets into them and nothing is left in the checkout.
+Both are built by the installed setuptools in a copy of what git knows: nothing else gets into them, and nothing is left in the checkout.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ departure costs its worker two milliseconds. Keys and workers are the engine's b
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -31,15 +31,19 @@ class Phase:
 
     name: str
     rate: int
-    seconds: int
+    seconds: float
     storm: bool
 
     @property
     def rows(self) -> int:
-        return self.rate * self.seconds
+        return round(self.rate * self.seconds)
 
 
-PHASES = (Phase("calm", 300, 8, storm=False), Phase("storm", 600, 14, storm=True), Phase("storm and rush", 900, 18, storm=True))
+def phases(shortened: float) -> tuple[Phase, ...]:
+    """Each a part, 1 / `shortened`, of its length."""
+    whole = (Phase("calm", 300, 8, storm=False), Phase("storm", 600, 14, storm=True), Phase("rush", 900, 18, storm=True))
+    return tuple(replace(phase, seconds=phase.seconds / shortened) for phase in whole)
+
 
 # Two workers are busy for 30, 60 and 90 % of their time in the three phases, if their load is even.
 SETTINGS = ef.JobConfig(
@@ -51,16 +55,16 @@ SETTINGS = ef.JobConfig(
 )
 
 
-def write_replay(departures: DataFrame, path: Path) -> None:
+def write_replay(departures: DataFrame, path: Path, story: tuple[Phase, ...]) -> None:
     """The first departures in their order, as many as the phases have: `n` counts them, `due` is when each comes, in seconds."""
-    rows = sum(phase.rows for phase in PHASES)
+    rows = sum(phase.rows for phase in story)
     table = departures.orderBy(*departures.columns).limit(rows).toArrow()
     count = table.num_rows
-    ends = list(accumulate((phase.rows for phase in PHASES), initial=0))
-    times = list(accumulate((phase.seconds for phase in PHASES), initial=0))
+    ends = list(accumulate((phase.rows for phase in story), initial=0))
+    times = list(accumulate((phase.seconds for phase in story), initial=0))
     numbers = np.arange(count)
     stormy = np.zeros(count, bool)
-    for phase, first in zip(PHASES, ends, strict=False):
+    for phase, first in zip(story, ends, strict=False):
         stormy[first : first + phase.rows] = phase.storm
     hot = pa.array(stormy & (numbers % 3 == 0))
     table = pa.table({

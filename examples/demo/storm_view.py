@@ -16,7 +16,7 @@ from evenflow.drawing.top import headline
 from evenflow.ui.watch import Seen, Watch
 
 from .report import CONSOLE
-from .storm import PHASES
+from .storm import Phase
 
 OPERATOR = "totals"
 EVERY = 1.0
@@ -45,11 +45,11 @@ def _frame(job: ef.Job, seen: Seen) -> RenderableType:
     return Group(headline(seen.view.status), heat, "", decision_lines(seen.told["decisions"], 3), "")
 
 
-def show_seconds(seen: Seen) -> None:
+def show_seconds(seen: Seen, story: tuple[Phase, ...]) -> None:
     """A line for some seconds each: what came, the load of the workers, the latency; then the decisions that changed something."""
     seconds = [second for second in seen.told["seconds"] if OPERATOR in second["stages"] and second["t"] <= seen.told["until"]]
     table = Table(title="Load and latency over time", title_justify="left")
-    names = ("seconds", "phase", "departures/s", "workers", "max / mean load", "p50 ms", "p99 ms")
+    names = ("seconds", "phase", "rows/s", "workers", "max / mean", "p50 ms", "p99 ms")
     for name in names:
         table.add_column(name, justify="left" if name == "phase" else "right")
     for first in range(0, len(seconds), SPAN):
@@ -62,15 +62,20 @@ def show_seconds(seen: Seen) -> None:
         rate = sum(second["stages"][OPERATOR]["rows"] for second in part) / len(part)
         p50, p99 = (max((s[name] for s in part if s[name] is not None), default=None) for name in ("p50", "p99"))
         table.add_row(
-            f"{first}-{first + len(part)}", _phase(first), f"{rate:.0f}", str(len(loads)), f"{uneven:.2f}", *map(_milliseconds, (p50, p99))
+            f"{first}-{first + len(part)}",
+            _phase(first, story),
+            f"{rate:.0f}",
+            str(len(loads)),
+            f"{uneven:.2f}",
+            *map(_milliseconds, (p50, p99)),
         )
     CONSOLE.print(table)
     CONSOLE.print("What was decided, why, and what came of it:")
     CONSOLE.print(decision_lines([entry for entry in seen.told["decisions"] if entry["answer"] != "no"], 12))
 
 
-def _phase(second: int) -> str:
-    for phase in PHASES:
+def _phase(second: float, story: tuple[Phase, ...]) -> str:
+    for phase in story:
         if second < phase.seconds:
             return phase.name
         second -= phase.seconds
