@@ -44,6 +44,7 @@ COMMANDS = {
     "stop": Command(_JOBS, "end a job gracefully: records that were read are processed and committed"),
     "cancel": Command(_JOBS, "end a job without processing the rest"),
     "top": Command("evenflow.cli.top", "live view of a job: rates, key groups, load against the floor, decisions"),
+    "logs": Command("evenflow.cli.logs", "what the processes of a job have printed, on whatever node they are"),
     "ui": Command("evenflow.cli.ui", "live web page of jobs: key groups over time, load, decisions, the dataflow"),
     "load": Command(_BALANCE, "an operator's load per worker, its hottest keys, and its imbalance beside the floor"),
     "snapshot": Command(_BALANCE, "an operator's load as balancers see it, as JSON"),

@@ -10,19 +10,9 @@ import time
 import tty
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 from ..engine.errors import JobError
 from .arguments import add_job
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from ..job import Job
-    from ..ui.watch import Watch
-
-WINDOWS = 5
-"""The number of newest windows over which loads are shown."""
 
 
 def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
@@ -37,6 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     from rich.live import Live
 
     from .. import connect
+    from ..drawing.live import frame_of
     from ..drawing.terminal import console
     from ..ui.watch import Watch
 
@@ -53,15 +44,6 @@ def run(arguments: argparse.Namespace) -> int:
                 return 0
     terminal.print(f"{job.name} has ended: it is {job.status().state.value}")
     return 0
-
-
-def frame_of(job: Job, watch: Watch) -> RenderableType:
-    """One picture of a job."""
-    from ..drawing.top import frame
-
-    seen = watch.look()
-    loads = {stage.name: job.load(stage.name, windows=WINDOWS) for stage in seen.view.stages if stage.table is not None}
-    return frame(seen, job.metrics(), loads)
 
 
 @contextmanager

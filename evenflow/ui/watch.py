@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..engine.errors import JobNotRunningError
 from ..scheduler.job.requests import ShowView
 from ..scheduler.job.view import JobView
 from .history import History, Message
@@ -35,10 +36,22 @@ class Watch:
 
     def __init__(self, job: Job) -> None:
         self._job, self._history, self._since = job, History(job.name), 0.0
+        self.last: Seen | None = None
+        """What was seen last."""
 
     def look(self) -> Seen:
         """Raises JobNotRunningError once the job has ended."""
         view = self._job._runtime.ask(ShowView(self._since))  # noqa: SLF001 -- a question that only pictures ask
         self._since = view.now - OVERLAP
         self._history.add(view)
-        return Seen(view, self._history.whole())
+        self.last = Seen(view, self._history.whole())
+        return self.last
+
+    def look_back(self) -> Seen:
+        """As `look`, but of a job that has ended what was seen last. Raises JobNotRunningError if that is nothing."""
+        try:
+            return self.look()
+        except JobNotRunningError:
+            if self.last is None:
+                raise
+            return self.last
