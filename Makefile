@@ -16,7 +16,7 @@ UV := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
 
-.PHONY: help install test lint format api types doctest unit coverage cluster spark demo chaos chaos-kafka simulate bench pictures java browser clean
+.PHONY: help install test lint format api types doctest unit coverage cluster spark demo chaos chaos-kafka simulate bench pictures dist java browser clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -86,6 +86,9 @@ chaos-kafka: $(INSTALLED) ## Kafka to Kafka exactly once, while something is kil
 
 bench: $(INSTALLED) java ## the benchmarks
 	$(BIN)/python -m evenflow.bench
+
+dist: $(INSTALLED) ## sdist and wheel in dist/, installed in an empty environment where a flow runs
+	$(BIN)/python .ci/dist.py
 
 clean: ## build outputs and caches; the environment stays
 	rm -rf build dist src/evenflow.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
