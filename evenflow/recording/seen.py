@@ -19,7 +19,7 @@ from ..engine.protocol.ids import WorkerId
 from ..scheduler.job.effects import JobState
 from ..scheduler.job.report import Report
 from ..scheduler.job.view import JobView, StageView
-from ..scheduler.load.metrics import JobMetrics
+from ..scheduler.load.metrics import JobMetrics, WorkerFigures
 from ..scheduler.load.window import WorkerWindow
 from ..scheduler.migration.load_snapshot import load_snapshot
 from ..scheduler.scaling.observed import observed
@@ -78,6 +78,10 @@ class Seen:
     def plan(self, operator: str | None, balancer: Balancer) -> BalancePlan:
         """What `job.rebalance` would move, without moving it."""
         return balancer.plan(self.load(operator), Limits(split_keys=self.view.split_hot_keys))
+
+    def figures(self) -> list[WorkerFigures]:
+        """What every worker does, as `job.metrics` gives it; totals are those since the first view."""
+        return self._metrics.workers()
 
     def dataflow(self) -> DataflowSnapshot:
         """The whole dataflow over the newest interval of the scaling policy, without windows from before the last change.

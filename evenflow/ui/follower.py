@@ -12,17 +12,12 @@ import threading
 import time
 from typing import BinaryIO
 
-from ..engine.errors import ClusterError, JobNotRunningError, JobTimeoutError
-from ..scheduler.job.requests import ShowView
+from ..engine.errors import ClusterError, JobNotRunningError
+from ..recording.looks import looks
+from ..scheduler.job.view import JobView
 from ..state.errors import EvenflowError
 from .frames import write
 from .heard import Heard, Quiet, Unlinked, Viewed
-
-EVERY = 1.0
-"""Seconds from one question to the next."""
-
-OVERLAP = 3.0
-"""Seconds that the questions overlap, for windows that are still on their way to the coordinator."""
 
 LOOK_FOR_JOBS = 3.0
 """Seconds from one look for new jobs to the next."""
@@ -74,17 +69,9 @@ class Follower:
         try:
             runtime = find_job(name)
             Job(name, runtime, {}, {})  # its thread waits for the job's end, after which the runtime refuses to ask
-            since = 0.0
-            while True:
-                begun = time.monotonic()
-                try:
-                    view = runtime.ask(ShowView(since))
-                except JobTimeoutError as error:
-                    self.tell(Unlinked(name, "lost", str(error)))
-                    continue
-                since = view.now - OVERLAP
-                self.tell(Viewed(name, view))
-                time.sleep(max(0.0, begun + EVERY - time.monotonic()))
+            for view in looks(runtime):
+                self.tell(Viewed(name, view) if isinstance(view, JobView) else Unlinked(name, "lost", str(view)))
+            self.tell(Unlinked(name, "ended", f"the job `{name}` has ended: it is {runtime.status().state}"))
         except EvenflowError as error:
             self.tell(Unlinked(name, "ended" if isinstance(error, JobNotRunningError) else "lost", str(error)))
         finally:

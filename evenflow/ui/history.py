@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..recording.seen import Seen
 from ..scheduler.job.view import JobView, StageView
 from ..scheduler.load.window import WorkerWindow
 from ..scheduler.migration.load_snapshot import hash_of
@@ -47,10 +48,13 @@ class History:
         self._checkpoints: dict[str, dict[str, Any]] = {}
         self._seen: dict[tuple[str, float], float] = {}
         self._view: JobView | None = None
+        self.seen = Seen()
+        """What policies see of the job now."""
 
     def add(self, view: JobView) -> Message:
         """What the job tells; the message for pages that have all that went before."""
         self._view, now = view, floor(view.now)
+        self.seen.add(view)
         state = view.status.state
         self.link = ("ended", f"the job `{self.name}` has ended: it is {state.value}") if state.final else ("live", "")
         windows = [window for window in view.windows if self._is_new(window)]
@@ -155,6 +159,7 @@ class History:
             "attempt": int(status.attempt),
             "error": None if status.error is None else str(status.error),
             "problems": list(status.problems),
+            "failures": [asdict(failure) for failure in view.failures],
             "late": sum(w.late_records for stage in self._stages.values() for w in stage.newest.values()),
             "skipped": sum(w.skipped_records for stage in self._stages.values() for w in stage.newest.values()),
         }
