@@ -21,6 +21,7 @@ from evenflow.scheduler.job.requests import Cancel, Move, Scale, ShowView
 from evenflow.ui.guard import Guard
 from evenflow.ui.heard import Viewed
 from evenflow.ui.hub import Hub
+from evenflow.ui.live import Live
 from evenflow.ui.server import serving
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
@@ -85,7 +86,7 @@ async def main() -> None:
             checkpoint=ef.CheckpointConfig(interval="10s", dir=folder),
         )
         job, hub = LocalJob(flow().plan(config=config), config), Hub()
-        async with serving(hub, 0) as guard:
+        async with serving(Live(hub), 0) as guard:
             await follow(job, hub)
             await asyncio.to_thread(photograph, guard)
         job.ask(Cancel())

@@ -5,7 +5,6 @@ All of it comes from what the page's process has heard; the job is not asked.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -31,14 +30,16 @@ MOVES = 6
 """Moves of a plan that are named, those of most load first."""
 
 
-async def answer_of(seen: Seen, request: web.Request) -> web.StreamResponse:
-    """The answer to `/NAME?operator=...`; what can't be answered is a problem in a sentence."""
-    ask = ASKED[request.path.strip("/")]
+def work_of(seen: Seen, request: web.Request) -> Callable[[], Answer]:
+    """Takes from `Seen` at once what the answer to `/NAME?operator=...` needs; the rest is work for a thread.
+
+    What can't be answered is a problem in a sentence.
+    """
     try:
-        work = ask(seen, request.query.get("operator"))
-        return web.json_response(await asyncio.to_thread(work))
+        return ASKED[request.path.strip("/")](seen, request.query.get("operator"))
     except EvenflowError as error:
-        return web.json_response({"problem": str(error)})
+        problem = str(error)
+        return lambda: {"problem": problem}
 
 
 def _balancers(seen: Seen, operator: str | None) -> Callable[[], Answer]:
@@ -98,4 +99,4 @@ def _workers(seen: Seen, operator: str | None) -> Callable[[], Answer]:
 ASKED: Mapping[str, Callable[[Seen, str | None], Callable[[], Answer]]] = {
     "balancers": _balancers, "scalers": _scalers, "workers": _workers,
 }  # fmt: skip
-"""By path: what takes from `Seen` at once what it needs, and returns the rest of the work, for a thread."""
+"""By path."""

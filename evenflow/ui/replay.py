@@ -11,8 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from ..recording.file import Recording
-from ..recording.seen import Seen
-from .asked import ASKED, answer_of
+from .asked import ASKED, Answer, work_of
 from .events import event_stream, send
 from .history import History, Message
 from .stage_history import KEPT
@@ -49,8 +48,7 @@ class Replay:
 
         async def asked(request: web.Request) -> web.StreamResponse:
             time = _number(request, "time")
-            seen = await asyncio.to_thread(self.seen, self._recording.ended if time is None else time)
-            return await answer_of(seen, request)
+            return web.json_response(await asyncio.to_thread(self._answer, self._recording.ended if time is None else time, request))
 
         return [web.get("/events", events), web.get("/at", at), *(web.get(f"/{name}", asked) for name in ASKED)]
 
@@ -62,13 +60,13 @@ class Replay:
         span = {"begin": recording.began, "end": recording.ended, "at": recording.times[index], "problem": recording.problem}
         return {**told, "link": {"state": "replay", "text": ""}, "jobs": [recording.job], "replay": span}
 
-    def seen(self, time: float) -> Seen:
-        """What policies saw at that time."""
+    def _answer(self, time: float, request: web.Request) -> Answer:
         with self._lock:
             index = self._recording.index_at(time)
             if index not in self._cursors:
                 self._told(time, None)
-            return self._cursors[index].seen
+            work = work_of(self._cursors[index].seen, request)
+        return work()
 
     def _told(self, time: float, known: float | None) -> tuple[Message, int]:
         recording = self._recording

@@ -11,6 +11,7 @@ import aiohttp
 
 from evenflow.ui.guard import Guard
 from evenflow.ui.hub import Hub
+from evenflow.ui.live import Live
 from evenflow.ui.server import serving
 
 PATIENCE = 30
@@ -50,7 +51,7 @@ def with_server(hub: Hub, test: Callable[[Browser], Awaitable[None]]) -> None:
     async def run() -> None:
         async with (
             asyncio.timeout(PATIENCE),
-            serving(hub, 0) as guard,
+            serving(pages if guard is None else pages, 0, guard) as guard,
             aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session,
         ):
             browser = Browser(session, guard)
