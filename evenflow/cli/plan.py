@@ -1,4 +1,4 @@
-"""`evenflow plan balance` and `evenflow plan scale`: what a policy would do with a snapshot or at a time of a recording, without a cluster."""
+"""`evenflow plan balance` and `evenflow plan scale`: what a policy would do with a snapshot, or at a time of a recording."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def _plan(
 ) -> argparse.ArgumentParser:
     plan = plans.add_parser(name, help=text, description=f"{text.capitalize()}: prints the plan as JSON.")
     snapshot = (
-        f"the {what} snapshot as JSON, - reads it from standard input; or RECORDING@TIME: seconds since it began, a clock time, or `{ALL}` for "
-        "a table of what the policy would have done all the time"
+        f"the {what} snapshot as JSON, - reads it from standard input; or RECORDING@TIME: seconds since it began, a clock time, "
+        f"or `{ALL}` for a table of what the policy would have done all the time"
     )
     plan.add_argument("--snapshot", metavar="FILE", required=True, help=snapshot)
     names = list(policies)

@@ -17,7 +17,10 @@ def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Record until the job has ended, or Ctrl-C. Raises JobNotRunningError if no such job runs, ConnectorError if the file can't be written."""
+    """Record until the job has ended, or Ctrl-C.
+
+    Raises JobNotRunningError if no such job runs, ConnectorError if the file can't be written.
+    """
     from ..actors.cluster import find_job
     from ..drawing.terminal import console
     from ..job import Job

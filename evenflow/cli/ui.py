@@ -12,7 +12,9 @@ from pathlib import Path
 def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
     """The job, the port, and whether a browser is opened."""
     parser.add_argument("job", metavar="JOB", nargs="?", help="the job's name: that of its dataflow (default: all that run)")
-    parser.add_argument("--replay", type=Path, metavar="FILE", help="instead of jobs that run: a recording, which `evenflow record` has made")
+    parser.add_argument(
+        "--replay", type=Path, metavar="FILE", help="instead of jobs that run: a recording, which `evenflow record` has made"
+    )
     parser.add_argument("--allow-actions", action="store_true", help="let the page change jobs: rebalance, move, scale, checkpoint, stop")
     parser.add_argument("--port", type=int, default=0, help="on this machine's loopback address (default: any free one)")
     parser.add_argument("--no-open", action="store_true", help="print the address, and open no browser")
@@ -36,7 +38,5 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.replay is not None:
         asyncio.run(serve_replay(arguments.replay, arguments.port, announce))
         return 0
-    asyncio.run(
-        serve(arguments.job, arguments.port, announce, with_input=arguments.ends_with_input, allow_actions=arguments.allow_actions)
-    )
+    asyncio.run(serve(arguments.job, arguments.port, announce, with_input=arguments.ends_with_input, allow_actions=arguments.allow_actions))
     return 0

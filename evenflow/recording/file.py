@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import msgpack
 
@@ -71,7 +71,7 @@ class RecordingWriter:
         except OSError as error:
             raise ConnectorError(f"the recording can't be written to {self._path}: {error}") from error
 
-    def __enter__(self) -> RecordingWriter:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -26,7 +26,10 @@ class Asked(Protocol):
 
 
 def looks(runtime: Asked) -> Iterator[JobView | JobTimeoutError]:
-    """Until the job has ended. An error where the coordinator doesn't answer in time, which is asked again. Raises JobLostError if it is gone."""
+    """Until the job has ended. An error stands for a coordinator that did not answer in time; it is asked again.
+
+    Raises JobLostError if the coordinator is gone.
+    """
     since = 0.0
     while True:
         begun = time.monotonic()

@@ -25,12 +25,17 @@ LOOK_BACK = 180
 
 
 def recording_of(text: str) -> tuple[Path, str] | None:
-    """The file and the time in `FILE@TIME`; None if the text names another kind of file. Raises RequestError for a recording without a time."""
+    """The file and the time in `FILE@TIME`; None if the text names another kind of file.
+
+    Raises RequestError for a recording without a time.
+    """
     path, _, time = text.rpartition("@")
     if path and is_recording(Path(path)):
         return Path(path), time
     if is_recording(Path(text)):
-        raise RequestError(f"{text} is a recording: say which moment of it, in seconds or as a clock time: {text}@60, {text}@14:05, {text}@{ALL}")
+        raise RequestError(
+            f"{text} is a recording: say which moment of it, in seconds or as a clock time: {text}@60, {text}@14:05, {text}@{ALL}"
+        )
     return None
 
 

@@ -78,7 +78,7 @@ class Types:
             self._made[hint] = self._make(hint)
         return self._made[hint]
 
-    def _make(self, hint: Any) -> Packing:  # noqa: PLR0911 -- a line for each kind
+    def _make(self, hint: Any) -> Packing:
         hint = getattr(hint, "__supertype__", hint)
         origin, arguments = get_origin(hint), get_args(hint)
         if hint is Any or hint is Hashable:
@@ -137,7 +137,9 @@ class Types:
     def _tuple(self, arguments: tuple[Any, ...]) -> Packing:
         if arguments[1:] == (...,):
             pack, unpack = self.of(arguments[0])
-            return Packing(lambda values: [pack(value) for value in values], lambda values: tuple(unpack(value) for value in _listed(values)))
+            return Packing(
+                lambda values: [pack(value) for value in values], lambda values: tuple(unpack(value) for value in _listed(values))
+            )
         parts = [self.of(argument) for argument in arguments]
 
         def unpack_parts(values: Any) -> tuple[Any, ...]:

@@ -36,8 +36,9 @@ class WouldMove:
 
 
 def would_scale(views: Iterable[JobView], policy: str) -> Iterator[WouldScale]:
-    """The looks of a scaling policy, when an autoscaler would have asked it. Raises RequestError for an unknown policy, FlowError if the job's
-    settings lack what it needs.
+    """The looks of a scaling policy, when an autoscaler would have asked it.
+
+    Raises RequestError for an unknown policy, FlowError if the job's settings lack what it needs.
     """
     controller, seen = Controller(policy, "advise"), Seen()
     told: WouldScale | None = None

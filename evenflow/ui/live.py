@@ -9,14 +9,13 @@ from typing import Any
 from aiohttp import web
 
 from ..recording.seen import Seen
-from ..scheduler.job.requests import Change
 from ..state.errors import EvenflowError
-from .actions import previewed, request_of
+from .actions import Action, previewed, request_of
 from .asked import ASKED, work_of
 from .events import event_stream, send
 from .hub import Hub
 
-Act = Callable[[str, Change], Awaitable[str]]
+Act = Callable[[str, Action], Awaitable[str]]
 """Asks a job for a change; what was begun, in words. Raises EvenflowError."""
 
 LARGEST = 1 << 20

@@ -76,7 +76,7 @@ class Replay:
             history = self._cursors.pop(before)
             told = _joined([history.add(view) for view in recording.views(before + 1, index)])
         else:
-            history = self._cursors.pop(index, None) or self._rebuilt(index)
+            history = self._cursors.pop(index) if index in self._cursors else self._rebuilt(index)
             told = history.whole()
         self._cursors = dict([*self._cursors.items(), (index, history)][-CURSORS:])
         return told, index
