@@ -149,7 +149,7 @@ class Types:
 
     def _mapping(self, key: Packing, value: Packing) -> Packing:
         def unpack(values: Any) -> dict[Any, Any]:
-            return {key.unpack(name): value.unpack(found) for name, found in _exactly(dict)(values).items()}
+            return {key.unpack(name): value.unpack(found) for name, found in mapped(values).items()}
 
         return Packing(lambda values: {key.pack(name): value.pack(found) for name, found in values.items()}, unpack)
 
@@ -175,6 +175,9 @@ def _exactly(kind: type) -> Callable[[Any], Any]:
 
 
 _listed = _exactly(list)
+
+mapped = _exactly(dict)
+"""What was read, if it is a mapping. Raises TypeError otherwise."""
 
 
 def _one_of(names: tuple[Any, ...]) -> Callable[[Any], Any]:

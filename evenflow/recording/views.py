@@ -16,7 +16,7 @@ import msgpack
 from ..engine.errors import SnapshotError
 from ..scheduler.job.view import JobView, StageView
 from ..state.errors import EvenflowError
-from .typed import Packing, Types, packed, unpacked
+from .typed import Packing, Types, mapped, packed, unpacked
 
 LARGEST = 1 << 28
 """Bytes of a view, unpacked; more is a damaged file."""
@@ -79,13 +79,13 @@ class ViewReader:
 
     def _read(self, data: bytes) -> JobView:
         unzip = zlib.decompressobj()
-        changed: dict[str, Parts] = unpacked(unzip.decompress(data, LARGEST))
+        changed: dict[str, Parts] = mapped(unpacked(unzip.decompress(data, LARGEST)))
         if unzip.unconsumed_tail:
             raise ValueError(f"more than {LARGEST} bytes")
         read: dict[str, dict[str, Any]] = {}
         for owner, parts in changed.items():
             packings = self._stage if owner else self._view
-            new = {name: packings[name].unpack(unpacked(part)) for name, part in parts.items() if name in packings}
+            new = {name: packings[name].unpack(unpacked(part)) for name, part in mapped(parts).items() if name in packings}
             read[owner] = {**self._last.get(owner, {}), **new}
         self._last = read
         stages = tuple(StageView(**parts) for owner, parts in read.items() if owner)

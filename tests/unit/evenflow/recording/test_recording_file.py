@@ -35,6 +35,12 @@ from evenflow.scheduler.scaling.snapshot import DataflowSnapshot, Edge
 KEYS = ("JFK", 7, -1, 2**63, None, True, 1.5, b"\x00", ("JFK", 7), date(2026, 1, 31), datetime(2026, 1, 31, 14, 5), timedelta(days=-2, microseconds=3), Decimal("1.10"), "\ud800")  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def finished():
+    """Made before tests may no longer sleep, as its handle does."""
+    return finished_job()
+
+
 def same(one, other):
     """Whether two views have the same, with loads rounded to 32 bits."""
     assert len(one.windows) == len(other.windows)
@@ -80,8 +86,8 @@ def test_a_view_comes_back_as_it_was(tmp_path):
     assert same(found, view)
 
 
-def test_views_of_a_real_job_come_back(tmp_path):
-    _, view = finished_job()
+def test_views_of_a_real_job_come_back(tmp_path, finished):
+    _, view = finished
     recording = Recording(recorded(tmp_path / "job.rec", [view]))
     assert same(next(recording.views()), view)
     assert (recording.job, recording.problem) == ("clicks", None)

@@ -18,6 +18,12 @@ from evenflow.recording.whatif import moments, would_move, would_scale
 from evenflow.scheduler.migration.migration import MigrationReport, MigrationState
 
 
+@pytest.fixture(scope="module")
+def finished():
+    """Made before tests may no longer sleep, as its handle does."""
+    return finished_job()
+
+
 def seen_of(*views):
     seen = Seen()
     for view in views:
@@ -32,8 +38,8 @@ def migration(began, seconds):
     )  # fmt: skip
 
 
-def test_an_operators_load_is_that_of_the_jobs_own_snapshot(tmp_path):
-    job, view = finished_job()
+def test_an_operators_load_is_that_of_the_jobs_own_snapshot(tmp_path, finished):
+    job, view = finished
     own = job.snapshot("count")
     path = recorded(tmp_path / "job.rec", [view])
     found = seen_at(Recording(path), "0").load("count")
