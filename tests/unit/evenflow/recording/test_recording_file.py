@@ -60,11 +60,20 @@ def full_view():
         plan=plan, groups=1, routed_keys=1, steps=1, steps_done=1, keys_moved=9, state_bytes=99, latency_ms=(1.0, 2.0),
     )  # fmt: skip
     scaling = ScalingReport(
-        number=0, state=ScalingState.FAILED, reason="by hand", problem="no", operator="count", before=2, after=3, keys_moved=0, state_bytes=0
+        number=0,
+        state=ScalingState.FAILED,
+        reason="by hand",
+        problem="no",
+        operator="count",
+        before=2,
+        after=3,
+        keys_moved=0,
+        state_bytes=0,
     )
     checkpoint = CheckpointReport(number=1, state=CheckpointState.PENDING, reason="by hand", waits_for=("count-0",))
     seen = DataflowSnapshot(
-        (OperatorFigures("read", 1, source_rate=900.0), OperatorFigures("count", 1, instances=(InstanceFigures(5.0),))), (Edge("read", "count"),)
+        (OperatorFigures("read", 1, source_rate=900.0), OperatorFigures("count", 1, instances=(InstanceFigures(5.0),))),
+        (Edge("read", "count"),),
     )
     decision = DecisionRecord(BEGIN, "ds2", seen, ScalingDecision({"count": 2}, reason="too slow"), "under way")
     table = RoutingTable(np.array([0, 0, 0, 0, 1, 1, 1, 1], np.uint16), {2**63 + 5: 1}, {7: SplitRoute(0, (1,), "right")})

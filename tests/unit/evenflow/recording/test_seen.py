@@ -87,7 +87,12 @@ def test_a_time_is_seconds_or_a_clock_time():
     assert seconds_of("23:59:30", began, ended) == began + 30
     assert seconds_of("00:00", began, ended) == began + 60
     assert seconds_of("2026-02-01T00:00:30", began, ended) == began + 90
-    for text, message in (("121.5", "no second 121.5"), ("-2", "no second -2"), ("23:57", "there is no 23:57 in it"), ("soon", "is no time")):
+    for text, message in (
+        ("121.5", "no second 121.5"),
+        ("-2", "no second -2"),
+        ("23:57", "there is no 23:57 in it"),
+        ("soon", "is no time"),
+    ):
         with pytest.raises(RequestError, match=message):
             seconds_of(text, began, ended)
 

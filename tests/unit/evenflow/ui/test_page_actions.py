@@ -150,7 +150,10 @@ def test_jobs_that_are_not_there_are_not_found(view):
 @pytest.mark.parametrize(
     ("body", "request_"),
     [
-        ({"action": "migrate", "operator": "count", "groups": "0-2,5", "keys": "JFK 7", "to": 1}, Move("count", (0, 1, 2, 5), ("JFK", 7), 1)),
+        (
+            {"action": "migrate", "operator": "count", "groups": "0-2,5", "keys": "JFK 7", "to": 1},
+            Move("count", (0, 1, 2, 5), ("JFK", 7), 1),
+        ),
         ({"action": "scale", "operator": "read", "workers": 3}, Scale("read", 3)),
         ({"action": "checkpoint"}, TakeCheckpoint()),
         ({"action": "savepoint", "path": "s3://bucket/saved"}, TakeSavepoint("s3://bucket/saved")),
@@ -232,7 +235,10 @@ def test_a_question_without_answer_is_a_sentence(view):
 def test_an_operators_workers_are_told_one_by_one(view):
     async def test(browser):
         found = await (await browser.ask("/workers?job=clicks&operator=count")).json()
-        assert [(one["name"], one["busy"], one["groups"], one["in"]) for one in found["workers"]] == [("count-0", 0.8, 4, 50), ("count-1", 0.2, 4, 50)]
+        assert [(one["name"], one["busy"], one["groups"], one["in"]) for one in found["workers"]] == [
+            ("count-0", 0.8, 4, 50),
+            ("count-1", 0.2, 4, 50),
+        ]
 
     served(view, test)
 
