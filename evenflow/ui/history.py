@@ -25,6 +25,8 @@ from .timeline import Timeline
 
 Message = dict[str, Any]
 
+Changes = tuple[list[int], list[dict[str, Any]], list[dict[str, Any]]]
+
 BEHIND = 2
 """Seconds that the page is behind: by then nearly all workers have told what they did."""
 
@@ -53,6 +55,10 @@ class History:
 
     def add(self, view: JobView) -> Message:
         """What the job tells; the message for pages that have all that went before."""
+        return self._message(*self.take(view))
+
+    def take(self, view: JobView) -> Changes:
+        """What the job tells; what of the history it changes: seconds, decisions, checkpoints."""
         self._view, now = view, floor(view.now)
         self.seen.add(view)
         state = view.status.state
@@ -68,7 +74,7 @@ class History:
         changed |= self._add_latencies(windows, now)
         entries = self._timeline.add(view, self._came)
         checkpoints = self._add_checkpoints(view)
-        return self._message(sorted(changed), [asdict(entry) for entry in entries], checkpoints)
+        return sorted(changed), [asdict(entry) for entry in entries], checkpoints
 
     def whole(self) -> Message:
         """For a page that knows nothing yet."""

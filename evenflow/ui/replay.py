@@ -86,7 +86,7 @@ class Replay:
         history, times = History(self._recording.job), self._recording.times
         first = self._recording.index_at(times[index] - KEPT)
         for view in self._recording.views(first, index):
-            history.add(view)
+            history.take(view)
         return history
 
 

@@ -66,7 +66,7 @@ function Form({ store, action, operator }) {
         ${fields.map(([field, text], at) => html`<label>${text}<input name=${field} autofocus=${at === 0} value=${values[field] ?? ""} onInput=${(event) => change(field, event.target.value)} /></label>`)}
         ${plan?.problem && html`<p class="bad" role="status">${plan.problem}</p>`}
         ${plan?.text && html`<p class="plan">${plan.text}</p>`}
-        ${plan?.plans && html`<p class="note">Choose a balancer: this is what each would do now.</p><${Plans} shown=${plan} chosen=${values.policy} choose=${(policy) => change("policy", policy)} />`}`}
+        ${plan?.plans && html`<p class="note">Choose a balancer: this is what each would do now. The job plans by its newest figures when you say yes.</p><${Plans} shown=${plan} chosen=${values.policy} choose=${(policy) => change("policy", policy)} />`}`}
       <div class="buttons"><button type="button" class="act" onClick=${() => place.current.close()}>${done ? "Close" : "Cancel"}</button>
         ${!done && html`<button class="act go" disabled=${busy || (rebalances && !ready)}>${ready ? name : "Show what it would do"}</button>`}</div>
     </form>

@@ -35,6 +35,6 @@ function Load({ store, stage, load }) {
     </div>
     ${load.hot.length > 0 && html`<p class="keys">hottest keys: ${load.hot.map(([key, share]) => `${key} ${percent(share)}`).join(", ")}</p>`}
     <${StageActions} store=${store} stage=${stage} kinds=${["rebalance", "migrate", "scale"]} />
-    <${WhatIf} store=${store} path="balancers" operator=${stage} text="What would each balancer do now?" />
+    <${WhatIf} store=${store} path="balancers" operator=${stage} text="What would each balancer do?" />
   </div>`;
 }

@@ -21,7 +21,7 @@ export function Operators({ store }) {
 
 function Detail({ told, stage }) {
   const workers = [...told.workers].sort((a, b) => b.busy - a.busy), sum = (name) => workers.reduce((all, worker) => all + worker[name], 0);
-  return html`<p class="note">${told.operators.join(" → ")}: ${stage.workers} workers, ${bytes(sum("bytes"))} of state, ${count(sum("refused"))} refused records (dead letters, or left out), ${count(sum("late"))} late rows. The busiest first.</p>
+  return html`<p class="note">${told.operators.join(" → ")}: ${stage.workers} worker${stage.workers === 1 ? "" : "s"}, ${bytes(sum("bytes"))} of state, ${count(sum("refused"))} refused records (dead letters, or left out), ${count(sum("late"))} late rows. The busiest first.</p>
     <div class="scroll"><table>
       <thead><tr><th>worker</th><th>busy</th><th class="number">waits for credit</th><th class="number">in/s</th><th class="number">out/s</th><th class="number">batches wait</th><th class="number">lag</th>
         <th class="number">p99</th>${told.keyed && html`<th class="number">key groups</th>`}<th class="number">state</th><th class="number">late</th><th class="number">refused</th></tr></thead>

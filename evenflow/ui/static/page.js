@@ -39,7 +39,7 @@ function Page() {
       <div class="head"><h2>Decisions</h2>
         <div class="right"><${Tabs} all=${[[true, "all"], [false, "without “no”"]]} chosen=${all} choose=${setAll} /></div></div>
       <${Charts} store=${store} span=${span} /><${Decisions} store=${store} all=${all} />
-      <${WhatIf} store=${store} path="scalers" text="What would each scaling policy do now?" />
+      <${WhatIf} store=${store} path="scalers" text="What would each scaling policy do?" />
     </section>
     <section id="graph"><div class="head"><h2>Dataflow</h2></div><${Graph} store=${store} /></section>
     <section id="operators"><${Operators} store=${store} /></section>

@@ -33,7 +33,7 @@ def seen_of(*views):
 
 def migration(began, seconds):
     return MigrationReport(
-        number=0, state=MigrationState.DONE, reason="by hand", began_at=began, seconds=seconds, problem=None, operator="count", strategy="fluid",
+        number=0, state=MigrationState.DONE, reason="by hand", began_at=began, seconds=seconds, operator="count", strategy="fluid",
         plan=None, groups=1, routed_keys=0, steps=1, steps_done=1, keys_moved=0, state_bytes=0,
     )  # fmt: skip
 

@@ -19,7 +19,7 @@ VIEWS = 90
 def views():
     """A job of 90 s, in which somebody moves keys in second 40."""
     move = MigrationReport(
-        number=0, state=MigrationState.DONE, reason="by hand", began_at=BEGIN + 40, seconds=0.5, problem=None, operator="count", strategy="fluid",
+        number=0, state=MigrationState.DONE, reason="by hand", began_at=BEGIN + 40, seconds=0.5, operator="count", strategy="fluid",
         plan=None, groups=1, routed_keys=0, steps=1, steps_done=1, keys_moved=0, state_bytes=0,
     )  # fmt: skip
     return [view_at(second, migrations=(move,) if second == 41 else ()) for second in range(VIEWS)]
