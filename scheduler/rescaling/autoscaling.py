@@ -182,7 +182,7 @@ class Autoscaling:
             return self._nodes.scale_in(cluster, step.node)
         if step.parallelism is None:
             balancer = next(iter(BALANCERS)) if self._job.config.balance.policy == OFF else self._job.config.balance.policy
-            return self._mover.rebalance(step.operator, balancer, None)
+            return self._mover.rebalance(step.operator, balancer, None, f"for {controller.policy}")
         reason = f"{controller.policy}, automatic: {controller.history[-1].decided.reason}"
         return self._operators.scale(step.operator, step.parallelism, reason=reason)
 

@@ -17,14 +17,14 @@ export function Plans({ shown, chosen, choose }) {
   const moves = shown.plans.some((plan) => "before" in plan), columns = moves ? 5 : 2;
   const name = (plan) => (choose && !plan.problem ? html`<label><input type="radio" name="policy" checked=${plan.policy === chosen} onChange=${() => choose(plan.policy)} /> ${plan.policy}</label>` : plan.policy);
   const facts = (plan) => moves
-    ? html`<td class="number">${plan.before.toFixed(2)} → ${plan.after.toFixed(2)}</td><td class="number">${plan.floor.toFixed(2)}</td>
-      <td class="number">${moved(plan)}</td><td class="number">${bytes(plan.bytes)}</td>`
+    ? html`<td class="number">${plan.before.toFixed(2)} → ${plan.after.toFixed(2)}</td><td class="number less">${plan.floor.toFixed(2)}</td>
+      <td class="number">${moved(plan)}</td><td class="number less">${bytes(plan.bytes)}</td>`
     : html`<td>${plan.changes}</td>`;
   return html`<div class="plain scroll"><table class="plans">
-    <thead><tr><th>policy</th>${moves ? html`<th class="number">max / mean</th><th class="number">floor</th><th class="number">moves</th><th class="number">state</th>` : html`<th>would change</th>`}</tr></thead>
+    <thead><tr><th>policy</th>${moves ? html`<th class="number">max / mean</th><th class="number less">floor</th><th class="number">moves</th><th class="number less">state</th>` : html`<th>would change</th>`}</tr></thead>
     ${shown.plans.map((plan) => html`<tbody key=${plan.policy} class=${plan.policy === chosen ? "chosen" : ""}>
       <tr><td>${name(plan)}</td>${plan.problem ? html`<td colspan=${columns - 1}>–</td>` : facts(plan)}</tr>
-      <tr class="why"><td colspan=${columns} class="wide">${plan.problem ?? plan.reason}${plan.moves?.length ? html` <span class="soft">${plan.moves.join(", ")}${plan.groups + plan.keys > plan.moves.length ? ", …" : ""}</span>` : ""}</td></tr></tbody>`)}
+      <tr class="why"><td colspan=${columns} class="wide">${plan.problem ?? plan.reason}${plan.moves?.length ? html` <br /><span>Hottest moves: ${plan.moves.join(", ")}${plan.groups + plan.keys > plan.moves.length ? ", …" : "."}</span>` : ""}</td></tr></tbody>`)}
   </table></div>`;
 }
 
