@@ -35,7 +35,7 @@ class MetricsServer:
 
     def __init__(self, job: str, port: int, figures: Callable[[], list[WorkerFigures]]) -> None:
         registry = CollectorRegistry()
-        registry.register(_JobCollector(job, figures))
+        registry.register(JobCollector(job, figures))
         try:
             self._server, self._thread = start_http_server(port, addr="127.0.0.1", registry=registry)
         except OSError as error:
@@ -51,7 +51,9 @@ class MetricsServer:
         self._thread.join(timeout=5)
 
 
-class _JobCollector(Collector):
+class JobCollector(Collector):
+    """All metrics of a job; `figures` gives those of its workers at the moment."""
+
     def __init__(self, job: str, figures: Callable[[], list[WorkerFigures]]) -> None:
         self._job, self._figures = job, figures
 
