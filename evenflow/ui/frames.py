@@ -31,8 +31,9 @@ def packed(message: Any) -> bytes:
 def read(pipe: BinaryIO) -> Any:
     """The next one, None when the other side has closed the pipe."""
     head = pipe.read(LENGTH)
-    body = pipe.read(int.from_bytes(head, "big"))
-    return unpacked(body) if len(head) == LENGTH and body else None
+    length = int.from_bytes(head, "big")
+    body = pipe.read(length) if len(head) == LENGTH else b""
+    return unpacked(body) if body and len(body) == length else None
 
 
 def unpacked(packed: bytes) -> Any:
