@@ -43,6 +43,8 @@ class Seen:
             if newest is None or window.start > newest.start:
                 self._metrics.add(window)
         before, self._view = self._view, view
+        if before is None:
+            self.quiet_since = view.now - view.status.running_seconds
         if view.status.state is not JobState.RUNNING or (before is not None and before.status.attempt != view.status.attempt):
             self.quiet_since = view.now
         self._note((*view.migrations, *view.scalings, *view.node_scalings), view.now)

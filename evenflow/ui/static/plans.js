@@ -6,7 +6,9 @@ import { bytes } from "/static/format.js";
 export function WhatIf({ store, path, operator, text }) {
   const [shown, setShown] = useState(null);
   const look = async () => setShown(await store.ask(path, operator ? { operator } : {}));
-  useEffect(() => setShown(null), [store.replay?.at]);
+  useEffect(() => {
+    if (shown) look();
+  }, [store.replay?.at]);
   return html`<div class="whatif"><button class="link" onClick=${shown ? () => setShown(null) : look}>${shown ? "Hide" : text}</button>
     ${shown && html`<${Plans} shown=${shown} />`}</div>`;
 }
