@@ -1,4 +1,4 @@
-"""How `make docs` builds the site: Sphinx reads the Markdown pages of this folder, and what is in docstrings and code is taken from there."""
+"""How `make docs` builds the site: Sphinx reads the Markdown pages of this folder, and takes the reference from docstrings and code."""
 
 from __future__ import annotations
 

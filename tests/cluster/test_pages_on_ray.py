@@ -1,4 +1,4 @@
-"""Programs of the documentation that need Ray run as they stand there: tutorial/4-on-ray.md, tutorial/5-a-skewed-stream.md, concepts/recovery.md."""
+"""Programs of the documentation that need Ray run as they stand there."""
 
 from __future__ import annotations
 

@@ -91,7 +91,13 @@ def written() -> dict[str, Any]:
     """A flow of which nothing is run."""
     flow = ef.Dataflow("written")
     stream = clicks(flow)
-    return {"flow": flow, "clicks": stream.rename(key="user"), "prices": stream.rename(key="item"), "lines": stream, "source": ef.generate()}
+    return {
+        "flow": flow,
+        "clicks": stream.rename(key="user"),
+        "prices": stream.rename(key="item"),
+        "lines": stream,
+        "source": ef.generate(),
+    }
 
 
 def snapshot() -> dict[str, Any]:
@@ -125,6 +131,15 @@ def test_snippets_run_and_print_what_the_page_says(page, capsys):
         capsys.readouterr()
         exec(compile(code, page, "exec"), space)
         assert printed in {None, capsys.readouterr().out}
+
+
+def test_the_program_of_bytewax_gives_the_same():
+    testing = pytest.importorskip("bytewax.testing", reason="has no wheel for this Python")
+    (code,) = re.findall(r"^```py\n(.*?)^```", (DOCS / "moving-from/bytewax.md").read_text(), re.DOTALL | re.MULTILINE)
+    space: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(code, "moving-from/bytewax.md", "exec"), space)
+    testing.run_main(space["flow"])
+    assert sorted(space["found"]) == [("ann", (0, 2)), ("ann", (1, 1)), ("bob", (0, 1))]
 
 
 def test_those_that_run_elsewhere_are_run_there():

@@ -57,7 +57,8 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def make_topic(bootstrap: str, name: str) -> None:
-    for made in AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(name, 1, 1)]).values():
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for made in admin.create_topics([NewTopic(name, 1, 1)]).values():
         made.result(timeout=30)
 
 
