@@ -18,6 +18,7 @@ from evenflow.testing.chaos import COORDINATOR, WORKER, WORKERS, Chaos
 
 from ...actors.cluster import start_cluster
 from ..errors import BenchmarkError
+from ..waiting import LOOK_SECONDS, has_ended
 from .check import Checked, add_progress, checked_query, compared
 from .events import Events
 from .made import Made
@@ -27,8 +28,6 @@ KINDS = (WORKER, WORKERS, COORDINATOR)
 KILL_EVERY = 6.0
 PATIENCE = 600.0
 """Seconds that a job may take after its last event was due."""
-
-LOOK = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +70,8 @@ def _go_through(job: ef.Job, flow: ef.Dataflow, made: Made, trouble: Trouble, sa
             unrest = stack.enter_context(Unrest(job, keyed, [stage.name for stage in stages if stage.can_be_scaled], seed=made.seed))
         if trouble.kills:
             chaos = stack.enter_context(Chaos(job, every=KILL_EVERY, kinds=KINDS, seed=made.seed))
-        while (time.monotonic() < until or _spared(unrest, chaos)) and not _ended(job):
-            time.sleep(LOOK)
+        while (time.monotonic() < until or _spared(unrest, chaos)) and not has_ended(job):
+            time.sleep(LOOK_SECONDS)
     if unrest is not None:
         say(f"{job.name}: {', '.join(f'{count} {what}' for what, count in unrest.begun.items())} begun")
     if chaos is not None:
@@ -84,14 +83,6 @@ def _go_through(job: ef.Job, flow: ef.Dataflow, made: Made, trouble: Trouble, sa
 def _spared(unrest: Unrest | None, chaos: Chaos | None) -> bool:
     """Whether something that was asked for has not happened to the job."""
     return (unrest is not None and not unrest.begun) or (chaos is not None and not chaos.kills)
-
-
-def _ended(job: ef.Job) -> bool:
-    """A job whose coordinator is being restarted has not."""
-    try:
-        return job.status().state.final
-    except ef.JobError:
-        return False
 
 
 def _config(folder: Path) -> ef.JobConfig:

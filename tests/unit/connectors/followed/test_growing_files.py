@@ -12,8 +12,7 @@ import pytest
 from test_following import Readers
 
 from evenflow.connectors.csv import read_csv
-from evenflow.connectors.followed import growing
-from evenflow.connectors.followed import lines as lines_reader
+from evenflow.connectors.followed import follow, growing
 from evenflow.connectors.json import read_json
 from evenflow.connectors.text import read_text
 from evenflow.engine.errors import ConnectorError, FlowError
@@ -33,7 +32,7 @@ every_kind = pytest.mark.parametrize("kind", [*KINDS])
 @pytest.fixture(autouse=True)
 def looks_whenever_polled(monkeypatch):
     """Without a pause after a look that took long; blocks of a line or two."""
-    monkeypatch.setattr(lines_reader, "LOOKING", 1.0)
+    monkeypatch.setattr(follow, "LOOKING", 1.0)
     monkeypatch.setattr(growing, "BLOCK", 24)
 
 
