@@ -104,7 +104,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 docs: $(INSTALLED) ## the site in build/site, from docs/ and the docstrings; a link that leads nowhere is an error
 	@$(BIN)/python -c 'import furo, myst_parser, sphinx' 2>/dev/null || { \
 	  eval "$$($(PIP) config list | $(BIN)/python .ci/pip_settings.py)"; $(UV) --no-build-isolation -e ".[docs]"; }
-	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html -d build/site-cache docs build/site
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --write-all -b html -d build/site-cache docs build/site
 	@echo "build/site/index.html"
 
 pictures: $(INSTALLED) browser ## docs/images/page-*.png anew: the page of a job that moves keys, in a browser; minutes

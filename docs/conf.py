@@ -30,6 +30,7 @@ add_module_names = False
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 100
 
+pygments_dark_style = "github-dark"
 html_theme = "furo"
 html_title = f"evenflow {release}"
 html_static_path = ["static"]
