@@ -42,8 +42,12 @@ html_show_search_summary = False  # it would fetch pages, which browsers refuse 
 
 
 def markdown_to_rst(_app: Any, _what: str, _name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
-    """Docstrings have Markdown's single backquotes; reStructuredText wants two for code."""
-    lines[:] = [line if line.lstrip().startswith((">>>", "...")) else re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``\\ ", line) for line in lines]
+    """Docstrings have Markdown's single backquotes, and reStructuredText wants two for code. Examples end at an empty line."""
+    example = False
+    for number, line in enumerate(lines):
+        example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
+        if not example:
+            lines[number] = re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``\\ ", line)
 
 
 def fill_in(_app: Any, _name: str, source: list[str]) -> None:
