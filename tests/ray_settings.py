@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+import psutil
 import ray
 
 RAY_SETTINGS = {
@@ -26,11 +27,19 @@ TRIES = 3
 
 def start_ray(**options: Any) -> Any:
     """A cluster without a dashboard, which costs seconds, for this process; what `ray.init` returns."""
+    before = _children()
     for _ in range(TRIES - 1):
         with suppress(Exception):  # Ray raises no narrower one for a node that didn't start in time
             return _start(**options)
         ray.shutdown()
+        for left in _children() - before:
+            with suppress(psutil.NoSuchProcess):
+                left.kill()
     return _start(**options)
+
+
+def _children() -> set[psutil.Process]:
+    return set(psutil.Process().children(recursive=True))
 
 
 def _start(**options: Any) -> Any:
