@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from ..engine.errors import SnapshotError
 from ..engine.protocol.split_route import Dealt
+from ..engine.shown import Shown
 from ..state.hashing import MAX_GROUPS
 from .outside_json import shown
 
@@ -91,7 +92,7 @@ class SplitKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class LoadSnapshot:
+class LoadSnapshot(Shown):
     """`workers`: their number, with idle ones. Groups that are not listed have no load. Loads are in any one unit.
 
     `split_keys`: keys that several workers share; no plan moves their home. `dealable`: the sides of the operator, a join, whose rows may
