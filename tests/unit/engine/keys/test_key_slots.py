@@ -114,7 +114,8 @@ def test_small_and_large_batches_in_turn_get_the_slots_of_large_ones(span):
 
     def columns(rows):
         numbers = pa.array(random.integers(-min(span, 2**63 - 1), span - 1, rows, endpoint=True))
-        return [numbers, pa.array([f"{'x' * (number % 40)}{number}" if number % 9 else None for number in numbers.to_pylist()])]
+        named = [f"{'x' * (number % 40)}{number}" if number % 9 else None for number in numbers.to_pylist()]
+        return [numbers, pa.array(named, pa.string())]
 
     batches = [columns(rows) for rows in (0, 1, 700, 3, 130, 128, 129, 50, 2_000, 5, 24, 25, 1)]
     for chosen in (slice(0, 1), slice(1, 2), slice(0, 2)):
