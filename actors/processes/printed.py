@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import ray
 from ray.exceptions import RayError
@@ -41,10 +42,9 @@ def printed(processes: Mapping[str, str], lines: int, since: Mapping[tuple[str, 
     """
     for whose, name in processes.items():
         known = {stream: since[whose, stream] for stream in STREAMS if (whose, stream) in since}
-        found: dict[str, tuple[str, str, int]]
         try:
-            actor = ray.get_actor(name, namespace=NAMESPACE)
-            found = ray.get(actor.__ray_call__.remote(_own, lines, known), timeout=PATIENCE)
+            actor: Any = ray.get_actor(name, namespace=NAMESPACE)
+            found: Any = ray.get(actor.__ray_call__.remote(_own, lines, known), timeout=PATIENCE)
         except (ValueError, RayError) as error:
             yield Printed(whose, "stdout", "", f"can't be asked: {str(error).splitlines()[0]}")
             continue
