@@ -40,7 +40,6 @@ api: $(INSTALLED) ## docs/api.txt anew, with which `make lint` compares the publ
 
 types: $(INSTALLED) ## mypy --strict
 	$(BIN)/mypy
-	$(BIN)/mypy tests/typed/public_api.py
 
 doctest: $(INSTALLED) ## the examples in docstrings
 	$(BIN)/python -m pytest tests/docstrings

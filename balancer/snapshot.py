@@ -229,7 +229,7 @@ def imbalance(loads: Loads) -> float:
 
 def _positions(ids: Workers) -> Workers:
     """The position of each key group in `ids`, -1 if it isn't there, shape (MAX_GROUPS,)."""
-    counts = np.bincount(ids, minlength=MAX_GROUPS)
+    counts = np.bincount(ids)
     if (twice := np.flatnonzero(counts > 1)).size:
         raise SnapshotError(f"key_groups has group {twice[0]} {counts[twice[0]]} times: a group is on one worker, list it once")
     positions = np.full(MAX_GROUPS, -1, np.int64)

@@ -17,14 +17,12 @@ import random
 import secrets
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -35,7 +33,9 @@ import evenflow as ef
 from evenflow.testing.chaos import Chaos, Killer
 
 from ..connectors.generate import Rows
+from .background import Background
 from .data import spark_session
+from .disturbed import disturbed_config, wait_until
 from .zombie_node import HEALTH, NODE, ZombieNode
 
 NAME = "chaos"
@@ -55,7 +55,6 @@ MOST_WORKERS = 4
 
 PATIENCE = 45.0
 QUERIES = 2
-LOOK_SECONDS = 0.1
 FAIL_SECONDS, FAIL_EVERY_SECONDS = 5.0, 0.01
 END_SECONDS = 300.0
 """The time in which the job must catch up at the end, when nothing is killed any more."""
@@ -80,35 +79,21 @@ class Outcome:
     zombies: int
 
 
-class Feed:
+class Feed(Background):
     """A context that puts a file of rows into `folder` every second, atomically, for Spark's file source."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__(1.0, "feed")
         self._folder = folder
         self.rows = 0
         self._files = 0
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
 
     def __enter__(self) -> Self:
         self._folder.mkdir()
-        self._add()
-        self._thread.start()
-        return self
+        self._step()
+        return super().__enter__()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        """Put no more files."""
-        self._ended.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._ended.wait(1.0):
-            self._add()
-
-    def _add(self) -> None:
+    def _step(self) -> None:
         count = DEMAND[self._files // PHASE % len(DEMAND)]
         columns = _ROWS.columns(np.arange(self.rows, self.rows + count))
         columns["ts"] = columns["ts"].cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
@@ -141,14 +126,13 @@ def flow_of(spark: Any, folder: Path) -> ef.Dataflow:
 
 
 def config_of(folder: Path) -> ef.JobConfig:
-    """Checkpoints every second, balancer and scaler on, and as many restarts as it takes."""
-    return ef.JobConfig(
+    """Balancer and scaler on."""
+    return disturbed_config(
+        folder,
+        interval="1s",
         parallelism=1,
         key_groups=64,
-        checkpoint=ef.CheckpointConfig(str(folder / "checkpoints"), interval="1s"),
         metrics=ef.MetricsConfig(window="200ms"),
-        restart=ef.RestartConfig("fixed", delay="10ms", most=1_000_000),
-        worker=ef.WorkerConfig(heartbeat_timeout="8s", start_timeout="3m"),
         balance=ef.BalanceConfig("hotspot", after="1s", cooldown="1s", rest="2s"),
         autoscale=ef.AutoscaleConfig("ds2", interval="5s", max_parallelism=MOST_WORKERS),
     )
@@ -197,25 +181,6 @@ def run(
 
 def _all_happened(chaos: Chaos) -> bool:
     return chaos.kinds <= {kill.kind for kill in chaos.kills} and chaos.zombies > 0
-
-
-def wait_until(job: ef.Job, condition: Callable[[], bool], seconds: float, tend: Callable[[], None] = lambda: None) -> None:
-    """Until the condition holds, `seconds` have passed, or the job has ended, which is an error; `tend` is called all the time."""
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        tend()
-        if has_ended(job):
-            job.wait(END_SECONDS)
-            raise ef.JobError(f"job `{job.name}` has ended before its stream did")
-        time.sleep(LOOK_SECONDS)
-
-
-def has_ended(job: ef.Job) -> bool:
-    """A job whose coordinator sleeps, or is being restarted, has not."""
-    try:
-        return job.status().state.final
-    except ef.JobError:
-        return False
 
 
 def end_queries(spark: Any, job: ef.Job) -> None:

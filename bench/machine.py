@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-import threading
 import time
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -15,6 +14,7 @@ from typing import Any, Self
 import psutil
 
 from ..actors.processes.titles import ACTORS, RESTING
+from .background import Background
 
 PACKAGES = ("evenflow", "ray", "pyspark", "pyarrow", "numpy", "pyzmq", "duckdb", "bytewax")
 
@@ -59,7 +59,7 @@ def busy_share(seconds: float = 1.0) -> float:
     return round(psutil.cpu_percent(interval=seconds) / 100, 3)
 
 
-class CpuWatch:
+class CpuWatch(Background):
     """Processor time of this process and its descendants in the context; unlike wall-clock time, other programs hardly change it.
 
     It follows the processes that exist at the beginning, and with `newcomers` those that begin later: it looks for them each `NEWCOMERS`
@@ -67,20 +67,18 @@ class CpuWatch:
     """
 
     def __init__(self, interval: float = 0.02, *, newcomers: bool = False) -> None:
-        self._interval, self._newcomers = interval, newcomers
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name="evenflow-bench-cpu", daemon=True)
+        super().__init__(interval, "cpu")
+        self._newcomers = newcomers
+        self._looked = time.monotonic()
 
     def __enter__(self) -> Self:
         pids = (os.getpid(), *descendants(os.getpid()))
         self._first = {pid: _cpu_of(pid) or 0.0 for pid in pids}
         self._last = dict(self._first)
-        self._thread.start()
-        return self
+        return super().__enter__()
 
-    def __exit__(self, *error: object) -> None:
-        self._over.set()
-        self._thread.join(10)
+    def stop(self) -> None:
+        super().stop()
         self._look()
 
     @property
@@ -88,13 +86,11 @@ class CpuWatch:
         """Seconds used so far."""
         return round(sum(self._last.values()) - sum(self._first.values()), 3)
 
-    def _follow(self) -> None:
-        looked = time.monotonic()
-        while not self._over.wait(self._interval):
-            if self._newcomers and time.monotonic() > looked + NEWCOMERS:
-                looked = time.monotonic()
-                self._last = dict.fromkeys(descendants(os.getpid()), 0.0) | self._last
-            self._look()
+    def _step(self) -> None:
+        if self._newcomers and time.monotonic() > self._looked + NEWCOMERS:
+            self._looked = time.monotonic()
+            self._last = dict.fromkeys(descendants(os.getpid()), 0.0) | self._last
+        self._look()
 
     def _look(self) -> None:
         for pid in self._last:
@@ -111,27 +107,16 @@ def rss_bytes(pid: int) -> int:
         return 0
 
 
-class MemoryPeak:
+class MemoryPeak(Background):
     """The peak of the resident memory (bytes) of all worker processes below this one, in the context."""
 
     def __init__(self, interval: float = 0.05) -> None:
-        self._interval = interval
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name="evenflow-bench-memory", daemon=True)
+        super().__init__(interval, "memory")
         self._pids = workers_below(os.getpid())
         self.bytes = 0
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._over.set()
-        self._thread.join(10)
-
-    def _follow(self) -> None:
-        while not self._over.wait(self._interval):
-            self.bytes = max(self.bytes, sum(map(rss_bytes, self._pids)))
+    def _step(self) -> None:
+        self.bytes = max(self.bytes, sum(map(rss_bytes, self._pids)))
 
 
 def descendants(root: int) -> dict[int, str]:

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from statistics import median
 from typing import Self
 
 from . import machine
+from .background import Background
 from .errors import BenchmarkError
 
 LAST = 1.0
@@ -49,30 +49,19 @@ class Memory:
         return max(0.0, self.peak - max(self.before, self.after))
 
 
-class MemoryWatch:
+class MemoryWatch(Background):
     """Resident memory of all workers below this process, sampled every 20 ms.
 
     `growth`: MiB a second by which the workers' trace grows; it is subtracted from the beginning of the watch on.
     """
 
     def __init__(self, growth: float) -> None:
+        super().__init__(0.02, "memory")
         self._pids = machine.workers_below(os.getpid())
-        self._growth = growth
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name="evenflow-bench-memory", daemon=True)
+        self._growth, self._begun = growth, time.monotonic()
         self.samples: list[tuple[float, float]] = []
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._over.set()
-        self._thread.join(10)
-
-    def _follow(self) -> None:
-        begun = time.monotonic()
-        while not self._over.wait(0.02):
-            now = time.monotonic()
-            resident = sum(machine.rss_bytes(pid) for pid in self._pids) / 2**20
-            self.samples.append((now, resident - self._growth * (now - begun)))
+    def _step(self) -> None:
+        now = time.monotonic()
+        resident = sum(machine.rss_bytes(pid) for pid in self._pids) / 2**20
+        self.samples.append((now, resident - self._growth * (now - self._begun)))

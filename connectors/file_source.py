@@ -11,16 +11,15 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from ..engine.errors import ConnectorError, FlowError
+from ..engine.errors import ConnectorError
 from ..engine.needed import Needed
 from ..engine.protocol.elements import MAX_TIME
 from ..engine.source import Source, SourceReader
 from ..engine.time.event_time import EventTime
 from .followed.arrived import Arrived
+from .followed.files_in_turn import MOST_LOOKED_AT
 from .followed.follow import Follow
-from .followed.growing import Block
-from .followed.lines import LinesReader, share_out_lines
-from .followed.reader import MOST_LOOKED_AT, FollowReader, share_out_followed
+from .followed.reader import FollowReader, share_out_followed
 from .paths import Paths, files_now, find_files, path_list, refuse_missing, remote_files
 from .remote import is_remote
 from .split_position import SplitPosition, share_out_splits
@@ -38,7 +37,6 @@ class FileSource(Source):
 
     guarantee = "exactly once (seeks to the checkpointed file and row)"
     extensions: tuple[str, ...]
-    has_header = False
 
     def __init__(self, paths: Paths, event_time: EventTime | None, follow: Follow | None, name: str) -> None:
         self.name, self._paths, self._event_time = name, path_list(paths, name), event_time
@@ -46,11 +44,6 @@ class FileSource(Source):
         self._splits: list[Split] | None = None
         self.needed: Needed | None = None
         self.follow = follow
-        if follow is not None and follow.lines and any(map(is_remote, self._paths)):
-            raise FlowError(
-                f'operator `{name}`: follow="lines" is for files of a local or mounted file system: elsewhere a renamed log can\'t be '
-                "known again, and what was appended need not appear in order; write complete files and follow=True"
-            )
 
     def start(self) -> None:
         if self.follow is not None:
@@ -63,8 +56,6 @@ class FileSource(Source):
         self._splits = [self._bounded(split) for split in splits] if len(splits) <= MOST_LOOKED_AT else splits
 
     def reader(self, index: int, parallelism: int) -> SourceReader:
-        if self.follow is not None and self.follow.lines:
-            return LinesReader(self, self.follow, index=index, parallelism=parallelism, event_time=self._event_time)
         if self.follow is not None:
             return FollowReader(self, self._open, self.follow, index=index, parallelism=parallelism, event_time=self._event_time)
         if self._splits is None:
@@ -75,8 +66,6 @@ class FileSource(Source):
         return "" if self.needed is None else self.needed.described
 
     def share_out(self, positions: Sequence[Any], parallelism: int) -> list[Any]:
-        if self.follow is not None and self.follow.lines:
-            return share_out_lines(positions, parallelism, self.name)
         if self.follow is not None:
             return share_out_followed(positions, parallelism, self.name)
         shared = share_out_splits([SplitPosition.decode(position) for position in positions], parallelism, self.name)
@@ -113,10 +102,6 @@ class FileSource(Source):
     def admit(self, path: str) -> bool:
         """See `FollowedFiles`."""
         return True
-
-    def decode(self, path: str, block: Block) -> pa.RecordBatch:
-        """See `FilesOfLines`."""
-        raise NotImplementedError
 
     @abstractmethod
     def _plan(self, files: Sequence[str]) -> list[Split]:
@@ -157,12 +142,6 @@ class FileSource(Source):
 def whole_files(files: Sequence[str]) -> list[Split]:
     """Each file as one split."""
     return [Split(file, ordinal) for ordinal, file in enumerate(files)]
-
-
-def refuse_compressed_lines(follow: Follow | None, compression: str | None, operator: str) -> None:
-    """Raises FlowError for files that grow and are compressed, by Arrow's name of the compression."""
-    if follow is not None and follow.lines and compression not in (None, "detect"):
-        raise FlowError(f"operator `{operator}`: files that grow can't be compressed; follow=True reads files that are complete")
 
 
 def refuse_duplicates(schema: pa.Schema, path: str, operator: str) -> None:

@@ -15,9 +15,10 @@ import pyarrow as pa
 from ..engine.columns import Columns
 from ..engine.errors import ConnectorError, FlowError
 from ..engine.time.event_time import EventTime
-from .compression import Compression, compression_of, open_file
-from .file_source import FileSource, refuse_compressed_lines, refuse_duplicates, whole_files
+from .compression import Compression, open_file
+from .file_source import refuse_duplicates, whole_files
 from .followed.follow import Follow
+from .lines_source import LinesSource
 from .paths import Paths
 from .splits import Split
 
@@ -31,15 +32,13 @@ START = 65_536
 """The first bytes of a file, which tell whether it is empty."""
 
 
-class InferredSource(FileSource):
+class InferredSource(LinesSource):
     """Whole files as splits; types come from the user where given, else from the first block of each file."""
 
     def __init__(
         self, paths: Paths, event_time: EventTime | None, types: Types | None, compression: Compression, follow: Follow | None, name: str
     ) -> None:
-        super().__init__(paths, event_time, follow, name)
-        self._compression = compression_of(compression, name)
-        refuse_compressed_lines(follow, self._compression, name)
+        super().__init__(paths, event_time, compression, follow, name)
         self._given = schema_of(types, name)
         self._schema = self._given
         self._known = False

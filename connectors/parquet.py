@@ -70,7 +70,7 @@ def read_parquet(
     files that appeared before. Event time stands still while no file appears.
     """
     spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
-    return ParquetSource(path, spec, columns, schema, follow_of(follow, poll_every, max_age, name), name)
+    return ParquetSource(path, spec, columns, schema, follow_of(follow, poll_every, max_age, name, may_grow=False), name)
 
 
 class ParquetSource(FileSource):

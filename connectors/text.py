@@ -21,10 +21,11 @@ from ..engine.batch import ITEM
 from ..engine.columns import Columns
 from ..engine.errors import ConnectorError
 from ..engine.time.duration import Duration
-from .compression import ENDINGS, Compression, compression_of, open_file
-from .file_source import FileSource, refuse_compressed_lines, whole_files
+from .compression import ENDINGS, Compression, open_file
+from .file_source import whole_files
 from .followed.follow import Follow, follow_of
 from .followed.growing import Block
+from .lines_source import LinesSource
 from .paths import Paths
 from .splits import Split
 
@@ -58,15 +59,13 @@ def read_text(
     return TextSource(path, compression, follow_of(follow, poll_every, max_age, name), name)
 
 
-class TextSource(FileSource):
+class TextSource(LinesSource):
     """A file is a split."""
 
     extensions = tuple(kind + ending for kind in (".txt", ".text", ".log") for ending in ENDINGS)
 
     def __init__(self, paths: Paths, compression: Compression, follow: Follow | None, name: str) -> None:
-        super().__init__(paths, None, follow, name)
-        self._compression = compression_of(compression, name)
-        refuse_compressed_lines(follow, self._compression, name)
+        super().__init__(paths, None, compression, follow, name)
 
     def known_columns(self) -> Columns:
         return Columns({ITEM: pa.string()}, complete=True)

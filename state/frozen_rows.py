@@ -23,6 +23,25 @@ from .words import Where
 Rows = TypeVar("Rows")
 
 
+class LastSnapshot(Generic[Rows]):
+    """The newest snapshot of a table's rows, as long as there is something left of it; it ends the one before."""
+
+    def __init__(self) -> None:
+        self._rows: FrozenRows[Rows] | None = None
+
+    def begin(self, those: Mask, read: Callable[[Where], Rows], chunk: int) -> Iterator[Rows]:
+        """A snapshot, with the arguments of `FrozenRows`."""
+        self._rows = FrozenRows(those, read, chunk)
+        return self._rows
+
+    def before(self, where: Where) -> None:
+        """As `FrozenRows.before`."""
+        if self._rows is not None:
+            self._rows.before(where)
+            if self._rows.over:
+                self._rows = None
+
+
 class FrozenRows(Generic[Rows]):
     """`those`: the slots of the rows. `read` copies rows out of the table, about `chunk` at a time."""
 

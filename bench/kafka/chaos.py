@@ -16,15 +16,13 @@ import os
 import secrets
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import psutil
@@ -33,11 +31,15 @@ import pyarrow as pa
 import evenflow as ef
 from evenflow.testing.chaos import KINDS, ZOMBIE, Chaos, Killer
 
-from ..chaos import wait_until
+from ..background import Background
+from ..disturbed import disturbed_config, wait_until
 from ..exact_rows import compare_rows
 from .broker import kafka_broker
 from .proxy import Proxy
 from .topics import add_partitions, cluster_at, records_of, topics
+
+if TYPE_CHECKING:
+    from confluent_kafka import Producer
 
 NAME = "chaos-kafka"
 EVERY = 2.0
@@ -73,26 +75,15 @@ class Outcome:
     table: str
 
 
-class Writer:
+class Writer(Background):
     """A context in which numbered rows are appended to all partitions of a topic in turn, `RATE` a second."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
+        super().__init__(0.02, "writer")
         self._bootstrap, self._topic = bootstrap, topic
         self.partitions, self.rows = PARTITIONS, 0
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        """Append no more rows."""
-        self._ended.set()
-        self._thread.join()
+        self._known, self._begun = 0, time.monotonic()
+        self._producer: Producer
 
     def add_partition(self) -> str | None:
         """One more, up to `MOST_PARTITIONS`; what was done."""
@@ -102,17 +93,16 @@ class Writer:
         self.partitions += 1
         return f"the topic has {self.partitions} partitions"
 
-    def _run(self) -> None:
-        known, begun = 0, time.monotonic()
-        while not self._ended.wait(0.02):
-            if known != self.partitions:
-                # Another producer: one that has sent to the topic looks for more partitions after minutes only.
-                known, producer = self.partitions, cluster_at(self._bootstrap).producer(acks="all", enable_idempotence=True)
-            due = int((time.monotonic() - begun) * RATE)
-            for n in range(self.rows, due):
-                producer.produce(self._topic, json.dumps({"n": n, "k": n % KEYS, "ts": n}).encode(), partition=n % known)
-            producer.flush()
-            self.rows = max(self.rows, due)
+    def _step(self) -> None:
+        if self._known != self.partitions:
+            # Another producer: one that has sent to the topic looks for more partitions after minutes only.
+            self._known = self.partitions
+            self._producer = cluster_at(self._bootstrap).producer(acks="all", enable_idempotence=True)
+        due = int((time.monotonic() - self._begun) * RATE)
+        for n in range(self.rows, due):
+            self._producer.produce(self._topic, json.dumps({"n": n, "k": n % KEYS, "ts": n}).encode(), partition=n % self._known)
+        self._producer.flush()
+        self.rows = max(self.rows, due)
 
 
 def flow_of(bootstrap: str, source: str, target: str) -> ef.Dataflow:
@@ -131,17 +121,6 @@ def flow_of(bootstrap: str, source: str, target: str) -> ef.Dataflow:
     counted = rows.parallelism(1).key_by("k").stateful_map(number).named("count").parallelism(1)
     counted.write(ef.write_kafka(target, bootstrap=bootstrap, key="k"))
     return flow
-
-
-def config_of(folder: Path) -> ef.JobConfig:
-    """Checkpoints three times a second, and as many restarts as it takes."""
-    return ef.JobConfig(
-        parallelism=2,
-        key_groups=32,
-        checkpoint=ef.CheckpointConfig(str(folder / "checkpoints"), interval="300ms"),
-        restart=ef.RestartConfig("fixed", delay="10ms", most=1_000_000),
-        worker=ef.WorkerConfig(heartbeat_timeout="8s", start_timeout="3m"),
-    )
 
 
 def run(
@@ -165,7 +144,8 @@ def run(
         Proxy(broker) as proxy,
         Writer(broker, read["rows"]) as writer,
     ):
-        job = flow_of(proxy.bootstrap, read["rows"], written["counts"]).run(runtime="ray", config=config_of(folder))
+        config = disturbed_config(folder, interval="300ms", parallelism=2, key_groups=32)
+        job = flow_of(proxy.bootstrap, read["rows"], written["counts"]).run(runtime="ray", config=config)
         try:
             others: dict[str, Killer] = {
                 "connections": lambda: _cut(proxy),

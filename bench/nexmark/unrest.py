@@ -3,53 +3,40 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from random import Random
-from types import TracebackType
-from typing import Self
 
 import evenflow as ef
 
 from ...balancer.policies import POLICIES
 from ...scheduler.config import LIVE
+from ..background import Background
 
 MOST_WORKERS = 3
 MOVE, REBALANCE, SCALE = "moves", "rebalances", "scalings"
 
 
-class Unrest:
+class Unrest(Background):
     """While the context lasts, something of `job` changes every `every` seconds, unless it changes or recovers already.
 
     `keyed`, `scalable`: the operators whose keys move, and those that get one to `MOST_WORKERS` workers. `begun` counts what was begun.
     """
 
     def __init__(self, job: ef.Job, keyed: Sequence[str], scalable: Sequence[str], *, every: float = 1.0, seed: int = 0) -> None:
-        self._job, self._every, self._seed = job, every, seed
+        super().__init__(every, "unrest")
+        self._job = job
+        self._chances = (Random(f"{seed} {step}") for step in itertools.count())  # noqa: S311 -- what changes is no secret
         self._of = {MOVE: keyed, REBALANCE: keyed, SCALE: scalable}
         self.begun = Counter[str]()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="unrest", daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        for step in itertools.count():
-            if self._ended.wait(self._every):
-                return
-            chance = Random(f"{self._seed} {step}")  # noqa: S311 -- what changes is no secret
-            what = chance.choice([what for what, operators in self._of.items() if operators])
-            with suppress(ef.EvenflowError, TimeoutError):  # it recovers, or something moves already
-                self._begin(what, chance.choice(self._of[what]), chance)
-                self.begun[what] += 1
+    def _step(self) -> None:
+        chance = next(self._chances)
+        what = chance.choice([what for what, operators in self._of.items() if operators])
+        with suppress(ef.EvenflowError, TimeoutError):  # it recovers, or something moves already
+            self._begin(what, chance.choice(self._of[what]), chance)
+            self.begun[what] += 1
 
     def _begin(self, what: str, operator: str, chance: Random) -> None:
         if what == SCALE:

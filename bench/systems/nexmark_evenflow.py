@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from ..nexmark.topics import EventTopics
 from ..sinks import DiscardSink
 from ..task import Answer, Task
 
-WAIT = "3000s"
+WAIT = 3000.0
+LOOK = "500ms"
+"""Time between two looks at how much state the workers hold."""
 
 
 def run(task: Task) -> Iterator[Answer]:
@@ -30,9 +33,27 @@ def run(task: Task) -> Iterator[Answer]:
         job = _started(task.name, f"{task.name}-{number}", measured, form, DiscardSink())
         begun = job.status().running_seconds
         with CpuWatch() as cpu:
-            job.wait(WAIT)
-        yield Answer(job.status().running_seconds - begun, task.rows, {}, {"cpu_seconds": cpu.seconds})
+            state_bytes = _largest_state(job)
+        yield Answer(job.status().running_seconds - begun, task.rows, {}, {"cpu_seconds": cpu.seconds, "state_bytes": state_bytes})
     _started(task.name, f"{task.name}-checked", checked, form, ef.write_parquet(task.output)).wait(WAIT)
+
+
+def _largest_state(job: ef.Job) -> int:
+    """Wait for the end of the job; the most bytes of keyed state that its workers told of in one look, by their own estimate."""
+    deadline, largest = time.monotonic() + WAIT, 0
+    while True:
+        try:
+            job.wait(LOOK)
+        except ef.JobTimeoutError:
+            if time.monotonic() > deadline:
+                raise
+            largest = max(largest, _state_bytes(job))
+        else:
+            return max(largest, _state_bytes(job))
+
+
+def _state_bytes(job: ef.Job) -> int:
+    return sum(figures.state_bytes for figures in job.metrics())
 
 
 def _inputs(task: Task) -> tuple[EventFiles | EventTopics, EventFiles | EventTopics]:

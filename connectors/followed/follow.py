@@ -25,9 +25,20 @@ class Follow:
     poll_every: float
     max_age: int
 
+    def next_look(self, began: float, ended: float) -> float:
+        """When to look again, after a look that lasted from `began` to `ended` (seconds of one clock)."""
+        return ended + max(self.poll_every, (ended - began) * (1 / LOOKING - 1))
 
-def follow_of(follow: bool | Literal["lines"], poll_every: Duration, max_age: Duration, operator: str) -> Follow | None:
-    """The settings, or None if the source reads only the files that there are at the start. Raises FlowError for wrong ones."""
+
+def follow_of(
+    follow: bool | Literal["lines"], poll_every: Duration, max_age: Duration, operator: str, *, may_grow: bool = True
+) -> Follow | None:
+    """The settings, or None if the source reads only the files that there are at the start. Raises FlowError for wrong ones.
+
+    `may_grow`: whether files of this kind can be read as they grow.
+    """
+    if not may_grow and follow not in (True, False):
+        raise FlowError(f"operator `{operator}`: follow is {follow!r}; it must be True or False")
     if follow not in (True, False, "lines"):
         raise FlowError(f'operator `{operator}`: follow is {follow!r}; it must be True, False or, for files that grow, "lines"')
     settings = Follow(follow == "lines", seconds(poll_every, "poll_every"), microseconds(max_age, "max_age") * 1_000)

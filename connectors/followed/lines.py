@@ -23,11 +23,11 @@ import pyarrow as pa
 
 from ...engine.batch import Batch
 from ...engine.errors import ConnectorError
-from ...engine.protocol.elements import MAX_TIME, MIN_TIME
-from ...engine.source import SourceReader
+from ...engine.protocol.elements import MIN_TIME
 from ...engine.time.event_time import EventTime
 from .arrived import Arrived
-from .follow import LOOKING, Follow, shared
+from .follow import Follow, shared
+from .following_reader import FollowingReader
 from .growing import BegunAnewError, Block, Growing, MovedError
 
 TAIL = 65_536
@@ -47,8 +47,8 @@ class FilesOfLines(Protocol):
         """The rows of a block of lines. Raises ConnectorError for lines that don't fit the stream's columns."""
 
 
-class LinesReader(SourceReader):
-    """Reads one worker's files. It is never finished."""
+class LinesReader(FollowingReader):
+    """Reads one worker's files."""
 
     def __init__(
         self,
@@ -60,16 +60,15 @@ class LinesReader(SourceReader):
         event_time: EventTime | None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._files, self._follow, self._event_time, self._clock = files, follow, event_time, clock
-        self._index, self._parallelism = index, parallelism
+        super().__init__(index, parallelism, event_time, clock)
+        self._files, self._follow = files, follow
         self._known: dict[int, Growing] = {}
         self._unread: deque[Growing] = deque()
         self._moved: list[Growing] = []
         """Files with unread lines that were renamed since the last look: they hold event time back until the next one finds them."""
         self._batch: Batch | None = None
         self._batch_end = 0
-        self._newest = self._settled = self._watermark = MIN_TIME
-        self._next_look = -1.0
+        self._settled = MIN_TIME
         self._peeked: tuple[int, str] | None = None
 
     def poll(self, max_rows: int) -> Batch | None:
@@ -92,33 +91,17 @@ class LinesReader(SourceReader):
             self._newest = max(self._newest, newest)
         return batch
 
-    @property
-    def finished(self) -> bool:
-        return False
-
-    def watermark(self) -> int:
-        if self._event_time is None:
-            return MAX_TIME
-        newest = [MIN_TIME if file.newest is None else file.newest for file in (*self._unread, *self._moved)]
-        self._watermark = max(self._watermark, min([self._settled, *newest]) - self._event_time.max_delay)
-        return self._watermark
-
-    def position(self) -> dict[str, Any]:
-        self.watermark()
-        return {
-            "reader": [self._index, self._parallelism],
-            "files": [list(astuple(file)) for file in self._known.values()],
-            "newest": self._newest,
-            "watermark": self._watermark,
-        }
-
     def seek(self, position: Any) -> None:
+        super().seek(position)
         files = [Growing(*file) for file in position["files"]]
         self._known = {file.inode: file for file in files}
-        self._newest, self._watermark = position["newest"], position["watermark"]
 
-    def ready_in(self) -> float:
-        return max(0.0, self._next_look - self._clock())
+    def _bound(self, event_time: EventTime) -> int:
+        newest = [MIN_TIME if file.newest is None else file.newest for file in (*self._unread, *self._moved)]
+        return min([self._settled, *newest]) - event_time.max_delay
+
+    def _position_of_files(self) -> dict[str, Any]:
+        return {"files": [list(astuple(file)) for file in self._known.values()]}
 
     def _load(self, file: Growing) -> bool:
         """Decode the file's next block; False if it has none before the size of the last look."""
@@ -173,8 +156,7 @@ class LinesReader(SourceReader):
         self._unread.extend(sorted(unread, key=lambda file: (file.changed, file.path)))
         self._settled = max(self._settled, known_before)
         self._peek_at(newest_of_others)
-        ended = self._clock()
-        self._next_look = ended + max(self._follow.poll_every, (ended - began) * (1 / LOOKING - 1))
+        self._next_look = self._follow.next_look(began, self._clock())
 
     def _note(self, file: Growing, path: str, status: os.stat_result) -> None:
         file.path = path

@@ -11,25 +11,19 @@ last look. Each look also reads the time of the newest file of the other readers
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass
 from typing import Any, Protocol
 
-from ...engine.batch import Batch
 from ...engine.errors import ConnectorError
-from ...engine.protocol.elements import MAX_TIME, MIN_TIME
-from ...engine.source import SourceReader
+from ...engine.protocol.elements import MIN_TIME
 from ...engine.time.event_time import EventTime
 from ..split_position import PartlyRead
-from ..splits import LEAST_DECODED, OpenSplit, Split, SplitRows, UnreadSplits
+from ..splits import OpenSplit, Split
 from .arrived import BUCKETS, Arrived, bucket_of, digest_of, look_at
-from .follow import LOOKING, Follow, shared
+from .files_in_turn import MOST_LOOKED_AT, FilesInTurn
+from .follow import Follow, shared
 from .read_files import ReadFiles
-
-MOST_LOOKED_AT = 1_000
-"""With more unread files, none is examined before it is read."""
 
 
 class FollowedFiles(Protocol):
@@ -47,20 +41,8 @@ class FollowedFiles(Protocol):
         """Whether the file has rows. Raises ConnectorError if they don't fit the stream's columns."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Partly:
-    """A file that was read up to a row."""
-
-    path: str
-    changed: int
-    size: int
-    rows: int
-    newest: int | None
-    bound: int
-
-
-class FollowReader(SourceReader):
-    """Reads the files of one worker's buckets. It is never finished."""
+class FollowReader(FilesInTurn[Arrived]):
+    """Reads the files of one worker's buckets."""
 
     def __init__(
         self,
@@ -73,104 +55,42 @@ class FollowReader(SourceReader):
         event_time: EventTime | None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._files, self._open_split, self._follow, self._event_time, self._clock = files, open_split, follow, event_time, clock
-        self._index, self._parallelism = index, parallelism
+        super().__init__(files.name, open_split, index=index, parallelism=parallelism, event_time=event_time, clock=clock)
+        self._files, self._follow = files, follow
         self._read = ReadFiles(follow.max_age)
-        self._partly: deque[_Partly] = deque()
-        self._unread = UnreadSplits()
-        self._queue: deque[Arrived] = deque()
-        self._listed = 0
-        self._open: SplitRows | None = None
-        self._opened = Arrived(0, "", 0)
-        self._newest = self._settled = self._watermark = MIN_TIME
-        self._next_look = -1.0
+        self._settled = MIN_TIME
         self._peeked: Arrived | None = None
 
-    def poll(self, max_rows: int) -> Batch | None:
-        while True:
-            if self._open is None and not self._open_next(max(max_rows, LEAST_DECODED)):
-                return None
-            if self._open is not None:
-                batch = self._open.read(max_rows)
-                if batch is not None:
-                    return batch
-                self._close_read()
+    def seek(self, position: Any) -> None:
+        super().seek(position)
+        self._read = ReadFiles(self._follow.max_age, position["read"])
+        for path, changed, size, *read in position["partly"]:
+            self._partly.append((Arrived(changed, path, size), PartlyRead(0, path, *read)))
 
-    @property
-    def finished(self) -> bool:
-        return False
-
-    def watermark(self) -> int:
-        if self._event_time is None:
-            return MAX_TIME
-        bound = min([self._unread.bound, self._settled - self._event_time.max_delay, *(partly.bound for partly in self._partly)])
-        if self._open is not None:
-            bound = min(bound, self._open.bound)
-        self._watermark = max(self._watermark, bound)
-        return self._watermark
-
-    def position(self) -> dict[str, Any]:
-        self.watermark()
-        partly = [*self._partly]
-        if self._open is not None:
-            read = self._open.partly_read
-            partly.append(_Partly(read.path, self._opened.changed, self._opened.size, read.rows, read.newest, read.bound))
+    def _position_of_files(self) -> dict[str, Any]:
         return {
-            "reader": [self._index, self._parallelism],
             "read": self._read.encode(range(self._index, BUCKETS, self._parallelism)),
-            "partly": [list(astuple(file)) for file in partly],
-            "newest": self._newest,
-            "watermark": self._watermark,
+            "partly": [[file.path, file.changed, file.size, read.rows, read.newest, read.bound] for file, read in self._partly_read()],
         }
 
-    def seek(self, position: Any) -> None:
-        self._read = ReadFiles(self._follow.max_age, position["read"])
-        self._partly = deque(_Partly(*file) for file in position["partly"])
-        self._newest, self._watermark = position["newest"], position["watermark"]
+    def _bound_of_later_files(self, event_time: EventTime) -> int:
+        return self._settled - event_time.max_delay
 
-    def ready_in(self) -> float:
-        return max(0.0, self._next_look - self._clock())
+    def _begin(self, file: Arrived, read: PartlyRead | None) -> Arrived | None:
+        now = self._still(file.path, "was read" if read is None else f"was read to its end, after {read.rows} rows")
+        if read is not None and now != file:
+            raise self._changed(file.path, f"after {read.rows} of its rows were read")
+        if self._files.admit(file.path):
+            return now
+        self._read.add(now)
+        return None
 
-    def close(self) -> None:
-        if self._open is not None:
-            self._open.close()
-            self._open = None
-
-    def _open_next(self, batch_rows: int) -> bool:
-        """Open the next file that has rows, or mark it as read if it has none; False if there is nothing to read now."""
-        if self._partly:
-            self._resume(self._partly.popleft(), batch_rows)
-            return True
-        if not self._queue and self._clock() >= self._next_look:
-            self._look()
-        if not self._queue:
-            return False
-        listed, split = self._queue.popleft(), self._unread.popleft()
-        self._opened = self._still(listed.path, "was read")
-        if self._files.admit(listed.path):
-            self._open = SplitRows(split, self._open_split(split, batch_rows), self._event_time, self._files.name, None)
-        else:
-            self._read.add(self._opened)
-        return True
-
-    def _resume(self, partly: _Partly, batch_rows: int) -> None:
-        self._opened = self._still(partly.path, f"was read to its end, after {partly.rows} rows")
-        if (self._opened.changed, self._opened.size) != (partly.changed, partly.size):
-            raise self._changed(partly.path, f"after {partly.rows} of its rows were read")
-        self._files.admit(partly.path)
-        split = Split(partly.path, 0)
-        read = PartlyRead(0, partly.path, partly.rows, partly.newest, partly.bound)
-        self._open = SplitRows(split, self._open_split(split, batch_rows), self._event_time, self._files.name, read)
-
-    def _close_read(self) -> None:
-        """The open file was read to its end."""
-        assert self._open is not None
-        newest, self._open = self._open.partly_read.newest, None
-        now = self._now(self._opened.path)
-        if now is not None and now != self._opened:
-            raise self._changed(now.path, "while it was read")
+    def _was_read(self, file: Arrived, newest: int | None) -> None:
+        now = self._now(file.path)
+        if now is not None and now != file:
+            raise self._changed(file.path, "while it was read")
         self._newest = self._newest if newest is None else max(self._newest, newest)
-        self._read.add(self._opened)
+        self._read.add(file)
 
     def _look(self) -> None:
         """List the folder, and take the new files of this reader's buckets."""
@@ -188,16 +108,12 @@ class FollowReader(SourceReader):
         self._take(sorted(new))
         self._settled = max(self._settled, known_before)
         self._peek_at(newest_of_others)
-        ended = self._clock()
-        self._next_look = ended + max(self._follow.poll_every, (ended - began) * (1 / LOOKING - 1))
+        self._next_look = self._follow.next_look(began, self._clock())
 
     def _take(self, files: Sequence[Arrived]) -> None:
         for file in files:
-            self._listed += 1
             split = self._files.peek(file.path) if self._event_time is not None and len(files) <= MOST_LOOKED_AT else Split(file.path, 0)
-            split = Split(split.path, self._listed, min_time=split.min_time, max_time=split.max_time)
-            self._unread.append(split, MIN_TIME if split.min_time is None else split.min_time)
-            self._queue.append(file)
+            self._enqueue(file, split, MIN_TIME if split.min_time is None else split.min_time)
 
     def _peek_at(self, file: Arrived | None) -> None:
         """Take note of the event time of another reader's file."""

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...state.frozen_rows import FrozenRows
-from ...state.slots import Mask
+from ...state.frozen_rows import LastSnapshot
 from ..batch import Batch
 from ..functions.key_rows import Array
 from ..keys.slots import KeySlots
 from ..operators.base import Context
 from ..protocol.routing import Move
-from ..snapshots.chain import removed, replacing
+from ..snapshots.chain import changed
 from ..snapshots.changes import Changes, SlotChanges
 from .arrays import StateArrays, arrays_of, batch_of
 from .base import StateTransfer
-from .keys_left import KeysLeft
+from .key_transfer import KeyTransfer
 
 CHUNK = 16_384
 """Keys of a chunk of a snapshot."""
@@ -35,11 +33,11 @@ class MemoryArrays(StateArrays):
         self._slots = KeySlots(context.name)
         self._arrays = {name: np.zeros(0, dtype) for name, dtype in state.items()}
         self._where, self._fresh = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        self._frozen: FrozenRows[Batch] | None = None
+        self._frozen = LastSnapshot[Batch]()
 
     def read(self, columns: Sequence[pa.Array]) -> dict[str, Array]:
         self._where, self._fresh = self._find(columns), self._slots.fresh
-        self._copy_frozen(self._where)
+        self._frozen.before(self._where)
         return {name: array[self._where] for name, array in self._arrays.items()}
 
     def write(self, state: Mapping[str, Array]) -> None:
@@ -54,42 +52,40 @@ class MemoryArrays(StateArrays):
         first, end = self._slots.capacity * part // parts, self._slots.capacity * (part + 1) // parts
         where = first + np.flatnonzero(self._slots.live[first:end])
         gone = where[expired({name: array[where] for name, array in self._arrays.items()})]
-        self._copy_frozen(gone)
+        self._frozen.before(gone)
         self._slots.remove(gone)
 
     def install(self, chunk: Batch) -> None:
         where = self._find([chunk.rows.column(key) for key in self._keys])
-        self._copy_frozen(where)
+        self._frozen.before(where)
         for name, values in arrays_of(chunk, list(self._arrays)).items():
             self._arrays[name][where] = values
 
     def snapshot(self) -> Iterator[Batch]:
-        return self._freeze(self._slots.live)
+        return self._frozen.begin(self._slots.live, self._at, CHUNK)
 
     def changes(self) -> Changes | None:
-        noted = self._slots.changes()
-        return None if noted is None else SlotChanges(*noted)
+        return SlotChanges.of(self._slots)
 
     def delta(self, changes: Changes) -> Iterator[Batch]:
         assert isinstance(changes, SlotChanges)
-        there = self._freeze(self._slots.in_use(changes.those))
-        gone = removed(self._keys, changes.removed, CHUNK)
-        return chain(gone, (Batch(replacing(batch.rows, self._keys)) for batch in there))
+        there = self._frozen.begin(self._slots.in_use(changes.those), self._at, CHUNK)
+        return changed(self._keys, changes.removed, there, CHUNK)
 
     def depart(self, move: Move) -> StateTransfer:
         where = self._slots.where(lambda hashes: move.selects(hashes, self._context.key_groups))
-        return _SlotTransfer(self, self._slots.keys(where))
+        return KeyTransfer(self._slots.keys(where), self._take)
 
     @property
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self._arrays.values()) + self._slots.nbytes
 
-    def take(self, keys: Sequence[pa.Array]) -> Batch | None:
+    def _take(self, keys: Sequence[pa.Array]) -> Batch | None:
         """Remove and return the states of the keys, as far as they are here."""
         where = self._slots.known(keys)
         if not len(where):
             return None
-        self._copy_frozen(where)
+        self._frozen.before(where)
         batch = self._at(where)
         self._slots.remove(where)
         return batch
@@ -103,35 +99,5 @@ class MemoryArrays(StateArrays):
             self._arrays[name][self._slots.fresh] = 0
         return where
 
-    def _freeze(self, those: Mask) -> Iterator[Batch]:
-        """A snapshot of the states in these slots. It ends the previous one."""
-        self._frozen = FrozenRows(those, self._at, CHUNK)
-        return self._frozen
-
-    def _copy_frozen(self, where: npt.NDArray[np.int64]) -> None:
-        """Copy the states in these slots for the snapshot, because they are about to change."""
-        if self._frozen is not None:
-            self._frozen.before(where)
-            if self._frozen.over:
-                self._frozen = None
-
     def _at(self, where: npt.NDArray[np.int64]) -> Batch:
         return batch_of(self._keys, self._slots.keys(where), {name: array[where] for name, array in self._arrays.items()})
-
-
-class _SlotTransfer(StateTransfer):
-    """A transfer that removes states from the arrays chunk by chunk."""
-
-    def __init__(self, arrays: MemoryArrays, keys: list[pa.Array]) -> None:
-        self._arrays, self._left = arrays, KeysLeft(keys)
-
-    def next_chunk(self, keys: int) -> Batch | None:
-        while self._left:
-            batch = self._arrays.take(self._left.take(keys))
-            if batch is not None:
-                return batch
-        return None
-
-    def fetch(self, columns: Sequence[pa.Array]) -> Sequence[Batch]:
-        batch = self._arrays.take(columns)
-        return () if batch is None else (batch,)

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ..aggregates.binding import Binding
@@ -19,7 +18,7 @@ from ..snapshots.changes import Changes
 from .base import StateTransfer
 from .pane import Pane
 from .pane_changes import Left, PaneChanges, panes_gone, split
-from .panes import Panes, distinct
+from .panes import Panes
 
 CHUNK = 32_768
 """Keys of a chunk of a snapshot."""
@@ -29,7 +28,7 @@ class MemoryPanes(Panes):
     """The pieces of a log are never changed in place."""
 
     def __init__(self, aggregator: PartialAggregator, context: Context) -> None:
-        self._aggregator, self._context = aggregator, context
+        self.aggregator, self._context = aggregator, context
         aggregator.when_rebound(self._carry_over)
         self._panes: dict[int, Pane] = {}
         self._noting = False
@@ -39,49 +38,40 @@ class MemoryPanes(Panes):
     def starts(self) -> Collection[int]:
         return self._panes.keys()
 
-    def append(self, partial: PartialAggregates, panes: npt.NDArray[np.int64]) -> None:
-        starts = distinct(panes)
-        for start in starts:
-            rows = partial if len(starts) == 1 else partial.take(np.flatnonzero(panes == start))
-            self._panes.setdefault(start, Pane()).append(rows, self._aggregator)
+    def _append(self, pane: int, partial: PartialAggregates) -> None:
+        self._panes.setdefault(pane, Pane()).append(partial, self.aggregator)
 
     def window(self, panes: Sequence[int]) -> Iterator[PartialAggregates]:
         if len(panes) == 1:
-            yield self._panes[panes[0]].combined(self._aggregator)
+            yield self._panes[panes[0]].combined(self.aggregator)
         else:
-            yield self._aggregator.combine([partial for pane in panes for partial in self._panes[pane].log])
+            yield self.aggregator.combine([partial for pane in panes for partial in self._panes[pane].log])
 
     def of_keys(self, panes: Sequence[int], keys: Sequence[pa.Array]) -> Iterator[PartialAggregates]:
-        yield self._aggregator.combine([self._aggregator.of_keys(partial, keys) for pane in panes for partial in self._panes[pane].log])
+        yield self.aggregator.combine([self.aggregator.of_keys(partial, keys) for pane in panes for partial in self._panes[pane].log])
 
     def drop(self, panes: Sequence[int]) -> None:
         for start in panes:
             if self._panes.pop(start).settled:
                 self._forgotten.add(start)
 
-    def install(self, chunk: Batch) -> None:
-        partial, panes = self._aggregator.from_batch(chunk)
-        if panes is not None:
-            self.append(partial, panes)
-            self._installed(partial, panes)
-
     def snapshot(self) -> Iterator[Batch]:
-        return self._chunks([(start, list(pane.log)) for start, pane in self._panes.items()], self._aggregator.binding)
+        return self._chunks([(start, list(pane.log)) for start, pane in self._panes.items()], self.aggregator.binding)
 
     def depart(self, move: Move) -> StateTransfer:
         """The keys are cut out at once, so that the remaining windows can go on."""
         left: list[tuple[int, PartialAggregates]] = []
         for start, pane in list(self._panes.items()):
-            settled, fresh = pane.cut_out(lambda partial: split(partial, move, *self._hashing), self._aggregator)
+            settled, fresh = pane.cut_out(lambda partial: split(partial, move, *self._hashing), self.aggregator)
             if settled is not None:
                 self._left.append(Left(start, settled.keys, move))
             left += [(start, partial) for partial in (settled, fresh) if partial is not None]
             if not len(pane):
                 del self._panes[start]
-        return _PaneTransfer(self._aggregator, left)
+        return _PaneTransfer(self.aggregator, left)
 
     def changes(self) -> Changes | None:
-        came = {start: pane.settle(self._aggregator) for start, pane in self._panes.items()}
+        came = {start: pane.settle(self.aggregator) for start, pane in self._panes.items()}
         changes = PaneChanges(came, self._left, frozenset(self._forgotten), *self._hashing)
         known, self._noting = self._noting, True
         self._left, self._forgotten = [], set()
@@ -89,7 +79,7 @@ class MemoryPanes(Panes):
 
     def delta(self, changes: Changes) -> Iterator[Batch]:
         assert isinstance(changes, PaneChanges)
-        return chain(self._gone(changes), self._chunks(list(changes.came.items()), self._aggregator.binding))
+        return chain(self._gone(changes), self._chunks(list(changes.came.items()), self.aggregator.binding))
 
     def _carry_over(self, carry: Carry) -> None:
         """Changes that were noted before have the previous binding, and are dropped."""
@@ -99,7 +89,7 @@ class MemoryPanes(Panes):
 
     @property
     def nbytes(self) -> int:
-        return sum(pane.nbytes(self._aggregator) for pane in self._panes.values())
+        return sum(pane.nbytes(self.aggregator) for pane in self._panes.values())
 
     @property
     def _hashing(self) -> tuple[int, str]:
@@ -108,7 +98,7 @@ class MemoryPanes(Panes):
     def _gone(self, changes: PaneChanges) -> Iterator[Batch]:
         if changes.forgotten:
             yield panes_gone(changes.forgotten)
-        names = [*self._aggregator.keys, PANE]
+        names = [*self.aggregator.keys, PANE]
         for left in changes.left:
             panes = pa.array(np.full(len(left.keys[0]), left.start, np.int64))
             yield Batch(replacing(pa.RecordBatch.from_arrays([*left.keys, panes], names=names), names))
@@ -118,7 +108,7 @@ class MemoryPanes(Panes):
             for partial in log:
                 for first in range(0, len(partial), CHUNK):
                     piece = partial.take(np.arange(first, min(first + CHUNK, len(partial))))
-                    yield self._aggregator.to_batch(piece, None, np.full(len(piece), start, np.int64), binding)
+                    yield self.aggregator.to_batch(piece, None, np.full(len(piece), start, np.int64), binding)
 
 
 class _PaneTransfer(StateTransfer):

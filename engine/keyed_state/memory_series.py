@@ -6,13 +6,11 @@ Invariant: a key has a slot in `_slots` if it has rows; `_heads` leads to its fi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from ...state.frozen_rows import FrozenRows
+from ...state.frozen_rows import LastSnapshot
 from ...state.slots import Mask
 from ...state.words import Where
 from ..aggregates.base import Parts
@@ -22,10 +20,10 @@ from ..keys.slots import KeySlots
 from ..operators.base import Context
 from ..protocol.elements import MAX_TIME
 from ..protocol.routing import Move
-from ..snapshots.chain import removed, replacing
+from ..snapshots.chain import changed
 from ..snapshots.changes import Changes, SlotChanges
 from .base import StateTransfer
-from .keys_left import KeysLeft
+from .key_transfer import KeyTransfer
 from .part_slots import clear, grown, new_slots
 from .series import NOWHERE, Codes, Found, Positions, Rows, Series
 
@@ -40,8 +38,7 @@ class MemorySeries(Series):
     """A batch costs as much as the series of its keys, however many keys there are in all."""
 
     def __init__(self, aggregator: PartialAggregator, context: Context) -> None:
-        super().__init__(aggregator)
-        self._context = context
+        self.aggregator, self._context = aggregator, context
         self._slots = KeySlots(context.name)
         self._heads = np.zeros(0, np.int64)
         self._next = np.zeros(0, np.int64)
@@ -56,7 +53,7 @@ class MemorySeries(Series):
         self._frees = 0
         self._lowest = MAX_TIME
         """No row is at a lower position."""
-        self._frozen: FrozenRows[_Piece] | None = None
+        self._frozen = LastSnapshot[_Piece]()
         self._read: tuple[Where, Codes, Where] = NOWHERE, NOWHERE, NOWHERE
         """The slots of the keys that were read; of their rows, the places of their keys among these, and the slots."""
 
@@ -93,7 +90,7 @@ class MemorySeries(Series):
         once = (heads != _NONE) & (self._next[heads] == _NONE) & (np.bincount(rows.codes, minlength=len(of)) == 1)
         mine = np.flatnonzero(once[rows.codes])
         where = heads[rows.codes[mine]]
-        self._before(where)
+        self._frozen.before(where)
         self._fill(where, rows.positions[mine], rows.partial.take(mine))
         others: Mask = ~once
         return others
@@ -116,22 +113,17 @@ class MemorySeries(Series):
         self._lowest = int(left.min()) if len(left) else MAX_TIME
 
     def snapshot(self) -> Iterator[Batch]:
-        return self._chunks(self._freeze(self._live))
+        return self._chunks(self._live)
 
     def changes(self) -> Changes | None:
-        noted = self._slots.changes()
-        return None if noted is None else SlotChanges(*noted)
+        return SlotChanges.of(self._slots)
 
     def delta(self, changes: Changes) -> Iterator[Batch]:
         assert isinstance(changes, SlotChanges)
         keys, those, there = self._slots.in_use(changes.those), np.zeros(len(self._live), np.bool_), np.flatnonzero(self._live)
         known = there[self._keys[there] < len(keys)]
         those[known] = keys[self._keys[known]]
-        names = self.aggregator.keys
-        return chain(
-            removed(names, changes.removed, CHUNK),
-            (Batch(replacing(chunk.rows, names)) for chunk in self._chunks(self._freeze(those))),
-        )
+        return changed(self.aggregator.keys, changes.removed, self._chunks(those), CHUNK)
 
     def depart(self, move: Move) -> StateTransfer:
         """The keys are cut out at once, so that the other series can go on."""
@@ -139,17 +131,16 @@ class MemorySeries(Series):
         found = self._cut_out(self._slots.where(lambda hashes: move.selects(hashes, self._context.key_groups)))
         if found is not None:
             away.add(*found)
-        return _SeriesTransfer(away)
+        aggregator, binding = self.aggregator, self.aggregator.binding
 
-    def take(self, keys: Sequence[pa.Array]) -> _Piece | None:
-        """Remove and return the series of the keys, as far as they are here."""
-        return self._cut_out(self._slots.known(keys))
+        def take(keys: Sequence[pa.Array]) -> Batch | None:
+            leaving = away._cut_out(away._slots.known(keys))
+            return None if leaving is None else aggregator.to_batch(leaving[0], None, leaving[1], binding)
 
-    def keys(self) -> list[pa.Array]:
-        """The key columns of all keys that have rows."""
-        return self._slots.keys(self._slots.everything())
+        return KeyTransfer(away._slots.keys(away._slots.everything()), take)
 
     def _cut_out(self, of: Where) -> _Piece | None:
+        """Remove and return the series of the keys at these slots."""
         if not len(of):
             return None
         _, where = self._linked(of)
@@ -201,7 +192,7 @@ class MemorySeries(Series):
 
     def _remove(self, where: Where) -> None:
         """Remove rows; the links to them stay."""
-        self._before(where)
+        self._frozen.before(where)
         self._live[where] = False
         clear(self._parts, where)
         self._free[self._frees : self._frees + len(where)] = where
@@ -237,51 +228,17 @@ class MemorySeries(Series):
     def _at(self, where: Where) -> _Piece:
         return self._partial(where, tuple(self._slots.keys(self._keys[where]))), self._positions[where]
 
-    def _freeze(self, those: npt.NDArray[np.bool_]) -> Iterator[_Piece]:
-        """A snapshot of these rows. It ends the previous one."""
-        self._frozen = FrozenRows(those, self._at, CHUNK)
-        return self._frozen
-
-    def _before(self, where: Where) -> None:
-        """Copy these rows for the snapshot, because they are about to change."""
-        if self._frozen is not None:
-            self._frozen.before(where)
-            if self._frozen.over:
-                self._frozen = None
-
-    def _chunks(self, pieces: Iterator[_Piece]) -> Iterator[Batch]:
-        aggregator, binding = self.aggregator, self.aggregator.binding
+    def _chunks(self, those: Mask) -> Iterator[Batch]:
+        """A snapshot of these rows."""
+        aggregator, binding, pieces = self.aggregator, self.aggregator.binding, self._frozen.begin(those, self._at, CHUNK)
         return (aggregator.to_batch(partial, None, positions, binding) for partial, positions in pieces)
 
     def carry_over(self, carry: Carry) -> None:
         """Hold the same in a new binding."""
         where = np.flatnonzero(self._live)
-        self._before(where)
+        self._frozen.before(where)
         kept = carry(self._partial(where))
         self._parts = new_slots(self.aggregator.accumulators, len(self._live))
         for columns, values in zip(self._parts, kept.parts, strict=True):
             for column, value in zip(columns, values, strict=True):
                 column[where] = value
-
-
-class _SeriesTransfer(StateTransfer):
-    """A transfer of the series that were cut out, chunk by chunk."""
-
-    def __init__(self, away: MemorySeries) -> None:
-        self._away, self._binding = away, away.aggregator.binding
-        self._left = KeysLeft(away.keys())
-
-    def next_chunk(self, keys: int) -> Batch | None:
-        while self._left:
-            batch = self._take(self._left.take(keys))
-            if batch is not None:
-                return batch
-        return None
-
-    def fetch(self, columns: Sequence[pa.Array]) -> Sequence[Batch]:
-        batch = self._take(columns)
-        return () if batch is None else (batch,)
-
-    def _take(self, keys: Sequence[pa.Array]) -> Batch | None:
-        found = self._away.take(keys)
-        return None if found is None else self._away.aggregator.to_batch(found[0], None, found[1], self._binding)

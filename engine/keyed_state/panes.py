@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..aggregates.partial_aggregates import PANE, PartialAggregates
+from ..aggregates.partial_aggregates import PANE, PartialAggregates, PartialAggregator
+from ..batch import Batch
 from .base import KeyedState
 
 Installed: TypeAlias = Callable[[PartialAggregates | None, npt.NDArray[np.int64] | None], None]
@@ -20,6 +21,7 @@ Installed: TypeAlias = Callable[[PartialAggregates | None, npt.NDArray[np.int64]
 class Panes(KeyedState):
     """Used by one thread. A pane is identified by its start (microseconds)."""
 
+    aggregator: PartialAggregator
     _note: Installed | None = None
 
     @abstractmethod
@@ -29,9 +31,15 @@ class Panes(KeyedState):
     def __len__(self) -> int:
         return len(self.starts())
 
-    @abstractmethod
     def append(self, partial: PartialAggregates, panes: npt.NDArray[np.int64]) -> None:
         """Add partial aggregates; `panes` has the pane of each row. Keys may repeat."""
+        starts = distinct(panes)
+        for start in starts:
+            self._append(start, partial if len(starts) == 1 else partial.take(np.flatnonzero(panes == start)))
+
+    @abstractmethod
+    def _append(self, pane: int, partial: PartialAggregates) -> None:
+        """Add partial aggregates to one pane."""
 
     @abstractmethod
     def window(self, panes: Sequence[int]) -> Iterator[PartialAggregates]:
@@ -48,6 +56,12 @@ class Panes(KeyedState):
     def _installed(self, partial: PartialAggregates | None, panes: npt.NDArray[np.int64] | None) -> None:
         if self._note is not None:
             self._note(partial, panes)
+
+    def install(self, chunk: Batch) -> None:
+        partial, panes = self.aggregator.from_batch(chunk)
+        if panes is not None:
+            self.append(partial, panes)
+            self._installed(partial, panes)
 
     @abstractmethod
     def drop(self, panes: Sequence[int]) -> None:

@@ -57,8 +57,7 @@ class Found:
 class Series(KeyedState):
     """Used by one thread. Positions of a key's rows differ."""
 
-    def __init__(self, aggregator: PartialAggregator) -> None:
-        self.aggregator = aggregator
+    aggregator: PartialAggregator
 
     @abstractmethod
     def read(self, keys: Sequence[pa.Array]) -> Found:

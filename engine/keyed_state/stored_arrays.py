@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,20 +12,18 @@ import pyarrow as pa
 from ..batch import Batch
 from ..functions.key_rows import Array
 from ..operators.base import Context
-from ..protocol.routing import Move
-from ..snapshots.changes import Changes
 from .arrays import StateArrays, arrays_of, batch_of
-from .base import StateTransfer
-from .stored_rows import Places, StoredRows
+from .stored_rows import Places, StoredRows, ToBatch
+from .stored_state import StoredState
 
 
-class StoredArrays(StateArrays):
+class StoredArrays(StoredState, StateArrays):
     """`keys` names the key columns, `state` the state's with their types. It writes nothing unless all of it fits."""
 
     def __init__(self, context: Context, keys: tuple[str, ...], state: Mapping[str, np.dtype[Any]]) -> None:
         self._keys = keys
         self._dtype = np.dtype(list(state.items()))
-        self._rows = StoredRows(context, keys, self._batch)
+        super().__init__(StoredRows(context, keys, self._batch))
         self._read: Places = [], []
 
     def read(self, columns: Sequence[pa.Array]) -> dict[str, Array]:
@@ -51,24 +49,8 @@ class StoredArrays(StateArrays):
             places = self._rows.places([chunk.rows.column(key) for key in self._keys])
             self._put(places, arrays_of(chunk, self._dtype.names or ()))
 
-    def snapshot(self) -> Iterator[Batch]:
-        return (self._batch(columns, rows) for columns, rows in self._rows.snapshot())
-
-    def changes(self) -> Changes | None:
-        return self._rows.changes()
-
-    def delta(self, changes: Changes) -> Iterator[Batch]:
-        return self._rows.delta(changes, self._batch)
-
-    def depart(self, move: Move) -> StateTransfer:
-        return self._rows.depart(move)
-
-    @property
-    def nbytes(self) -> int:
-        return self._rows.backend.nbytes()
-
-    def close(self) -> None:
-        self._rows.backend.close()
+    def _saving(self) -> ToBatch:
+        return self._batch
 
     def _put(self, places: Places, state: Mapping[str, Array]) -> None:
         table = np.empty(len(places[0]), self._dtype)

@@ -6,47 +6,41 @@ from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ...state.backends.base import SNAPSHOT_CHUNK
-from ..aggregates.binding import Binding
 from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator
 from ..batch import Batch
 from ..operators.base import Context
 from ..protocol.routing import Move
-from ..snapshots.changes import Changes
 from .backend_transfer import BackendTransfer
 from .base import StateTransfer
-from .panes import Panes, distinct
+from .panes import Panes
 from .partial_rows import PartialRows
-from .stored_rows import StoredRows
+from .stored_rows import StoredRows, ToBatch
+from .stored_state import StoredState
 
 
-class StoredPanes(Panes):
+class StoredPanes(StoredState, Panes):
     """A batch costs as much as its distinct keys in each pane; a window is emitted group by group."""
 
     def __init__(self, aggregator: PartialAggregator, context: Context) -> None:
-        self._aggregator = aggregator
+        self.aggregator = aggregator
         self._form = PartialRows(aggregator)
-        self._rows = StoredRows(context, aggregator.keys, self._sent, self._form.about, paned=True)
-        self.passes_on = self._rows.backend.passes_on
+        super().__init__(StoredRows(context, aggregator.keys, self._sent, self._form.about, paned=True))
 
     def starts(self) -> Collection[int]:
         return self._rows.panes
 
-    def append(self, partial: PartialAggregates, panes: npt.NDArray[np.int64]) -> None:
-        starts = distinct(panes)
-        for start in starts:
-            rows = partial if len(starts) == 1 else partial.take(np.flatnonzero(panes == start))
-            once = self._aggregator.combine([rows])
-            places = self._rows.places([*once.keys, pa.array(np.full(len(once), start, np.int64))])
-            self._rows.put(places, self._form.pack(self._form.merged(once, self._rows.get(places))))
+    def _append(self, pane: int, partial: PartialAggregates) -> None:
+        once = self.aggregator.combine([partial])
+        places = self._rows.places([*once.keys, pa.array(np.full(len(once), pane, np.int64))])
+        self._rows.put(places, self._form.pack(self._form.merged(once, self._rows.get(places))))
 
     def window(self, panes: Sequence[int]) -> Iterator[PartialAggregates]:
         for columns, rows in self._rows.read(panes):
             partial = self._form.unpack(columns[:-1], rows)
-            yield partial if len(panes) == 1 else self._aggregator.combine([partial])
+            yield partial if len(panes) == 1 else self.aggregator.combine([partial])
 
     def of_keys(self, panes: Sequence[int], keys: Sequence[pa.Array]) -> Iterator[PartialAggregates]:
         partials = []
@@ -55,7 +49,7 @@ class StoredPanes(Panes):
             found = self._rows.get(self._rows.places(columns))
             there = pa.array([place for place, row in enumerate(found) if row is not None], pa.int64())
             partials.append(self._form.unpack([column.take(there) for column in keys], [row for row in found if row is not None]))
-        yield self._aggregator.combine(partials)
+        yield self.aggregator.combine(partials)
 
     def drop(self, panes: Sequence[int]) -> None:
         self._rows.drop(panes)
@@ -63,37 +57,16 @@ class StoredPanes(Panes):
     def install(self, chunk: Batch) -> None:
         if self._form.learned(chunk, self._rows):
             self._installed(None, None)
-            return
-        partial, panes = self._aggregator.from_batch(chunk)
-        if panes is not None:
-            self.append(partial, panes)
-            self._installed(partial, panes)
-
-    def snapshot(self) -> Iterator[Batch]:
-        binding = self._aggregator.binding
-        return (self._saved(columns, rows, binding) for columns, rows in self._rows.snapshot())
-
-    def changes(self) -> Changes | None:
-        return self._rows.changes()
-
-    def delta(self, changes: Changes) -> Iterator[Batch]:
-        binding = self._aggregator.binding
-        return self._rows.delta(changes, lambda columns, rows: self._saved(columns, rows, binding))
+        else:
+            super().install(chunk)
 
     def depart(self, move: Move) -> StateTransfer:
         panes = list(self.starts())
         return _CutOut(self._rows, self._rows.depart(move), panes, move)
 
-    @property
-    def nbytes(self) -> int:
-        return self._rows.backend.nbytes()
-
-    def close(self) -> None:
-        self._rows.backend.close()
-
-    def _saved(self, columns: list[pa.Array], rows: list[bytes], binding: Binding | None) -> Batch:
-        partial = self._form.unpack(columns[:-1], rows, binding)
-        return self._aggregator.to_batch(partial, None, columns[-1].to_numpy(), binding)
+    def _saving(self) -> ToBatch:
+        form, to_batch, binding = self._form, self.aggregator.to_batch, self.aggregator.binding
+        return lambda columns, rows: to_batch(form.unpack(columns[:-1], rows, binding), None, columns[-1].to_numpy(), binding)
 
     def _sent(self, columns: list[pa.Array], rows: list[bytes]) -> Batch:
         return self._form.sent(self._form.unpack(columns[:-1], rows), columns[-1].to_numpy())

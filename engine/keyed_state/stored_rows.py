@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,9 @@ ABOUT = b"evenflow.rows"
 Places = tuple[list[int], list[bytes]]
 """Groups and keys of the backend."""
 
+ToBatch: TypeAlias = Callable[[list[pa.Array], list[bytes]], Batch]
+"""Makes a batch of key columns and their rows."""
+
 
 class StoredRows:
     """`to_batch(columns, rows)` makes batches of rows; `about()` describes rows that change their owner without being sent."""
@@ -42,7 +46,7 @@ class StoredRows:
         self,
         context: Context,
         keys: tuple[str, ...],
-        to_batch: Callable[[list[pa.Array], list[bytes]], Batch],
+        to_batch: ToBatch,
         about: Callable[[], bytes] = bytes,
         *,
         paned: bool = False,
@@ -117,7 +121,7 @@ class StoredRows:
         self._forgotten = set()
         return None if noted is None or forgotten is None else KeyChanges(noted, frozenset(forgotten))
 
-    def delta(self, changes: Changes, to_batch: Callable[[list[pa.Array], list[bytes]], Batch]) -> Iterator[Batch]:
+    def delta(self, changes: Changes, to_batch: ToBatch) -> Iterator[Batch]:
         """The changed rows as they are now, and the deleted ones, in chunks that replace older rows."""
         assert isinstance(changes, KeyChanges)
         found = self.backend.delta(changes.keys)
@@ -172,7 +176,7 @@ class StoredRows:
         keys: Sequence[bytes],
         rows: Sequence[bytes | None],
         forgotten: Collection[int],
-        to_batch: Callable[[list[pa.Array], list[bytes]], Batch],
+        to_batch: ToBatch,
     ) -> Iterator[Batch]:
         there = {key: row for key, row in zip(keys, rows, strict=True) if row is not None}
         if there:

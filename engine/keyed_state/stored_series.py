@@ -24,25 +24,24 @@ from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator
 from ..batch import Batch
 from ..operators.base import Context
 from ..protocol.routing import Move
-from ..snapshots.changes import Changes
 from .base import StateTransfer
 from .partial_rows import PartialRows
 from .series import NOWHERE, Codes, Found, Positions, Rows, Series
-from .stored_rows import Places, StoredRows
+from .stored_rows import Places, StoredRows, ToBatch
+from .stored_state import StoredState
 
 _Piece = tuple[PartialAggregates, Positions]
 _LOWEST = -(2**63)
 _NO_ROWS = Rows(NOWHERE, NOWHERE, PartialAggregates((), NOWHERE, ()))
 
 
-class StoredSeries(Series):
+class StoredSeries(StoredState, Series):
     """A batch costs as much as the series of its distinct keys, however many keys there are in all."""
 
     def __init__(self, aggregator: PartialAggregator, context: Context, *, falls_due: bool) -> None:
-        super().__init__(aggregator)
+        self.aggregator = aggregator
         self._form = PartialRows(aggregator)
-        self._rows = StoredRows(context, aggregator.keys, self._sent, self._form.about)
-        self.passes_on = self._rows.backend.passes_on
+        super().__init__(StoredRows(context, aggregator.keys, self._sent, self._form.about))
         self._places: Places = [], []
         """The places of the keys that were read."""
         self._found: tuple[Found, list[bytes]]
@@ -96,28 +95,10 @@ class StoredSeries(Series):
             groups, keys = self._rows.places(chunk.rows.columns)
             self._bounds.set(list(zip(groups, keys, strict=True)), np.full(len(keys), _LOWEST))
 
-    def snapshot(self) -> Iterator[Batch]:
-        binding = self.aggregator.binding
-        return (self._batch(columns, rows, binding) for columns, rows in self._rows.snapshot())
-
-    def changes(self) -> Changes | None:
-        return self._rows.changes()
-
-    def delta(self, changes: Changes) -> Iterator[Batch]:
-        binding = self.aggregator.binding
-        return self._rows.delta(changes, lambda columns, rows: self._batch(columns, rows, binding))
-
     def depart(self, move: Move) -> StateTransfer:
         if self._bounds is not None:
             self._bounds.drop_moving(move)
-        return self._rows.depart(move)
-
-    @property
-    def nbytes(self) -> int:
-        return self._rows.backend.nbytes()
-
-    def close(self) -> None:
-        self._rows.backend.close()
+        return super().depart(move)
 
     def _read_at(self, places: Places) -> Found:
         codes, positions, rows = _taken_apart(self._rows.get(places))
@@ -125,15 +106,23 @@ class StoredSeries(Series):
         self._places, self._found = places, (found, rows)
         return found
 
-    def _batch(self, columns: list[pa.Array], values: list[bytes], binding: Binding | None) -> Batch:
-        codes, positions, rows = _taken_apart(values)
-        of = pa.array(codes)
-        return self.aggregator.to_batch(self._form.unpack([c.take(of) for c in columns], rows, binding), None, positions, binding)
+    def _saving(self) -> ToBatch:
+        binding = self.aggregator.binding
+
+        def saved(columns: list[pa.Array], values: list[bytes]) -> Batch:
+            partial, positions = self._unpacked(columns, values, binding)
+            return self.aggregator.to_batch(partial, None, positions, binding)
+
+        return saved
 
     def _sent(self, columns: list[pa.Array], values: list[bytes]) -> Batch:
+        return self._form.sent(*self._unpacked(columns, values))
+
+    def _unpacked(self, columns: list[pa.Array], values: list[bytes], binding: Binding | None = None) -> _Piece:
+        """The rows of the series of these keys."""
         codes, positions, rows = _taken_apart(values)
         of = pa.array(codes)
-        return self._form.sent(self._form.unpack([c.take(of) for c in columns], rows), positions)
+        return self._form.unpack([column.take(of) for column in columns], rows, binding), positions
 
 
 class Bounds:

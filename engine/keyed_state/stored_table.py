@@ -6,26 +6,22 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ..aggregates.binding import Binding
 from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator
 from ..batch import Batch
 from ..operators.base import Context
-from ..protocol.routing import Move
-from ..snapshots.changes import Changes
-from .base import StateTransfer
 from .partial_rows import PartialRows
-from .stored_rows import StoredRows
+from .stored_rows import StoredRows, ToBatch
+from .stored_state import StoredState
 from .table import Table
 
 
-class StoredTable(Table):
+class StoredTable(StoredState, Table):
     """A batch costs as much as its distinct keys, however many keys there are in all."""
 
     def __init__(self, aggregator: PartialAggregator, context: Context) -> None:
-        self._aggregator = aggregator
+        self.aggregator = aggregator
         self._form = PartialRows(aggregator)
-        self._rows = StoredRows(context, aggregator.keys, self._sent, self._form.about)
-        self.passes_on = self._rows.backend.passes_on
+        super().__init__(StoredRows(context, aggregator.keys, self._sent, self._form.about))
 
     def merge(self, partial: PartialAggregates) -> PartialAggregates:
         places = self._rows.places(partial.keys)
@@ -35,35 +31,14 @@ class StoredTable(Table):
 
     def install(self, chunk: Batch) -> None:
         if not self._form.learned(chunk, self._rows):
-            partial, _ = self._aggregator.from_batch(chunk)
-            self.merge(partial)
+            super().install(chunk)
 
     def everything(self) -> Iterator[PartialAggregates]:
         return (self._form.unpack(columns, rows) for columns, rows in self._rows.read())
 
-    def snapshot(self) -> Iterator[Batch]:
-        binding = self._aggregator.binding
-        return (self._saved(columns, rows, binding) for columns, rows in self._rows.snapshot())
-
-    def changes(self) -> Changes | None:
-        return self._rows.changes()
-
-    def delta(self, changes: Changes) -> Iterator[Batch]:
-        binding = self._aggregator.binding
-        return self._rows.delta(changes, lambda columns, rows: self._saved(columns, rows, binding))
-
-    def depart(self, move: Move) -> StateTransfer:
-        return self._rows.depart(move)
-
-    @property
-    def nbytes(self) -> int:
-        return self._rows.backend.nbytes()
-
-    def close(self) -> None:
-        self._rows.backend.close()
-
-    def _saved(self, columns: list[pa.Array], rows: list[bytes], binding: Binding | None) -> Batch:
-        return self._aggregator.to_batch(self._form.unpack(columns, rows, binding), None, None, binding)
+    def _saving(self) -> ToBatch:
+        form, to_batch, binding = self._form, self.aggregator.to_batch, self.aggregator.binding
+        return lambda columns, rows: to_batch(form.unpack(columns, rows, binding), None, None, binding)
 
     def _sent(self, columns: list[pa.Array], rows: list[bytes]) -> Batch:
         return self._form.sent(self._form.unpack(columns, rows), None)

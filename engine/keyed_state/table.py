@@ -7,12 +7,15 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ..aggregates.partial_aggregates import PANE, PartialAggregates
+from ..aggregates.partial_aggregates import PANE, PartialAggregates, PartialAggregator
+from ..batch import Batch
 from .base import KeyedState
 
 
 class Table(KeyedState):
     """Used by one thread."""
+
+    aggregator: PartialAggregator
 
     @abstractmethod
     def merge(self, partial: PartialAggregates) -> PartialAggregates:
@@ -21,6 +24,10 @@ class Table(KeyedState):
     @abstractmethod
     def everything(self) -> Iterator[PartialAggregates]:
         """All keys, in pieces, so that they needn't all be in memory at once. Nothing is merged meanwhile."""
+
+    def install(self, chunk: Batch) -> None:
+        partial, _ = self.aggregator.from_batch(chunk)
+        self.merge(partial)
 
     def check(self, schema: pa.Schema) -> None:
         if PANE in schema.names:

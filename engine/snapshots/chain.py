@@ -14,6 +14,7 @@ the chains of different workers are independent.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 import msgpack
 import numpy as np
@@ -31,6 +32,11 @@ REPLACES = b"evenflow.replaces"
 def replacing(rows: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
     """The same rows, which replace older files' rows with equal values in the columns `names`."""
     return rows.replace_schema_metadata({**(rows.schema.metadata or {}), REPLACES: msgpack.packb(list(names))})
+
+
+def changed(names: Sequence[str], gone: Sequence[Sequence[pa.Array]], there: Iterable[Batch], chunk: int) -> Iterator[Batch]:
+    """The chunks of a delta: those that delete the keys `gone` (see `removed`), and those of `there`, which replace older rows."""
+    return chain(removed(names, gone, chunk), (Batch(replacing(batch.rows, names)) for batch in there))
 
 
 def removed(names: Sequence[str], keys: Sequence[Sequence[pa.Array]], chunk: int) -> Iterator[Batch]:

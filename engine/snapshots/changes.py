@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from ...state.slots import Mask
+from ...state.slots import Mask, Slots
 
 
 class Changes(ABC):
@@ -48,6 +48,12 @@ class SlotChanges(Changes):
 
     those: Mask
     removed: Sequence[Sequence[pa.Array]]
+
+    @classmethod
+    def of(cls, slots: Slots) -> SlotChanges | None:
+        """The changes since the last call, or None if they are not known; from then on changes are noted."""
+        noted = slots.changes()
+        return None if noted is None else cls(*noted)
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.those)) + sum(len(columns[0]) for columns in self.removed)

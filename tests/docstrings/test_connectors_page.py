@@ -1,4 +1,4 @@
-"""The examples of docs/connectors.md, against a server, a socket and a database."""
+"""The examples of docs/how-to/connectors.md, against a server, a socket and a database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 import evenflow as ef
 
-PAGE = Path(__file__).parents[2] / "docs" / "connectors.md"
+PAGE = Path(__file__).parents[2] / "docs/how-to/connectors.md"
 HTTP, SOCKET, COMMIT, CHECKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 ROWS = 30
 

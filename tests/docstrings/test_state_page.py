@@ -1,11 +1,11 @@
-"""The examples of docs/state.md run as they stand there, and print what it says."""
+"""The examples of docs/how-to/state.md run as they stand there, and print what it says."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-PAGE = (Path(__file__).parents[2] / "docs/state.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/how-to/state.md").read_text()
 
 
 def test_examples_print_what_the_page_says(capsys):

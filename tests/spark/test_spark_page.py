@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs/spark.md"
+PAGE = Path(__file__).parents[2] / "docs/how-to/spark.md"
 
 
 def test_the_example_runs_as_it_stands_without_ray(spark, tmp_path, monkeypatch, capsys):

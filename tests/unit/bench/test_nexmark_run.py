@@ -44,7 +44,8 @@ def answers(monkeypatch):
     def answer(system, task, timeout):
         tasks.append((system, task))
         given["writes"](task, task.options["checked"])
-        return [Answer(10.0 - 2 * number, task.rows, {}, {"cpu_seconds": 4.6}) for number in range(task.repeat)]
+        held = {"state_bytes": 1_000} if system == "nexmark_evenflow" else {}
+        return [Answer(10.0 - 2 * number, task.rows, {}, {"cpu_seconds": 4.6, **held}) for number in range(task.repeat)]
 
     monkeypatch.setattr(running, "run_system", answer)
     monkeypatch.setattr(running.machine, "busy_share", lambda: 0.0)
@@ -61,6 +62,7 @@ def test_rates_and_processor_time_are_of_the_rows_that_the_query_reads(answers, 
     found = run(tmp_path)
     assert found.case("q2/evenflow").values == (460.0, 575.0, pytest.approx(766.7, abs=0.1))
     assert found.case("q2/evenflow, processor").values == pytest.approx((1000.0,) * 3)
+    assert found.case("q2/evenflow, state").values == (1_000,) * 3
     ((system, task),) = answers["tasks"]
     assert (system, task.rows, task.options["input"]) == ("nexmark_evenflow", 4_600, "csv")
     assert EventFiles(Path(task.folder), EVENTS).of("csv", "bid").is_dir()
@@ -100,6 +102,21 @@ def test_targets_are_ratios_of_rates_and_of_processor_time(answers, tmp_path):
     rate, processor = running._verdicts([*found.cases, *theirs])
     assert rate.measured == pytest.approx(575 / 460)
     assert processor.measured == pytest.approx(1.0)
+
+
+def test_the_geometric_mean_is_judged_once_all_queries_of_flink_are_measured():
+    names = [name for name in QUERIES if name not in NOT_IN_FLINK]
+    cases = [
+        running.Case(f"{name}/{system}{part}", "rows/s", "higher", (rate,))
+        for place, name in enumerate(names)
+        for part in ("", ", processor")
+        for system, rate in (("evenflow", 8.0 if place % 2 else 2.0), ("flink", 1.0))
+    ]
+    mean = running._verdicts(cases)[-1]
+    assert mean.claim == "rows/s of evenflow / of Flink, geometric mean of all queries"
+    assert mean.measured == pytest.approx(2.0 * 4.0 ** ((len(names) // 2) / len(names)))
+    assert not mean.met
+    assert all("geometric" not in verdict.claim for verdict in running._verdicts(cases[4:]))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 from bounded_sources import MAX_DELAY, bids, csv, generated, items, ndjson, number, parquet, text
 
 import evenflow as ef
-from evenflow.connectors.followed import lines, reader
+from evenflow.connectors.followed import follow as following
 from evenflow.connectors.spark.exchange import End, Exchange
 from evenflow.connectors.spark.tail import TailReader, share_out_log
 from evenflow.connectors.split_position import SplitPosition
@@ -43,8 +43,7 @@ def test_sources_of_files_keep_the_order_within_a_file(build, tmp_path):
     ("kind", "follow"), [("parquet", True), *((kind, follow) for kind in ("csv", "json", "txt") for follow in (True, "lines"))]
 )
 def test_sources_that_follow_files_conform(kind, follow, tmp_path, monkeypatch):
-    for module in (reader, lines):
-        monkeypatch.setattr(module, "LOOKING", 1.0)
+    monkeypatch.setattr(following, "LOOKING", 1.0)
     followed: dict[str, Any] = {"follow": follow, "poll_every": "1us"}
     timed = {**followed, "event_time": "ts", "max_delay": MAX_DELAY / 1000, "schema": {"ts": "int64", "n": "int64"}}
     builds = {"csv": csv, "json": ndjson, "txt": text, "parquet": parquet}

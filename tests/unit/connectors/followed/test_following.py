@@ -13,9 +13,10 @@ from followed_folder import FOLLOWED, KINDS, MAX_DELAY, Folder, run
 from readers_at_random import Readers, numbers, through_a_checkpoint
 
 from evenflow.connectors.csv import read_csv
-from evenflow.connectors.followed import reader as followed_reader
+from evenflow.connectors.followed import follow
 from evenflow.connectors.followed.arrived import BUCKETS, Arrived
 from evenflow.connectors.followed.read_files import ReadFiles
+from evenflow.connectors.followed.reader import FollowReader
 from evenflow.connectors.json import read_json
 from evenflow.connectors.parquet import read_parquet
 from evenflow.connectors.text import read_text
@@ -28,7 +29,7 @@ every_kind = pytest.mark.parametrize("kind", [*KINDS])
 @pytest.fixture(autouse=True)
 def looks_whenever_polled(monkeypatch):
     """Without a pause after a look that took long."""
-    monkeypatch.setattr(followed_reader, "LOOKING", 1.0)
+    monkeypatch.setattr(follow, "LOOKING", 1.0)
 
 
 @every_kind
@@ -230,6 +231,11 @@ def test_a_path_that_is_not_there_is_refused_at_the_start(kind, tmp_path):
         KINDS[kind][0](tmp_path / "gone", **KINDS[kind][2]).start()
 
 
+def test_parquet_files_can_not_be_read_as_they_grow():
+    with pytest.raises(FlowError, match="operator `read_parquet`: follow is 'lines'; it must be True or False"):
+        read_parquet("in/", follow="lines")
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
@@ -254,7 +260,7 @@ def test_a_look_is_not_repeated_before_its_time(tmp_path):
     now = [100.0]
     source = folder.source(poll_every="2s")
     clock: dict[str, Any] = {"clock": lambda: now[0]}
-    reader = followed_reader.FollowReader(source, source._open, source.follow, index=0, parallelism=1, event_time=None, **clock)
+    reader = FollowReader(source, source._open, source.follow, index=0, parallelism=1, event_time=None, **clock)
     assert reader.poll(9) is None
     folder.arrive([(0, 1)])
     assert (reader.poll(9), reader.ready_in()) == (None, 2.0)

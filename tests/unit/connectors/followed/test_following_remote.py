@@ -17,7 +17,7 @@ from ftp_server import ftp_server
 from readers_at_random import Readers
 
 import evenflow as ef
-from evenflow.connectors.followed import reader as followed_reader
+from evenflow.connectors.followed import follow
 from evenflow.connectors.remote import listed
 from evenflow.testing import check_source
 
@@ -29,7 +29,7 @@ SLEEP = time.sleep
 @pytest.fixture(autouse=True)
 def looks_whenever_polled(monkeypatch):
     """Without a pause after a look that took long."""
-    monkeypatch.setattr(followed_reader, "LOOKING", 1.0)
+    monkeypatch.setattr(follow, "LOOKING", 1.0)
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ import pytest
 from test_following import Readers
 
 from evenflow.connectors.csv import read_csv
-from evenflow.connectors.followed import growing
-from evenflow.connectors.followed import lines as lines_reader
+from evenflow.connectors.followed import follow, growing
 from evenflow.connectors.json import read_json
 from evenflow.connectors.text import read_text
 from evenflow.engine.errors import ConnectorError, FlowError
@@ -33,7 +32,7 @@ every_kind = pytest.mark.parametrize("kind", [*KINDS])
 @pytest.fixture(autouse=True)
 def looks_whenever_polled(monkeypatch):
     """Without a pause after a look that took long; blocks of a line or two."""
-    monkeypatch.setattr(lines_reader, "LOOKING", 1.0)
+    monkeypatch.setattr(follow, "LOOKING", 1.0)
     monkeypatch.setattr(growing, "BLOCK", 24)
 
 
@@ -86,14 +85,8 @@ def run(folder: Path, kind: str, random: random.Random, steps: int) -> tuple[lis
             logs[number].rotate(f"old-{files[number]}.{kind}")
             files[number] = len(rows)
             rows.append([])
-        elif step < 0.8:
-            readers.poll(random.randrange(3), random.randint(1, 4))
-        elif step < 0.87:
-            readers.save()
-        elif step < 0.94:
-            readers.share_out(random.randint(1, 4))
         else:
-            readers.restore(random.randint(1, 4))
+            readers.disturb(random, polls=0.62, saves=0.13, shares=0.13, most_rows=4)
     for log in logs:
         log.append([])
     return rows, readers.drain()

@@ -1,0 +1,57 @@
+"""The base of the readers that follow a folder or a table: they look for more now and then, and are never finished.
+
+Invariant: the watermark never falls, also when a reassignment hands files over, because `shared` gives all new readers the least of them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from ...engine.protocol.elements import MAX_TIME, MIN_TIME
+from ...engine.source import SourceReader
+from ...engine.time.event_time import EventTime
+
+
+class FollowingReader(SourceReader):
+    """One of `parallelism` readers. A subclass sets `_next_look` with each look, and `_newest`, the newest event time that it knows of."""
+
+    def __init__(self, index: int, parallelism: int, event_time: EventTime | None, clock: Callable[[], float]) -> None:
+        self._index, self._parallelism, self._event_time, self._clock = index, parallelism, event_time, clock
+        self._newest = self._watermark = MIN_TIME
+        self._next_look = -1.0
+
+    @property
+    def finished(self) -> bool:
+        return False
+
+    def watermark(self) -> int:
+        if self._event_time is None:
+            return MAX_TIME
+        self._watermark = max(self._watermark, self._bound(self._event_time))
+        return self._watermark
+
+    def position(self) -> dict[str, Any]:
+        """What `shared` reads, and the files."""
+        self.watermark()
+        return {
+            "reader": [self._index, self._parallelism],
+            **self._position_of_files(),
+            "newest": self._newest,
+            "watermark": self._watermark,
+        }
+
+    def seek(self, position: Any) -> None:
+        self._newest, self._watermark = position["newest"], position["watermark"]
+
+    def ready_in(self) -> float:
+        return max(0.0, self._next_look - self._clock())
+
+    @abstractmethod
+    def _bound(self, event_time: EventTime) -> int:
+        """A lower bound (microseconds) of the event times of all later rows, as far as is known now."""
+
+    @abstractmethod
+    def _position_of_files(self) -> dict[str, Any]:
+        """Which files were read, and how far, as a msgpack-able value."""
