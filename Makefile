@@ -16,7 +16,7 @@ UV := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
 
-.PHONY: help install test lint format api types doctest unit coverage cluster spark demo chaos chaos-kafka simulate bench pictures dist java browser clean
+.PHONY: help install test lint format api types doctest unit coverage cluster spark demo chaos chaos-kafka simulate bench docs pictures dist java browser clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -102,6 +102,12 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(UV) setuptools; \
 	$(UV) --no-build-isolation -e ".[dev,demo,bench]"
 	@touch $@
+
+docs: $(INSTALLED) ## the site in build/site, from docs/ and the docstrings; a link that leads nowhere is an error
+	@$(BIN)/python -c 'import furo, myst_parser, sphinx' 2>/dev/null || { \
+	  eval "$$($(PIP) config list | $(BIN)/python .ci/pip_settings.py)"; $(UV) --no-build-isolation -e ".[docs]"; }
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --write-all -b html -d build/site-cache docs build/site
+	@echo "build/site/index.html"
 
 pictures: $(INSTALLED) browser ## docs/images/page-*.png anew: the page of a job that moves keys, in a browser; minutes
 	$(BIN)/python .ci/pictures.py

@@ -65,11 +65,14 @@ def _ended_job() -> ef.Job:
 
 def metrics() -> str:
     """A row for each metric that Prometheus reads."""
-    rows = [
-        f"| `{family.name}{'_total' if family.type == 'counter' else ''}` | {family.type} | {', '.join(family._labelnames)} | {family.documentation} |"  # noqa: SLF001 -- the client keeps them so
-        for family in JobCollector("job", _ended_job()._runtime).collect()  # noqa: SLF001 -- what a coordinator asks
-    ]
+    rows = [_metric(family) for family in JobCollector("job", _ended_job()._runtime).collect()]  # noqa: SLF001 -- what a coordinator asks
     return "\n".join(["| metric | type | labels | meaning |", "| --- | --- | --- | --- |", *rows])
+
+
+def _metric(family: Any) -> str:
+    name = f"{family.name}_total" if family.type == "counter" else family.name
+    labels = ", ".join(family._labelnames)  # noqa: SLF001 -- the client has no public way
+    return f"| `{name}` | {family.type} | {labels} | {family.documentation} |"
 
 
 TABLES: dict[str, Callable[[], str]] = {"commands": commands, "settings": settings, "metrics": metrics}

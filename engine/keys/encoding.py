@@ -162,9 +162,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 _DICTIONARY, _NULL, _TIMESTAMP = pa.dictionary(pa.int8(), pa.int8()).id, pa.null().id, pa.timestamp("us").id
 _FLOATS = frozenset({pa.float32().id, pa.float64().id})
-_INTEGERS = frozenset(
-    kind.id for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32())
-)
+_INTEGERS = frozenset(kind.id for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()))
 """Types of integers whose values fit into 64 bits with a sign."""
 
 
