@@ -1,4 +1,4 @@
-"""How `make docs` builds the site: Sphinx reads the Markdown pages of this folder, and what is in docstrings and code is taken from there."""
+"""How `make docs` builds the site: Sphinx reads the Markdown pages of this folder, and takes the reference from docstrings and code."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ add_module_names = False
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 100
 
+pygments_dark_style = "github-dark"
 html_theme = "furo"
 html_title = f"evenflow {release}"
 html_static_path = ["static"]
@@ -37,11 +38,16 @@ html_css_files = ["site.css"]
 html_show_sphinx = False
 html_show_copyright = False
 html_copy_source = False
+html_show_search_summary = False  # it would fetch pages, which browsers refuse where a site is opened from a folder
 
 
 def markdown_to_rst(_app: Any, _what: str, _name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
-    """Docstrings have Markdown's single backquotes; reStructuredText wants two for code."""
-    lines[:] = [line if line.lstrip().startswith((">>>", "...")) else re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``\\ ", line) for line in lines]
+    """Docstrings have Markdown's single backquotes, and reStructuredText wants two for code. Examples end at an empty line."""
+    example = False
+    for number, line in enumerate(lines):
+        example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
+        if not example:
+            lines[number] = re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``\\ ", line)
 
 
 def fill_in(_app: Any, _name: str, source: list[str]) -> None:

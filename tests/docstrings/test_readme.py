@@ -1,4 +1,4 @@
-"""The README's program runs as it stands there, except that it runs without Ray."""
+"""The README's program, and the calls that steer it, run as they stand there, except that they run without Ray."""
 
 from __future__ import annotations
 
@@ -28,3 +28,19 @@ def test_the_first_dataflow_runs_without_files_of_the_readers(tmp_path, monkeypa
     assert "scaling 0 of `aggregate` from 1 to 2 workers done" in printed
     assert "load of 2 workers" in printed
     assert "'key-0'" in printed
+
+
+def test_the_calls_that_steer_a_job_are_those_of_a_job(tmp_path, monkeypatch):
+    calls = re.findall(r"^    >>> (.*)$", README.read_text(), re.MULTILINE)
+    assert len(calls) == 5
+    flow = ef.Dataflow("hot-keys")
+    clicks = flow.read(ef.generate(rate=500, every="10ms", keys=50, string_keys=True)).key_by("key")
+    clicks.aggregate(n=ef.count()).write(ef.to_list([]))
+    job = flow.run(runtime="local", parallelism=2, config=ef.JobConfig(checkpoint=ef.CheckpointConfig(tmp_path / "saved")))
+    monkeypatch.setattr(ef, "connect", {"hot-keys": job}.__getitem__)
+    try:
+        exec("\n".join(calls).replace("/backup/", f"{tmp_path}/"), {"ef": ef})
+    finally:
+        job.cancel()
+        job.wait("60s")
+    assert ef.read_savepoint(tmp_path / "hot-keys").job == "hot-keys"

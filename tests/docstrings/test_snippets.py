@@ -1,0 +1,151 @@
+"""Every Python snippet of the documentation runs as it stands there, and prints what the page says.
+
+The snippets of a page are one program: what one defines, those below it can use. They run in a folder of their own, and jobs run in this
+process. A block of `text` right below a snippet is what it prints. Blocks of `py` are programs of other engines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evenflow as ef
+from evenflow.bench.nexmark import Events
+from evenflow.job import Job
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PYTHON = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
+
+RUN_ELSEWHERE = {
+    "concepts/recovery.md": "tests/cluster/test_pages_on_ray.py",
+    "how-to/connectors.md": "tests/docstrings/test_connectors_page.py",
+    "how-to/kafka.md": "tests/unit/connectors/kafka/test_kafka_page.py",
+    "how-to/spark.md": "tests/spark/test_spark_page.py",
+    "tutorial/4-on-ray.md": "tests/cluster/test_pages_on_ray.py",
+    "tutorial/5-a-skewed-stream.md": "tests/cluster/test_pages_on_ray.py",
+}
+"""Pages whose snippets need Ray, Spark, a broker or a server, and the tests that give it to them."""
+
+NEEDS_NODES = "job.scale_out(nodes=1)"
+"""`tests/cluster/several_nodes.py` has nodes; here the calls are checked only."""
+
+
+def snippets(page: str) -> list[tuple[str, str | None]]:
+    """The Python blocks of a page, each with what it prints where the page says so."""
+    return [(code, printed or None) for code, printed in PYTHON.findall((DOCS / page).read_text())]
+
+
+PAGES = sorted(page for path in DOCS.rglob("*.md") if snippets(page := path.relative_to(DOCS).as_posix()))
+
+
+@pytest.fixture
+def jobs(monkeypatch, tmp_path) -> Iterator[list[Job]]:
+    """The jobs that snippets start, in this process; they end with the test."""
+    started: list[Job] = []
+    run = ef.Dataflow.run
+
+    def run_here(flow: ef.Dataflow, **settings: Any) -> Job:
+        started.append(run(flow, **{**settings, "runtime": "local", "detached": False}))
+        return started[-1]
+
+    monkeypatch.setattr(ef.Dataflow, "run", run_here)
+    monkeypatch.setattr(ef, "connect", lambda name: next(job for job in started if job.name == name))
+    monkeypatch.chdir(tmp_path)
+    yield started
+    for job in started:
+        with suppress(ef.JobNotRunningError):
+            job.cancel()
+        job.wait("60s")
+
+
+def clicks(flow: ef.Dataflow, name: str = "generate") -> ef.Stream:
+    """A stream without end."""
+    return flow.read(ef.generate(rate=500, every="10ms", keys=50, string_keys=True, name=name))
+
+
+def counting(name: str = "delays") -> tuple[ef.Dataflow, list[dict[str, Any]]]:
+    """A flow without end with the operators `count` and `joined`, and what comes out."""
+    flow, rows = ef.Dataflow(name), list[dict[str, Any]]()
+    keyed = clicks(flow).key_by("key")
+    keyed.aggregate(n=ef.count()).named("count").write(ef.to_list(rows))
+    keyed.join(clicks(flow, "others").key_by("key"), ef.between(0, "1ms")).named("joined").write(ef.to_list([], name="pairs"))
+    return flow, rows
+
+
+def running(name: str = "delays", parallelism: int = 4) -> dict[str, Any]:
+    """A job of `counting` that has results."""
+    flow, rows = counting(name)
+    job = flow.run(parallelism=parallelism, config=ef.JobConfig(checkpoint=ef.CheckpointConfig("saved/", interval="50ms")))
+    while not rows:
+        assert not job.status().state.final, job.status()
+    return {"job": job, "flow": flow}
+
+
+def written() -> dict[str, Any]:
+    """A flow of which nothing is run."""
+    flow = ef.Dataflow("written")
+    stream = clicks(flow)
+    return {
+        "flow": flow,
+        "clicks": stream.rename(key="user"),
+        "prices": stream.rename(key="item"),
+        "lines": stream,
+        "source": ef.generate(),
+    }
+
+
+def snapshot() -> dict[str, Any]:
+    """The JSON of the page."""
+    (text,) = re.findall(r"^```json\n(.*?)^```", (DOCS / "concepts/policies.md").read_text(), re.DOTALL | re.MULTILINE)
+    return {"text": text}
+
+
+PREPARED: dict[str, Callable[[], dict[str, Any]]] = {
+    "concepts/migration.md": running,
+    "concepts/policies.md": snapshot,
+    "guarantees.md": lambda: written() | {"parse": dict, "update": lambda state, row: (state, row)},
+    "how-to/cluster.md": running,
+    "how-to/scaling.md": lambda: running(parallelism=1) | {"source": ef.generate()},
+    "how-to/tables.md": written,
+    "how-to/windows.md": written,
+    "nexmark.md": lambda: {"events": Events.generated(ef.Dataflow("events"), events=10)},
+    "reference/errors.md": lambda: {"flow": counting()[0]},
+}
+"""What the snippets of a page suppose to be there, because the page is about something else."""
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in RUN_ELSEWHERE])
+@pytest.mark.usefixtures("jobs")
+def test_snippets_run_and_print_what_the_page_says(page, capsys):
+    space = {"__name__": "__main__", "ef": ef} | PREPARED.get(page, dict)()
+    for code, printed in snippets(page):
+        if NEEDS_NODES in code:
+            assert all(hasattr(ef.Job, called) for called in re.findall(r"job\.(\w+)", code))
+            continue
+        capsys.readouterr()
+        exec(compile(code, page, "exec"), space)
+        assert printed in {None, capsys.readouterr().out}
+
+
+def test_the_program_of_bytewax_gives_the_same():
+    testing = pytest.importorskip("bytewax.testing", reason="has no wheel for this Python")
+    (code,) = re.findall(r"^```py\n(.*?)^```", (DOCS / "moving-from/bytewax.md").read_text(), re.DOTALL | re.MULTILINE)
+    space: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(code, "moving-from/bytewax.md", "exec"), space)
+    testing.run_main(space["flow"])
+    assert sorted(space["found"]) == [("ann", (0, 2)), ("ann", (1, 1)), ("bob", (0, 1))]
+
+
+def test_those_that_run_elsewhere_are_run_there():
+    assert set(RUN_ELSEWHERE) <= set(PAGES)
+    assert [test for page, test in RUN_ELSEWHERE.items() if page not in (ROOT / test).read_text()] == []
+
+
+def test_a_snippet_that_prints_something_else_is_found():
+    assert PYTHON.findall("```python\nprint(1)\n```\n\n```text\n2\n```\n") == [("print(1)\n", "2\n")]

@@ -1,0 +1,118 @@
+"""The programs of docs/how-to/kafka.md run as they stand there, in this process, with a broker and a registry of the tests."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from kafka_broker import fill
+from schema_registry import schema_registry
+
+import evenflow as ef
+from evenflow.job import Job
+
+PAGE = Path(__file__).parents[4] / "docs" / "how-to/kafka.md"
+READ, WRITE, AVRO = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+SLEEP = time.sleep
+CLICKS = [{"user": "ann", "at": f"2026-01-31T10:0{minute}:00Z"} for minute in range(3)]
+
+
+@pytest.fixture(autouse=True)
+def jobs(no_waiting_and_no_cluster, monkeypatch, tmp_path) -> list[Job]:
+    """The jobs that the page starts, in this process; a job's handle may sleep."""
+    monkeypatch.setattr(time, "sleep", SLEEP)
+    monkeypatch.chdir(tmp_path)
+    started: list[Job] = []
+    run = ef.Dataflow.run
+
+    def run_here(flow: ef.Dataflow, **settings: Any) -> Job:
+        started.append(run(flow, **{**settings, "runtime": "local"}))
+        return started[-1]
+
+    monkeypatch.setattr(ef.Dataflow, "run", run_here)
+    yield started
+    for job in started:
+        with suppress(ef.JobNotRunningError):
+            job.cancel()
+        job.wait("60s")
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for what other threads bring about."""
+    end, pause = time.monotonic() + 60, threading.Event()
+    while not condition():
+        assert time.monotonic() < end, "it never came to that"
+        pause.wait(0.02)
+
+
+def make_topic(bootstrap: str, name: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for made in admin.create_topics([NewTopic(name, 1, 1)]).values():
+        made.result(timeout=30)
+
+
+def examples(code: str, bootstrap: str, **names: str) -> dict[str, Any]:
+    """Run a program of the page with the tests' broker, and topics with names of their own."""
+    assert code.count("localhost:9092")
+    code = code.replace("localhost:9092", bootstrap)
+    for name, own in names.items():
+        code = code.replace(f'"{name}"', f'"{own}"')
+    space: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(code, str(PAGE), "exec"), space)
+    return space
+
+
+def test_clicks_are_counted_per_minute(bootstrap, jobs):
+    make_topic(bootstrap, "page-clicks")
+    fill(bootstrap, "page-clicks", {0: [(None, json.dumps(click).encode()) for click in CLICKS]})
+    examples(READ.replace('idle_after="30s"', 'until="now"'), bootstrap, clicks="page-clicks")
+    jobs[0].wait("60s")
+    assert pq.read_table("clicks/")["n"].to_pylist() == [1, 1, 1]
+
+
+def messages_of(bootstrap: str, topic: str, count: int) -> list[Any]:
+    """The first messages of a topic."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "page", "isolation.level": "read_committed"})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    messages: list[Any] = []
+    until(lambda: bool(messages.extend(consumer.consume(10, 0.1)) or len(messages) >= count))
+    consumer.close()
+    return messages
+
+
+def test_orders_are_written(bootstrap, jobs):
+    make_topic(bootstrap, "page-orders")
+    Path("orders").mkdir()
+    Path("orders/1.json").write_text('{"user": "ann", "n": 1}\n{"user": "bob", "n": 2}\n')
+    examples(WRITE.replace("/shared/", ""), bootstrap, orders="page-orders")
+    jobs[0].wait("60s")
+    messages = messages_of(bootstrap, "page-orders", 2)
+    assert [(message.key(), json.loads(message.value())["n"]) for message in messages] == [(b"ann", 1), (b"bob", 2)]
+
+
+def test_avro_is_read_and_written_with_a_registry(bootstrap):
+    fields = [{"name": "user", "type": "string"}, {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}}]
+    schema = {"type": "record", "name": "Click", "fields": fields}
+    for topic in ("page-avro", "page-counts"):
+        make_topic(bootstrap, topic)
+    with schema_registry() as registry:
+        clicks = ef.Dataflow("clicks")
+        rows = [{"user": "ann", "at": datetime(2026, 1, 31, 10, minute, tzinfo=UTC)} for minute in range(3)]
+        sink = ef.write_kafka("page-avro", bootstrap=bootstrap, format="avro", schema=schema, registry=registry.url)
+        clicks.read(ef.from_items(rows)).write(sink)
+        clicks.run().wait("60s")
+
+        code = AVRO.replace("http://localhost:8081", registry.url).replace('event_time="at")', 'event_time="at", until="now")')
+        examples(code, bootstrap, clicks="page-avro", counts="page-counts")["flow"].run().wait("60s")
+    assert {message.key() for message in messages_of(bootstrap, "page-counts", 3)} == {b"ann"}
