@@ -30,6 +30,7 @@ from dataclasses import dataclass, replace
 from statistics import median_high
 from typing import ClassVar
 
+from ...balancer.snapshot import LEAST
 from .base import Policy
 from .bounds import within_bounds
 from .decision import ScalingDecision
@@ -187,19 +188,27 @@ def _corrected(snapshot: DataflowSnapshot, memory: Ds2Memory) -> Ds2Memory:
 
     Where the workers should be enough, all that is missing is corrected. Where they are not, DS2 asks for more of them anyway; the
     correction sees to it that these are not fewer than it would ask for at the demand for which the workers should just be enough.
+    No more is missing than what the sources would read in the time for which they wait: of a stream that has just begun, hardly anything.
     """
     through = got_through(snapshot)
     if any(_starved(snapshot.operator(name)) for name in snapshot.order):
         return memory
-    held_back = any(snapshot.operator(name).backpressure for name in snapshot.sources)
+    held_back = _held_back(snapshot)
     needed, unknown = needs(snapshot, memory.correction)
     if not held_back or unknown or through <= 0:
         return memory
     expected = min((1.0, *(could_get_through(snapshot.operator(name), need) for name, need in needed.items())))
-    if through >= snapshot.settings.target_ratio * expected:
+    unheld = through / max(1.0 - held_back, LEAST)
+    if through >= snapshot.settings.target_ratio * min(expected, unheld):
         return memory
-    correction = max(1.0, expected * expected / through)
+    correction = max(1.0, expected * min(expected, unheld) / through)
     return replace(memory, correction=min(MOST_CORRECTION, memory.correction * correction))
+
+
+def _held_back(snapshot: DataflowSnapshot) -> float:
+    """The part of its time for which a worker of the source that waits most waits for credit."""
+    sources = [snapshot.operator(name) for name in snapshot.sources]
+    return max((min(1.0, source.backpressure / source.parallelism) for source in sources), default=0.0)
 
 
 def _told(correction: float) -> tuple[str, ...]:

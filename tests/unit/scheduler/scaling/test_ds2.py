@@ -230,6 +230,12 @@ def test_a_source_that_does_not_wait_for_credit_is_no_reason_to_correct():
     assert decide(slow)[1].correction == 1.0
 
 
+def test_a_stream_that_has_just_begun_is_no_reason_to_correct():
+    """Of the 300 records a second the sources have read 25, and waited for credit for less than a hundredth of the time."""
+    begun = dataflow(300, working("count", 4, 100), observed_output_rate=25, backpressure=0.006)
+    assert decide(begun)[1].correction == 1.0
+
+
 def test_operators_that_wait_for_a_cpu_are_no_reason_to_correct_and_the_reason_says_so():
     short = dataflow(300, working("count", 3, 100, starvation=1.5), observed_output_rate=250, backpressure=0.2)
     decision, memory = decide(short)
