@@ -132,9 +132,9 @@ class JobCollector(Collector):
         yield restarts
         yield self._histogram("recovery_seconds", "From a failure to all workers running again", job, {(): tally.recovery_seconds})
         yield self._histogram("checkpoint_seconds", "How long checkpoints took", job, {(): tally.checkpoint_seconds})
-        moves = {(name,): found for name, found in tally.migration_seconds.items()}
+        moves: dict[tuple[str, ...], Distribution] = {(name,): found for name, found in tally.migration_seconds.items()}
         yield self._histogram("migration_seconds", "How long moves of keys took", operators, moves)
-        latencies = {(name,): found for name, found in tally.latencies.items()}
+        latencies: dict[tuple[str, ...], Distribution] = {(name,): found for name, found in tally.latencies.items()}
         yield self._histogram("record_latency_seconds", "Latency from source to where the stream ends, of marks", operators, latencies)
         for kind, text in (("checkpoint", "Checkpoints"), ("migration", "Moves of keys"), ("scaling", "Scalings of operators")):
             labels = ["job", *([] if kind == "checkpoint" else ["operator"]), "state"]

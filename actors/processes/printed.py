@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import ray
 from ray.exceptions import RayError
@@ -43,7 +44,7 @@ def printed(processes: Mapping[str, str], lines: int, since: Mapping[tuple[str, 
         known = {stream: since[whose, stream] for stream in STREAMS if (whose, stream) in since}
         try:
             actor = ray.get_actor(name, namespace=NAMESPACE)
-            found = ray.get(actor.__ray_call__.remote(_own, lines, known), timeout=PATIENCE)
+            found: Any = ray.get(actor.__ray_call__.remote(_own, lines, known), timeout=PATIENCE)
         except (ValueError, RayError) as error:
             yield Printed(whose, "stdout", "", f"can't be asked: {str(error).splitlines()[0]}")
             continue

@@ -8,7 +8,7 @@ import sys
 import threading
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -56,7 +56,7 @@ def test_the_example_runs_and_every_cell_shows_something(cell):
             picture = getattr(value, "_repr_svg_", getattr(value, "_repr_html_", lambda value=value: repr(value)))()
             shown.append(picture)
             if picture.startswith("<svg"):
-                ElementTree.fromstring(picture)
+                ET.fromstring(picture)
     text = "\n".join(shown)
     assert all(part in text for part in ("clicks</text>", "load of 2 workers", "plan of", "imbalance", "totals", "person: moves"))
     assert "heat of its key groups" in cell[-1]._repr_html_()
@@ -68,7 +68,7 @@ def test_a_flow_is_drawn_with_its_edges_and_names_are_data():
     left = flow.read(ef.from_items([{"k": 1}], name="left")).key_by("k")
     right = flow.read(ef.from_items([{"k": 1}], name="right")).key_by("k")
     left.join(right, ef.always()).named("a<b>").write(ef.to_list([]))
-    picture = ElementTree.fromstring(flow._repr_html_())
+    picture = ET.fromstring(flow._repr_html_())
     assert [text.text for text in picture.iter(f"{SVG}text") if text.text in {"left", "right", "a<b>", "to_list"}] == [
         "left", "right", "a<b>", "to_list",
     ]  # fmt: skip
@@ -106,7 +106,7 @@ def test_a_chart_has_a_line_for_each_worker_and_a_mark_for_each_decision(tmp_pat
     entries = [{"begin": 4.0, "who": "balancer", "what": "moves <keys>", "answer": answer} for answer in ("yes", "no")]
     told = {"job": "shop", "seconds": seconds, "until": 8, "loads": {"count": {}}, "decisions": entries}
     picture = job_chart(told)
-    drawn = ElementTree.fromstring(picture.svg)
+    drawn = ET.fromstring(picture.svg)
     words = [text.text for text in drawn.iter(f"{SVG}text")]
     assert {"count-0", "count-1", "p50", "-4 s balancer: moves <keys>"} <= set(words)
     assert "p99" not in words
