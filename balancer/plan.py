@@ -17,6 +17,10 @@ from typing import Any
 from ..engine.errors import RequestError
 from ..engine.protocol.routing import RoutingTable
 from ..engine.protocol.split_route import Dealt, SplitRoute
+from ..engine.shown import Shown
+
+MOST_MOVES = 8
+"""Moves that a plan names when it is printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,7 @@ class KeySplit:
 
 
 @dataclass(frozen=True, slots=True)
-class BalancePlan:
+class BalancePlan(Shown):
     """`moves`: of key groups and hot keys; `splits`: the hot keys that are to be shared by these workers; `gathers`: the keys that are to
     be at their homes alone again.
 
@@ -79,6 +83,17 @@ class BalancePlan:
     def changes(self) -> bool:
         """Whether there is anything to do."""
         return bool(self.moves or self.splits or self.gathers)
+
+    def __str__(self) -> str:
+        even = f"imbalance {self.imbalance_before:.2f} to {self.imbalance_after:.2f}, floor {self.floor:.2f}"
+        lines = [f"plan of {len(self.moves)} moves, {self.state_bytes:,} bytes: {even}; {self.reason}"]
+        for move in self.moves[:MOST_MOVES]:
+            what = f"key {move.key!r}" if move.group is None else f"group {move.group}"
+            lines.append(f"{what}: worker {move.source} to {move.target}")
+        if len(self.moves) > MOST_MOVES:
+            lines.append(f"and {len(self.moves) - MOST_MOVES} more")
+        lines += [f"key {split.key!r}: shared by workers {', '.join(map(str, (split.home, *split.others)))}" for split in self.splits]
+        return "\n".join([*lines, *(f"key {key!r}: shared no longer" for key in self.gathers)])
 
     def to_json(self) -> str:
         """The JSON that `evenflow plan balance` prints. A key that JSON can't hold becomes its `str`."""

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from ..engine.errors import SnapshotError
 from ..engine.protocol.split_route import Dealt
+from ..engine.shown import Shown
 from ..state.hashing import MAX_GROUPS
 from .outside_json import shown
 
@@ -91,7 +92,7 @@ class SplitKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class LoadSnapshot:
+class LoadSnapshot(Shown):
     """`workers`: their number, with idle ones. Groups that are not listed have no load. Loads are in any one unit.
 
     `split_keys`: keys that several workers share; no plan moves their home. `dealable`: the sides of the operator, a join, whose rows may
@@ -228,7 +229,7 @@ def imbalance(loads: Loads) -> float:
 
 def _positions(ids: Workers) -> Workers:
     """The position of each key group in `ids`, -1 if it isn't there, shape (MAX_GROUPS,)."""
-    counts = np.bincount(ids, minlength=MAX_GROUPS)
+    counts = np.bincount(ids)
     if (twice := np.flatnonzero(counts > 1)).size:
         raise SnapshotError(f"key_groups has group {twice[0]} {counts[twice[0]]} times: a group is on one worker, list it once")
     positions = np.full(MAX_GROUPS, -1, np.int64)

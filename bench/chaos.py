@@ -35,7 +35,7 @@ from evenflow.testing.chaos import Chaos, Killer
 from ..connectors.generate import Rows
 from .background import Background
 from .data import spark_session
-from .waiting import wait_until
+from .disturbed import disturbed_config, wait_until
 from .zombie_node import HEALTH, NODE, ZombieNode
 
 NAME = "chaos"
@@ -126,14 +126,13 @@ def flow_of(spark: Any, folder: Path) -> ef.Dataflow:
 
 
 def config_of(folder: Path) -> ef.JobConfig:
-    """Checkpoints every second, balancer and scaler on, and as many restarts as it takes."""
-    return ef.JobConfig(
+    """Balancer and scaler on."""
+    return disturbed_config(
+        folder,
+        interval="1s",
         parallelism=1,
         key_groups=64,
-        checkpoint=ef.CheckpointConfig(str(folder / "checkpoints"), interval="1s"),
         metrics=ef.MetricsConfig(window="200ms"),
-        restart=ef.RestartConfig("fixed", delay="10ms", most=1_000_000),
-        worker=ef.WorkerConfig(heartbeat_timeout="8s", start_timeout="3m"),
         balance=ef.BalanceConfig("hotspot", after="1s", cooldown="1s", rest="2s"),
         autoscale=ef.AutoscaleConfig("ds2", interval="5s", max_parallelism=MOST_WORKERS),
     )

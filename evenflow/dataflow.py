@@ -58,6 +58,12 @@ class Dataflow:
         """The logical plan as a Mermaid flowchart."""
         return to_mermaid(self.graph)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the logical plan as a picture."""
+        from .drawing.graph import graph_picture
+
+        return graph_picture(self.graph).svg
+
     def run(
         self,
         *,

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from .balancer.snapshot import LoadSnapshot
 from .drawing.listing import Listing
@@ -56,6 +56,10 @@ from .scheduler.rescaling.operator_scaling import ScalingReport
 from .scheduler.scaling.controller import DecisionRecord, Mode
 from .state.errors import EvenflowError
 
+if TYPE_CHECKING:
+    from .drawing.svg import Picture
+    from .ui.watch import Watch
+
 T = TypeVar("T")
 POLL = 0.05
 
@@ -84,6 +88,7 @@ class Job:
         self._sources, self._sinks = sources, sinks
         self._failure: BaseException | None = None
         self._last: Progress | None = None
+        self._watch: Watch | None = None
         self._ended = threading.Event()  # and not Thread.join: a KeyboardInterrupt in it makes Python 3.11 take the thread for ended
         self._thread = threading.Thread(target=self._follow, name=f"evenflow-follow-{name}", daemon=True)
         self._thread.start()
@@ -338,6 +343,41 @@ class Job:
     def cancel(self) -> None:
         """End without processing the rest; uncommitted rows are dropped. Returns at once."""
         self._runtime.ask(Cancel())
+
+    def plot(self, operator: str | None = None) -> Picture:
+        """The last minutes as a picture: records per second, latency, how busy each worker of `operator` is, with a mark at each decision.
+
+        A notebook shows it; `.save("job.svg")` writes it. Without `operator` it is the first with keyed state. After the job has ended it
+        is what the last call, or `show`, saw. Raises JobNotRunningError if there was none.
+        """
+        from .drawing.chart import job_chart
+
+        return job_chart(self._watched().look_back().told, operator)
+
+    def show(self, every: Duration = "1s", timeout: Duration | None = None) -> None:
+        """Show the job as `evenflow top` does, in this notebook's cell or on the terminal, until it has ended or `timeout` is over.
+
+        Interrupt the cell, or press Ctrl-C, to look no longer: the job goes on.
+        """
+        from .drawing.live import show
+
+        show(self, self._watched(), seconds(every, "every"), None if timeout is None else seconds(timeout, "timeout"))
+
+    def _watched(self) -> Watch:
+        from .ui.watch import Watch
+
+        if self._watch is None:
+            self._watch = Watch(self)
+        return self._watch
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the state, and the workers."""
+        from rich.console import Group
+
+        from .drawing.terminal import as_html
+        from .drawing.top import headline, workers_table
+
+        return as_html(Group(headline(self.status()), workers_table(self._runtime.figures())))
 
     def _follow(self) -> None:
         seen, incarnation = 0, ""

@@ -2,8 +2,9 @@
 
     make demo        or        .venv/bin/python examples/delays.py
 
-The 336,776 departures from New York in 2013 arrive month by month, as a stream. At the end every row of the result is compared
-with the same query in Spark; the process exits with 1 if one differs.
+The 336,776 departures from New York in 2013 arrive month by month, as a stream. In a second act (`demo/storm.py`) January comes again
+with a storm that makes one destination hot: the job moves keys and adds a worker while it runs. At the end of each act every row of the
+result is compared with the same query in Spark; the process exits with 1 if one differs.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.compute as pc
+from demo import storm, storm_view
 from demo.check import compare
 from demo.clusters import Clusters
 from demo.data import MONTHS, departures, split_by_month
 from demo.live import LiveView
 from demo.moves import Moves
 from demo.picture import draw
-from demo.report import CONSOLE, Report, show
+from demo.report import CONSOLE, Report, show, show_comparison
 from demo.scales import Scales
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- as in Spark's own documentation
@@ -71,47 +73,71 @@ def end_with_the_last_month(spark: SparkSession) -> None:
         query.stop()
 
 
-def run(output: Path, months: int, moves: bool, scales: bool) -> bool:
-    """Run the whole demo. Returns whether the results were right.
+def first_act(spark: SparkSession, files: Path, output: Path, given: argparse.Namespace) -> bool:
+    """All departures as fast as they can be read. Returns whether the results were right.
 
-    `moves`: state moves between the workers every second. `scales`: source and aggregate begin with one worker each, and then get four, two
-    and three; a month comes every second until that is done.
+    `--moves`: state moves between the workers every second. `--scales`: source and aggregate begin with one worker each, and then get four,
+    two and three; a month comes every second until that is done.
     """
     begun = time.monotonic()
+    table = output / "delays.parquet"
+    shutil.rmtree(table, ignore_errors=True)
+    flow = delays(departures(spark, files, streaming=True), table, "1s" if given.scales else "availableNow")
+    job = flow.run(config=replace(SETTINGS, parallelism=1) if given.scales else SETTINGS, ui=given.ui)
+    with ExitStack() as meanwhile:
+        meanwhile.enter_context(LiveView(job))
+        moving = meanwhile.enter_context(Moves(job, "aggregate")) if given.moves else None
+        scaling = meanwhile.enter_context(Scales(job, "from_spark", "aggregate")) if given.scales else None
+        if scaling is not None:
+            scaling.wait()
+            end_with_the_last_month(spark)
+        job.wait()
+    if moving is not None:
+        CONSOLE.print(f"State moved between the workers {moving.migrations} times meanwhile.")
+    if scaling is not None:
+        CONSOLE.print(f"Operators got another number of workers {scaling.scalings} times meanwhile.")
+
+    with CONSOLE.status("The same query in Spark, in batch ..."):
+        result = spark.read.parquet(str(table)).toArrow()
+        expected = delays_in_spark(departures(spark, files, streaming=False)).toArrow()
+    comparison = compare(result, expected)
+
+    report = Report.of(result, job.metrics(), job.load("aggregate"), job.status().running_seconds)
+    draw(report, output / "delays.png")
+    show(report, comparison, output, time.monotonic() - begun)
+    return comparison.equal
+
+
+def second_act(spark: SparkSession, files: Path, folder: Path, output: Path, given: argparse.Namespace) -> bool:
+    """January at its own pace, with a storm: the job moves keys and adds a worker by itself. Returns whether the results were right."""
+    CONSOLE.print("\nSecond act: January in forty seconds. A storm diverts every third departure to Chicago, then comes a rush.")
+    table, replay = output / "storm.parquet", folder / "replay.parquet"
+    shutil.rmtree(table, ignore_errors=True)
+    story = storm.phases(given.shortened)
+    storm.write_replay(departures(spark, files, streaming=False), replay, story)
+    job = storm.storm(replay, table).run(config=storm.SETTINGS, ui=given.ui)
+    seen = storm_view.follow(job)
+    job.wait()
+    if seen is not None:
+        storm_view.show_seconds(seen, story)
+    with CONSOLE.status("The same query in Spark, in batch ..."):
+        comparison = compare(spark.read.parquet(str(table)).toArrow(), storm.storm_in_spark(spark, replay).toArrow())
+    show_comparison(comparison)
+    return comparison.equal
+
+
+def run(output: Path, given: argparse.Namespace) -> bool:
+    """Run the acts of the demo. Returns whether all results were right."""
     # Under /tmp, whatever TMPDIR says: the path of a Unix socket, which Ray has here, must be short.
     with (
         tempfile.TemporaryDirectory(prefix=f"delays-{os.getpid()}-", dir="/tmp", ignore_cleanup_errors=True) as folder,
         Clusters(Path(folder)) as clusters,
     ):
-        files = split_by_month(Path(folder, "csv"), months)
+        files = split_by_month(Path(folder, "csv"), given.months)
         spark = clusters.start()
-
-        table = output / "delays.parquet"
-        shutil.rmtree(table, ignore_errors=True)
-        flow = delays(departures(spark, files, streaming=True), table, "1s" if scales else "availableNow")
-        job = flow.run(config=replace(SETTINGS, parallelism=1) if scales else SETTINGS)
-        with ExitStack() as meanwhile:
-            meanwhile.enter_context(LiveView(job))
-            moving = meanwhile.enter_context(Moves(job, "aggregate")) if moves else None
-            scaling = meanwhile.enter_context(Scales(job, "from_spark", "aggregate")) if scales else None
-            if scaling is not None:
-                scaling.wait()
-                end_with_the_last_month(spark)
-            job.wait()
-        if moving is not None:
-            CONSOLE.print(f"State moved between the workers {moving.migrations} times meanwhile.")
-        if scaling is not None:
-            CONSOLE.print(f"Operators got another number of workers {scaling.scalings} times meanwhile.")
-
-        with CONSOLE.status("The same query in Spark, in batch ..."):
-            result = spark.read.parquet(str(table)).toArrow()
-            expected = delays_in_spark(departures(spark, files, streaming=False)).toArrow()
-        comparison = compare(result, expected)
-
-        report = Report.of(result, job.metrics(), job.load("aggregate"), job.status().running_seconds)
-        draw(report, output / "delays.png")
-        show(report, comparison, output, time.monotonic() - begun)
-    return comparison.equal
+        right = [first_act(spark, files, output, given)] if given.act != 2 else []
+        right += [second_act(spark, files, Path(folder), output, given)] if given.act != 1 else []
+    return all(right)
 
 
 def main() -> int:
@@ -123,11 +149,14 @@ def main() -> int:
     arguments.add_argument(
         "--output", type=Path, default=Path("build/demo"), help="folder for the results and the picture (default: %(default)s)"
     )
-    arguments.add_argument("--moves", action="store_true", help="move state between the workers every second meanwhile")
-    arguments.add_argument("--scales", action="store_true", help="give the operators other numbers of workers meanwhile")
+    arguments.add_argument("--moves", action="store_true", help="move state between the workers every second of the first act")
+    arguments.add_argument("--scales", action="store_true", help="give the operators other numbers of workers in the first act")
+    arguments.add_argument("--act", type=int, choices=(1, 2), help="only this act (default: both)")
+    arguments.add_argument("--shortened", type=float, default=1, metavar="N", help="the second act takes an N-th of its time")
+    arguments.add_argument("--ui", action="store_true", help="serve the live web page of each act, and print its address")
     given = arguments.parse_args()
     try:
-        return 0 if run(given.output.resolve(), given.months, given.moves, given.scales) else 1
+        return 0 if run(given.output.resolve(), given) else 1
     except KeyboardInterrupt:
         CONSOLE.print("Stopped.")
         return 130

@@ -64,7 +64,7 @@ def hash64(column: pa.Array) -> Hashes:
     if pa.types.is_dictionary(column.type):
         return _hash_distinct(column)
     if column.type.id in _BYTES and len(column) <= FEW:
-        return _digests(_as_bytes(column))
+        return _digests(as_bytes(column))
     if column.type.id in _BYTES or pa.types.is_decimal(column.type):
         return _hash_distinct(column.dictionary_encode())
     if column.null_count == 0:
@@ -145,7 +145,7 @@ def _hash_distinct(column: pa.DictionaryArray) -> Hashes:
     if pa.types.is_decimal(distinct.type):
         hashes = _digests([None if value is None else _canonical(value) for value in distinct.to_pylist()])
     elif distinct.type.id in _BYTES:
-        hashes = _digests(_as_bytes(distinct))
+        hashes = _digests(as_bytes(distinct))
     else:
         hashes = hash64(distinct)
     with_null = np.append(hashes, NULL_HASH)
@@ -156,7 +156,7 @@ def _hash_distinct(column: pa.DictionaryArray) -> Hashes:
     return rows
 
 
-def _as_bytes(column: pa.Array) -> list[bytes | None]:
+def as_bytes(column: pa.Array) -> list[bytes | None]:
     """The values of a column of text or bytes; text needs no copy for it, as Arrow keeps it in UTF-8."""
     as_bytes = _BYTES[column.type.id]
     values: list[bytes | None] = (column if as_bytes is None else column.view(as_bytes)).to_pylist()

@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .words import Where, Words, equal, grouped, mixed
+from .words import Where, Words, equal, grouped, mixed, numbered
 
 _EMPTY, _GONE = -1, -2
 _FIRST_BITS = 10
 _ROOM = 4
 """Cells per key in a new table: most keys are found at the first probe."""
 _FULL = 0.5
+_FEW = 24
+"""Up to this number of keys whose first cell holds something else, the next cells are probed key by key."""
 
 
 class KeyIndex(ABC):
@@ -65,14 +67,8 @@ class DictIndex(KeyIndex):
         return np.array([get(key, -1) for key in keys], np.int64)
 
     def first(self, keys: list[Any], places: Where) -> tuple[Where, Where]:
-        order: dict[Any, int] = {}
-        firsts, which = list[int](), list[int]()
-        for place in places.tolist():
-            number = order.setdefault(keys[place], len(order))
-            if number == len(firsts):
-                firsts.append(place)
-            which.append(number)
-        return np.array(firsts, np.int64), np.array(which, np.int64)
+        first, number = numbered([keys[place] for place in places.tolist()])
+        return places[first], number
 
     def add(self, keys: list[Any], places: Where, where: Where) -> None:
         self._keys += [None] * (int(where.max()) + 1 - len(self._keys))
@@ -106,18 +102,33 @@ class WordIndex(KeyIndex):
     def find(self, keys: Words) -> Where:
         cells = self._home(keys)
         where = self._table.take(cells).astype(np.int64)
-        hit = self._has(where, keys)
-        left = np.flatnonzero(~hit & (where != _EMPTY))
-        where[~hit] = -1
-        cells, keys = cells[left], keys.take(left, axis=1)
-        while len(left):
+        missed = np.flatnonzero(~self._has(where, keys))
+        if len(missed):
+            left = missed[where[missed] != _EMPTY]
+            where[missed] = -1
+            if len(left):
+                self._find_on(keys, left, cells[left], where)
+        return where
+
+    def _find_on(self, keys: Words, left: Where, cells: Where, where: Where) -> None:
+        """Find the keys at the places `left` behind these cells, which hold something else."""
+        while len(left) > _FEW:
             cells = (cells + 1) & self._mask
             slots = self._table[cells]
-            hit = self._has(slots, keys)
+            hit = self._has(slots, keys.take(left, axis=1))
             where[left[hit]] = slots[hit]
             on = ~hit & (slots != _EMPTY)
-            left, cells, keys = left[on], cells[on], keys[:, on]
-        return where
+            left, cells = left[on], cells[on]
+        for place, cell in zip(left.tolist(), cells.tolist(), strict=True):
+            where[place] = self._find_one(keys[:, place].tolist(), cell)
+
+    def _find_one(self, key: list[int], cell: int) -> int:
+        """The slot of the key behind a cell, -1 if it has none."""
+        slot = _GONE
+        while slot != _EMPTY and (slot == _GONE or self._values[slot].tolist() != key):
+            cell = (cell + 1) & self._mask
+            slot = self._table.item(cell)
+        return slot
 
     def first(self, keys: Words, places: Where) -> tuple[Where, Where]:
         first, number = grouped(keys.take(places, axis=1))

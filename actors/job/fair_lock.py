@@ -39,11 +39,11 @@ class FairLock:
             self._hand_over()
 
     def _wait(self, me: int) -> None:
-        mine = Lock()
         with self._guard:
             if self._owner is None:
                 self._owner = me
                 return
+            mine = Lock()
             mine.acquire()
             self._waiting.append((me, mine))
         try:

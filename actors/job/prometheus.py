@@ -1,15 +1,22 @@
-"""The Prometheus endpoint of a job: every worker's figures, read when they are asked for."""
+"""The Prometheus endpoint of a job: every worker's figures, read when they are asked for, and what has happened to the job so far."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Protocol, TypeVar
 
 from prometheus_client import CollectorRegistry, start_http_server
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from ...engine.errors import ClusterError
+from ...scheduler.job.effects import JobState
+from ...scheduler.job.requests import Request, ShowFigures, ShowLoad, ShowView
 from ...scheduler.load.metrics import WorkerFigures
+from .tally import Distribution, Tally
+
+A = TypeVar("A")
 
 _LABELS = ["job", "operator", "worker"]
 _COUNTERS = {
@@ -30,12 +37,26 @@ _GAUGES = {
 }
 
 
+NEWEST = 5
+"""Windows over which the floor of the imbalance is taken."""
+
+LOOK_EVERY = 5.0
+"""Seconds after which the tally looks at the job although nobody reads it: a job remembers only its newest windows and reports."""
+
+
+class Asked(Protocol):
+    """Who answers for the job: its interpreter."""
+
+    def ask(self, request: Request[A]) -> A: ...
+
+
 class MetricsServer:
     """Serves on loopback. Raises ClusterError if the port is taken; port 0 takes any free one."""
 
-    def __init__(self, job: str, port: int, figures: Callable[[], list[WorkerFigures]]) -> None:
+    def __init__(self, job: str, port: int, asked: Asked) -> None:
+        self.collector = JobCollector(job, asked)
         registry = CollectorRegistry()
-        registry.register(JobCollector(job, figures))
+        registry.register(self.collector)
         try:
             self._server, self._thread = start_http_server(port, addr="127.0.0.1", registry=registry)
         except OSError as error:
@@ -52,13 +73,24 @@ class MetricsServer:
 
 
 class JobCollector(Collector):
-    """All metrics of a job; `figures` gives those of its workers at the moment."""
+    """What is read of a job. `passes` is called by the job's clock, `collect` by whoever reads."""
 
-    def __init__(self, job: str, figures: Callable[[], list[WorkerFigures]]) -> None:
-        self._job, self._figures = job, figures
+    def __init__(self, job: str, asked: Asked) -> None:
+        self._job, self._asked = job, asked
+        self._tally = Tally()
+        self._looking = threading.Lock()
+        self._looked = 0.0
+
+    def passes(self, state: JobState, now: float) -> None:
+        """The job is in this state at time `now`, in seconds since the epoch."""
+        self._tally.passes(state, now)
+        if now - self._looked > LOOK_EVERY:
+            self._look()
 
     def collect(self) -> Iterator[Metric]:
-        workers = self._figures()
+        """Every family, the same ones at each time; families of what has not happened are empty."""
+        keyed = self._look()
+        workers = self._asked.ask(ShowFigures())
         for name, text in _COUNTERS.items():
             counter = CounterMetricFamily(f"evenflow_{name}", text, labels=_LABELS)
             for worker in workers:
@@ -72,6 +104,55 @@ class JobCollector(Collector):
         yield self._watermarks(workers)
         yield from self._splits(workers)
         yield self._latency(workers)
+        yield from self._evenness(keyed)
+        yield from self._happened()
+
+    def _look(self) -> list[str]:
+        """Tell the tally what is new; the operators that have keyed state."""
+        with self._looking:
+            view = self._asked.ask(ShowView(self._tally.since))
+            self._tally.add(view)
+            self._looked = view.now
+        return [stage.name for stage in view.stages if stage.table is not None]
+
+    def _evenness(self, keyed: list[str]) -> Iterator[Metric]:
+        uneven = GaugeMetricFamily("evenflow_imbalance", "Load of the hottest worker over the mean", labels=["job", "operator"])
+        floor = GaugeMetricFamily("evenflow_imbalance_floor", "The least imbalance of any placement", labels=["job", "operator"])
+        for operator in keyed:
+            load = self._asked.ask(ShowLoad(operator, NEWEST))
+            uneven.add_metric([self._job, operator], load.imbalance)
+            floor.add_metric([self._job, operator], load.floor)
+        yield from (uneven, floor)
+
+    def _happened(self) -> Iterator[Metric]:
+        tally = self._tally
+        job, operators = ["job"], ["job", "operator"]
+        restarts = CounterMetricFamily("evenflow_restarts", "How often the job went back to its last checkpoint", labels=job)
+        restarts.add_metric([self._job], tally.restarts)
+        yield restarts
+        yield self._histogram("recovery_seconds", "From a failure to all workers running again", job, {(): tally.recovery_seconds})
+        yield self._histogram("checkpoint_seconds", "How long checkpoints took", job, {(): tally.checkpoint_seconds})
+        moves = {(name,): found for name, found in tally.migration_seconds.items()}
+        yield self._histogram("migration_seconds", "How long moves of keys took", operators, moves)
+        latencies = {(name,): found for name, found in tally.latencies.items()}
+        yield self._histogram("record_latency_seconds", "Latency from source to where the stream ends, of marks", operators, latencies)
+        for kind, text in (("checkpoint", "Checkpoints"), ("migration", "Moves of keys"), ("scaling", "Scalings of operators")):
+            labels = ["job", *([] if kind == "checkpoint" else ["operator"]), "state"]
+            counter = CounterMetricFamily(f"evenflow_{kind}s", f"{text} that are over, by how they ended", labels=labels)
+            for (which, operator, state), count in tally.ended.items():
+                if which == kind:
+                    counter.add_metric([self._job, *([] if kind == "checkpoint" else [operator]), state], count)
+            yield counter
+        decisions = CounterMetricFamily("evenflow_decisions", "Decisions of scaling policies", labels=["job", "policy", "outcome"])
+        for (policy, outcome), count in tally.decisions.items():
+            decisions.add_metric([self._job, policy, outcome], count)
+        yield decisions
+
+    def _histogram(self, name: str, text: str, labels: list[str], found: Mapping[tuple[str, ...], Distribution]) -> Metric:
+        histogram = HistogramMetricFamily(f"evenflow_{name}", text, labels=labels)
+        for values, distribution in found.items():
+            histogram.add_metric([self._job, *values], distribution.buckets(), distribution.sum)
+        return histogram
 
     def _watermarks(self, workers: list[WorkerFigures]) -> Metric:
         gauge = GaugeMetricFamily("evenflow_watermark_seconds", "Event time that the worker has reached, seconds", labels=_LABELS)

@@ -118,7 +118,8 @@ class Coordinator:
         core = JobCore(plan, config, self._saved.restore_point(takes_over=again))
         self._workers = RayWorkers(plan, config, self._saved)
         self._storage = StorageThread(plan.name, self._saved, lambda answer: self._interpreter.stored(answer))
-        self._made = JobInterpreter(core, self._workers, self._storage, JobClock())
+        self._clock = JobClock()
+        self._made = JobInterpreter(core, self._workers, self._storage, self._clock)
 
     @property
     def _interpreter(self) -> JobInterpreter:
@@ -148,7 +149,7 @@ class Coordinator:
     def _start(self, me: Any) -> None:
         self._workers.attend(self._interpreter, Service(self._incarnation, self._plan.name, me, self._security), self._lent)
         self._me = me
-        self._metrics = MetricsServer(self._plan.name, self._config.metrics.port, self.figures)
+        self._metrics = MetricsServer(self._plan.name, self._config.metrics.port, self._interpreter)
         self._interpreter.begin()
         threading.Thread(target=self._keep_time, name=f"{self._plan.name}/clock", daemon=True).start()
 
@@ -215,6 +216,8 @@ class Coordinator:
         while not self._interpreter.core.state.final:
             self._workers.look_after()
             self._interpreter.tick()
+            if self._metrics is not None:
+                self._metrics.collector.passes(self._interpreter.core.state, self._clock())
             time.sleep(TICK)
         self._close()
         if self._detached:

@@ -32,8 +32,8 @@ import evenflow as ef
 from evenflow.testing.chaos import KINDS, ZOMBIE, Chaos, Killer
 
 from ..background import Background
+from ..disturbed import disturbed_config, wait_until
 from ..exact_rows import compare_rows
-from ..waiting import wait_until
 from .broker import kafka_broker
 from .proxy import Proxy
 from .topics import add_partitions, cluster_at, records_of, topics
@@ -123,17 +123,6 @@ def flow_of(bootstrap: str, source: str, target: str) -> ef.Dataflow:
     return flow
 
 
-def config_of(folder: Path) -> ef.JobConfig:
-    """Checkpoints three times a second, and as many restarts as it takes."""
-    return ef.JobConfig(
-        parallelism=2,
-        key_groups=32,
-        checkpoint=ef.CheckpointConfig(str(folder / "checkpoints"), interval="300ms"),
-        restart=ef.RestartConfig("fixed", delay="10ms", most=1_000_000),
-        worker=ef.WorkerConfig(heartbeat_timeout="8s", start_timeout="3m"),
-    )
-
-
 def run(
     folder: Path,
     seconds: float,
@@ -155,7 +144,8 @@ def run(
         Proxy(broker) as proxy,
         Writer(broker, read["rows"]) as writer,
     ):
-        job = flow_of(proxy.bootstrap, read["rows"], written["counts"]).run(runtime="ray", config=config_of(folder))
+        config = disturbed_config(folder, interval="300ms", parallelism=2, key_groups=32)
+        job = flow_of(proxy.bootstrap, read["rows"], written["counts"]).run(runtime="ray", config=config)
         try:
             others: dict[str, Killer] = {
                 "connections": lambda: _cut(proxy),

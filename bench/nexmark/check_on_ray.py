@@ -17,8 +17,8 @@ import evenflow as ef
 from evenflow.testing.chaos import COORDINATOR, WORKER, WORKERS, Chaos
 
 from ...actors.cluster import start_cluster
+from ..disturbed import LOOK_SECONDS, disturbed_config, has_ended
 from ..errors import BenchmarkError
-from ..waiting import LOOK_SECONDS, has_ended
 from .check import Checked, add_progress, checked_query, compared
 from .events import Events
 from .made import Made
@@ -47,7 +47,8 @@ def check_on_ray(name: str, made: Made, trouble: Trouble, say: Callable[[str], o
     query(Events.generated(flow, rate=trouble.rate, every="20ms", **made.arguments)).write(ef.write_parquet(folder / "out"))
     add_progress(flow, name, folder)
     try:
-        job = flow.run(runtime="ray", config=_config(folder))
+        config = disturbed_config(folder, interval="1s", parallelism=2, key_groups=64, metrics=ef.MetricsConfig(window="200ms"))
+        job = flow.run(runtime="ray", config=config)
         try:
             _go_through(job, flow, made, trouble, say)
             seconds = job.wait(PATIENCE).status().running_seconds
@@ -83,14 +84,3 @@ def _go_through(job: ef.Job, flow: ef.Dataflow, made: Made, trouble: Trouble, sa
 def _spared(unrest: Unrest | None, chaos: Chaos | None) -> bool:
     """Whether something that was asked for has not happened to the job."""
     return (unrest is not None and not unrest.begun) or (chaos is not None and not chaos.kills)
-
-
-def _config(folder: Path) -> ef.JobConfig:
-    return ef.JobConfig(
-        parallelism=2,
-        key_groups=64,
-        checkpoint=ef.CheckpointConfig(str(folder / "checkpoints"), interval="1s"),
-        metrics=ef.MetricsConfig(window="200ms"),
-        restart=ef.RestartConfig("fixed", delay="10ms", most=1_000_000),
-        worker=ef.WorkerConfig(heartbeat_timeout="8s", start_timeout="3m"),
-    )

@@ -153,15 +153,23 @@ def _table_size(rows: int) -> int:
 
 def _plain(column: pa.Array) -> pa.Array:
     """The column without a dictionary, and with 0.0 for the -0.0 that it equals."""
-    if pa.types.is_dictionary(column.type):
+    if column.type.id == _DICTIONARY:
         column = column.cast(column.type.value_type)
-    if pa.types.is_float32(column.type) or pa.types.is_float64(column.type):
+    if column.type.id in _FLOATS:
         column = pc.add(column, pa.scalar(0.0, column.type))
     return column
 
 
+_DICTIONARY, _NULL, _TIMESTAMP = pa.dictionary(pa.int8(), pa.int8()).id, pa.null().id, pa.timestamp("us").id
+_FLOATS = frozenset({pa.float32().id, pa.float64().id})
+_INTEGERS = frozenset(
+    kind.id for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32())
+)
+"""Types of integers whose values fit into 64 bits with a sign."""
+
+
 def _encode(column: pa.Array) -> Keys:
-    if pa.types.is_null(column.type):
+    if column.type.id == _NULL:
         return Keys(np.zeros(len(column), np.int64), [column[:1]], min(1, len(column)))
     integers = _integers(column)
     if integers is None:
@@ -169,10 +177,19 @@ def _encode(column: pa.Array) -> Keys:
         return Keys(encoded.indices.to_numpy(), [encoded.dictionary], len(encoded.dictionary))
     low, span = _range(integers)
     if span > _table_size(len(integers)):
-        first, codes = grouped(integers.view(np.uint64)[np.newaxis])
-        return Keys(codes, [column.take(pa.array(first))], len(first))
+        return _distinct(integers.view(np.uint64)[np.newaxis], [column])
     present, codes = compact(integers - low, span)
-    return Keys(codes, [pa.array(present + low).cast(column.type)], len(present))
+    keys = pa.array(present + low)
+    return Keys(codes, [keys if keys.type == column.type else keys.cast(column.type)], len(present))
+
+
+def _distinct(words: Words, columns: list[pa.Array]) -> Keys:
+    """The keys, whose words differ where they do, as they come."""
+    first, codes = grouped(words)
+    if len(first) == len(codes):
+        return Keys(codes, columns, len(codes))
+    where = pa.array(first)
+    return Keys(codes, [column.take(where) for column in columns], len(first))
 
 
 def _encode_several(columns: list[pa.Array]) -> Keys:
@@ -184,11 +201,10 @@ def _encode_several(columns: list[pa.Array]) -> Keys:
     if combinations < 1 << 64:
         words = _combined(words, spans)
     if combinations > _table_size(words.shape[1]):
-        first, codes = grouped(words)
-    else:
-        present, codes = compact(words[0].view(np.int64), combinations)
-        first = np.empty(len(present), np.int64)
-        first[codes[::-1]] = np.arange(len(codes))[::-1]
+        return _distinct(words, columns)
+    present, codes = compact(words[0].view(np.int64), combinations)
+    first = np.empty(len(present), np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
     where = pa.array(first)
     return Keys(codes, [column.take(where) for column in columns], len(first))
 
@@ -196,7 +212,7 @@ def _encode_several(columns: list[pa.Array]) -> Keys:
 def _numbered(column: pa.Array) -> tuple[npt.NDArray[np.uint64], int]:
     """A number for each value, equal ones for equal values, and how many numbers there may be."""
     numbers: npt.NDArray[np.uint64] = np.zeros(len(column), np.uint64)
-    if pa.types.is_null(column.type):
+    if column.type.id == _NULL:
         return numbers, 1
     integers = _integers(column)
     if integers is None:
@@ -217,12 +233,12 @@ def _combined(words: Words, spans: Sequence[int]) -> Words:
 
 def _integers(column: pa.Array) -> npt.NDArray[np.int64] | None:
     """The values as integers of 64 bits, None for columns that need a dictionary."""
-    kind = column.type
-    if column.null_count or kind == pa.uint64():
-        return None
-    if pa.types.is_timestamp(kind):
+    kind = column.type.id
+    if kind == _TIMESTAMP:
         column = column.view(pa.int64())
-    elif not pa.types.is_integer(kind):
+    elif kind not in _INTEGERS:
+        return None
+    if column.null_count:
         return None
     integers: npt.NDArray[np.int64] = column.to_numpy().astype(np.int64, copy=False)
     return integers

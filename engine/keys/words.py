@@ -20,9 +20,9 @@ from itertools import repeat
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from ...state.words import Words
+from ...state.hashing import as_bytes
+from ...state.words import FEW, Words
 
 Word = npt.NDArray[np.uint64]
 """One word of each key, shape (n,)."""
@@ -41,35 +41,37 @@ _ENDS = np.array([0, *(1 << 8 * n for n in range(_BYTES)), 0], np.uint64)
 
 def have_words(kind: pa.DataType) -> bool:
     """Whether values of this type have words, unless they are too long, or NaN."""
-    return _is_text(kind) or _storage(kind) is not None
+    return kind.id in _OFFSETS or kind.id in _STORAGE
 
 
 def words_of(column: pa.Array) -> list[Word] | None:
     """The words of a column of a type that has them. None if a text is too long, or a value is NaN, which equals nothing."""
-    if _is_text(column.type):
-        return _of_texts(column)
-    storage = _storage(column.type)
-    assert storage is not None
-    if pa.types.is_floating(column.type):
-        column = pc.add(column, pa.scalar(0.0, column.type))  # makes -0.0 the 0.0 that it equals
-        if pc.any(pc.is_nan(column)).as_py():
+    kind = column.type.id
+    if kind in _OFFSETS:
+        return _of_few_texts(column) if len(column) <= FEW else _of_texts(column)
+    storage = _STORAGE[kind]
+    integers = column.cast(storage) if kind == _BOOL else column.view(storage)
+    nulls = column.null_count
+    values = (integers.fill_null(0) if nulls else integers).to_numpy()
+    if kind in _FLOATS:
+        floats = values.view(_FLOATS[kind]) + 0  # makes -0.0 the 0.0 that it equals
+        if np.isnan(floats).any():
             return None
-    integers = column.cast(storage) if pa.types.is_boolean(column.type) else column.view(storage)
-    words = [integers.fill_null(0).to_numpy().astype(np.int64, copy=False).view(np.uint64)]
-    if column.null_count:
+        values = floats.view(values.dtype)
+    words = [values.astype(np.int64, copy=False).view(np.uint64)]
+    if nulls:
         words.append(column.is_null().to_numpy(zero_copy_only=False).astype(np.uint64))
     return words
 
 
 def column_of(words: Sequence[Word], kind: pa.DataType) -> pa.Array:
     """The inverse of `words_of`; there may be more words, which are zero."""
-    if _is_text(kind):
+    if kind.id in _OFFSETS:
         return _texts(words, kind)
-    storage = _storage(kind)
-    assert storage is not None
+    storage = _STORAGE[kind.id]
     nulls = words[1] != 0 if len(words) > 1 and words[1].any() else None
-    column = pa.array(words[0].view(np.int64).astype(storage.to_pandas_dtype()), storage, mask=nulls)
-    return column.cast(kind) if pa.types.is_boolean(kind) else column.view(kind)
+    column = pa.array(words[0].view(np.int64).astype(storage.to_pandas_dtype(), copy=False), storage, mask=nulls)
+    return column.cast(kind) if kind.id == _BOOL else column.view(kind)
 
 
 def joined(columns: Sequence[Sequence[Word]], widths: Sequence[int]) -> Words:
@@ -79,21 +81,31 @@ def joined(columns: Sequence[Sequence[Word]], widths: Sequence[int]) -> Words:
     return words[0][np.newaxis] if len(words) == 1 else np.stack(words)
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return kind.id in _OFFSETS
-
-
 _OFFSETS = {pa.string().id: np.int32, pa.binary().id: np.int32, pa.large_string().id: np.int64, pa.large_binary().id: np.int64}
+"""By the id of a type of texts: what their ends are."""
+
+_BOOL = pa.bool_().id
+_FLOATS = {pa.float32().id: np.float32, pa.float64().id: np.float64}
+_STORAGE = {
+    _BOOL: pa.uint8(),
+    **dict.fromkeys((pa.int8().id, pa.uint8().id), pa.int8()),
+    **dict.fromkeys((pa.int16().id, pa.uint16().id), pa.int16()),
+    **dict.fromkeys((pa.int32().id, pa.uint32().id, pa.float32().id, pa.date32().id, pa.time32("s").id), pa.int32()),
+    **dict.fromkeys((pa.int64().id, pa.uint64().id, pa.float64().id), pa.int64()),
+    **dict.fromkeys((pa.time64("us").id, pa.timestamp("us").id, pa.duration("us").id), pa.int64()),
+}
+"""By the id of a type: the integers whose bits tell its values apart."""
 
 
-def _storage(kind: pa.DataType) -> pa.DataType | None:
-    """The integers whose bits tell values of this type apart, None if there are none."""
-    if pa.types.is_boolean(kind):
-        return pa.uint8()
-    plain = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)
-    if not plain or pa.types.is_interval(kind) or pa.types.is_date64(kind) or pa.types.is_float16(kind):
+def _of_few_texts(column: pa.Array) -> list[Word] | None:
+    """As `_of_texts`, text by text."""
+    ended = [b"\2" if text is None else text + b"\1" for text in as_bytes(column)]
+    longest = max(map(len, ended), default=1)
+    if longest > LONGEST + 1:
         return None
-    return {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[kind.bit_width]
+    count = (longest - 1) // _BYTES + 1
+    rows = b"".join(text.ljust(_BYTES * count, b"\0") for text in ended)
+    return list(np.frombuffer(rows, np.uint64).reshape(-1, count).T)
 
 
 def _of_texts(column: pa.Array) -> list[Word] | None:

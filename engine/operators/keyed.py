@@ -69,20 +69,25 @@ class KeyedInstance(OperatorInstance):
         load, name = self.context.load, self.context.name
         if not load.due():
             return
+        if rows.num_rows <= SAMPLE:
+            keys = encode_keys(rows, self.keys, name)
+            self._note(keys.columns, np.bincount(keys.codes, minlength=keys.count), side)
+            return
         load.add(key_groups(self.key_columns(rows), self.context.key_groups, name))
-        sample = rows.slice(0, SAMPLE)
-        keys = encode_keys(sample, self.keys, name)
-        self._note_hottest(keys.columns, np.bincount(keys.codes, minlength=keys.count) * rows.num_rows // sample.num_rows, side)
+        keys = encode_keys(rows.slice(0, SAMPLE), self.keys, name)
+        self._note_hottest(keys.columns, np.bincount(keys.codes, minlength=keys.count) * rows.num_rows // SAMPLE, side)
 
     def key_columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
         """The key columns of `rows`."""
         return [key_column(rows, key, self.context.name) for key in self.keys]
 
-    def _note(self, columns: Sequence[pa.Array], counts: npt.NDArray[np.int64]) -> None:
+    def _note(self, columns: Sequence[pa.Array], counts: npt.NDArray[np.int64], side: Dealt | None = None) -> None:
         self.context.load.add(key_groups(list(columns), self.context.key_groups, self.context.name), counts)
-        self._note_hottest(columns, counts)
+        self._note_hottest(columns, counts, side)
 
     def _note_hottest(self, columns: Sequence[pa.Array], counts: npt.NDArray[np.int64], side: Dealt | None = None) -> None:
-        top = np.argpartition(counts, -HOTTEST)[-HOTTEST:] if len(counts) > HOTTEST else np.arange(len(counts))
-        where = pa.array(top)
-        self.context.load.add_keys(key_values([c.take(where) for c in columns]), counts[top].tolist(), side)
+        if len(counts) > HOTTEST:
+            top = np.argpartition(counts, -HOTTEST)[-HOTTEST:]
+            where = pa.array(top)
+            columns, counts = [c.take(where) for c in columns], counts[top]
+        self.context.load.add_keys(key_values(columns), counts.tolist(), side)

@@ -43,7 +43,8 @@ COMMANDS = {
     "checkpoints": Command(_JOBS, "a job's checkpoints: duration, size, why one failed"),
     "stop": Command(_JOBS, "end a job gracefully: records that were read are processed and committed"),
     "cancel": Command(_JOBS, "end a job without processing the rest"),
-    "top": Command("evenflow.cli.top", "live view of a job: rates, load, hot keys, lag, moves"),
+    "top": Command("evenflow.cli.top", "live view of a job: rates, key groups, load against the floor, decisions"),
+    "logs": Command("evenflow.cli.logs", "what the processes of a job have printed, on whatever node they are"),
     "ui": Command("evenflow.cli.ui", "live web page of jobs: key groups over time, load, decisions, the dataflow"),
     "load": Command(_BALANCE, "an operator's load per worker, its hottest keys, and its imbalance beside the floor"),
     "snapshot": Command(_BALANCE, "an operator's load as balancers see it, as JSON"),
@@ -56,6 +57,8 @@ COMMANDS = {
     "autoscaler": Command(_AUTOSCALER, "switch automatic scaling of a job on or off"),
     "decisions": Command(_AUTOSCALER, "a job's scaling decisions: what, why, and the outcome"),
     "plan": Command("evenflow.cli.plan", "what a policy would decide for a recorded snapshot, without a cluster"),
+    "grafana": Command("evenflow.cli.grafana", "write dashboards for Grafana, and a configuration of Prometheus"),
+    "doctor": Command("evenflow.cli.doctor", "check that this machine has what jobs need, and say what to do if not"),
     "bench": Command("evenflow.bench.command", "benchmarks: data, run, compare"),
 }
 

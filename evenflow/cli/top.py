@@ -1,4 +1,4 @@
-"""`evenflow top JOB`: a live view of a job on the terminal: rates, load per worker, hottest keys, lag, backpressure, moves; q ends it."""
+"""`evenflow top JOB`: the page's views of a job as text: rates, key groups, loads against the floor, decisions; q ends it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,9 @@ import time
 import tty
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 from ..engine.errors import JobError
 from .arguments import add_job
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from ..job import Job
-
-WINDOWS = 5
-"""The number of newest windows over which loads are shown."""
 
 
 def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
@@ -36,29 +27,23 @@ def run(arguments: argparse.Namespace) -> int:
     from rich.live import Live
 
     from .. import connect
+    from ..drawing.live import frame_of
     from ..drawing.terminal import console
+    from ..ui.watch import Watch
 
     job, terminal = connect(arguments.job), console()
+    watch = Watch(job)
     if arguments.once:
-        terminal.print(frame_of(job))
+        terminal.print(frame_of(job, watch))
         return 0
     with keys_at_once(), Live(console=terminal, screen=terminal.is_terminal, auto_refresh=False) as live:
         while not job.status().state.final:
             with suppress(JobError):  # the job may end between two questions
-                live.update(frame_of(job), refresh=True)
+                live.update(frame_of(job, watch), refresh=True)
             if pressed_q(max(arguments.interval, 0.1)):
                 return 0
     terminal.print(f"{job.name} has ended: it is {job.status().state.value}")
     return 0
-
-
-def frame_of(job: Job) -> RenderableType:
-    """One picture of a job."""
-    from ..drawing.top import frame
-
-    figures = job.metrics()
-    loads = {operator: job.load(operator, windows=WINDOWS) for operator in dict.fromkeys(f.operator for f in figures)}
-    return frame(job.status(), figures, {name: load for name, load in loads.items() if load.groups}, job.migrations())
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Lists that `print` shows as tables. rich, which draws them, is loaded when the first one is shown."""
+"""Lists that `print` and notebooks show as tables. rich, which draws them, is loaded when the first one is shown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Listing(list[T], Generic[T]):
-    """A list that `print` shows with the function `draw`."""
+    """A list that `print` and notebooks show with the function `draw`."""
 
     def __init__(self, items: Iterable[T], draw: Callable[[Sequence[T]], RenderableType]) -> None:
         super().__init__(items)
@@ -22,3 +22,8 @@ class Listing(list[T], Generic[T]):
         from .terminal import as_text
 
         return as_text(self._draw(self))
+
+    def _repr_html_(self) -> str:
+        from .terminal import as_html
+
+        return as_html(self._draw(self))

@@ -20,6 +20,9 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+_WIDTH = 120
+"""Characters of a line in a notebook."""
+
 _UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -44,6 +47,13 @@ def as_text(renderable: RenderableType) -> str:
     with plain.capture() as captured:
         plain.print(renderable)
     return "\n".join(line.rstrip() for line in captured.get().splitlines()).strip("\n")
+
+
+def as_html(renderable: RenderableType) -> str:
+    """What the terminal would show, with its colours, for a notebook; it needs nothing from elsewhere."""
+    plain = Console(file=StringIO(), record=True, width=_WIDTH, markup=False, emoji=False, highlight=False, force_jupyter=False)
+    plain.print(renderable)
+    return plain.export_html(inline_styles=True, code_format='<pre style="line-height: 1.25; overflow-x: auto">{code}</pre>')
 
 
 class DataTable(Table):

@@ -1,4 +1,4 @@
-"""The view of a job that `evenflow top` shows."""
+"""The view of a job that `evenflow top` shows: the page's views as text."""
 
 from __future__ import annotations
 
@@ -10,29 +10,35 @@ from rich.text import Text
 
 from ..scheduler.job.status import JobStatus
 from ..scheduler.load.metrics import OperatorLoad, WorkerFigures
-from ..scheduler.migration.migration import MigrationReport
-from .changes import migrations_table
-from .metrics import keys_of, lag, latency, newest_time
-from .terminal import DataTable
+from ..ui.watch import Seen
+from .heat import heat_table
+from .metrics import lag, latency, newest_time
+from .terminal import DataTable, data
+from .timeline import decision_lines
 from .units import bar, short_bytes, short_number
 
-MOST_MIGRATIONS = 5
+MOST_DECISIONS = 5
 BAR = 4
 
 
-def frame(
-    status: JobStatus, figures: list[WorkerFigures], loads: Mapping[str, OperatorLoad], migrations: list[MigrationReport]
-) -> RenderableType:
-    """The view of these figures; `loads` are those of the operators with keys."""
-    facts = f" {status.state.value}, {status.running_seconds:.0f} s, {status.completed_checkpoints} checkpoints"
-    parts: list[RenderableType] = [Text.assemble((status.name, "bold"), facts), workers_table(figures)]
-    for name, load in loads.items():
-        keys = keys_of(load)
-        even = f" imbalance {load.imbalance:.2f}, floor {load.floor:.2f}" + (f", hottest keys {keys}" if keys else "")
-        parts.append(Text.assemble((name, "bold"), even))
-    if migrations:
-        parts.append(migrations_table(migrations[-MOST_MIGRATIONS:]))
+def frame(seen: Seen, figures: list[WorkerFigures], loads: Mapping[str, OperatorLoad]) -> RenderableType:
+    """The view of a job that was just looked at; `loads` are those of the operators with keys."""
+    view, told = seen.view, seen.told
+    parts: list[RenderableType] = [headline(view.status), workers_table(figures)]
+    if told["graph"]["text"]:
+        parts.append(data(told["graph"]["text"]))
+    for stage in view.stages:
+        if stage.name in loads:
+            parts += ["", heat_table(stage, view.windows, loads[stage.name], told["loads"].get(stage.name, {}).get("text", ""))]
+    if told["decisions"]:
+        parts += ["", Text("decisions", "bold"), decision_lines(told["decisions"], MOST_DECISIONS)]
     return Group(*parts)
+
+
+def headline(status: JobStatus) -> Text:
+    """The job's name, state, time and checkpoints."""
+    facts = f" {status.state.value}, {status.running_seconds:.0f} s, {status.completed_checkpoints} checkpoints"
+    return Text.assemble((status.name, "bold"), facts)
 
 
 def workers_table(figures: list[WorkerFigures]) -> Table:

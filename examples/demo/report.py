@@ -85,10 +85,8 @@ def show(report: Report, comparison: Comparison, output: Path, seconds: float) -
     """Print it all."""
     _show_workers(report)
     _show_hottest(report)
-    _show_comparison(comparison)
-    CONSOLE.print(
-        f"{report.records:,} records in {report.seconds:.1f} s, the whole demo in {seconds:.1f} s. {report.late:,} came too late."
-    )
+    show_comparison(comparison)
+    CONSOLE.print(f"{report.records:,} records in {report.seconds:.1f} s, the whole act in {seconds:.1f} s. {report.late:,} came too late.")
     CONSOLE.print(f"Results: {output / 'delays.parquet'}\nPicture: {output / 'delays.png'}")
 
 
@@ -114,7 +112,8 @@ def _show_hottest(report: Report) -> None:
     figure.show(colorless=not CONSOLE.is_terminal)
 
 
-def _show_comparison(comparison: Comparison) -> None:
+def show_comparison(comparison: Comparison) -> None:
+    """Print whether all rows are right, and some that are not."""
     if comparison.equal:
         CONSOLE.print(f"Check: all {comparison.rows:,} rows are equal to those of the same query in Spark.", style="green")
         return

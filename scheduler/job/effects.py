@@ -28,9 +28,10 @@ class JobState(StrEnum):
     FAILED = "failed"
     CANCELLED = "cancelled"
 
-    @property
-    def final(self) -> bool:
-        return self in (JobState.FINISHED, JobState.FAILED, JobState.CANCELLED)
+    final: bool
+
+    def __init__(self, value: str) -> None:
+        self.final = value in ("finished", "failed", "cancelled")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ...engine.shown import Shown
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Shown):
     """`number` counts the reports of one kind. `reason`: why it was begun, with whatever policy or request wanted it.
 
     `began_at`: seconds since the epoch, None while it waits; `seconds`: how long it took, None until it is over. `problem`: why it failed,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...engine.protocol.ids import FIRST_ATTEMPT, Attempt, WorkerId
+from ...engine.shown import Shown
 from ...state.errors import EvenflowError
 from ..checkpoints.storage_answers import Delivery
 from ..load.metrics import OperatorLoad, WorkerFigures
@@ -15,7 +16,7 @@ from .effects import JobState
 
 
 @dataclass(frozen=True, slots=True)
-class JobStatus:
+class JobStatus(Shown):
     """What `job.status()` shows; `running_seconds` from when all workers had started (0.0 before) to the end.
 
     `problems`: the newest ones of operators that the job goes on in spite of, such as a table that could not be read again.

@@ -50,8 +50,14 @@ class BatchCosts(NamedTuple):
         return cls(1, rows, seconds, float(rows * rows), seconds * seconds, rows * seconds)
 
     def __add__(self, other: BatchCosts) -> BatchCosts:  # type: ignore[override]  # these are sums, and add up as such
-        sums = (a + b for a, b in zip(self[2:], other[2:], strict=True))
-        return BatchCosts(self.batches + other.batches, self.rows + other.rows, *sums)
+        return BatchCosts(
+            self.batches + other.batches,
+            self.rows + other.rows,
+            self.seconds + other.seconds,
+            self.rows_squared + other.rows_squared,
+            self.seconds_squared + other.seconds_squared,
+            self.row_seconds + other.row_seconds,
+        )
 
     def in_part(self, part: float) -> BatchCosts:
         """The same batches, each with this part of its seconds."""

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...engine.protocol.ids import WorkerId
+from ...engine.shown import Shown
 from ...engine.source import SplitFigures
 from .window import WorkerWindow
 
@@ -53,7 +54,7 @@ class WorkerFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class OperatorLoad:
+class OperatorLoad(Shown):
     """Load of an operator over some windows, in useful seconds per second; `print` shows it in a few lines.
 
     `hot_keys`: (key, records at least), hottest first; `records`: those of all keys. `can_split`: whether a hot key can be split

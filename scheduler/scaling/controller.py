@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ...engine.errors import RequestError
+from ...engine.shown import Shown
 from .decision import ScalingDecision
 from .demand import offered
 from .policies import named
@@ -36,7 +37,7 @@ UNDER_WAY = "under way"
 
 
 @dataclass(frozen=True, slots=True)
-class DecisionRecord:
+class DecisionRecord(Shown):
     """`time`: seconds, when it was decided; `policy`: by which; `seen`: on what; `decided`: what, and why; `done`: what became of it."""
 
     time: float

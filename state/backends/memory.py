@@ -11,12 +11,14 @@ The user of `objects` changes it directly, and calls `before` while it is `watch
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
 from ..members import GroupMembers
 from ..packing import pack_values
 from .base import MOST_NOTED, SNAPSHOT_CHUNK, Chunk, Found, StateBackend
+from .frozen_changes import FrozenChanges
 
 Pack = Callable[[Sequence[Any], Sequence[Any]], list[bytes]]
 """(keys, values) -> the packed values; the keys are for error messages."""
@@ -87,7 +89,7 @@ class MemoryBackend(StateBackend):
         return frozen
 
     def delta(self, changes: set[Any]) -> Iterator[Found]:
-        self._frozen = frozen = FrozenChanges(self.objects, changes, self._pack)
+        self._frozen = frozen = FrozenChanges(changes, partial(_found, self.objects, self._pack), SNAPSHOT_CHUNK)
         return frozen
 
     def count(self) -> int:
@@ -151,37 +153,8 @@ class FrozenStates:
                 self._ready.append((found, self._pack(found, [self._states[key] for key in found])))
 
 
-class FrozenChanges:
-    """As `FrozenStates`, for some keys, which may have no state any more."""
-
-    def __init__(self, states: dict[Any, Any], keys: set[Any], pack: Pack) -> None:
-        self._states, self._pack = states, pack
-        self._left = set(keys)
-        self._ready: list[Found] = []
-
-    def __iter__(self) -> Iterator[Found]:
-        return self
-
-    def __next__(self) -> Found:
-        if not self._ready:
-            if not self._left:
-                raise StopIteration
-            self._take(set(islice(self._left, SNAPSHOT_CHUNK)))
-        return self._ready.pop()
-
-    @property
-    def over(self) -> bool:
-        """Whether everything has been given out."""
-        return not (self._ready or self._left)
-
-    def before(self, keys: Collection[Any]) -> None:
-        """Values of these keys are about to be changed, added or forgotten."""
-        taken = self._left.intersection(keys)
-        if taken:
-            self._take(taken)
-
-    def _take(self, keys: set[Any]) -> None:
-        self._left -= keys
-        here = [key for key in keys if key in self._states]
-        gone = list(keys.difference(here))
-        self._ready.append(([*here, *gone], [*self._pack(here, [self._states[key] for key in here]), *[None] * len(gone)]))
+def _found(states: dict[Any, Any], pack: Pack, keys: set[Any]) -> Found:
+    """The packed states of these keys, and None for those that have none any more."""
+    here = [key for key in keys if key in states]
+    gone = list(keys.difference(here))
+    return [*here, *gone], [*pack(here, [states[key] for key in here]), *[None] * len(gone)]

@@ -7,14 +7,14 @@ older attempt or an earlier run is never read: it has another attempt in its nam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
 from ..errors import StateBackendError
 from .base import SNAPSHOT_CHUNK, Chunk, Found, StateBackend
+from .frozen_changes import FrozenChanges
 from .server_client import Command, ServerClient
 from .settings import StateSettings
 from .witness import Witness
@@ -37,7 +37,7 @@ class RemoteBackend(StateBackend):
         self._groups: set[int] = set()
         """Groups that may have keys of this worker."""
         self._written_keys = self._written_bytes = 0
-        self._frozen: _Snapshot | _Delta | None = None
+        self._frozen: _Snapshot | FrozenChanges | None = None
         client = ServerClient(settings.backend, operator)
         self._sweep(client)
         self._client = Witness(client, self._name(_WITNESS))
@@ -89,7 +89,7 @@ class RemoteBackend(StateBackend):
 
     def delta(self, changes: set[Any]) -> Iterator[Found]:
         self._client.check_policy()
-        self._frozen = frozen = _Delta(self._client, self._name, changes)
+        self._frozen = frozen = FrozenChanges(changes, self._read, SNAPSHOT_CHUNK)
         return frozen
 
     def count(self) -> int:
@@ -136,8 +136,15 @@ class RemoteBackend(StateBackend):
         if self._frozen is not None:
             if self._frozen.over:
                 self._frozen = None
+            elif isinstance(self._frozen, FrozenChanges):
+                self._frozen.before(zip(groups, keys, strict=True))
             else:
                 self._frozen.keep(groups, keys)
+
+    def _read(self, places: set[tuple[int, bytes]]) -> Found:
+        """The keys of these groups with their values, None for those that are gone."""
+        groups, keys = zip(*places, strict=True)
+        return list(keys), self.get_many(groups, keys)
 
     def _merge(self, group: int, target: int) -> None:
         """The target already has keys of this group: add the others to its hash."""
@@ -222,47 +229,6 @@ class _Snapshot:
             self._ready += [(key, value) for key, value in now.items() if value is not None]
             read += len(flat) // 2
         self._at_once = self._at_once * 2 if read < SNAPSHOT_CHUNK else max(1, self._at_once // 2)
-
-
-class _Delta:
-    """A snapshot of some keys' values, in chunks; `keep` reads unread values before they change."""
-
-    def __init__(self, client: Witness, name: Callable[[int], str], changes: set[tuple[int, bytes]]) -> None:
-        self._client, self._name = client, name
-        self._left = set(changes)
-        self._ready: list[Found] = []
-
-    def __iter__(self) -> Iterator[Found]:
-        return self
-
-    def __next__(self) -> Found:
-        if not self._ready:
-            if not self._left:
-                raise StopIteration
-            self._take(set(islice(self._left, SNAPSHOT_CHUNK)))
-        return self._ready.pop()
-
-    @property
-    def over(self) -> bool:
-        """Whether everything has been read."""
-        return not self._left
-
-    def keep(self, groups: Sequence[int], keys: Sequence[bytes]) -> None:
-        """The values of these keys are about to be changed."""
-        taken = self._left.intersection(zip(groups, keys, strict=True))
-        if taken:
-            self._take(taken)
-
-    def _take(self, taken: set[tuple[int, bytes]]) -> None:
-        self._left -= taken
-        places = list(taken)
-        keys, values, commands, order = [], list[bytes | None](), list[Command](), _by_group([group for group, _ in places])
-        for group, where in order.items():
-            commands.append(("HMGET", self._name(group), *(places[i][1] for i in where)))
-            keys += [places[i][1] for i in where]
-        for reply in self._client.run(commands):
-            values += reply
-        self._ready.append((keys, values))
 
 
 def _by_group(groups: Sequence[int]) -> dict[int, list[int]]:

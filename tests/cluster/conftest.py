@@ -7,10 +7,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import ray
-from watching import actors, end, processes_of, socket_folders, until
+from ray_settings import RAY_SETTINGS
+from watching import actors, end, printed_by, processes_of, socket_folders, until
 
 
 @pytest.fixture(scope="session")
@@ -27,8 +29,7 @@ def folder() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def cluster(folder: Path) -> Iterator[str]:
     """The address of a cluster without a dashboard, which costs seconds."""
-    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 -- Ray's spelling
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.update(RAY_SETTINGS)
     context = ray.init("local", namespace="other", num_cpus=2, include_dashboard=False, object_store_memory=100 << 20, log_to_driver=False)
     yield context.address_info["gcs_address"]
     ray.shutdown()
@@ -46,3 +47,9 @@ def nothing_outlives_its_test(cluster: str, folder: Path) -> Iterator[None]:
         end(set(actors()) - before)  # the next tests shall have the cluster to themselves
         raise
     assert before or not socket_folders(folder)
+
+
+@pytest.fixture(scope="session")
+def seen_on_several_nodes(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What `several_nodes.py` prints: a process is connected to one cluster only, and that of the other tests has a single node."""
+    return printed_by("several_nodes.py", tmp_path_factory.mktemp("several"))

@@ -38,7 +38,6 @@ def main(folder: Path, count: int, certificate: Path | None = None) -> None:
     private.mkdir()
     environment = os.environ | HEALTH | (tls(certificate) if certificate is not None else {})
     environment |= {"TMPDIR": str(private), "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    environment |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
     start = ["sh", "-c", PATIENT, "start", str(Path(sys.executable).with_name("ray")), "start", "--block"]
     start += ["--num-cpus=4", f"--object-store-memory={80 << 20}"]
     hosts = []

@@ -1,4 +1,4 @@
-"""A program, not a test: jobs on a cluster of three nodes on this machine; prints what `test_placement.py` looks at as JSON.
+"""A program, not a test: jobs on nodes on this machine; prints what `test_placement.py` and `test_stela_on_ray.py` look at as JSON.
 
 A process can be connected to one cluster of Ray's only, and those of the other tests share one with a single node.
 """
@@ -16,11 +16,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import ray
-from ray.cluster_utils import Cluster
 from watching import until
 
 import evenflow as ef
 from evenflow.actors.processes.process import NAMESPACE
+from evenflow.bench.stela.flow import TopologyFlow
+from evenflow.bench.stela.load import Load
+from evenflow.bench.stela.nodes import Nodes
+
+CPUS, SLOTS = 8, 4
+"""Of a node: its CPUs, and how many workers of the jobs `packed` and `spread` have room on it."""
 
 
 def build(name):
@@ -69,7 +74,7 @@ def goes_on(rows):
     until(lambda: len(rows) > before + 500, "the stream goes on")
 
 
-def packed(cluster):
+def packed(nodes):
     """A job that begins alone on a node, lags behind, gets a node, and gives it back; it saves no checkpoints."""
 
     def slow(row):
@@ -80,14 +85,14 @@ def packed(cluster):
     flow.read(ef.generate(rate=3_000, every="50ms", keys=50)).map(slow).named("slow").parallelism(2).write(ef.to_list(rows))
     config = ef.JobConfig(
         key_groups=16,
-        worker=ef.WorkerConfig(placement="pack", cpus=0.5),
+        worker=ef.WorkerConfig(placement="pack", cpus=CPUS / SLOTS),
         metrics=ef.MetricsConfig(window="200ms"),
         checkpoint=ef.CheckpointConfig(interval="500ms"),
     )
     with running(flow, config) as job:
         seen = {"alone": nodes_of(job)}
         for _ in range(2):
-            cluster.add_node(num_cpus=2, object_store_memory=80 << 20)
+            nodes.add(CPUS)
         job.scale("slow", 4)
         seen["before"] = nodes_of(job)
         until(lambda: all(figures.rows_in_per_second > 0 for figures in job.metrics()), "all workers have measured")
@@ -102,12 +107,12 @@ def packed(cluster):
         return {**seen, "correct": sorted(row["seq"] for row in rows) == list(range(len(rows)))}
 
 
-def spread(cluster, folder):
+def spread(nodes, folder):
     """Warm spares, giving a node back, and losing another with all that ran on it."""
     flow, rows, results = build("spread")
     config = ef.JobConfig(
         key_groups=16,
-        worker=ef.WorkerConfig(placement="spread", cpus=0.5, warm_spares=1),
+        worker=ef.WorkerConfig(placement="spread", cpus=CPUS / SLOTS, warm_spares=1),
         metrics=ef.MetricsConfig(window="200ms"),
         checkpoint=ef.CheckpointConfig(str(folder / "checkpoints"), interval="500ms"),
     )
@@ -126,8 +131,8 @@ def spread(cluster, folder):
         (report,) = job.scale_in(nodes=1)
         seen |= {"removed": report.removed, "after": nodes_of(job), "parallelism": report.parallelism, "replaced": report.replaced}
         goes_on(rows)
-        head = ray.get_runtime_context().get_node_id()
-        lost = next(node for node in nodes_of(job).values() if node != head)
+        lost = min(nodes_of(job).values())
+        cluster = nodes._cluster
         cluster.remove_node(next(node for node in cluster.list_all_nodes() if node.node_id == lost), allow_graceful=False)
 
         def elsewhere():
@@ -143,17 +148,33 @@ def spread(cluster, folder):
         return {**seen, "rows": len(rows), "correct": correct(rows, results)}
 
 
+def star(nodes, folder):
+    """Stela's topology of that name, on two nodes, gets a third one."""
+    flow = TopologyFlow.of("star", load=Load())
+    config = ef.JobConfig(
+        worker=ef.WorkerConfig(cpus=1.0, start_timeout="2m"),
+        metrics=ef.MetricsConfig(window="500ms"),
+        checkpoint=ef.CheckpointConfig(str(folder / "star"), interval="500ms"),
+    )
+    with running(flow.flow, config) as job:
+        until(lambda: all(flow.rows.values()), "rows come to every sink", 120.0)
+        node = nodes.add(3)
+        until(lambda: all(figures.rows_in_per_second > 0 for figures in job.metrics()), "all workers have measured")
+        report = job.scale_out()
+        places = nodes_of(job)
+        before = len(flow.rows["up"])
+        until(lambda: len(flow.rows["up"]) > before + 100, "the stream goes on")
+        job.stop()
+        job.wait("60s")
+    nodes.remove(node)
+    seen = {"node": node.node_id, "added": report.added, "parallelism": dict(report.parallelism), "places": places}
+    return {**seen, "differences": flow.differences()}
+
+
 def main(folder):
     warnings.simplefilter("ignore", ResourceWarning)
-    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 -- Ray's spelling
-    arguments = {"num_cpus": 2, "object_store_memory": 80 << 20, "include_dashboard": False}
-    cluster = Cluster(initialize_head=True, head_node_args=arguments)
-    try:
-        ray.init(cluster.address, namespace="several", log_to_driver=False)
-        seen = {"packed": packed(cluster), "spread": spread(cluster, folder)}
-    finally:
-        ray.shutdown()
-        cluster.shutdown()
+    with Nodes(1, CPUS) as nodes:
+        seen = {"packed": packed(nodes), "spread": spread(nodes, folder), "star": star(nodes, folder)}
     sys.stdout.write(json.dumps(seen) + "\n")
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from watching import until
+from watching import processes_of, socket_folders, until
 
 PATIENCE = 240.0  # several programs start Ray's processes one after another
 pytestmark = pytest.mark.timeout(2 * PATIENCE)
@@ -34,9 +34,32 @@ if sys.argv[1:] == ["here"]:
     ray.init(runtime_env={"py_executable": sys.executable}, log_to_driver=False)
 rows = []
 numbers = ef.Dataflow("from-a-program").read(ef.from_items(list(range(10))))
-numbers.key_by("item").aggregate(n=ef.count(), emit="final").write(ef.to_list(rows))
+numbers.map(lambda row: row).write(ef.to_list(rows))
 numbers.flow.run(parallelism=1).wait("120s")
 print(len(rows), "rows by", ef.__file__)
+"""
+
+ENDLESS = """
+import evenflow as ef
+
+flow = ef.Dataflow("submitted")
+flow.read(ef.generate(rate=1000, keys=5)).key_by("key").aggregate(n=ef.count()).write(ef.to_list([]))
+job = flow.run()
+print("running by", ef.__file__, flush=True)
+print("ended", job.wait().status().state.value, flush=True)
+"""
+
+LOOK = """
+import sys
+import evenflow as ef
+from ray.util.state import list_actors
+
+job = ef.connect("submitted")
+status = job.status()
+print(status.state.value, *status.workers)
+print(*sorted(actor.name for actor in list_actors(address=sys.argv[1]) if actor.state == "ALIVE" and actor.name.startswith("submitted")))
+job.stop()
+print(job.wait("60s").status().state.value)
 """
 
 
@@ -73,27 +96,29 @@ def clone(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("clones") / "clone"
     shutil.copytree(ROOT, folder, symlinks=True, ignore=NO_SOURCES)
     (folder / "program.py").write_text(PROGRAM)
+    (folder / "endless.py").write_text(ENDLESS)
     return folder
 
 
 @pytest.fixture(scope="module")
 def head(bare: Path, folder: Path) -> Iterator[dict[str, str]]:
-    """Environment variables by which programs find a cluster of the bare environment, with the server that takes submitted jobs."""
-    gcs, dashboard, agent = free_port(), free_port(), free_port()
-    variables = os.environ | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16)}
-    options = [
-        f"--port={gcs}",
-        f"--dashboard-port={dashboard}",
-        f"--dashboard-agent-listen-port={agent}",
-        f"--temp-dir={folder / 'ray-of-clones'}",
-    ]
+    """Environment variables by which programs find a cluster of the bare environment, with the server that takes submitted jobs.
+
+    It leaves nothing behind: it and the programs have a temporary folder of their own.
+    """
+    own, gcs, dashboard, agent = folder / "head", free_port(), free_port(), free_port()
+    own.mkdir()
+    variables = os.environ | {"TMPDIR": str(own), "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16)}
+    options = [f"--port={gcs}", f"--dashboard-port={dashboard}", f"--dashboard-agent-listen-port={agent}"]
     options += ["--node-ip-address=127.0.0.1", "--num-cpus=8", f"--object-store-memory={100 << 20}", "--include-dashboard=true"]
     command = [str(bare), "-m", "ray.scripts.scripts", "start", "--head", "--block", *options]
-    with (folder / "ray-of-clones.log").open("wb") as log, subprocess.Popen(command, env=variables, stdout=log, stderr=log) as process:
+    with (folder / "head.log").open("wb") as log, subprocess.Popen(command, env=variables, stdout=log, stderr=log) as process:
         until(lambda: all(map(listens, (gcs, dashboard, agent))), "the cluster is up", PATIENCE)
         yield variables | {"RAY_ADDRESS": f"127.0.0.1:{gcs}", "RAY_API_SERVER_ADDRESS": f"http://127.0.0.1:{dashboard}"}
         process.terminate()
         process.wait(PATIENCE)
+    until(lambda: not processes_of(own), f"no process is left: {processes_of(own)}")
+    assert not socket_folders(own)
 
 
 def run(command: list[str], cwd: Path, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -110,19 +135,27 @@ def test_a_bare_clone_runs_from_its_root(head, bare, clone):
     assert f"10 rows by {clone}/evenflow/__init__.py" in run_program(bare, clone, head)
 
 
-def test_a_submitted_job_brings_the_clone_along(head, bare, clone):
-    command = [str(bare), "-m", "ray.scripts.scripts", "job", "submit", "--working-dir", ".", "--", str(bare), "program.py"]
-    finished: subprocess.CompletedProcess[str]
+def test_a_submitted_job_brings_the_clone_along_and_another_process_can_join_it(head, bare, clone, tmp_path):
+    command = [str(bare), "-m", "ray.scripts.scripts", "job", "submit", "--working-dir", ".", "--", str(bare), "endless.py"]
+    log = tmp_path / "submitted"
 
-    def submitted() -> bool:
-        nonlocal finished
-        finished = run(command, clone, head)
-        return "No available agent" not in finished.stderr
+    def submitted() -> subprocess.Popen[bytes] | None:
+        with log.open("wb") as out:
+            process = subprocess.Popen(command, cwd=clone, env=head, stdout=out, stderr=out)
+        until(lambda: "running by" in log.read_text() or process.poll() is not None, "the job runs", PATIENCE)
+        return None if "No available agent" in log.read_text() else process
 
-    until(submitted, "the cluster takes jobs", PATIENCE)
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert "10 rows by" in finished.stdout
-    assert "working_dir_files" in finished.stdout
+    with until(submitted, "the cluster takes jobs", PATIENCE) as process:
+        look = run([sys.executable, "-W", "ignore", "-c", LOOK, head["RAY_API_SERVER_ADDRESS"]], ROOT, head)
+        assert look.returncode == 0, look.stderr + log.read_text()
+        assert look.stdout.splitlines()[-3:] == [
+            "running generate-0 aggregate-0",
+            "submitted/aggregate-0 submitted/coordinator submitted/generate-0",
+            "finished",
+        ]
+        assert process.wait(PATIENCE) == 0, log.read_text()
+    assert "working_dir_files" in log.read_text()
+    assert "ended finished" in log.read_text()
 
 
 def test_an_installed_package_runs_from_the_clones_root(head, clone, tmp_path):

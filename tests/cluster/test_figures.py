@@ -94,6 +94,11 @@ def test_prometheus_can_read_the_figures(job):
         }
     assert {sample.labels["quantile"] for sample in families["evenflow_latency_seconds"].samples} == {"0.5", "0.99"}
     assert families["evenflow_watermark_seconds"].samples
+    counts = {
+        sample.name: sample.value for name in ("checkpoint", "record_latency") for sample in families[f"evenflow_{name}_seconds"].samples
+    }
+    assert counts["evenflow_checkpoint_seconds_count"] > 0
+    assert counts["evenflow_record_latency_seconds_count"] > 0
 
 
 def test_a_metrics_port_that_is_taken_is_a_clear_error(cluster):

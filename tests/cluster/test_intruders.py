@@ -45,17 +45,23 @@ sys.stdin.read()
 """
 
 
-@pytest.fixture
-def job(cluster, tmp_path):
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    return tmp_path_factory.mktemp("besieged") / "out"
+
+
+@pytest.fixture(scope="module")
+def job(cluster, out):
+    """It is besieged by one test after the other."""
     flow = ef.Dataflow("besieged")
-    flow.read(ef.generate(rate=2000, keys=10)).key_by("key").aggregate(n=ef.count()).write(ef.write_parquet(tmp_path / "out"))
+    flow.read(ef.generate(rate=2000, keys=10)).key_by("key").aggregate(n=ef.count()).write(ef.write_parquet(out))
     job = flow.run(config=ef.JobConfig(metrics=ef.MetricsConfig(window="100ms")))
     yield job
     job.cancel()
     job.wait("60s")
 
 
-def test_malformed_messages_of_a_peer_are_refused_and_counted_and_the_job_goes_on(job, folder, tmp_path):
+def test_malformed_messages_of_a_peer_are_refused_and_counted_and_the_job_goes_on(job, folder):
     paths = list(socket_folders(folder)[0].iterdir())
     assert len(paths) == 2
     password = on_worker(job, "generate-0", lambda worker: worker._service.security.password)
@@ -72,18 +78,25 @@ def test_malformed_messages_of_a_peer_are_refused_and_counted_and_the_job_goes_o
         babble(socket.AF_UNIX, str(path))
     for port in ports_of(job, "generate-0") + ports_of(job, "aggregate-0"):
         babble(socket.AF_INET, ("127.0.0.1", port))
-    goes_on_with_right_results(job, tmp_path)
+    goes_on(job)
     assert all(f.refused_messages >= len(GARBAGE) for f in job.metrics())
 
 
-def test_ten_thousand_connections_that_say_nothing_do_not_stop_the_job(job, tmp_path):
+def test_ten_thousand_connections_that_say_nothing_do_not_stop_the_job(job, out):
     path = on_worker(job, "aggregate-0", lambda worker: worker._run().address.ipc.removeprefix("ipc://"))
     (port,) = ports_of(job, "aggregate-0")
     most = on_worker(job, "aggregate-0", lambda _: resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     command = [sys.executable, "-c", FLOOD, path, str(port), str(min(10_000, most // 2))]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as flood:
         assert flood.stdout.readline() == "held\n"
-        goes_on_with_right_results(job, tmp_path)
+        goes_on(job)
+        job.stop()
+        job.wait("60s")
+    rows = []
+    check = ef.Dataflow("check")
+    check.read(ef.read_parquet(out)).key_by("key").aggregate(n=ef.max("n"), emit="final").write(ef.to_list(rows))
+    check.run(runtime="local").wait()
+    assert sum(row["n"] for row in rows) == job.metrics()[0].rows_in
 
 
 def babble(family, address):
@@ -97,16 +110,9 @@ def babble(family, address):
             stranger.sendall(message)
 
 
-def goes_on_with_right_results(job, tmp_path):
+def goes_on(job):
     taken = sum(figures.rows_in for figures in job.metrics() if figures.operator == "generate")
     until(lambda: job.metrics()[0].rows_in > taken, "more rows have come")
-    job.stop()
-    job.wait("60s")
-    rows = []
-    check = ef.Dataflow("check")
-    check.read(ef.read_parquet(tmp_path / "out")).key_by("key").aggregate(n=ef.max("n"), emit="final").write(ef.to_list(rows))
-    check.run(runtime="local").wait()
-    assert sum(row["n"] for row in rows) == job.metrics()[0].rows_in
 
 
 def ports_of(job, worker):

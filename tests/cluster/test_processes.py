@@ -1,10 +1,9 @@
-"""Jobs and the processes around them: a driver that is interrupted or killed, another shell, a submitted script."""
+"""Jobs and the processes around them: a driver that is interrupted or killed, another shell."""
 
 from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -38,19 +37,6 @@ job.wait()
 print("ended", job.status().state.value, flush=True)
 """
 
-LOOK = """
-import sys
-import evenflow as ef
-from ray.util.state import list_actors
-
-job = ef.connect(sys.argv[1])
-status = job.status()
-print(status.state.value, *status.workers)
-print(*sorted(actor.name for actor in list_actors(address=sys.argv[2]) if actor.state == "ALIVE" and actor.name.startswith(sys.argv[1])))
-job.stop()
-print(job.wait("60s").status().state.value)
-"""
-
 
 @contextmanager
 def running(command, log: Path, **environment):
@@ -75,11 +61,6 @@ def says(log, text, process):
     """Waits until the process has written `text`."""
     until(lambda: text in log.read_text() or process.poll() is not None, f"it says {text}", START_SECONDS)
     assert text in log.read_text(), log.read_text()
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return str(server.getsockname()[1])
 
 
 def test_a_cluster_of_our_own_runs_workers_at_normal_priority_and_ctrl_c_ends_the_job_and_leaves_nothing_behind(cluster, folder, tmp_path):
@@ -125,34 +106,6 @@ def test_a_killed_driver_takes_its_job_along_and_those_who_watch_it_hear_of_it(c
         for path in left.iterdir():
             path.unlink()
         left.rmdir()
-
-
-def test_a_submitted_script_runs_as_a_job_that_another_process_can_join(cluster, folder, tmp_path):
-    own, log, port, dashboard = folder / "head", tmp_path / "submitted", free_port(), free_port()
-    own.mkdir()
-    ray = [str(Path(sys.executable).with_name("ray"))]
-    agent = ["--dashboard-agent-listen-port=0", "--disable-usage-stats", "--num-cpus=2", "--object-store-memory=100000000"]
-    listen = ["--node-ip-address=127.0.0.1", f"--port={port}", "--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard}"]
-    head = [*ray, "start", "--head", "--block", *listen, *agent, "--include-dashboard=true"]
-    submit = [*ray, "job", "submit", f"--address=http://127.0.0.1:{dashboard}", "--"]
-    with running(head, tmp_path / "head", TMPDIR=str(own)) as cluster_process:
-        says(tmp_path / "head", "Ray runtime started", cluster_process)
-        with running([*submit, *script(START, tmp_path, "submitted")], log) as process:
-            says(log, "running", process)
-            look = script(LOOK, tmp_path, "submitted", f"http://127.0.0.1:{dashboard}")
-            with running(look, tmp_path / "look", RAY_ADDRESS=f"127.0.0.1:{port}") as looker:
-                assert looker.wait(60) == 0, (tmp_path / "look").read_text()
-            assert process.wait(PATIENCE) == 0, log.read_text()
-        cluster_process.terminate()
-        cluster_process.wait(PATIENCE)
-    assert (tmp_path / "look").read_text().splitlines()[-3:] == [
-        "running generate-0 aggregate-0",
-        "submitted/aggregate-0 submitted/coordinator submitted/generate-0",
-        "finished",
-    ]
-    assert "ended finished" in log.read_text()
-    until(lambda: not processes_of(own), f"no process is left: {processes_of(own)}")
-    assert not socket_folders(own)
 
 
 CONNECT = """

@@ -13,23 +13,17 @@ UNUSED = frozenset({
 })  # fmt: skip
 
 
-def test_worker_loads_what_its_task_needs(cluster):
+def test_worker_loads_what_its_task_needs_and_the_driver_says_what_a_start_waits_for(cluster, monkeypatch, caplog):
+    monkeypatch.setattr(start_watch, "SILENT", 0.01)
     flow, rows = ef.Dataflow("loaded"), []
 
     def modules(row):
         return {"loaded": sorted(sys.modules)}
 
     flow.read(ef.from_items([1])).map(modules).write(ef.to_list(rows))
-    flow.run(config=ef.JobConfig(worker=ef.WorkerConfig(keep=0))).wait("60s")
+    with caplog.at_level(logging.INFO, logger="evenflow"):
+        flow.run(config=ef.JobConfig(worker=ef.WorkerConfig(keep=0))).wait("60s")
     loaded = set(rows[0]["loaded"])
     assert "evenflow.actors.processes.worker" in loaded
     assert sorted(UNUSED & {module.partition(".")[0] for module in loaded}) == []
-
-
-def test_driver_says_what_a_start_waits_for(cluster, monkeypatch, caplog):
-    monkeypatch.setattr(start_watch, "SILENT", 0.01)
-    flow, rows = ef.Dataflow("slow-to-start"), []
-    flow.read(ef.from_items([1])).write(ef.to_list(rows))
-    with caplog.at_level(logging.INFO, logger="evenflow"):
-        flow.run(config=ef.JobConfig(worker=ef.WorkerConfig(keep=0))).wait("60s")
-    assert "job `slow-to-start` waits for the process of its coordinator" in caplog.messages
+    assert "job `loaded` waits for the process of its coordinator" in caplog.messages

@@ -69,7 +69,6 @@ def ended(build, **options):
         pytest.param(lambda s: s.map(interrupted()), ("`map`", "raised KeyboardInterrupt"), id="an interrupt"),
         pytest.param(lambda s: s.map(demanding()), ("`map`", "raised Demanding: code 1"), id="an error that can't be unpickled"),
         pytest.param(lambda s: s.map(locked()), ("`map` can't be sent", "the variable `held` of the function `locked.<loc"), id="a lock"),
-        pytest.param(lambda s: s.map(lambda row: None), ("`map`", "returned None in place of a row", "'k': 'a'"), id="no row"),
     ],
 )
 def test_what_a_function_does_wrong_comes_out_as_it_does_in_one_process(build, said):

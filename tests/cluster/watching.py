@@ -19,6 +19,8 @@ from evenflow.actors.cluster import NAMESPACE, WORKERS
 from evenflow.scheduler.load.metrics import WorkerFigures
 
 PATIENCE = 60.0
+LOOK_SECONDS = 0.1
+"""Time between two looks: most ask a coordinator on Ray, which costs it and the test some milliseconds of a processor."""
 
 
 def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
@@ -26,7 +28,7 @@ def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -
     deadline = time.monotonic() + patience
     while not (value := condition()):
         assert time.monotonic() < deadline, f"waited {patience} s in vain until {what}"
-        time.sleep(0.02)
+        time.sleep(LOOK_SECONDS)
     return value
 
 
@@ -52,7 +54,7 @@ def printed_by(program: str, folder: Path) -> Any:
     """The JSON in the last line of a program beside the tests, run with this folder and a cluster of its own."""
     environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
     command = [sys.executable, str(Path(__file__).with_name(program)), str(folder)]
-    done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=280)
+    done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr[-5_000:]
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -7,13 +7,15 @@ import pytest
 import ray
 from driving import QUICK_START, start_spark
 from pyspark.sql import SparkSession
+from ray_settings import RAY_SETTINGS
 
 
 @pytest.fixture(scope="session", autouse=True)
-def java_starts_quickly() -> Iterator[None]:
-    """Also where a test starts a process with a Spark of its own."""
+def java_and_ray_start_quickly() -> Iterator[None]:
+    """Also where a test starts a process with a Spark or a Ray cluster of its own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAVA_TOOL_OPTIONS", QUICK_START)
+        for name, value in {"JAVA_TOOL_OPTIONS": QUICK_START, **RAY_SETTINGS}.items():
+            patch.setenv(name, value)
         yield
 
 
@@ -34,9 +36,6 @@ def cluster() -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_worker_niceness", "0")
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=100 << 20, log_to_driver=False)
-        yield
-        ray.shutdown()
+    ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=100 << 20, log_to_driver=False)
+    yield
+    ray.shutdown()

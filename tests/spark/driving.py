@@ -16,6 +16,9 @@ from evenflow.engine.source import Source, SourceReader
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For the JVM: to make short programs the fastest costs more than they take."""
 
+LOOK_SECONDS = 0.1
+"""Time between two looks, of which many are a job of Spark's."""
+
 
 def start_spark(folder: Path) -> SparkSession:
     """One session per process; nothing of it listens on more than this machine."""
@@ -35,12 +38,12 @@ def start_spark(folder: Path) -> SparkSession:
     return builder.getOrCreate()
 
 
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60, every: float = LOOK_SECONDS) -> None:
     """Spark commits when it is ready; tests wait for what it did, with a bound."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
-        time.sleep(0.02)
+        time.sleep(every)
 
 
 def batches_of(reader: SourceReader, max_rows: int = 1_000, seconds: float = 60) -> Iterator[Batch]:

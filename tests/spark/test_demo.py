@@ -60,7 +60,7 @@ def assert_nothing_runs(group: int) -> None:
 @pytest.mark.timeout(300)
 def test_the_demo_gives_what_spark_gives_and_leaves_its_results_only(folder):
     output = folder / "out"
-    with start_demo(output, 1, "--moves", "--scales") as demo:
+    with start_demo(output, 1, "--act", "1", "--moves", "--scales") as demo:
         printed, _ = demo.communicate(timeout=200)
     assert demo.returncode == 0, printed
     assert "State moved between the workers" in printed
@@ -74,9 +74,20 @@ def test_the_demo_gives_what_spark_gives_and_leaves_its_results_only(folder):
 
 
 @pytest.mark.timeout(300)
+def test_the_second_act_moves_keys_by_itself_and_gives_what_spark_gives(folder):
+    with start_demo(folder / "out", 1, "--act", "2", "--shortened", "2") as demo:
+        printed, _ = demo.communicate(timeout=250)
+    assert demo.returncode == 0, printed
+    assert "balancer, totals: moves" in printed
+    assert "max / mean" in printed
+    assert "Check: all 13,500 rows are equal to those of the same query in Spark." in printed
+    assert_nothing_runs(demo.pid)
+
+
+@pytest.mark.timeout(300)
 def test_ctrl_c_ends_the_demo_and_all_it_started(folder):
     output = folder / "out"
-    with start_demo(output, 12) as demo:
+    with start_demo(output, 12, "--act", "1") as demo:
         assert demo.stdout is not None
         deadline = time.monotonic() + 150
         while not (output / "delays.parquet/_spark_metadata/0").exists():  # the first results

@@ -221,7 +221,7 @@ def test_a_streaming_query_that_fails_goes_on_from_its_checkpoint_as_long_as_it_
         (query,) = spark.streams.active
         add_file(tmp_path / "in", number)
         number += 1
-        wait_until(lambda query=query: fail_or_get_on(query), "a micro-batch, or its end")
+        wait_until(lambda query=query: fail_or_get_on(query), "a micro-batch, or its end", every=0.02)  # many tries to meet a job
         failures += query.exception() is not None
     wait_until(lambda: read() == 3 * number, "the last file")
     source.stop()

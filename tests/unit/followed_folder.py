@@ -99,12 +99,6 @@ def run(folder: Folder, random: random.Random, steps: int) -> tuple[list[list[in
             changed += random.randint(-5, 10)
             files.append([n for _, n in rows])
             folder.arrive(rows, changed=changed)
-        elif step < 0.75:
-            readers.poll(random.randrange(3), random.randint(1, 6))
-        elif step < 0.85:
-            readers.save()
-        elif step < 0.93:
-            readers.share_out(random.randint(1, 4))
         else:
-            readers.restore(random.randint(1, 4))
+            readers.disturb(random, polls=0.64, saves=0.14, shares=0.12, most_rows=6)
     return files, readers.drain()

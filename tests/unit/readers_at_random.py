@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import msgpack
@@ -53,6 +54,18 @@ class Readers:
         for reader, position in zip(self.readers, shared, strict=True):
             reader.seek(through_a_checkpoint(position))
             assert reader.watermark() >= self.source.earliest(position)
+
+    def disturb(self, random: Random, polls: float, saves: float, shares: float, most_rows: int) -> None:
+        """Poll, save, share out or, with what is left of 1, restore: with these chances. A poll is for up to `most_rows`."""
+        step = random.random()
+        if step < polls:
+            self.poll(random.randrange(3), random.randint(1, most_rows))
+        elif step < polls + saves:
+            self.save()
+        elif step < polls + saves + shares:
+            self.share_out(random.randint(1, 4))
+        else:
+            self.restore(random.randint(1, 4))
 
     def drain(self) -> list[int]:
         """All rows, once no reader has more."""

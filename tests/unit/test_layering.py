@@ -51,6 +51,7 @@ SHELLS = {
     "pings": "asks processes whether they are there",
     "placement": "waits for nodes",
     "process": "waits for processes",
+    "prometheus": "is read in threads of its own",
     "ray_workers": "deploys workers in threads",
     "run_queue": "reads what the system counted for a thread",
     "spares": "keeps processes warm for a while",

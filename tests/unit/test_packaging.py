@@ -5,7 +5,10 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
+from collections.abc import Iterator
+from email.parser import Parser
 from pathlib import Path
 
 import pytest
@@ -42,17 +45,22 @@ def test_every_package_has_an_init_file():
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> zipfile.ZipFile:
-    """Built from a copy of the sources, so that nothing is left in the checkout, by the installed setuptools, so without network."""
+def built(tmp_path_factory) -> Path:
+    """The folder of wheel and sdist, built from a copy of the sources, so that nothing is left in the checkout, without network."""
     copy = tmp_path_factory.mktemp("sources")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     for folder in ("src", *FOLDERS.values()):
         shutil.copytree(ROOT / folder, copy / folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-    build = "from setuptools.build_meta import build_wheel; build_wheel('dist')"
+    build = "from setuptools.build_meta import build_sdist, build_wheel; build_wheel('dist'); build_sdist('dist')"
     finished = subprocess.run([sys.executable, "-c", build], cwd=copy, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
-    (path,) = (copy / "dist").glob("*.whl")
+    return copy / "dist"
+
+
+@pytest.fixture(scope="module")
+def wheel(built) -> Iterator[zipfile.ZipFile]:
+    (path,) = built.glob("*.whl")
     with zipfile.ZipFile(path) as archive:
         yield archive
 
@@ -66,3 +74,24 @@ def test_wheel_brings_the_command_and_the_licence(wheel):
     (entry_points,) = (name for name in wheel.namelist() if name.endswith("entry_points.txt"))
     assert "evenflow = evenflow.cli:main" in wheel.read(entry_points).decode()
     assert any(name.endswith("/LICENSE") for name in wheel.namelist())
+
+
+def test_the_sdist_has_all_that_the_wheel_is_made_of(built, wheel):
+    (path,) = built.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        files = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
+    sources = {f"src/{name}" for name in wheel.namelist() if ".dist-info/" not in name}
+    assert sources | {"pyproject.toml", "README.md", "LICENSE", "PKG-INFO"} <= files
+    assert not [
+        name for name in files if name.startswith("src/") and name.removeprefix("src/") not in wheel.namelist() and "egg-info" not in name
+    ]
+
+
+def test_the_metadata_says_what_it_is_for_whom(wheel):
+    (metadata,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    fields = Parser().parsestr(wheel.read(metadata).decode())
+    assert {"Typing :: Typed", "Operating System :: POSIX :: Linux", "Programming Language :: Python :: 3.11"} <= set(
+        fields.get_all("Classifier")
+    )
+    assert (fields["License-Expression"], fields["Requires-Python"]) == ("MIT", ">=3.11")
+    assert fields.get_payload().startswith("#")

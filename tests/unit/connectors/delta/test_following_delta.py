@@ -94,17 +94,10 @@ def test_every_row_comes_once_and_in_order_whatever_is_added_and_lost_when(tmp_p
             newest = grow(folder, dice, files, newest, followed=False)
         readers = Readers(started(folder), dice.randint(1, 3))
         for _ in range(40):
-            step = dice.random()
-            if step < 0.25:
+            if dice.random() < 0.25:
                 newest = grow(folder, dice, files, newest, followed=True)
-            elif step < 0.75:
-                readers.poll(dice.randrange(3), dice.randint(1, 6))
-            elif step < 0.85:
-                readers.save()
-            elif step < 0.93:
-                readers.share_out(dice.randint(1, 4))
             else:
-                readers.restore(dice.randint(1, 4))
+                readers.disturb(dice, polls=0.66, saves=0.14, shares=0.1, most_rows=6)
         came = readers.drain()
         assert sorted(came) == [n for file in files for n in file], f"seed {seed}"
         for number, rows in enumerate(files):

@@ -85,14 +85,8 @@ def run(folder: Path, kind: str, random: random.Random, steps: int) -> tuple[lis
             logs[number].rotate(f"old-{files[number]}.{kind}")
             files[number] = len(rows)
             rows.append([])
-        elif step < 0.8:
-            readers.poll(random.randrange(3), random.randint(1, 4))
-        elif step < 0.87:
-            readers.save()
-        elif step < 0.94:
-            readers.share_out(random.randint(1, 4))
         else:
-            readers.restore(random.randint(1, 4))
+            readers.disturb(random, polls=0.62, saves=0.13, shares=0.13, most_rows=4)
     for log in logs:
         log.append([])
     return rows, readers.drain()

@@ -17,7 +17,7 @@ import evenflow as ef
 from evenflow.bench.kafka.topics import records_of
 from evenflow.connectors.avro.registry import header_of
 
-SLEEP = time.sleep
+pytestmark = pytest.mark.usefixtures("the_handle_may_poll")
 
 CLICK = {
     "type": "record",
@@ -31,12 +31,6 @@ CLICK = {
 }
 OLD = {**CLICK, "fields": CLICK["fields"][1:]}
 NEW = {**CLICK, "fields": [*CLICK["fields"], {"name": "more", "type": "string"}]}
-
-
-@pytest.fixture(autouse=True)
-def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """A job's handle asks for news 20 times a second: it is it that sleeps, not the test."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 @pytest.fixture

@@ -27,13 +27,7 @@ from evenflow.connectors.kafka.sink import KafkaSink
 from evenflow.engine.batch import Batch
 from evenflow.testing.settings import changed
 
-SLEEP = time.sleep
-
-
-@pytest.fixture(autouse=True)
-def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """A job's handle asks for news 20 times a second: it is it that sleeps, not the test."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
+pytestmark = pytest.mark.usefixtures("the_handle_may_poll")
 
 
 @pytest.fixture
@@ -150,7 +144,7 @@ def wait_for_end(pid):
     until = time.monotonic() + 60
     while Path(f"/proc/{pid}").exists() and "(zombie)" not in Path(f"/proc/{pid}/status").read_text():
         assert time.monotonic() < until
-        SLEEP(0.01)
+        time.sleep(0.01)
 
 
 CRASHING = """

@@ -92,7 +92,21 @@ def test_top_prints_one_picture(job, capsys):
     job.migrate("stateful_map", groups=[1], to=1)
     assert main(["top", "shop", "--once"]) == 0
     text = capsys.readouterr().out
-    assert all(part in text for part in ("shop running", "generate-0", "stateful_map-1", "in/s", "lag", "hottest keys 0", "migrations"))
+    assert all(
+        part in text
+        for part in (
+            "shop running",
+            "generate-0",
+            "stateful_map-1",
+            "in/s",
+            "lag",
+            "hottest keys 0",
+            "decisions",
+            "person, stateful_map: moves 1 key group",
+            "heat of its key groups",
+            "floor",
+        )
+    )
 
 
 def test_top_ends_with_the_job(job, capsys):

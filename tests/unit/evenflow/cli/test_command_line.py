@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import subprocess
 import sys
 from importlib.metadata import version
@@ -55,24 +56,51 @@ def test_the_version_is_that_of_the_package(capsys):
 
 
 AT_ONCE = [
-    ["--help"], ["--version"], [], ["unknown"], *([name] for name in COMMANDS if name not in {"jobs", "plan", "bench", "ui"}),
+    ["--help"], ["--version"], [], ["unknown"], *([name] for name in COMMANDS if name not in {"jobs", "plan", "bench", "ui", "doctor"}),
     ["ui", "--port", "many"], ["ui", "--port", "65536"],
     ["scale", "shop"], ["migrate", "shop", "count", "--to", "1"], ["load", "shop", "count", "--windows", "many"],
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("words", AT_ONCE, ids=" ".join)
-def test_help_and_wrong_command_lines_wait_for_no_imports(words):
-    code = "import sys\nfrom evenflow.cli import main\ntry:\n  main(sys.argv[1:])\nfinally:\n  print(*sys.modules, file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
-    assert done.returncode == (0 if words and words[0] in {"--help", "--version"} else 2)
-    assert not {"ray", "numpy", "pyarrow", "rich", "pyspark"} & set(done.stderr.split())
+SLOW = frozenset({"ray", "numpy", "pyarrow", "rich", "pyspark"})
+
+IN_TURN = """
+import json, sys
+from evenflow.cli.command_line import main, parser_of
+
+told = []
+for words in json.loads(sys.argv[1]):
+    try:
+        code = main(words)
+    except SystemExit as ended:
+        code = ended.code
+    told.append([words, code, sorted(sys.modules)])
+for name in json.loads(sys.argv[2]):
+    parser_of(name)
+    told.append([[name], None, sorted(sys.modules)])
+print(json.dumps(told))
+"""
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "bench"])
-def test_no_command_imports_ray_before_its_command_line_is_read(name):
-    code = f"import sys\nfrom evenflow.cli.command_line import parser_of\nparser_of({name!r})\nprint(*sys.modules)"
-    assert "ray" not in subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+@pytest.fixture(scope="module")
+def told():
+    """For each command line, and then for each command whose parser is made, the exit code, and the modules that are loaded then."""
+    parsers = [name for name in COMMANDS if name != "bench"]
+    command = [sys.executable, "-c", IN_TURN, json.dumps(AT_ONCE), json.dumps(parsers)]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    told = json.loads(lines[-1])
+    assert [words for words, _, _ in told] == [*AT_ONCE, *([name] for name in parsers)]
+    return told
+
+
+def test_help_and_wrong_command_lines_wait_for_no_imports(told):
+    at_once = told[: len(AT_ONCE)]
+    assert [(words, code) for words, code, _ in at_once if code != (0 if words and words[0] in {"--help", "--version"} else 2)] == []
+    assert [(words, found) for words, _, modules in at_once if (found := SLOW.intersection(modules))] == []
+
+
+def test_no_command_imports_ray_before_its_command_line_is_read(told):
+    assert [words for words, _, modules in told if "ray" in modules] == []
 
 
 def test_every_name_of_the_package_is_found_where_it_is_said_to_be():

@@ -1,0 +1,79 @@
+"""`make dist`: the sdist, the wheel that it makes, and a flow that runs where only this wheel and its dependencies are installed.
+
+Both are built by the installed setuptools in a copy of what git knows: nothing else gets into them, and nothing is left in the checkout.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+DIST = ROOT / "dist"
+
+FLOW = """
+import evenflow as ef
+flow, rows = ef.Dataflow("installed"), []
+words = flow.read(ef.from_items([{"word": word} for word in "to be or not to be".split()]))
+words.key_by("word").aggregate(n=ef.count(), emit="final").write(ef.to_list(rows))
+flow.run(runtime="local").wait("60s")
+assert sorted((row["word"], row["n"]) for row in rows) == [("be", 2), ("not", 1), ("or", 1), ("to", 2)], rows
+print("a flow runs by", ef.__file__)
+"""
+
+
+def run(*command: str | Path, cwd: Path, variables: dict[str, str] | None = None) -> str:
+    """What the command prints; ends this process if it fails."""
+    done = subprocess.run(list(map(str, command)), cwd=cwd, env=variables, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))} has failed:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def build(what: str, sources: Path, into: Path) -> Path:
+    """`what`: sdist or wheel. The file that was made."""
+    program = f"import sys; from setuptools.build_meta import build_{what}; build_{what}(sys.argv[1])"
+    run(sys.executable, "-c", program, into, cwd=sources)
+    (made,) = into.glob("*.whl" if what == "wheel" else "*.tar.gz")
+    return made
+
+
+def copy_of_sources(folder: Path) -> Path:
+    """What git knows, as it is now."""
+    for name in run("git", "ls-files", "-z", cwd=ROOT).split("\0"):
+        if name and (ROOT / name).exists():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+    return folder
+
+
+def main() -> None:
+    """Build, install, run."""
+    shutil.rmtree(DIST, ignore_errors=True)
+    DIST.mkdir()
+    with tempfile.TemporaryDirectory() as name:
+        work = Path(name)
+        sdist = build("sdist", copy_of_sources(work / "sources"), DIST)
+        with tarfile.open(sdist) as archive:
+            archive.extractall(work / "unpacked", filter="data")
+        (unpacked,) = (work / "unpacked").iterdir()
+        wheel = build("wheel", unpacked, DIST)
+        print(f"built {sdist.relative_to(ROOT)} and, of it, {wheel.relative_to(ROOT)}")
+
+        venv.create(work / "empty", with_pip=False)
+        python = work / "empty/bin/python"
+        uv = Path(sys.executable).with_name("uv")
+        run(uv, "pip", "install", "--quiet", "--python", python, "-c", ROOT / "constraints.txt", wheel, cwd=work)
+        alone = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+        print(run(python, "-I", "-c", FLOW, cwd=work, variables=alone), end="")
+        print(run(python.with_name("evenflow"), "--version", cwd=work, variables=alone), end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""What notebooks show of figures, plans and reports: the text that `print` shows, with its lines and columns.
+
+>>> class Load(Shown):
+...     def __str__(self) -> str:
+...         return "a < b"
+>>> Load()._repr_html_()
+'<pre>a &lt; b</pre>'
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+
+class Shown:
+    """Has a `__str__` of its own, which a notebook shows as it is."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self), quote=False)}</pre>"

@@ -1,0 +1,31 @@
+"""`evenflow doctor`: whether this machine has what jobs need, and what to do if it doesn't."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
+    """What is checked besides."""
+    parser.add_argument("--ray", action="store_true", help="also start a Ray cluster on this machine, which takes some seconds")
+    parser.add_argument(
+        "--folder", type=Path, action="append", default=[], metavar="DIR", help="also check a folder for checkpoints; may be given again"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the findings; the exit code is 1 if something is missing without which no job runs."""
+    from ..doctor.probes import findings
+    from ..drawing.terminal import DataTable, console
+
+    found = list(findings(arguments.folder, start_ray=arguments.ray))
+    table = DataTable("", "", "found")
+    for finding in found:
+        table.row(finding.state, finding.what, finding.found)
+    terminal = console()
+    terminal.print(table)
+    for finding in found:
+        if finding.todo:
+            terminal.print(f"{finding.what}: {finding.todo}", soft_wrap=True)
+    return int(any(finding.state == "missing" for finding in found))

@@ -1,0 +1,79 @@
+"""The heat of an operator's key groups, and the load of its workers beside the floor, as lines of text.
+
+>>> strip(np.array([0.0, 0.1, 0.4, 0.8]), 4, hottest=0.8)
+'·▂▅█'
+>>> strip(np.array([0.0, 0.1, 0.4, 0.8]), 2, hottest=0.8)
+'▂█'
+>>> marked_bar(0.5, 0.75, 8)
+'████  │ '
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Group, RenderableType
+
+from ..scheduler.job.view import StageView
+from ..scheduler.load.metrics import OperatorLoad
+from ..scheduler.load.window import WorkerWindow
+from .metrics import keys_of
+from .terminal import DataTable, lines
+
+STRIP, BAR = 28, 12
+
+_HEIGHTS = "▁▂▃▄▅▆▇█"
+
+Loads = npt.NDArray[np.float64]
+
+
+def heat_table(stage: StageView, windows: Iterable[WorkerWindow], load: OperatorLoad, text: str = "") -> RenderableType:
+    """An operator with keyed state, a worker per line: the heat of its key groups, its load, and the floor as `│`; its hottest keys.
+
+    A character of the strip is the hottest of some neighbouring key groups, as high as its part of the operator's hottest group. `windows`:
+    those of the newest seconds; `text`: how even the load is, in words.
+    """
+    groups = group_loads(stage, windows)
+    owners = stage.table.groups if stage.table is not None else np.zeros(0, np.uint16)
+    mean = sum(load.workers.values()) / max(len(load.workers), 1)
+    most = max((*load.workers.values(), mean * load.floor), default=0.0) or 1.0
+    title = f"{stage.name}: imbalance {load.imbalance:.2f}, {load.floors}, balancer {stage.balancer}"
+    table = DataTable("worker", "groups", "heat of its key groups", "load, floor │", "busy", right=("groups", "busy"), title=title)
+    hottest = float(groups.max(initial=0.0))
+    for index, worker in enumerate(stage.workers):
+        own = groups[owners == index]
+        useful = load.workers.get(worker, 0.0)
+        bars = marked_bar(useful / most, mean * load.floor / most, BAR)
+        table.row(worker, str(len(own)), strip(own, STRIP, hottest), bars, f"{useful:.0%}")
+    keys = keys_of(load)
+    return Group(table, lines([*([f"hottest keys {keys}"] if keys else []), *([text] if text else [])]))
+
+
+def group_loads(stage: StageView, windows: Iterable[WorkerWindow]) -> Loads:
+    """The useful time of each key group in these windows, shape (groups,)."""
+    loads = np.zeros(0 if stage.table is None else len(stage.table))
+    for window in windows:
+        if window.worker in stage.workers:
+            known = window.groups < len(loads)
+            np.add.at(loads, window.groups[known], window.load[known])
+    return loads
+
+
+def strip(loads: Loads, width: int, hottest: float) -> str:
+    """The loads in at most `width` characters, each as high as the hottest of its groups; `·` for none."""
+    if not len(loads):
+        return ""
+    parts = np.array_split(loads, min(width, len(loads)))
+    return "".join(_height(float(part.max()) / hottest if hottest else 0.0) for part in parts)
+
+
+def marked_bar(share: float, mark: float, width: int) -> str:
+    """A bar that fills `share` of `width` characters, with a `│` where `mark` is."""
+    at, full = min(round(mark * width), width - 1), round(min(share, 1.0) * width)
+    return "".join("│" if place == at else "█" if place < full else " " for place in range(width))
+
+
+def _height(part: float) -> str:
+    return "·" if part <= 0 else _HEIGHTS[min(int(part * len(_HEIGHTS)), len(_HEIGHTS) - 1)]

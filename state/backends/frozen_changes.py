@@ -1,0 +1,49 @@
+"""The values of changed keys as they were at a checkpoint, handed out piece by piece while they change again.
+
+>>> values = {"a": 1, "b": 2}
+>>> changes = FrozenChanges({"a", "c"}, lambda keys: (sorted(keys), [values.get(key) for key in sorted(keys)]), chunk=10)
+>>> changes.before(["a", "b"]); values["a"] = 7
+>>> list(changes)
+[(['a'], [1]), (['c'], [None])]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from .base import Found
+
+
+class FrozenChanges:
+    """`keys`, in any form; `read` gives what these of them have, `chunk` at a time."""
+
+    def __init__(self, keys: set[Any], read: Callable[[set[Any]], Found], chunk: int) -> None:
+        self._left, self._read, self._chunk = set(keys), read, chunk
+        self._ready: list[Found] = []
+
+    def __iter__(self) -> Iterator[Found]:
+        return self
+
+    def __next__(self) -> Found:
+        if not self._ready:
+            if not self._left:
+                raise StopIteration
+            self._take(set(islice(self._left, self._chunk)))
+        return self._ready.pop()
+
+    @property
+    def over(self) -> bool:
+        """Whether everything has been read."""
+        return not self._left
+
+    def before(self, keys: Iterable[Any]) -> None:
+        """Call this when the values of these keys are about to be changed, added or forgotten."""
+        taken = self._left.intersection(keys)
+        if taken:
+            self._take(taken)
+
+    def _take(self, keys: set[Any]) -> None:
+        self._left -= keys
+        self._ready.append(self._read(keys))
