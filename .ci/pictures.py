@@ -11,17 +11,25 @@ import shutil
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import evenflow as ef
 from evenflow.actors.local import LocalJob
 from evenflow.engine.errors import JobBusyError
+from evenflow.recording.file import Recording, RecordingWriter
 from evenflow.scheduler.job.requests import Cancel, Move, Scale, ShowView
 from evenflow.ui.guard import Guard
 from evenflow.ui.heard import Viewed
 from evenflow.ui.hub import Hub
+from evenflow.ui.live import Live
+from evenflow.ui.replay import Replay
 from evenflow.ui.server import serving
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 SECONDS = 100
@@ -45,13 +53,14 @@ def flow() -> ef.Dataflow:
     return clicks
 
 
-async def follow(job: LocalJob, hub: Hub) -> None:
-    """As the follower does, and the changes when it is time for them."""
+async def follow(job: LocalJob, hub: Hub, recording: RecordingWriter) -> None:
+    """As the follower does, and `evenflow record`, and the changes when it is time for them."""
     begun, since, changes = time.monotonic(), 0.0, list(CHANGES)
     while (passed := time.monotonic() - begun) < SECONDS:
         view = await asyncio.to_thread(job.ask, ShowView(since))
         since = view.now - 3
         hub.hear(Viewed("clicks", view))
+        recording.add(view)
         if changes and changes[0][0] < passed:
             with suppress(JobBusyError):  # the balancer is moving keys just now
                 job.ask(changes[0][1])
@@ -59,8 +68,9 @@ async def follow(job: LocalJob, hub: Hub) -> None:
         await asyncio.sleep(1)
 
 
-def photograph(guard: Guard) -> None:
-    """The whole page, and the top of it, light and dark."""
+@contextmanager
+def page_of(guard: Guard) -> Iterator[Page]:
+    """The page in a browser."""
     from playwright.sync_api import sync_playwright
 
     program = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
@@ -69,11 +79,32 @@ def photograph(guard: Guard) -> None:
         page = browser.new_page(viewport={"width": 1240, "height": 1000}, color_scheme="light")
         page.goto(guard.address)
         page.locator("#graph svg").wait_for()
+        yield page
+        browser.close()
+
+
+def photograph(guard: Guard) -> None:
+    """The whole page, the top of it, light and dark, and what somebody sees who wants to rebalance."""
+    with page_of(guard) as page:
         for name, scheme, whole in (("page", "light", True), ("page-top", "light", False), ("page-dark", "dark", False)):
             page.emulate_media(color_scheme=scheme)
             page.wait_for_timeout(1_500)
             page.screenshot(path=IMAGES / f"{name}.png", full_page=whole)
-        browser.close()
+        page.emulate_media(color_scheme="light")
+        page.locator("#loads").get_by_role("button", name="Rebalance…").first.click()
+        page.locator("dialog input").first.check()
+        page.locator("dialog").screenshot(path=IMAGES / "page-rebalance.png")
+
+
+def photograph_replay(guard: Guard) -> None:
+    """The page of the recording, at the second in which a worker has come."""
+    with page_of(guard) as page:
+        slider = page.locator("#replay input")
+        slider.evaluate(
+            "(slider, at) => { slider.value = Number(slider.min) + at; slider.dispatchEvent(new Event('input')); }", CHANGES[0][0] + 8
+        )
+        page.wait_for_timeout(3_000)
+        page.screenshot(path=IMAGES / "page-replay.png", clip={"x": 0, "y": 0, "width": 1240, "height": 760})
 
 
 async def main() -> None:
@@ -84,12 +115,16 @@ async def main() -> None:
             balance=ef.BalanceConfig("hotspot", threshold=1.15, least_busy=0.02, after="8s", cooldown="15s"),
             checkpoint=ef.CheckpointConfig(interval="10s", dir=folder),
         )
-        job, hub = LocalJob(flow().plan(config=config), config), Hub()
-        async with serving(hub, 0) as guard:
-            await follow(job, hub)
+        job, guard, file = LocalJob(flow().plan(config=config), config), Guard(allow_actions=True), Path(folder) / "clicks.rec"
+        hub = Hub(actions=guard.action_token)
+        async with serving(Live(hub), 0, guard):
+            with RecordingWriter(file, "clicks", time.time()) as recording:
+                await follow(job, hub, recording)
             await asyncio.to_thread(photograph, guard)
         job.ask(Cancel())
         job.close()
+        async with serving(Replay(Recording(file)), 0) as guard:
+            await asyncio.to_thread(photograph_replay, guard)
 
 
 if __name__ == "__main__":

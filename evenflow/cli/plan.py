@@ -1,4 +1,4 @@
-"""`evenflow plan balance` and `evenflow plan scale`: what a policy would do with a recorded snapshot, as JSON, without a cluster."""
+"""`evenflow plan balance` and `evenflow plan scale`: what a policy would do with a snapshot, or at a time of a recording."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from pathlib import Path
 
 from ..balancer import policies as balancers
 from ..balancer.base import ANY_STATE, Limits
+from ..balancer.snapshot import LoadSnapshot
 from ..balancer.snapshot_json import snapshot_from_json as load_snapshot_from_json
-from ..drawing.terminal import complain
+from ..drawing.terminal import complain, console
 from ..engine.errors import SnapshotError
+from ..recording.file import Recording
+from ..recording.moment import ALL, recording_of, seen_at
+from ..recording.whatif import moments, would_move, would_scale
 from ..scheduler.scaling import policies as scaling
 from ..scheduler.scaling.base import settled
+from ..scheduler.scaling.snapshot import DataflowSnapshot
 from ..scheduler.scaling.snapshot_json import snapshot_from_json as dataflow_snapshot_from_json
 from ..state.errors import EvenflowError
 
@@ -32,12 +37,16 @@ def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
     balance.add_argument("--tolerance", type=float, default=ANY_STATE.tolerance, help=tolerance)
     balance.add_argument("--max-bytes", type=int, metavar="BYTES", help="most state to move (default: any)")
     balance.add_argument("--whole-keys", action="store_true", help="split no hot key of a join over several workers, and gather none")
+    balance.add_argument("--operator", metavar="NAME", help="of a recording, if several operators have keyed state")
     _plan(plans, "scale", "how many workers every operator should have", "dataflow", scaling.POLICIES)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the plan. For an impossible snapshot, policy or limit, print the reason in a line; the exit code is then 2."""
     try:
+        if (recorded := recording_of(arguments.snapshot)) is not None and recorded[1] == ALL:
+            _show_all(arguments, Recording(recorded[0]))
+            return 0
         text = _scale(arguments) if arguments.plan == "scale" else _balance(arguments)
     except EvenflowError as error:
         complain(" ".join(str(error).split()))
@@ -50,7 +59,11 @@ def _plan(
     plans: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, what: str, policies: Iterable[str]
 ) -> argparse.ArgumentParser:
     plan = plans.add_parser(name, help=text, description=f"{text.capitalize()}: prints the plan as JSON.")
-    plan.add_argument("--snapshot", metavar="FILE", required=True, help=f"the {what} snapshot as JSON; - reads it from standard input")
+    snapshot = (
+        f"the {what} snapshot as JSON, - reads it from standard input; or RECORDING@TIME: seconds since it began, a clock time, "
+        f"or `{ALL}` for a table of what the policy would have done all the time"
+    )
+    plan.add_argument("--snapshot", metavar="FILE", required=True, help=snapshot)
     names = list(policies)
     plan.add_argument("--policy", metavar="NAME", default=names[0], help=f"{', '.join(names)} (default: %(default)s)")
     return plan
@@ -59,12 +72,36 @@ def _plan(
 def _balance(arguments: argparse.Namespace) -> str:
     policy = balancers.named(arguments.policy)
     limits = Limits(arguments.tolerance, arguments.max_bytes, split_keys=not arguments.whole_keys)
-    return policy.plan(load_snapshot_from_json(_read(arguments.snapshot, "load")), limits).to_json()
+    return policy.plan(_load(arguments.snapshot, arguments.operator), limits).to_json()
 
 
 def _scale(arguments: argparse.Namespace) -> str:
     policy = scaling.named(arguments.policy)
-    return settled(policy, dataflow_snapshot_from_json(_read(arguments.snapshot, "dataflow"))).to_json()
+    return settled(policy, _dataflow(arguments.snapshot)).to_json()
+
+
+def _load(path: str, operator: str | None) -> LoadSnapshot:
+    if (recorded := recording_of(path)) is not None:
+        return seen_at(Recording(recorded[0]), recorded[1]).load(operator)
+    return load_snapshot_from_json(_read(path, "load"))
+
+
+def _dataflow(path: str) -> DataflowSnapshot:
+    if (recorded := recording_of(path)) is not None:
+        return seen_at(Recording(recorded[0]), recorded[1]).dataflow()
+    return dataflow_snapshot_from_json(_read(path, "dataflow"))
+
+
+def _show_all(arguments: argparse.Namespace, recording: Recording) -> None:
+    """The table over the whole recording."""
+    from ..drawing.whatif import would_move_table, would_scale_table
+
+    policy, began = arguments.policy, recording.began
+    if arguments.plan == "scale":
+        console().print(would_scale_table(would_scale(recording.views(), policy), policy, began))
+    else:
+        times = moments(began, recording.ended)
+        console().print(would_move_table(would_move(recording.views(), times, policy, arguments.operator), policy, began))
 
 
 def _read(path: str, what: str) -> str:

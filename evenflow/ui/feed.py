@@ -8,15 +8,21 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
 
-from .frames import LENGTH, unpacked
-from .heard import Heard, Unlinked
+from ..engine.errors import RequestError
+from .actions import Action
+from .frames import LENGTH, packed, unpacked
+from .heard import Answered, Asked, Heard, Unlinked
 
 QUIET = 10.0
 """Seconds without a word after which pages are told that nothing is heard."""
 
 SILENT = 60.0
 """Seconds without a word after which the follower is replaced: its cluster may be gone."""
+
+PATIENCE = 30.0
+"""Seconds for an answer to an action."""
 
 AGAIN = 1.0
 """Seconds before another follower is started."""
@@ -28,13 +34,33 @@ class Feed:
     def __init__(self, hear: Callable[[Heard], None], job: str | None) -> None:
         self._hear, self._job = hear, job
 
+        self._follower: Process | None = None
+        self._asked: dict[int, asyncio.Future[str]] = {}
+        self._numbers = count()
+
+    async def act(self, job: str, request: Action) -> str:
+        """Have a job carry out a request; what was begun, in words. Raises RequestError if it was refused or nobody answers."""
+        if self._follower is None or self._follower.stdin is None:
+            raise RequestError("the cluster can't be reached just now")
+        number = next(self._numbers)
+        answer = self._asked[number] = asyncio.get_running_loop().create_future()
+        try:
+            self._follower.stdin.write(packed(Asked(number, job, request)))
+            await self._follower.stdin.drain()
+            return await asyncio.wait_for(answer, PATIENCE)
+        except (TimeoutError, ConnectionError) as error:
+            raise RequestError(f"the job has not answered within {PATIENCE:g} s: look at its decisions for what became of it") from error
+        finally:
+            self._asked.pop(number, None)
+
     async def run(self) -> None:
         """Until it is cancelled."""
         while True:
-            follower = await self._start()
+            follower = self._follower = await self._start()
             try:
                 await self._listen(follower)
             finally:
+                self._follower = None
                 with suppress(ProcessLookupError):
                     follower.kill()
                 await follower.wait()
@@ -61,9 +87,18 @@ class Feed:
                 heard.cancel()
                 return
             try:
-                self._hear(heard.result())
+                self._take(heard.result())
             except asyncio.IncompleteReadError:
                 return
+
+    def _take(self, heard: Heard) -> None:
+        if not isinstance(heard, Answered):
+            self._hear(heard)
+        elif (answer := self._asked.get(heard.number)) is not None and not answer.done():
+            if heard.problem:
+                answer.set_exception(RequestError(heard.problem))
+            else:
+                answer.set_result(heard.done)
 
 
 async def _next(pipe: asyncio.StreamReader) -> Heard:

@@ -10,19 +10,18 @@ import os
 import sys
 import threading
 import time
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from ..engine.errors import ClusterError, JobNotRunningError, JobTimeoutError
-from ..scheduler.job.requests import ShowView
+from ..engine.errors import ClusterError, JobNotRunningError
+from ..recording.looks import looks
+from ..scheduler.job.view import JobView
 from ..state.errors import EvenflowError
-from .frames import write
-from .heard import Heard, Quiet, Unlinked, Viewed
+from .actions import begun
+from .frames import read, write
+from .heard import Answered, Asked, Heard, Quiet, Unlinked, Viewed
 
-EVERY = 1.0
-"""Seconds from one question to the next."""
-
-OVERLAP = 3.0
-"""Seconds that the questions overlap, for windows that are still on their way to the coordinator."""
+if TYPE_CHECKING:
+    from ..actors.cluster import WatchedJob
 
 LOOK_FOR_JOBS = 3.0
 """Seconds from one look for new jobs to the next."""
@@ -35,6 +34,7 @@ class Follower:
         self._pipe, self._only = pipe, only
         self._lock = threading.Lock()
         self._followed: set[str] = set()
+        self._runtimes: dict[str, WatchedJob] = {}
 
     def run(self) -> None:
         """Returns never; the process ends if the cluster is lost in a way that can't be mended here."""
@@ -73,38 +73,50 @@ class Follower:
 
         try:
             runtime = find_job(name)
+            self._runtimes[name] = runtime
             Job(name, runtime, {}, {})  # its thread waits for the job's end, after which the runtime refuses to ask
-            since = 0.0
-            while True:
-                begun = time.monotonic()
-                try:
-                    view = runtime.ask(ShowView(since))
-                except JobTimeoutError as error:
-                    self.tell(Unlinked(name, "lost", str(error)))
-                    continue
-                since = view.now - OVERLAP
-                self.tell(Viewed(name, view))
-                time.sleep(max(0.0, begun + EVERY - time.monotonic()))
+            for view in looks(runtime):
+                self.tell(Viewed(name, view) if isinstance(view, JobView) else Unlinked(name, "lost", str(view)))
+            self.tell(Unlinked(name, "ended", f"the job `{name}` has ended: it is {runtime.status().state}"))
         except EvenflowError as error:
             self.tell(Unlinked(name, "ended" if isinstance(error, JobNotRunningError) else "lost", str(error)))
         finally:
+            self._runtimes.pop(name, None)
             self._followed.discard(name)
+
+    def hear(self, pipe: BinaryIO) -> None:
+        """Carry out what the server asks for, each in a thread of its own, until it closes the pipe."""
+        while (asked := read(pipe)) is not None:
+            threading.Thread(target=self._act, args=(asked,), daemon=True).start()
+
+    def _act(self, asked: Asked) -> None:
+        runtime = self._runtimes.get(asked.job)
+        try:
+            if runtime is None:
+                raise JobNotRunningError(f"the job `{asked.job}` is not followed just now")
+            number: int | None = runtime.ask(asked.request)
+            self.tell(Answered(asked.number, done=begun(asked.request, number)))
+        except EvenflowError as error:
+            self.tell(Answered(asked.number, problem=str(error)))
 
 
 def main() -> None:
     """Standard output is the server's; what Ray prints goes to standard error."""
     pipe = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    threading.Thread(target=_end_with_server, daemon=True).start()
+    follower = Follower(pipe, sys.argv[1] if len(sys.argv) > 1 else None)
+    threading.Thread(target=_end_with_server, args=(follower,), daemon=True).start()
     try:
-        Follower(pipe, sys.argv[1] if len(sys.argv) > 1 else None).run()
+        follower.run()
     except BrokenPipeError:
         os._exit(0)
 
 
-def _end_with_server() -> None:
-    sys.stdin.buffer.read()
-    os._exit(0)
+def _end_with_server(follower: Follower) -> None:
+    try:
+        follower.hear(sys.stdin.buffer)
+    finally:
+        os._exit(0)
 
 
 if __name__ == "__main__":

@@ -18,9 +18,22 @@ LENGTH = 4
 
 def write(pipe: BinaryIO, message: Any) -> None:
     """At once, so that the other side need not wait for the next one."""
-    packed = pickle.dumps(message)
-    pipe.write(len(packed).to_bytes(LENGTH, "big") + packed)
+    pipe.write(packed(message))
     pipe.flush()
+
+
+def packed(message: Any) -> bytes:
+    """With its length."""
+    data = pickle.dumps(message)
+    return len(data).to_bytes(LENGTH, "big") + data
+
+
+def read(pipe: BinaryIO) -> Any:
+    """The next one, None when the other side has closed the pipe."""
+    head = pipe.read(LENGTH)
+    length = int.from_bytes(head, "big")
+    body = pipe.read(length) if len(head) == LENGTH else b""
+    return unpacked(body) if body and len(body) == length else None
 
 
 def unpacked(packed: bytes) -> Any:

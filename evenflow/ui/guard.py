@@ -26,11 +26,23 @@ HEADERS = {
 HOSTS = ("127.0.0.1", "localhost")
 
 
-class Guard:
-    """`token` opens the page; `port` is the server's, once it is known."""
+ACTIONS = ("/act", "/preview")
+"""Where pages may send requests that change a job, and ask what these would do."""
 
-    def __init__(self) -> None:
+PROOF = "X-Evenflow-Action"
+"""The header with which a page shows that it is one of ours: other sites' pages can't send it, and don't know its value."""
+
+READ_ONLY = "this page only shows: `evenflow ui --allow-actions` lets pages change jobs\n"
+
+
+class Guard:
+    """`token` opens the page; `port` is the server's, once it is known. `action_token`: what a page that may change jobs has to send; None
+    if none may.
+    """
+
+    def __init__(self, *, allow_actions: bool = False) -> None:
         self.token = secrets.token_urlsafe(24)
+        self.action_token = secrets.token_urlsafe(24) if allow_actions else None
         self.port = 0
 
     @property
@@ -49,13 +61,27 @@ class Guard:
             return web.Response(status=403, text="this address is not this server's\n")
         if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
             return web.Response(status=403, text="a page of another site asked: open the start address by hand\n")
-        if request.method not in ("GET", "HEAD"):
+        acts = request.method == "POST" and request.path in ACTIONS
+        if request.method not in ("GET", "HEAD") and not acts:
             return web.Response(status=405, text="this page shows, and changes nothing\n", headers={"Allow": "GET, HEAD"})
         if self._is_token(request.query.get("token", "")) and request.path == "/":
             return self._enter(request)
         if not self._is_token(request.cookies.get(self.cookie, "")):
             return web.Response(status=401, text="open the address that `evenflow ui` has printed: it has a token\n")
+        return self._action_problem(request) if acts else None
+
+    def _action_problem(self, request: web.Request) -> web.Response | None:
+        """The refusal of a request that would change something, by somebody who may see the page."""
+        if self.action_token is None:
+            return web.Response(status=403, text=READ_ONLY)
+        if request.headers.get("Origin", self._origin(request)) != self._origin(request):
+            return web.Response(status=403, text="a page from elsewhere asked\n")
+        if not secrets.compare_digest(request.headers.get(PROOF, "").encode(), self.action_token.encode()):
+            return web.Response(status=403, text=f"the header {PROOF} is missing or wrong: reload the page\n")
         return None
+
+    def _origin(self, request: web.Request) -> str:
+        return f"http://{request.headers.get('Host')}"
 
     def _is_token(self, word: str) -> bool:
         return secrets.compare_digest(word.encode(), self.token.encode())

@@ -1,4 +1,4 @@
-"""What a follower tells the server: a view of a job, or why there is none."""
+"""What a follower tells the server: a view of a job, or why there is none; and what the server asks of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..scheduler.job.view import JobView
+from .actions import Action
 
 LinkState = Literal["waiting", "live", "lost", "ended"]
 
@@ -32,4 +33,22 @@ class Quiet:
     """There is nothing to tell: the follower lives."""
 
 
-Heard = Viewed | Unlinked | Quiet
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What became of the action that the server sent as this `number`: what was begun, or why it was not."""
+
+    number: int
+    done: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the server asks the follower: to have a job carry out a request."""
+
+    number: int
+    job: str
+    request: Action
+
+
+Heard = Viewed | Unlinked | Quiet | Answered

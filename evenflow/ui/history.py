@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..recording.seen import Seen
 from ..scheduler.job.view import JobView, StageView
 from ..scheduler.load.window import WorkerWindow
 from ..scheduler.migration.load_snapshot import hash_of
@@ -23,6 +24,8 @@ from .stage_history import KEPT, OPEN, StageHistory
 from .timeline import Timeline
 
 Message = dict[str, Any]
+
+Changes = tuple[list[int], list[dict[str, Any]], list[dict[str, Any]]]
 
 BEHIND = 2
 """Seconds that the page is behind: by then nearly all workers have told what they did."""
@@ -47,10 +50,17 @@ class History:
         self._checkpoints: dict[str, dict[str, Any]] = {}
         self._seen: dict[tuple[str, float], float] = {}
         self._view: JobView | None = None
+        self.seen = Seen()
+        """What policies see of the job now."""
 
     def add(self, view: JobView) -> Message:
         """What the job tells; the message for pages that have all that went before."""
+        return self._message(*self.take(view))
+
+    def take(self, view: JobView) -> Changes:
+        """What the job tells; what of the history it changes: seconds, decisions, checkpoints."""
         self._view, now = view, floor(view.now)
+        self.seen.add(view)
         state = view.status.state
         self.link = ("ended", f"the job `{self.name}` has ended: it is {state.value}") if state.final else ("live", "")
         windows = [window for window in view.windows if self._is_new(window)]
@@ -64,7 +74,7 @@ class History:
         changed |= self._add_latencies(windows, now)
         entries = self._timeline.add(view, self._came)
         checkpoints = self._add_checkpoints(view)
-        return self._message(sorted(changed), [asdict(entry) for entry in entries], checkpoints)
+        return sorted(changed), [asdict(entry) for entry in entries], checkpoints
 
     def whole(self) -> Message:
         """For a page that knows nothing yet."""
@@ -155,6 +165,7 @@ class History:
             "attempt": int(status.attempt),
             "error": None if status.error is None else str(status.error),
             "problems": list(status.problems),
+            "failures": [asdict(failure) for failure in view.failures],
             "late": sum(w.late_records for stage in self._stages.values() for w in stage.newest.values()),
             "skipped": sum(w.skipped_records for stage in self._stages.values() for w in stage.newest.values()),
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 from .heard import Heard, Unlinked, Viewed
 from .history import History, Message
@@ -31,9 +32,10 @@ class Listener:
 
 
 class Hub:
-    """`hear` what the follower tells; `listen` and `next` are for tabs."""
+    """`hear` what the follower tells; `listen` and `next` are for tabs. `facts`: further fields of every message."""
 
-    def __init__(self, job: str | None = None) -> None:
+    def __init__(self, job: str | None = None, **facts: Any) -> None:
+        self._facts = facts
         self.histories: dict[str, History] = {} if job is None else {job: History(job)}
         self._listeners: set[Listener] = set()
         self._trouble = "" if job is not None else "no job runs on the cluster yet"
@@ -99,4 +101,4 @@ class Hub:
                 listener.messages.put_nowait(self._json({}))
 
     def _json(self, message: Message) -> str:
-        return json.dumps({**message, "jobs": list(self.histories)}, default=str, allow_nan=False)
+        return json.dumps({**message, **self._facts, "jobs": list(self.histories)}, default=str, allow_nan=False)

@@ -1,4 +1,4 @@
-"""The web server of the page: static files, and the figures as server-sent events."""
+"""The web server of the page: static files, and what live jobs or a recording have to say."""
 
 from __future__ import annotations
 
@@ -7,45 +7,45 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Protocol
 
 from aiohttp import web
 
 from ..engine.errors import ClusterError
+from ..recording.file import Recording
 from .feed import Feed
-from .guard import HEADERS, HOSTS, Guard, middleware
+from .guard import HOSTS, Guard, middleware
 from .hub import Hub
+from .live import LARGEST, Live
+from .replay import Replay
 
 STATIC = Path(__file__).with_name("static")
 
+Announce = Callable[[str], None]
 
-def application(hub: Hub, guard: Guard) -> web.Application:
-    """The page of what the hub knows."""
+
+class Pages(Protocol):
+    """What a page shows: of jobs that run, or of a recording."""
+
+    def routes(self) -> list[web.AbstractRouteDef]: ...
+
+
+def application(pages: Pages, guard: Guard) -> web.Application:
+    """The page, with its files."""
 
     async def index(_request: web.Request) -> web.StreamResponse:
         return web.FileResponse(STATIC / "index.html")
 
-    async def events(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
-        await response.prepare(request)
-        listener = hub.listen(request.query.get("job"))
-        try:
-            while True:
-                await response.write(f"data: {await hub.next(listener)}\n\n".encode())
-        except ConnectionResetError:
-            return response
-        finally:
-            hub.leave(listener)
-
-    app = web.Application(middlewares=[middleware(guard)])
-    app.add_routes([web.get("/", index), web.get("/events", events), web.static("/static", STATIC)])
+    app = web.Application(middlewares=[middleware(guard)], client_max_size=LARGEST)
+    app.add_routes([web.get("/", index), *pages.routes(), web.static("/static", STATIC)])
     return app
 
 
 @asynccontextmanager
-async def serving(hub: Hub, port: int) -> AsyncIterator[Guard]:
+async def serving(pages: Pages, port: int, guard: Guard | None = None) -> AsyncIterator[Guard]:
     """Serve on loopback, on any free port if `port` is 0. Raises ClusterError if the port is taken."""
-    guard = Guard()
-    runner = web.AppRunner(application(hub, guard), access_log=None, handler_cancellation=True, shutdown_timeout=0.5)
+    guard = Guard() if guard is None else guard
+    runner = web.AppRunner(application(pages, guard), access_log=None, handler_cancellation=True, shutdown_timeout=0.5)
     await runner.setup()
     try:
         try:
@@ -58,15 +58,17 @@ async def serving(hub: Hub, port: int) -> AsyncIterator[Guard]:
         await runner.cleanup()
 
 
-async def serve(job: str | None, port: int, announce: Callable[[str], None], *, with_input: bool) -> None:
+async def serve(job: str | None, port: int, announce: Announce, *, with_input: bool, allow_actions: bool) -> None:
     """Follow `job`, or all jobs, and serve the page until this is cancelled, or standard input has ended if `with_input`.
 
-    `announce` gets the start address. Raises ClusterError if the port is taken.
+    `announce` gets the start address. `allow_actions`: whether the page can change jobs. Raises ClusterError if the port is taken.
     """
-    hub = Hub(job)
-    async with serving(hub, port) as guard:
+    guard = Guard(allow_actions=allow_actions)
+    hub = Hub(job, actions=guard.action_token)
+    feed = Feed(hub.hear, job)
+    async with serving(Live(hub, feed.act if allow_actions else None), port, guard):
         announce(guard.address)
-        follow = asyncio.ensure_future(Feed(hub.hear, job).run())
+        follow = asyncio.ensure_future(feed.run())
         try:
             if with_input:
                 await asyncio.wait([follow, asyncio.ensure_future(asyncio.to_thread(sys.stdin.read))], return_when=asyncio.FIRST_COMPLETED)
@@ -76,3 +78,13 @@ async def serve(job: str | None, port: int, announce: Callable[[str], None], *, 
             follow.cancel()
             with suppress(asyncio.CancelledError):
                 await follow
+
+
+async def serve_replay(path: Path, port: int, announce: Announce) -> None:
+    """Serve the page of a recording until this is cancelled.
+
+    Raises ConnectorError if it can't be read, ClusterError if the port is taken.
+    """
+    async with serving(Replay(Recording(path)), port) as guard:
+        announce(guard.address)
+        await asyncio.Event().wait()

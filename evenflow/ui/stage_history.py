@@ -83,7 +83,7 @@ class StageHistory:
         useful: dict[str, float] = {worker: did.useful / max(did.measured, 1e-9) for worker, did in self.workers(until).items()}
         splits = {} if self.view.table is None else self.view.table.splits
         split = tuple(key for key, _ in hot if splits and self._hash_of(key) in splits)
-        return OperatorLoad(useful, {}, hot, round(sum(s.records for s in seconds)), self.view.can_split, (), split)
+        return OperatorLoad(useful, {}, hot, round(sum(s.records for s in seconds)), bool(self.view.dealable), (), split)
 
     def imbalance(self, begin: float, until: float) -> float | None:
         """The mean of max / mean load in these seconds, None if nothing was measured."""

@@ -24,6 +24,9 @@ Answer = Literal["yes", "no", "failed"]
 
 BY_HAND = "by hand"
 
+FOR_POLICY = ", for "
+"""In the reason of a rebalance that a scaling policy wanted."""
+
 TOGETHER = 60.0
 """Seconds for which looks that change nothing are one entry."""
 
@@ -173,7 +176,8 @@ class Timeline:
             return None
         name = f"{self._run}.{kind}{report.number}"
         known = self.entries.get(name)
-        who: Who = "person" if report.reason.startswith(BY_HAND) else "balancer"
+        said = report.reason.partition(":")[0]
+        who: Who = "person" if BY_HAND in said else "autoscaler" if FOR_POLICY in said else "balancer"
         if known is None:
             known = Entry(name, report.began_at, None, who, "yes", stage, what, report.why)
             self._put(known)

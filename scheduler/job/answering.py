@@ -95,7 +95,7 @@ class Answering:
             case Fail(error):
                 self._lifecycle.abort(error)
             case Rebalance(operator, policy, strategy):
-                return self._mover.rebalance(operator, policy, strategy).number
+                return self._mover.rebalance(operator, policy, strategy, "by hand").number
             case Move(operator, groups, keys, to, strategy):
                 return self._move(operator, groups, keys, to, strategy).number
             case Split(operator, key, to, dealt):

@@ -48,6 +48,7 @@ from ..rescaling.operator_scaling import OperatorScaling
 from ..rescaling.rescaling import Rescaling
 from .answering import Answering
 from .effects import Deploy, Effect, Ended, FindOlder, JobState, RememberStart, RestoreSinks, Tell
+from .failures import failure_of
 from .messages import CheckpointFailed, Failed, Report, Shutdown, StopSource
 from .record import JobRecord
 from .requests import AnyRequest, Change
@@ -309,6 +310,7 @@ class JobCore:
     def abort(self, error: EvenflowError) -> None:
         """End with this error, whatever the restart strategy is: starting again would not help."""
         if not self.state.final:
+            self._job.failures.append(failure_of(error, self._job.now))
             self._job.error = error
             self.end(JobState.FAILED)
 
@@ -410,6 +412,7 @@ class JobCore:
 
     def _fail_now(self, error: EvenflowError) -> None:
         job = self._job
+        job.failures.append(failure_of(error, job.now))
         delay = self._restarts.delay(error, job.now) if job.settings.save_state else None
         if delay is not None:
             self.go_back(delay)

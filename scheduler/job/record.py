@@ -22,6 +22,7 @@ from ..migration.load_snapshot import load_snapshot
 from ..migration.migration import Migrations
 from ..rescaling.rescaling import RescaleState, Rescaling
 from .effects import Effect, JobState
+from .failures import Failure
 from .newest import Newest
 
 STORY = 40
@@ -29,6 +30,10 @@ STORY = 40
 
 PROBLEMS = 10
 """Problems of operators that are remembered."""
+
+
+FAILURES = 20
+"""Failures that are remembered."""
 
 
 class JobRecord:
@@ -51,6 +56,7 @@ class JobRecord:
         self.migrations = Migrations(plan.tables)
         self.problems: deque[str] = deque(maxlen=PROBLEMS)
         self.rescales = Newest[Rescaling]()
+        self.failures = Newest[Failure](FAILURES)
         self.metrics = JobMetrics({task.name: task.stage for task in plan.tasks})
         self._effects: list[Effect] = []
         self._story: deque[str] = deque(maxlen=STORY)

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...engine.protocol.ids import WorkerId
 from ...engine.protocol.routing import RoutingTable
+from ...engine.protocol.split_route import Dealt
 from ..checkpoints.checkpoints import CheckpointReport
 from ..load.window import WorkerWindow
 from ..migration.balancing import BalanceLook
@@ -19,6 +20,9 @@ from ..migration.migration import MigrationReport
 from ..rescaling.node_scaling import NodeScalingReport
 from ..rescaling.operator_scaling import ScalingReport
 from ..scaling.controller import DecisionRecord
+from ..scaling.scaled_stage import ScaledStage
+from ..scaling.settings import DEFAULTS, PolicySettings
+from .failures import Failure
 from .status import JobStatus
 
 
@@ -26,8 +30,8 @@ from .status import JobStatus
 class StageView:
     """A stage: the operators that are chained in it, its workers by index, and the stages that it sends to.
 
-    `table`: who owns its key groups now, None without keyed state; `can_split`: whether its hot keys can be split. `balancer`: the policy
-    that balances it, or `off`; `look`: what that saw last.
+    `table`: who owns its key groups now, None without keyed state; `dealable`: the sides whose rows may be dealt when a hot key is split.
+    `balancer`: the policy that balances it, or `off`; `look`: what that saw last. `scaled`: what scaling policies know of it.
     """
 
     name: str
@@ -36,9 +40,10 @@ class StageView:
     outputs: tuple[str, ...]
     is_source: bool
     table: RoutingTable | None = None
-    can_split: bool = False
+    dealable: tuple[Dealt, ...] = ()
     balancer: str = "off"
     look: BalanceLook | None = None
+    scaled: ScaledStage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,8 @@ class JobView:
     asked for, each worker's oldest first; `migrations`, `scalings`, `node_scalings`, `checkpoints`: those that are not over, or ended since
     then; `decisions` of the scaling policy since then, and the newest before. `look`: the policy's newest look. `threshold`: the load over
     the floor at which the job calls it uneven; `least_busy`: the part of its time for which the hottest worker is busy if that matters.
+    `plan_windows`, `split_hot_keys`: how a balancer plans that is asked by hand; `policy_settings`: what scaling policies are told.
+    `failures`: the newest, the oldest first.
 
     It is pickled into bytes: Ray's messages have gaps beside arrays, which it doesn't clear (`actors/processes/sent.py`).
     """
@@ -63,6 +70,10 @@ class JobView:
     checkpoints: tuple[CheckpointReport, ...] = ()
     threshold: float = 1.2
     least_busy: float = 0.05
+    plan_windows: int = 5
+    split_hot_keys: bool = True
+    policy_settings: PolicySettings = DEFAULTS
+    failures: tuple[Failure, ...] = ()
 
     def __reduce__(self) -> Any:
         return _unpickled, (pickle.dumps([getattr(self, field.name) for field in fields(self)]),)

@@ -14,6 +14,7 @@ from ..rescaling.autoscaling import Autoscaling
 from ..rescaling.node_scaling import NodeScaling
 from ..rescaling.operator_scaling import OperatorScaling
 from ..scaling.controller import DecisionRecord
+from ..scaling.scaled_stage import scaled_stage
 from .record import JobRecord
 from .report import Report
 from .status import JobStatus
@@ -36,6 +37,7 @@ class Viewing:
     ) -> None:
         self._job, self._checkpointing, self._operators, self._nodes = job, checkpointing, operators, nodes
         self._balancing, self._autoscaling = balancing, autoscaling
+        self._policy_settings = job.config.autoscale.policy_settings()
 
     def view(self, since: float, status: JobStatus, migrations: Sequence[MigrationReport]) -> JobView:
         """What is new since `since`, in seconds since the epoch, and the present state."""
@@ -53,6 +55,10 @@ class Viewing:
             checkpoints=_new(self._checkpointing.reports(), since),
             threshold=job.config.balance.threshold,
             least_busy=job.config.balance.least_busy,
+            plan_windows=job.config.balance.windows,
+            split_hot_keys=job.config.balance.split_hot_keys,
+            policy_settings=self._policy_settings,
+            failures=tuple(job.failures),
         )
 
     def _stage(self, stage: Stage) -> StageView:
@@ -64,9 +70,10 @@ class Viewing:
             outputs=tuple(dict.fromkeys(output.target for output in stage.outputs)),
             is_source=stage.is_source,
             table=self._job.migrations.tables[stage.name] if stage.is_keyed else None,
-            can_split=bool(stage.dealable),
+            dealable=stage.dealable,
             balancer=balancer,
             look=look,
+            scaled=scaled_stage(stage, self._job.plan.key_groups),
         )
 
 

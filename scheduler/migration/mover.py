@@ -32,8 +32,8 @@ class Mover:
         steps = [HandoverStep(StepVersion(0), step.moves, step.lazy, step.pause) for step in planned]
         return self._reconfiguration.move(stage, chosen, steps, reason, plan)
 
-    def rebalance(self, operator: str, policy: str, strategy: str | None) -> Migration:
-        """Plan by the balancer `policy` over the newest windows, and begin to move.
+    def rebalance(self, operator: str, policy: str, strategy: str | None, wish: str) -> Migration:
+        """Plan by the balancer `policy` over the newest windows, and begin to move; `wish`: whose wish that is, for the reason.
 
         Raises RequestError for an unknown operator, balancer or strategy, JobNotRunningError or JobBusyError if the job is not running or
         moves something already.
@@ -42,4 +42,4 @@ class Mover:
         table = self._job.migrations.tables[stage.name]
         balance = self._job.config.balance
         plan = named(policy).plan(self._job.snapshot(operator, balance.windows), Limits(split_keys=balance.split_hot_keys))
-        return self.move(stage, strategy, plan.table(table, hash_of), f"{policy}: {plan.reason}", plan)
+        return self.move(stage, strategy, plan.table(table, hash_of), f"{policy}, {wish}: {plan.reason}", plan)

@@ -23,6 +23,7 @@ from ..migration.mover import Mover
 from ..scaling.controller import Controller, DecisionRecord, Mode
 from ..scaling.decision import ScalingDecision
 from ..scaling.observed import observed
+from ..scaling.scaled_stage import scaled_stages
 from ..scaling.snapshot import DataflowSnapshot
 from .cluster_view import ClusterView
 from .node_scaling import NodeScaling
@@ -146,7 +147,8 @@ class Autoscaling:
         if not all(windows.values()):
             return
         try:
-            decision = controller.observe(job.now, observed(job.plan, windows, self._settings, self._nodes.of_workers(cluster)))
+            seen = observed(scaled_stages(job.plan), windows, self._settings, self._nodes.of_workers(cluster))
+            decision = controller.observe(job.now, seen)
         except EvenflowError as error:
             problem = f"job `{job.name}` is no longer scaled: its policy {controller.policy} can't decide: {error}"
             self.choose(OFF, controller.mode, cluster)
@@ -180,7 +182,7 @@ class Autoscaling:
             return self._nodes.scale_in(cluster, step.node)
         if step.parallelism is None:
             balancer = next(iter(BALANCERS)) if self._job.config.balance.policy == OFF else self._job.config.balance.policy
-            return self._mover.rebalance(step.operator, balancer, None)
+            return self._mover.rebalance(step.operator, balancer, None, f"for {controller.policy}")
         reason = f"{controller.policy}, automatic: {controller.history[-1].decided.reason}"
         return self._operators.scale(step.operator, step.parallelism, reason=reason)
 

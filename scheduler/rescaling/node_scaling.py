@@ -25,6 +25,7 @@ from ..job.newest import Newest
 from ..job.record import JobRecord
 from ..job.report import Report
 from ..scaling.observed import observed
+from ..scaling.scaled_stage import scaled_stages
 from ..scaling.settings import PolicySettings
 from ..scaling.snapshot import DataflowSnapshot
 from .cluster_view import ClusterView
@@ -283,7 +284,7 @@ class NodeScaling:
         job = self._job
         windows = {worker: job.metrics.history(worker)[-job.config.balance.windows :] for worker in job.workers}
         settings: PolicySettings = replace(job.config.autoscale.policy_settings(), slots=slots)
-        return replace(observed(job.plan, windows, settings, nodes), settings=settings)
+        return replace(observed(scaled_stages(job.plan), windows, settings, nodes), settings=settings)
 
     def _report(
         self,

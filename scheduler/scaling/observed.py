@@ -15,11 +15,12 @@ Four figures are estimates, for they are not measured:
   marks, less the latency of the path before it.
 
 >>> import evenflow as ef
+>>> from evenflow.scheduler.scaling.scaled_stage import scaled_stages
 >>> flow = ef.Dataflow("f")
 >>> _ = flow.read(ef.generate(rate=900)).key_by("key").aggregate(n=ef.count()).named("count").write(ef.to_list([]))
 >>> source = WorkerWindow("generate-0", 0.0, 1.0, rows_in=600, rows_out=600, useful=0.5, wait_credit=0.5)
 >>> count = WorkerWindow("count-0", 0.0, 1.0, rows_in=600, useful=1.0)
->>> snapshot = observed(flow.plan(), {"generate-0": [source], "count-0": [count]})
+>>> snapshot = observed(scaled_stages(flow.plan()), {"generate-0": [source], "count-0": [count]})
 >>> [(one.name, one.source_rate, one.true_processing_rate) for one in snapshot.operators]
 [('generate', 900, 1200.0), ('count', None, 600.0)]
 """
@@ -30,13 +31,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...engine.operators.aggregate_windows import AggregateWindows
-from ...engine.operators.read import Read
-from ...engine.plan.physical import Plan, Stage
 from ...engine.protocol.ids import WorkerId, worker_id
 from ..load.batch_costs import MOST, BatchCosts
 from ..load.window import WorkerWindow
 from .figures import InstanceFigures, OperatorFigures
+from .scaled_stage import ScaledStage
 from .settings import DEFAULTS, PolicySettings
 from .snapshot import DataflowSnapshot, Edge
 
@@ -52,23 +51,24 @@ SHORTEST = 1e-6
 
 
 def observed(
-    plan: Plan,
+    stages: Sequence[ScaledStage],
     windows: Mapping[WorkerId, Sequence[WorkerWindow]],
     settings: PolicySettings = DEFAULTS,
     nodes: Mapping[WorkerId, str] | None = None,
 ) -> DataflowSnapshot:
-    """`windows`: those of each worker, by its name, that count; a worker without any has no rates. `nodes`: each worker's, where there are.
+    """`stages` in topological order. `windows`: those of each worker, by its name, that count; a worker without any has no rates. `nodes`:
+    each worker's, where there are.
 
     The bounds of `settings` become those of each operator that has none of its own; a source that can't be shared out keeps its workers.
     """
-    workers = {s.name: [_joined(windows.get(worker_id(s.name, i), ())) for i in range(s.parallelism)] for s in plan.stages}
-    edges = _edges(plan, {name: sum(one.rows_in for one in several) for name, several in workers.items()})
+    workers = {s.name: [_joined(windows.get(worker_id(s.name, i), ())) for i in range(s.parallelism)] for s in stages}
+    edges = _edges(stages, {name: sum(one.rows_in for one in several) for name, several in workers.items()})
     operators: dict[str, OperatorFigures] = {}
     so_far: dict[str, float] = {}
-    for stage in plan.stages:
+    for stage in stages:
         feeders = [edge.source for edge in edges if edge.target == stage.name]
         reads = [windows.get(worker_id(stage.name, i), ()) for i in range(stage.parallelism)]
-        figures = _operator(plan, stage, workers[stage.name], _offered(stage, reads, workers[stage.name]), settings)
+        figures = _operator(stage, workers[stage.name], _offered(stage, reads, workers[stage.name]), settings)
         before = max((so_far[name] for name in feeders), default=0.0)
         where = tuple(nodes[worker_id(stage.name, i)] for i in range(stage.parallelism)) if nodes else ()
         operators[stage.name] = replace(figures, latency_ms=_latency_ms(figures, workers[stage.name], before), nodes=where)
@@ -97,32 +97,28 @@ def _joined(windows: Sequence[WorkerWindow]) -> WorkerWindow:
     )  # fmt: skip
 
 
-def _operator(
-    plan: Plan, stage: Stage, workers: list[WorkerWindow], source_rate: float | None, settings: PolicySettings
-) -> OperatorFigures:
-    head = stage.chain[0].operator
+def _operator(stage: ScaledStage, workers: list[WorkerWindow], source_rate: float | None, settings: PolicySettings) -> OperatorFigures:
     least, most = _bounds(stage, settings)
     fixed = sum((worker.costs for worker in workers), BatchCosts()).fixed
     return OperatorFigures.summed(
         stage.name,
         [_instance(worker, fixed) for worker in workers],
         source_rate=source_rate,
-        kind="window" if isinstance(head, AggregateWindows) else "continuous",
-        chain=stage.name if len(stage.chain) > 1 else None,
+        kind=stage.kind,
+        chain=stage.name if stage.chained else None,
         hottest_key_share=_hottest_share(workers),
-        keyed=stage.is_keyed,
-        key_groups=plan.key_groups if stage.is_keyed else None,
+        keyed=stage.key_groups is not None,
+        key_groups=stage.key_groups,
         min_parallelism=least,
         max_parallelism=most,
     )
 
 
-def _bounds(stage: Stage, settings: PolicySettings) -> tuple[int, int | None]:
+def _bounds(stage: ScaledStage, settings: PolicySettings) -> tuple[int, int | None]:
     """The fewest and the most workers: the operator's own bounds, else those of the settings; those it has if they may not change."""
-    own = stage.bounds
-    if own.fixed or not stage.can_be_scaled:
+    if stage.fixed:
         return stage.parallelism, stage.parallelism
-    return own.least or settings.min_parallelism, own.most or settings.max_parallelism
+    return stage.least or settings.min_parallelism, stage.most or settings.max_parallelism
 
 
 def _instance(worker: WorkerWindow, fixed: float) -> InstanceFigures:
@@ -148,13 +144,10 @@ def _held_back(worker: WorkerWindow) -> float:
     return min(worker.wait_credit / worker.length, 1.0) if worker.length >= SHORTEST else 0.0
 
 
-def _offered(stage: Stage, windows: Sequence[Sequence[WorkerWindow]], workers: list[WorkerWindow]) -> float | None:
+def _offered(stage: ScaledStage, windows: Sequence[Sequence[WorkerWindow]], workers: list[WorkerWindow]) -> float | None:
     """Records per second that a source is offered, None of another operator; `workers` are the `windows` of each, joined."""
-    head = stage.chain[0].operator
-    if not isinstance(head, Read):
-        return None
-    if head.source.rate is not None:
-        return head.source.rate
+    if not stage.is_source or stage.rate is not None:
+        return stage.rate
     came = [_came(several) for several in windows]
     known = [rate for rate in came if rate is not None]
     if known and len(known) == len(came):
@@ -181,9 +174,9 @@ def _hottest_share(workers: list[WorkerWindow]) -> float | None:
     return min(max(hot.values()) / records, 1.0) if hot and records else None
 
 
-def _edges(plan: Plan, taken: Mapping[str, int]) -> tuple[Edge, ...]:
+def _edges(stages: Sequence[ScaledStage], taken: Mapping[str, int]) -> tuple[Edge, ...]:
     """`taken`: the records that each stage took in."""
-    targets = {stage.name: tuple(dict.fromkeys(output.target for output in stage.outputs)) for stage in plan.stages}
+    targets = {stage.name: stage.outputs for stage in stages}
     feeders = {name: sum(name in others for others in targets.values()) for name in targets}
     edges = []
     for name, others in targets.items():

@@ -1,13 +1,15 @@
-"""`evenflow ui` shows a job on Ray in a real browser: its moves, decisions and end."""
+"""`evenflow ui` shows a job on Ray in a real browser: its moves, decisions and end, what somebody does to it, and its recording."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import urllib.error
 import urllib.request
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -17,6 +19,8 @@ from playwright.sync_api import expect
 from watching import until
 
 import evenflow as ef
+from evenflow.cli import main
+from evenflow.recording.file import Recording
 
 PICTURES = Path(__file__).parents[2] / "build"
 PATIENCE = 90_000
@@ -47,14 +51,25 @@ def job(cluster, tmp_path):
     job.wait("60s")
 
 
+@contextmanager
+def command(cluster, *words):
+    """A command of evenflow's, which is interrupted in the end if it still runs."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "evenflow", *map(str, words)], env={**os.environ, "RAY_ADDRESS": cluster}, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+            assert process.returncode == 130
+
+
 @pytest.fixture
 def page_process(cluster, job):
-    command = [sys.executable, "-m", "evenflow", "ui", job.name, "--no-open"]
-    process = subprocess.Popen(command, env={**os.environ, "RAY_ADDRESS": cluster}, stdout=subprocess.PIPE, text=True)
-    yield process
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
-    assert process.returncode == 130
+    with command(cluster, "ui", job.name, "--no-open") as process:
+        yield process
 
 
 @pytest.mark.timeout(400)
@@ -113,6 +128,101 @@ def photograph(page):
     until(lambda: page.evaluate("document.documentElement.scrollWidth") <= 390, "a phone needn't scroll sideways")
     page.screenshot(path=PICTURES / "page-phone.png", full_page=True)
     page.set_viewport_size({"width": 1360, "height": 900})
+
+
+def answered(page, kind):
+    """Say yes to what the dialog shows, and leave it when the job has answered."""
+    page.locator("dialog .go").click()
+    expect(page.locator("dialog p[role=status].good")).to_contain_text(kind, timeout=PATIENCE)
+    page.locator("dialog").get_by_role("button", name="Close").click()
+    expect(page.locator("dialog")).to_have_count(0)
+
+
+@pytest.mark.timeout(400)
+def test_what_somebody_does_on_the_page_is_done_and_its_recording_can_be_gone_through(cluster, job, tmp_path, capsys):
+    PICTURES.mkdir(exist_ok=True)
+    file = tmp_path / "shown.rec"
+    with (
+        browser() as chromium,
+        command(cluster, "record", job.name, file) as recorder,
+        command(cluster, "ui", job.name, "--no-open", "--allow-actions") as process,
+    ):
+        assert recorder.stdout.readline().startswith("recording shown into")
+        page = chromium.new_page(viewport={"width": 1360, "height": 900})
+        said = complaints(page)
+        page.goto(process.stdout.readline().strip())
+        expect(page.locator("#loads .bars .name")).to_have_text(["numbered-0", "numbered-1"], timeout=PATIENCE)
+        until(lambda: file.exists() and len(Recording(file).times) > 4, "there is something before the changes")
+
+        page.locator("#loads").get_by_role("button", name="Rebalance…").click()
+        expect(page.locator("dialog tbody")).to_have_count(4, timeout=PATIENCE)  # what each balancer would do
+        page.locator("dialog label", has_text="lpt").click()
+        expect(page.locator("dialog .go")).to_have_text("Rebalance by lpt")
+        page.screenshot(path=PICTURES / "page-rebalance.png")
+        assert job.migrations() == []
+        answered(page, "Migration 0 has begun")
+        (moved,) = job.migrations()
+        assert (moved.operator, moved.reason.partition(":")[0]) == ("numbered", "lpt, by hand")
+        until(lambda: job.migrations()[0].over, "the keys have moved")
+        assert job.migrations()[0].keys_moved > 0
+
+        page.locator("#loads").get_by_role("button", name="Scale…").click()
+        page.locator("dialog input").fill("3")
+        page.locator("dialog .go").click()
+        expect(page.locator("dialog .plan")).to_contain_text("from 2 to 3 workers", timeout=PATIENCE)
+        answered(page, "Scaling 0 has begun")
+        until(lambda: job.scalings()[0].over, "there are three workers")
+        assert (job.scalings()[0].before, job.scalings()[0].after) == (2, 3)
+        expect(page.locator("#loads .bars .name")).to_have_text(["numbered-0", "numbered-1", "numbered-2"], timeout=PATIENCE)
+
+        page.locator("header").get_by_role("button", name="Checkpoint…").click()
+        expect(page.locator("dialog .plan")).to_contain_text("saves its state", timeout=PATIENCE)
+        answered(page, "was asked for")
+        page.locator("#operators summary").click()
+        page.locator("#operators").get_by_role("button", name="numbered").click()
+        expect(page.locator("#operators tbody tr")).to_have_count(3, timeout=PATIENCE)
+
+        page.locator("header").get_by_role("button", name="Stop…").click()
+        answered(page, "stopping")
+        job.wait("60s")
+        expect(page.locator("h1 .pill")).to_have_text("ended", timeout=PATIENCE)
+        recorder.communicate(timeout=60)
+        assert recorder.returncode == 0
+        assert said == []
+    go_through(cluster, file)
+    plans_of(file, capsys)
+
+
+def go_through(cluster, file):
+    """The page of the recording, with the slider."""
+    with browser() as chromium, command(cluster, "ui", "--replay", file, "--no-open") as process:
+        page = chromium.new_page(viewport={"width": 1360, "height": 900}, color_scheme="light")
+        said = complaints(page)
+        page.goto(process.stdout.readline().strip())
+        bars, slider = page.locator("#loads .bars .name"), page.locator("#replay input")
+        expect(page.locator("h1 .pill")).to_have_text("replay", timeout=PATIENCE)
+        expect(bars).to_have_text(["numbered-0", "numbered-1", "numbered-2"], timeout=PATIENCE)
+        for what in ("from 2 to 3 workers", "lpt, by hand"):
+            expect(page.locator("#decisions .yes", has_text="person, numbered").filter(has_text=what)).to_have_count(1)
+        page.screenshot(path=PICTURES / "replay.png", full_page=True)
+        slider.fill(slider.get_attribute("min"))
+        expect(bars).to_have_text(["numbered-0", "numbered-1"], timeout=PATIENCE)
+        expect(page.locator("#decisions .yes")).to_have_count(0)
+        page.locator("#replay select").select_option("20")
+        page.locator("#replay button").click()
+        expect(bars).to_have_text(["numbered-0", "numbered-1", "numbered-2"], timeout=PATIENCE)
+        page.locator("#loads .whatif button").click()
+        expect(page.locator("#loads .plans tbody")).to_have_count(4, timeout=PATIENCE)
+        assert page.get_by_role("button", name="Rebalance…").count() == 0
+        assert said == []
+
+
+def plans_of(file, capsys):
+    """What policies say of the recording on the command line."""
+    assert main(["plan", "balance", "--snapshot", f"{file}@3", "--policy", "lpt"]) == 0
+    assert json.loads(capsys.readouterr().out)["moves"]
+    assert main(["plan", "balance", "--snapshot", f"{file}@all"]) == 0
+    assert "what hotspot would have done" in capsys.readouterr().out
 
 
 PROGRAM = """

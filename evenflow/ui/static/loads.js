@@ -1,16 +1,18 @@
 // The load of each worker against the floor: what the best placement of whole keys could come to.
 
 import { html } from "/static/vendor/htm-preact.module.js";
+import { StageActions } from "/static/actions.js";
 import { bytes, percent } from "/static/format.js";
+import { WhatIf } from "/static/plans.js";
 
 const KINDS = { idle: "idle", even: "even", better: "can be better", stuck: "can't be better" };
 
 export function Loads({ store }) {
   const loads = Object.entries(store.newest.loads);
-  return html`<div class="loads">${loads.map(([stage, load]) => html`<${Load} key=${stage} stage=${stage} load=${load} />`)}</div>`;
+  return html`<div class="loads">${loads.map(([stage, load]) => html`<${Load} key=${stage} store=${store} stage=${stage} load=${load} />`)}</div>`;
 }
 
-function Load({ stage, load }) {
+function Load({ store, stage, load }) {
   const most = Math.max(load.floor, ...load.workers.map(([, useful]) => useful));
   const full = [0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1].find((each) => most <= each * 0.97) ?? Math.max(1, most);
   const at = (share) => `${Math.min(100, (share / full) * 100)}%`;
@@ -32,5 +34,7 @@ function Load({ stage, load }) {
       </span>
     </div>
     ${load.hot.length > 0 && html`<p class="keys">hottest keys: ${load.hot.map(([key, share]) => `${key} ${percent(share)}`).join(", ")}</p>`}
+    <${StageActions} store=${store} stage=${stage} kinds=${["rebalance", "migrate", "scale"]} />
+    <${WhatIf} store=${store} path="balancers" operator=${stage} text="What would each balancer do?" />
   </div>`;
 }

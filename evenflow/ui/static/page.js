@@ -1,13 +1,18 @@
 // The page: the views of one job, from top to bottom.
 
 import { html, render, useState } from "/static/vendor/htm-preact.module.js";
+import { Dialog, JobActions } from "/static/actions.js";
 import { Charts } from "/static/charts.js";
 import { Checkpoints } from "/static/checkpoints.js";
 import { Decisions } from "/static/decisions.js";
+import { Errors } from "/static/errors.js";
 import { count, duration, milliseconds } from "/static/format.js";
 import { Graph } from "/static/graph.js";
 import { Heat } from "/static/heat.js";
 import { Loads } from "/static/loads.js";
+import { Operators } from "/static/operators.js";
+import { WhatIf } from "/static/plans.js";
+import { Slider } from "/static/replay.js";
 import { Store } from "/static/store.js";
 
 const SPANS = [[60, "1 min"], [180, "3 min"], [600, "10 min"]];
@@ -19,7 +24,7 @@ function Page() {
   document.title = store.job ? `${store.job} · evenflow` : "evenflow";
   if (!store.newest) return html`<${Head} /><${Link} />`;
   const keyed = Object.keys(store.newest.loads), stage = keyed.includes(chosen) ? chosen : keyed[0], span = store.span(most);
-  return html`<${Head} /><${Link} /><${Problems} />
+  return html`<${Head} /><${Link} />${store.replay && html`<${Slider} store=${store} />`}<${Errors} store=${store} />
     <section id="heat">
       <div class="head"><h2>Key groups over time</h2>
         ${keyed.length > 1 && html`<${Tabs} all=${keyed.map((name) => [name, name])} chosen=${stage} choose=${setChosen} />`}
@@ -34,9 +39,12 @@ function Page() {
       <div class="head"><h2>Decisions</h2>
         <div class="right"><${Tabs} all=${[[true, "all"], [false, "without “no”"]]} chosen=${all} choose=${setAll} /></div></div>
       <${Charts} store=${store} span=${span} /><${Decisions} store=${store} all=${all} />
+      <${WhatIf} store=${store} path="scalers" text="What would each scaling policy do?" />
     </section>
     <section id="graph"><div class="head"><h2>Dataflow</h2></div><${Graph} store=${store} /></section>
-    <section id="checkpoints"><div class="head"><h2>Checkpoints</h2></div><${Checkpoints} store=${store} /></section>`;
+    <section id="operators"><${Operators} store=${store} /></section>
+    <section id="checkpoints"><div class="head"><h2>Checkpoints</h2></div><${Checkpoints} store=${store} /></section>
+    <${Dialog} store=${store} />`;
 }
 
 function Tabs({ all, chosen, choose }) {
@@ -60,6 +68,7 @@ function Head() {
       ${status.attempt > 0 && html`<${Fact} name="recoveries" value=${status.attempt} />`}
       ${status.skipped > 0 && html`<${Fact} name="refused records" value=${count(status.skipped)} />`}
       ${status.late > 0 && html`<${Fact} name="late records" value=${count(status.late)} />`}</dl>`}
+    <${JobActions} store=${store} />
   </header>`;
 }
 
@@ -67,11 +76,5 @@ const Fact = ({ name, value }) => html`<div><dt>${name}</dt><dd>${value}</dd></d
 
 function Link() {
   const { state, text } = store.link;
-  return state === "live" ? null : html`<p class="banner" role="status">${text}. What is shown is the last that was heard.</p>`;
-}
-
-function Problems() {
-  const { error, problems } = store.newest.status;
-  return html`${error && html`<p class="banner bad">${error}</p>`}${problems.length > 0 && html`<section id="problems">
-    <h2>Problems</h2><ul class="problems">${problems.map((problem) => html`<li>${problem}</li>`)}</ul></section>`}`;
+  return state === "live" || state === "replay" ? null : html`<p class="banner" role="status">${text}. What is shown is the last that was heard.</p>`;
 }

@@ -28,6 +28,8 @@ export class Store {
     if (message.whole) this.clear();
     this.jobs = message.jobs;
     if (message.link) this.link = message.link;
+    if (message.replay) this.replay = message.replay;
+    if ("actions" in message) this.actions = message.actions;
     if (message.job) this.job = message.job;
     if (message.status) {
       this.newest = message;
@@ -37,6 +39,35 @@ export class Store {
       for (const at of this.seconds.keys()) if (at <= message.until - KEPT) this.seconds.delete(at);
     }
     this.changed();
+  }
+
+  // To another time of a recording. While one answer is under way, only the newest wish is kept.
+  async seek(at) {
+    this.wanted = at;
+    this.changed();
+    if (this.seeking) return;
+    this.seeking = true;
+    while (this.wanted != null) {
+      const time = this.wanted;
+      const message = await this.ask("at", { time, known: this.replay.at });
+      if (this.wanted === time) this.wanted = null;
+      if (message.problem) this.link = { state: "lost", text: message.problem };
+      else this.take(message);
+    }
+    this.seeking = false;
+    this.changed();
+  }
+
+  // What the server knows; it asks nobody. An answer that isn't JSON is a problem.
+  ask(path, values) {
+    const time = this.replay ? { time: this.replay.at } : {};
+    return answer(fetch(`/${path}?${new URLSearchParams({ job: this.job, ...time, ...values })}`));
+  }
+
+  // Something that may change the job, or what it would do.
+  send(path, values) {
+    const headers = { "Content-Type": "application/json", "X-Evenflow-Action": this.actions };
+    return answer(fetch(`/${path}`, { method: "POST", headers, body: JSON.stringify({ job: this.job, ...values }) }));
   }
 
   // The seconds in (until - span, until], null where nothing is known.
@@ -49,6 +80,15 @@ export class Store {
   span(most) {
     const first = Math.min(...this.seconds.keys());
     return Math.max(LEAST, Math.min(most, this.newest.until - first + 1));
+  }
+}
+
+async function answer(fetched) {
+  try {
+    const response = await fetched;
+    return response.ok ? await response.json() : { problem: (await response.text()).trim() };
+  } catch {
+    return { problem: "the process of this page has ended, or can't be reached" };
   }
 }
 

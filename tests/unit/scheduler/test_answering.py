@@ -98,7 +98,7 @@ def test_rebalance_moves_as_the_balancer_plans(job):
     job.settle()
     (report,) = job.migrations
     assert report.plan is not None
-    assert report.reason == f"hotspot: {report.plan.reason}"
+    assert report.reason == f"hotspot, by hand: {report.plan.reason}"
     assert report.state is MigrationState.DONE
     assert sorted(job.core.migrations.tables["count"].groups.tolist()[:2]) == [0, 1]
 

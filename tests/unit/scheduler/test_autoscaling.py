@@ -238,7 +238,7 @@ def test_hot_worker_gets_its_keys_placed_anew_by_the_jobs_balancer():
     (record,) = job.decisions
     assert record.decided.rebalance == ("count",)
     assert record.done.startswith("carried out")
-    assert [m.reason.split(":")[0] for m in job.ask(ShowMigrations())] == ["hotspot"]
+    assert [m.reason.split(":")[0] for m in job.ask(ShowMigrations())] == ["hotspot, for ds2"]
 
 
 def test_step_that_fails_ends_the_decision_and_is_told():

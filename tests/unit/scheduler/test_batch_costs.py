@@ -14,6 +14,7 @@ from evenflow.scheduler.load.batch_costs import MOST, BatchCosts
 from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.scaling.ds2 import Ds2, Ds2Memory
 from evenflow.scheduler.scaling.observed import observed
+from evenflow.scheduler.scaling.scaled_stage import scaled_stages
 
 SIZES = st.lists(st.integers(1, 1000), min_size=3, max_size=50)
 SECONDS = st.floats(1e-6, 1.0)
@@ -71,7 +72,7 @@ def window(worker, sizes):
 def decided(*windows):
     """What DS2 decides for these workers of an operator to which 2,760 records a second come."""
     sources = [WorkerWindow(f"generate-{index}", 0.0, 1.0, 1380, 1380, 0.1) for index in range(2)]
-    seen = observed(plan(len(windows)), {one.worker: [one] for one in (*windows, *sources)})
+    seen = observed(scaled_stages(plan(len(windows))), {one.worker: [one] for one in (*windows, *sources)})
     return Ds2().decide(seen, Ds2Memory())[0].parallelism
 
 
@@ -87,7 +88,7 @@ def test_a_worker_that_is_busy_all_the_time_can_do_what_it_does():
     busy = window("count-0", (1, 2, 1, 1, 3) * 43)
     rate = busy.rows_in / busy.useful
     for others in ({"length": busy.useful}, {"wait_credit": 1.0 - busy.useful}, {"starved": 1.0 - busy.useful}):
-        seen = observed(plan(1), {"count-0": [replace(busy, **others)]})
+        seen = observed(scaled_stages(plan(1)), {"count-0": [replace(busy, **others)]})
         assert seen.operator("count").true_processing_rate == pytest.approx(rate)
     half_idle = replace(busy, length=busy.useful / 0.9)
-    assert rate < observed(plan(1), {"count-0": [half_idle]}).operator("count").true_processing_rate < 1.4 * rate
+    assert rate < observed(scaled_stages(plan(1)), {"count-0": [half_idle]}).operator("count").true_processing_rate < 1.4 * rate

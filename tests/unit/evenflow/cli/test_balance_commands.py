@@ -63,7 +63,7 @@ def test_keys_and_groups_move_by_hand(job, capsys):
 def test_rebalancing_says_what_was_planned(job, capsys):
     assert main(["rebalance", "shop", "stateful_map", "--policy", "lpt", "--strategy", "fluid"]) == 0
     text = capsys.readouterr().out
-    assert all(part in text for part in ("lpt: longest processing time first", "fluid", "imbalance"))
+    assert all(part in text for part in ("lpt, by hand: longest processing time first", "fluid", "imbalance"))
 
 
 def test_a_snapshot_can_be_planned_with(job, tmp_path, capsys):

@@ -58,6 +58,7 @@ def test_the_version_is_that_of_the_package(capsys):
 AT_ONCE = [
     ["--help"], ["--version"], [], ["unknown"], *([name] for name in COMMANDS if name not in {"jobs", "plan", "bench", "ui", "doctor"}),
     ["ui", "--port", "many"], ["ui", "--port", "65536"],
+    ["ui", "clicks", "--replay", "clicks.rec"], ["ui", "--replay", "clicks.rec", "--allow-actions"], ["record", "clicks"],
     ["scale", "shop"], ["migrate", "shop", "count", "--to", "1"], ["load", "shop", "count", "--windows", "many"],
 ]  # fmt: skip
 

@@ -11,6 +11,7 @@ from copy import deepcopy
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from recorded_jobs import recorded, view_at
 
 from evenflow.balancer.policies import POLICIES
 from evenflow.balancer.snapshot_json import snapshot_from_json, snapshot_to_json
@@ -306,3 +307,42 @@ def test_every_snapshot_gives_a_plan_or_one_line_of_error(kind, whole, policies,
     else:
         assert code == 2
         assert_one_line(shown)
+
+
+@pytest.fixture
+def recording(tmp_path):
+    return str(recorded(tmp_path / "job.rec", [view_at(second) for second in range(30)]))
+
+
+def test_a_plan_from_a_recording_is_that_of_the_moment(capsys, recording):
+    shown = plan(capsys, "--snapshot", f"{recording}@12")
+    assert shown["imbalance_before"] == pytest.approx(1.8)
+    assert shown["moves"]
+    assert shown == plan(capsys, "--snapshot", f"{recording}@12", "--operator", "count")
+    assert main(["plan", "scale", "--policy", "ds2", "--snapshot", f"{recording}@12"]) == 0
+    assert json.loads(capsys.readouterr().out)["reason"]
+
+
+def test_a_table_has_what_a_policy_would_have_done_all_the_time(capsys, recording):
+    assert main(["plan", "balance", "--policy", "lpt", "--snapshot", f"{recording}@all"]) == 0
+    shown = capsys.readouterr().out
+    assert "what lpt would have done" in shown
+    assert shown.count("1.80") == 24
+    assert main(["plan", "scale", "--policy", "threshold", "--snapshot", f"{recording}@all"]) == 0
+    assert "what threshold would have done" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("at", "message"),
+    [("", "say which moment of it"), ("@31", "no second 31"), ("@noon", "is no time"), ("@", "is no time")],
+)
+def test_a_moment_that_is_none_is_a_line(capsys, recording, at, message):
+    assert main(["plan", "balance", "--snapshot", f"{recording}{at}"]) == 2
+    assert_one_line(capsys.readouterr(), message)
+
+
+def test_a_damaged_recording_is_a_line(capsys, tmp_path, recording):
+    cut = tmp_path / "cut.rec"
+    cut.write_bytes((tmp_path / "job.rec").read_bytes()[:200])
+    assert main(["plan", "balance", "--snapshot", f"{cut}@1"]) == 2
+    assert_one_line(capsys.readouterr(), "has nothing of its job")

@@ -9,9 +9,10 @@ from typing import Any
 
 import aiohttp
 
-from evenflow.ui.guard import Guard
+from evenflow.ui.guard import PROOF, Guard
 from evenflow.ui.hub import Hub
-from evenflow.ui.server import serving
+from evenflow.ui.live import Live
+from evenflow.ui.server import Pages, serving
 
 PATIENCE = 30
 
@@ -23,13 +24,19 @@ class Browser:
         self.session, self.guard = session, guard
         self.answers: list[aiohttp.ClientResponse] = []
 
-    async def ask(self, path: str, method: str = "GET", *, stranger: bool = False, **headers: str) -> aiohttp.ClientResponse:
+    async def ask(
+        self, path: str, method: str = "GET", *, stranger: bool = False, body: Any = None, **headers: str
+    ) -> aiohttp.ClientResponse:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         if not stranger:
             named.setdefault("Cookie", f"{self.guard.cookie}={self.guard.token}")
         url = f"http://127.0.0.1:{self.guard.port}{path}"
-        self.answers.append(await self.session.request(method, url, headers=named, allow_redirects=False))
+        self.answers.append(await self.session.request(method, url, headers=named, allow_redirects=False, json=body))
         return self.answers[-1]
+
+    async def act(self, path: str, body: Any, **headers: str) -> aiohttp.ClientResponse:
+        """As the page does."""
+        return await self.ask(path, "POST", body=body, **{PROOF: self.guard.action_token or "", **headers})
 
     async def events(self, path: str = "/events") -> aiohttp.StreamReader:
         return (await self.ask(path)).content
@@ -44,16 +51,17 @@ async def message(events: aiohttp.StreamReader) -> dict[str, Any]:
     return told
 
 
-def with_server(hub: Hub, test: Callable[[Browser], Awaitable[None]]) -> None:
-    """Run a test against a server of what the hub knows."""
+def with_server(shown: Hub | Pages, test: Callable[[Browser], Awaitable[None]], guard: Guard | None = None) -> None:
+    """Run a test against a server of what a hub knows, or of other pages."""
+    pages = Live(shown) if isinstance(shown, Hub) else shown
 
     async def run() -> None:
         async with (
             asyncio.timeout(PATIENCE),
-            serving(hub, 0) as guard,
+            serving(pages, 0, guard) as served,
             aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session,
         ):
-            browser = Browser(session, guard)
+            browser = Browser(session, served)
             try:
                 await test(browser)
             finally:

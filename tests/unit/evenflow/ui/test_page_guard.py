@@ -9,6 +9,7 @@ from serving_pages import with_server
 
 from evenflow.engine.errors import ClusterError
 from evenflow.ui.hub import Hub
+from evenflow.ui.live import Live
 from evenflow.ui.server import serving
 
 PATHS = ("/", "/events", "/static/page.js", "/static/vendor/uPlot.iife.min.js", "/nothing")
@@ -132,7 +133,7 @@ def test_only_this_machine_is_served():
 def test_a_port_that_is_taken_is_named():
     async def test(browser):
         with pytest.raises(ClusterError, match=f"port {browser.guard.port}: "):
-            async with serving(Hub(), browser.guard.port):
+            async with serving(Live(Hub()), browser.guard.port):
                 pass
 
     with_server(Hub(), test)

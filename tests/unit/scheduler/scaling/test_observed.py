@@ -12,6 +12,7 @@ from evenflow.engine.source import Source
 from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.scaling.ds2 import Ds2
 from evenflow.scheduler.scaling.observed import MOST_HELD_BACK, observed
+from evenflow.scheduler.scaling.scaled_stage import scaled_stages
 from evenflow.scheduler.scaling.settings import PolicySettings
 from evenflow.scheduler.scaling.snapshot_json import snapshot_from_json, snapshot_to_json
 
@@ -40,7 +41,7 @@ def seen(*windows, plan=None, settings=None):
     by_worker = {}
     for one in windows:
         by_worker.setdefault(one.worker, []).append(one)
-    return observed(plan or job(), by_worker, settings or PolicySettings())
+    return observed(scaled_stages(plan or job()), by_worker, settings or PolicySettings())
 
 
 def test_true_rates_are_per_second_of_useful_time_and_observed_ones_of_any():

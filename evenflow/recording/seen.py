@@ -1,0 +1,113 @@
+"""What policies see of a job, rebuilt from the views of it: the same snapshots that its coordinator would make.
+
+>>> seen = Seen()
+>>> seen.dataflow()
+Traceback (most recent call last):
+    ...
+evenflow.engine.errors.SnapshotError: nothing is known of the job yet
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..balancer.base import Balancer, Limits
+from ..balancer.plan import BalancePlan
+from ..balancer.snapshot import LoadSnapshot
+from ..engine.errors import RequestError, SnapshotError
+from ..engine.protocol.ids import WorkerId
+from ..scheduler.job.effects import JobState
+from ..scheduler.job.report import Report
+from ..scheduler.job.view import JobView, StageView
+from ..scheduler.load.metrics import JobMetrics, WorkerFigures
+from ..scheduler.load.window import WorkerWindow
+from ..scheduler.migration.load_snapshot import load_snapshot
+from ..scheduler.scaling.observed import observed
+from ..scheduler.scaling.snapshot import DataflowSnapshot
+
+
+class Seen:
+    """Of one job; `add` its views in order. `quiet_since`: when its workers and keys changed last, seconds since the epoch."""
+
+    def __init__(self) -> None:
+        self._view: JobView | None = None
+        self._metrics = JobMetrics({})
+        self.quiet_since = float("-inf")
+
+    def add(self, view: JobView) -> None:
+        """What the job tells. Windows that were there already are left out."""
+        operators = {worker: stage.name for stage in view.stages for worker in stage.workers}
+        self._metrics.follow(operators)
+        for window in view.windows:
+            newest = self._metrics.newest(window.worker) if window.worker in operators else None
+            if newest is None or window.start > newest.start:
+                self._metrics.add(window)
+        before, self._view = self._view, view
+        if before is None:
+            self.quiet_since = view.now - view.status.running_seconds
+        if view.status.state is not JobState.RUNNING or (before is not None and before.status.attempt != view.status.attempt):
+            self.quiet_since = view.now
+        self._note((*view.migrations, *view.scalings, *view.node_scalings), view.now)
+
+    @property
+    def view(self) -> JobView:
+        """The newest. Raises SnapshotError before the first."""
+        if self._view is None:
+            raise SnapshotError("nothing is known of the job yet")
+        return self._view
+
+    @property
+    def keyed(self) -> tuple[StageView, ...]:
+        """The operators whose keys can move."""
+        return tuple(stage for stage in self.view.stages if stage.table is not None)
+
+    def stage_of(self, operator: str | None) -> StageView:
+        """The stage with keyed state that runs an operator; without a name, the only one. Raises RequestError, naming them."""
+        named = [stage for stage in self.keyed if operator is None or operator in (stage.name, *stage.operators)]
+        if len(named) == 1:
+            return named[0]
+        there = ", ".join(stage.name for stage in self.keyed) or "none"
+        asked = "name the operator" if operator is None else f"the job has no operator `{operator}` with keyed state"
+        raise RequestError(f"{asked}: operators with keyed state are {there}")
+
+    def load(self, operator: str | None) -> LoadSnapshot:
+        """An operator's load as `job.snapshot` gives it."""
+        stage = self.stage_of(operator)
+        assert stage.table is not None
+        windows = [self._metrics.complete(worker, self.view.plan_windows) for worker in stage.workers]
+        return load_snapshot(windows, stage.table, stage.dealable)
+
+    def plan(self, operator: str | None, balancer: Balancer) -> BalancePlan:
+        """What `job.rebalance` would move, without moving it."""
+        return balancer.plan(self.load(operator), Limits(split_keys=self.view.split_hot_keys))
+
+    def figures(self) -> list[WorkerFigures]:
+        """What every worker does, as `job.metrics` gives it; totals are those since the first view."""
+        return self._metrics.workers()
+
+    def dataflow(self) -> DataflowSnapshot:
+        """The whole dataflow over the newest interval of the scaling policy, without windows from before the last change.
+
+        Raises SnapshotError where a worker has told nothing since.
+        """
+        view, settings = self.view, self.view.policy_settings
+        windows = {worker: self._fresh(worker, settings.interval_s) for stage in view.stages for worker in stage.workers}
+        silent = [worker for worker, found in windows.items() if not found]
+        if silent:
+            raise SnapshotError(f"{silent[0]} has told nothing since the last change of workers or keys: take a later time")
+        return observed([stage.scaled for stage in view.stages if stage.scaled is not None], windows, settings)
+
+    def _fresh(self, worker: WorkerId, interval: float) -> list[WorkerWindow]:
+        since = [window for window in self._metrics.history(worker) if window.start >= self.quiet_since]
+        length = 0.0
+        for first in range(len(since) - 1, -1, -1):
+            length += since[first].length
+            if length >= interval:
+                return since[first:]
+        return since
+
+    def _note(self, reports: Iterable[Report], now: float) -> None:
+        for report in reports:
+            if report.began_at is not None:
+                ended = now if report.seconds is None else report.began_at + report.seconds
+                self.quiet_since = max(self.quiet_since, ended)

@@ -1,0 +1,102 @@
+"""What a page asks for when somebody looks closer: what each policy would do, and an operator's workers one by one.
+
+All of it comes from what the page's process has heard; the job is not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aiohttp import web
+
+from ..balancer.base import Limits
+from ..balancer.plan import BalancePlan
+from ..balancer.policies import named as balancer_named
+from ..balancer.snapshot import LoadSnapshot
+from ..recording.seen import Seen
+from ..scheduler.configs.balance import AUTOMATIC
+from ..scheduler.scaling.base import settled
+from ..scheduler.scaling.controller import DecisionRecord
+from ..scheduler.scaling.policies import POLICIES
+from ..scheduler.scaling.policies import named as policy_named
+from ..scheduler.scaling.snapshot import DataflowSnapshot
+from ..state.errors import EvenflowError
+from .workers import workers_of
+
+Answer = dict[str, Any]
+
+MOVES = 6
+"""Moves of a plan that are named, those of most load first."""
+
+
+def work_of(seen: Seen, request: web.Request) -> Callable[[], Answer]:
+    """Takes from `Seen` at once what the answer to `/NAME?operator=...` needs; the rest is work for a thread.
+
+    What can't be answered is a problem in a sentence.
+    """
+    try:
+        return ASKED[request.path.strip("/")](seen, request.query.get("operator"))
+    except EvenflowError as error:
+        problem = str(error)
+        return lambda: {"problem": problem}
+
+
+def _balancers(seen: Seen, operator: str | None) -> Callable[[], Answer]:
+    load, limits = seen.load(operator), Limits(split_keys=seen.view.split_hot_keys)
+    return lambda: {"plans": [_balanced(name, load, limits) for name in AUTOMATIC]}
+
+
+def _balanced(name: str, load: LoadSnapshot, limits: Limits) -> Answer:
+    try:
+        return {"policy": name, **plan_facts(balancer_named(name).plan(load, limits), load)}
+    except EvenflowError as error:
+        return {"policy": name, "problem": str(error)}
+
+
+def plan_facts(plan: BalancePlan, load: LoadSnapshot) -> Answer:
+    """A plan for people: its sizes, its effect and its hottest moves."""
+    hot = dict(zip(load.group_ids.tolist(), load.group_loads.tolist(), strict=True)) | {key.key: key.load for key in load.hot_keys}
+    moves = sorted(plan.moves, key=lambda move: -hot.get(move.key if move.group is None else move.group, 0.0))
+    groups = sum(move.group is not None for move in moves)
+    named = [
+        f"{'key ' + repr(move.key) if move.group is None else f'group {move.group}'} from {move.source} to {move.target}"
+        for move in moves[:MOVES]
+    ]
+    splits = [f"key {split.key!r} over workers {', '.join(map(str, (split.home, *split.others)))}" for split in plan.splits]
+    return {
+        "before": round(plan.imbalance_before, 3),
+        "after": round(plan.imbalance_after, 3),
+        "floor": round(plan.floor, 3),
+        "groups": groups,
+        "keys": len(moves) - groups + len(plan.splits) + len(plan.gathers),
+        "bytes": plan.state_bytes,
+        "reason": plan.reason,
+        "changes": plan.changes,
+        "moves": [*splits, *named],
+    }
+
+
+def _scalers(seen: Seen, _operator: str | None) -> Callable[[], Answer]:
+    snapshot = seen.dataflow()
+    return lambda: {"plans": [_scaled(name, snapshot) for name in POLICIES]}
+
+
+def _scaled(name: str, snapshot: DataflowSnapshot) -> Answer:
+    try:
+        decided = settled(policy_named(name), snapshot)
+    except EvenflowError as error:
+        return {"policy": name, "problem": str(error)}
+    record = DecisionRecord(snapshot.time, name, snapshot, decided, "")
+    return {"policy": name, "changes": record.changes or "no change", "reason": decided.reason}
+
+
+def _workers(seen: Seen, operator: str | None) -> Callable[[], Answer]:
+    told = workers_of(seen, operator)
+    return lambda: told
+
+
+ASKED: Mapping[str, Callable[[Seen, str | None], Callable[[], Answer]]] = {
+    "balancers": _balancers, "scalers": _scalers, "workers": _workers,
+}  # fmt: skip
+"""By path."""

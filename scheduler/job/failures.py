@@ -1,0 +1,40 @@
+"""What failed in a job, for people: an error in its parts, so that it can be shown after the job has gone on.
+
+>>> failure = failure_of(RecordError("parse", "int() refuses it", key="JFK", record={"n": "x"}), now=9.0)
+>>> failure.operator, failure.key, failure.record, failure.text
+('parse', "'JFK'", "{'n': 'x'}", 'int() refuses it')
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...engine.errors import RecordError
+
+MOST = 500
+"""Characters of a part that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """`time`: seconds since the epoch; `kind`: the error's class. `operator`, `key`, `record`: as text, empty where they aren't known."""
+
+    time: float
+    kind: str
+    text: str
+    operator: str = ""
+    key: str = ""
+    record: str = ""
+
+
+def failure_of(error: BaseException, now: float) -> Failure:
+    """An error that occurred at `now`."""
+    kind = type(error).__name__
+    if not isinstance(error, RecordError):
+        return Failure(now, kind, _short(str(error)))
+    key, record = ("" if value is None else _short(repr(value)) for value in (error.key, error.record))
+    return Failure(now, kind, _short(error.problem), error.operator, key, record)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MOST else f"{text[:MOST]}..."
