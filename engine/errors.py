@@ -48,9 +48,9 @@ class RecordError(EvenflowError):
         self.operator, self.problem, self.key, self.record = operator, problem, key, record
         parts = [f"operator `{operator}`: {problem}"]
         if key is not None:
-            parts.append(f"key: {_short(key)}")
+            parts.append(f"key: {short(key)}")
         if record is not None:
-            parts.append(f"record: {_short(record)}")
+            parts.append(f"record: {short(record)}")
         super().__init__("\n  ".join(parts))
 
     def __reduce__(self) -> Any:
@@ -119,7 +119,8 @@ def shown(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _short(value: Any, limit: int = 500) -> str:
+def short(value: Any, limit: int = 500) -> str:
+    """The `repr` of any value, cut; a user's value may not be able to give it."""
     try:
         text = repr(value)
     except BaseException as error:  # noqa: BLE001 -- it is a user's method
@@ -130,9 +131,9 @@ def _short(value: Any, limit: int = 500) -> str:
 def _portable(value: Any) -> Any:
     """The value if any process can unpickle it, else its text."""
     try:
-        return value if _is_plain(value) else _short(value)
+        return value if _is_plain(value) else short(value)
     except RecursionError:
-        return _short(value)
+        return short(value)
 
 
 def _is_plain(value: Any) -> bool:

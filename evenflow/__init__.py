@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .connectors.sql.sink import write_sql
     from .connectors.text import read_text
     from .dataflow import Dataflow
+    from .drawing.svg import Picture
     from .engine.aggregates.custom import Aggregate
     from .engine.aggregates.functions import (
         approx_distinct,
@@ -143,6 +144,7 @@ _HOMES = {
     "NetworkConfig": "scheduler.configs.network",
     "NodeScalingReport": "scheduler.rescaling.node_scaling",
     "OperatorLoad": "scheduler.load.metrics",
+    "Picture": "drawing.svg",
     "ProtocolError": "engine.errors",
     "RecordError": "engine.errors",
     "RequestError": "engine.errors",
@@ -252,6 +254,7 @@ __all__ = [
     "NetworkConfig",
     "NodeScalingReport",
     "OperatorLoad",
+    "Picture",
     "ProtocolError",
     "RecordError",
     "RequestError",

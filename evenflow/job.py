@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from .balancer.snapshot import LoadSnapshot
 from .drawing.listing import Listing
+from .drawing.svg import Picture
 from .engine.errors import ConnectorError, JobFailedError, JobLostError, JobTimeoutError, RequestError
 from .engine.sink import Sink
 from .engine.source import Source
@@ -57,7 +58,6 @@ from .scheduler.scaling.controller import DecisionRecord, Mode
 from .state.errors import EvenflowError
 
 if TYPE_CHECKING:
-    from .drawing.svg import Picture
     from .ui.watch import Watch
 
 T = TypeVar("T")

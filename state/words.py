@@ -87,11 +87,10 @@ def _values(words: Words) -> list[Hashable]:
 
 def numbered(keys: Sequence[Hashable]) -> tuple[Where, Where]:
     """As `grouped`, for Python values."""
-    order: dict[Hashable, int] = {}
-    firsts, numbers = list[int](), list[int]()
-    for place, key in enumerate(keys):
-        number = order.setdefault(key, len(firsts))
-        if number == len(firsts):
-            firsts.append(place)
-        numbers.append(number)
-    return np.array(firsts, np.int64), np.array(numbers, np.int64)
+    count, distinct = len(keys), dict.fromkeys(keys)
+    if len(distinct) == count:
+        return np.arange(count), np.arange(count)
+    first = dict(zip(reversed(keys), range(count - 1, -1, -1), strict=True))  # the last that is written stays
+    number = dict(zip(distinct, range(count), strict=False))
+    firsts = np.fromiter(map(first.__getitem__, distinct), np.int64, len(distinct))
+    return firsts, np.fromiter(map(number.__getitem__, keys), np.int64, count)

@@ -1,10 +1,16 @@
-"""The environment of Ray clusters that only tests use: Ray's own processes do no more than a job needs of them.
+"""Ray clusters that only tests use: Ray's own processes do no more than a job needs of them.
 
 Workers run at the normal priority, as on a cluster that evenflow starts. Ray starts none before a job asks for it, collects no metrics of
 its own, and doesn't look for new log files to print in the driver.
 """
 
 from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import psutil
+import ray
 
 RAY_SETTINGS = {
     "RAY_worker_niceness": "0",
@@ -13,3 +19,28 @@ RAY_SETTINGS = {
     "RAY_enable_metrics_collection": "0",
     "LOG_NAME_UPDATE_INTERVAL_S": "86400",
 }
+"""Environment variables of the process that starts a cluster."""
+
+TRIES = 3
+"""How often a cluster is started at most: Ray gives up after 30 s, which a busy machine may need."""
+
+
+def start_ray(**options: Any) -> Any:
+    """A cluster without a dashboard, which costs seconds, for this process; what `ray.init` returns."""
+    before = _children()
+    for _ in range(TRIES - 1):
+        with suppress(Exception):  # Ray raises no narrower one for a node that didn't start in time
+            return _start(**options)
+        ray.shutdown()
+        for left in _children() - before:
+            with suppress(psutil.NoSuchProcess):
+                left.kill()
+    return _start(**options)
+
+
+def _children() -> set[psutil.Process]:
+    return set(psutil.Process().children(recursive=True))
+
+
+def _start(**options: Any) -> Any:
+    return ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=100 << 20, log_to_driver=False, **options)

@@ -130,12 +130,12 @@ class JobCollector(Collector):
         restarts = CounterMetricFamily("evenflow_restarts", "How often the job went back to its last checkpoint", labels=job)
         restarts.add_metric([self._job], tally.restarts)
         yield restarts
-        yield self._histogram("recovery_seconds", "From a failure to all workers running again", job, {(): tally.recovery_seconds})
-        yield self._histogram("checkpoint_seconds", "How long checkpoints took", job, {(): tally.checkpoint_seconds})
-        moves = {(name,): found for name, found in tally.migration_seconds.items()}
-        yield self._histogram("migration_seconds", "How long moves of keys took", operators, moves)
-        latencies = {(name,): found for name, found in tally.latencies.items()}
-        yield self._histogram("record_latency_seconds", "Latency from source to where the stream ends, of marks", operators, latencies)
+        yield self._histogram("recovery_seconds", "From a failure to all workers running again", job, {"": tally.recovery_seconds})
+        yield self._histogram("checkpoint_seconds", "How long checkpoints took", job, {"": tally.checkpoint_seconds})
+        yield self._histogram("migration_seconds", "How long moves of keys took", operators, tally.migration_seconds)
+        yield self._histogram(
+            "record_latency_seconds", "Latency from source to where the stream ends, of marks", operators, tally.latencies
+        )
         for kind, text in (("checkpoint", "Checkpoints"), ("migration", "Moves of keys"), ("scaling", "Scalings of operators")):
             labels = ["job", *([] if kind == "checkpoint" else ["operator"]), "state"]
             counter = CounterMetricFamily(f"evenflow_{kind}s", f"{text} that are over, by how they ended", labels=labels)
@@ -148,10 +148,10 @@ class JobCollector(Collector):
             decisions.add_metric([self._job, policy, outcome], count)
         yield decisions
 
-    def _histogram(self, name: str, text: str, labels: list[str], found: Mapping[tuple[str, ...], Distribution]) -> Metric:
+    def _histogram(self, name: str, text: str, labels: list[str], found: Mapping[str, Distribution]) -> Metric:
         histogram = HistogramMetricFamily(f"evenflow_{name}", text, labels=labels)
-        for values, distribution in found.items():
-            histogram.add_metric([self._job, *values], distribution.buckets(), distribution.sum)
+        for operator, distribution in found.items():
+            histogram.add_metric([self._job, operator][: len(labels)], distribution.buckets(), distribution.sum)
         return histogram
 
     def _watermarks(self, workers: list[WorkerFigures]) -> Metric:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import ray
 from ray.exceptions import RayError
@@ -42,8 +43,8 @@ def printed(processes: Mapping[str, str], lines: int, since: Mapping[tuple[str, 
     for whose, name in processes.items():
         known = {stream: since[whose, stream] for stream in STREAMS if (whose, stream) in since}
         try:
-            actor = ray.get_actor(name, namespace=NAMESPACE)
-            found = ray.get(actor.__ray_call__.remote(_own, lines, known), timeout=PATIENCE)
+            actor: Any = ray.get_actor(name, namespace=NAMESPACE)
+            found: Any = ray.get(actor.__ray_call__.remote(_own, lines, known), timeout=PATIENCE)
         except (ValueError, RayError) as error:
             yield Printed(whose, "stdout", "", f"can't be asked: {str(error).splitlines()[0]}")
             continue
@@ -53,7 +54,7 @@ def printed(processes: Mapping[str, str], lines: int, since: Mapping[tuple[str, 
 
 def _own(_actor: object, lines: int, since: Mapping[str, int]) -> dict[str, tuple[str, str, int]]:
     """Of the process that runs this: file, text and where it ends, by stream; Ray has a file behind each."""
-    found = {}
+    found: dict[str, tuple[str, str, int]] = {}
     for stream, number in STREAMS.items():
         path = Path(f"/proc/self/fd/{number}").readlink()
         if not path.is_file():

@@ -119,7 +119,7 @@ def measure(query: str, workers: int) -> tuple[Course, tuple[str, ...]]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     phase = Phase(0.0, LENGTH, RATE, {waited.operator: ceil(NEEDED)})
-    told = tuple(f"{d.time - begun:.1f} s: {dict(d.decided.parallelism)}, {d.decided.reason}; {d.done}" for d in decisions)
+    told = tuple(f"{d.time - begun:.1f} s: {d}" for d in decisions)
     return Course((phase,), tuple(samples), tuple(d.time - begun for d in decisions), lost=missing + wrong), told
 
 

@@ -107,25 +107,24 @@ class KeyTypes:
     """The types of the key columns, learned from the first keys, for converting Python values back to columns."""
 
     def __init__(self) -> None:
-        self._types: list[pa.DataType] = []
-
-    @property
-    def types(self) -> tuple[pa.DataType, ...]:
+        self.types: tuple[pa.DataType, ...] = ()
         """The types so far; none before the first keys."""
-        return tuple(self._types)
+        self._known = False
+        """Whether all are known."""
 
     def learn(self, columns: Sequence[pa.Array]) -> None:
         """Learn the types of key columns; a column that was all null so far may still get one."""
-        if not self._types:
-            self._types = [column.type for column in columns]
-        elif any(pa.types.is_null(kind) for kind in self._types):
-            self._types = [column.type if pa.types.is_null(kind) else kind for kind, column in zip(self._types, columns, strict=True)]
+        if self._known:
+            return
+        before = self.types or tuple(pa.null() for _ in columns)
+        self.types = tuple(column.type if kind.id == _NULL else kind for kind, column in zip(before, columns, strict=True))
+        self._known = all(kind.id != _NULL for kind in self.types)
 
     def columns(self, keys: list[Any]) -> list[pa.Array]:
         """The inverse of `key_values`: keys as columns."""
-        if len(self._types) == 1:
-            return [pa.array(keys, self._types[0])]
-        return [pa.array([key[i] for key in keys], kind) for i, kind in enumerate(self._types)]
+        if len(self.types) == 1:
+            return [pa.array(keys, self.types[0])]
+        return [pa.array([key[i] for key in keys], kind) for i, kind in enumerate(self.types)]
 
 
 def compact(codes: npt.NDArray[Any], span: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -162,9 +161,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 _DICTIONARY, _NULL, _TIMESTAMP = pa.dictionary(pa.int8(), pa.int8()).id, pa.null().id, pa.timestamp("us").id
 _FLOATS = frozenset({pa.float32().id, pa.float64().id})
-_INTEGERS = frozenset(
-    kind.id for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32())
-)
+_INTEGERS = frozenset(kind.id for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()))
 """Types of integers whose values fit into 64 bits with a sign."""
 
 

@@ -50,7 +50,7 @@ def words_of(column: pa.Array) -> list[Word] | None:
     if kind in _OFFSETS:
         return _of_few_texts(column) if len(column) <= FEW else _of_texts(column)
     storage = _STORAGE[kind]
-    integers = column.cast(storage) if kind == _BOOL else column.view(storage)
+    integers = column if kind == storage.id else column.cast(storage) if kind == _BOOL else column.view(storage)
     nulls = column.null_count
     values = (integers.fill_null(0) if nulls else integers).to_numpy()
     if kind in _FLOATS:

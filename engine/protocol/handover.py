@@ -132,12 +132,12 @@ class Handovers:
     @property
     def holds_time(self) -> bool:
         """Whether event time must stop at the markers here."""
-        return bool(self._incoming) or any(o.transfer is None for o in self._outgoing)
+        return bool(self._incoming) or (bool(self._outgoing) and any(o.transfer is None for o in self._outgoing))
 
     @property
     def giving(self) -> bool:
         """Whether state is being sent away in the background."""
-        return any(o.transfer is not None for o in self._outgoing)
+        return bool(self._outgoing) and any(o.transfer is not None for o in self._outgoing)
 
     @property
     def taking(self) -> bool:

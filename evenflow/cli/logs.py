@@ -35,7 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
             if not ends:
                 raise
             return 0
-        names = {"coordinator": f"{job.name}/coordinator", **{worker: place.process for worker, place in status.places.items()}}
+        names = {"coordinator": f"{job.name}/coordinator"}
+        names.update((worker, place.process) for worker, place in status.places.items())
         if arguments.worker is not None:
             if arguments.worker not in names:
                 raise RequestError(f"the job `{job.name}` has no worker `{arguments.worker}`; there are: {', '.join(names)}")

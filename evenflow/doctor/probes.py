@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import re
@@ -135,10 +136,11 @@ def folder_problem(folder: Path) -> str | None:
 
 
 def _ray_cluster() -> Finding:
-    from ..actors.processes.ray_internals import heads_on_this_machine
+    from ..actors.processes.ray_internals import JOINING_LOG, heads_on_this_machine
     from ..actors.processes.reach import check_reachable
     from ..engine.errors import ClusterError
 
+    logging.getLogger(JOINING_LOG).setLevel(logging.ERROR)  # tokens are a finding of ours
     address = os.environ.get("RAY_ADDRESS")
     heads, problem = heads_on_this_machine(), None
     if address or len(heads) == 1:

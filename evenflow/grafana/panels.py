@@ -74,7 +74,8 @@ JOB_ROWS = (
                 "Lag of event time",
                 "How far each worker's watermark is behind the newest of its job.",
                 "s",
-                f"scalar(max(evenflow_watermark_seconds{{{JOB}}})) - min by (job, operator) (evenflow_watermark_seconds{{{JOB}}})",
+                f"max by (job) (evenflow_watermark_seconds{{{JOB}}}) "
+                f"- on (job) group_right min by (job, operator) (evenflow_watermark_seconds{{{JOB}}})",
                 "{{operator}}",
             ),
             one(

@@ -67,9 +67,11 @@ class RecordingWriter:
 
     def _write(self, data: bytes) -> None:
         try:
-            self._file.write(data)
+            written = self._file.write(data)
         except OSError as error:
             raise ConnectorError(f"the recording can't be written to {self._path}: {error}") from error
+        if written != len(data):
+            raise ConnectorError(f"the recording can't be written to {self._path}: there is no room")
 
     def __enter__(self) -> Self:
         return self

@@ -10,6 +10,7 @@ evenflow.engine.errors.SnapshotError: nothing is known of the job yet
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import ceil
 
 from ..balancer.base import Balancer, Limits
 from ..balancer.plan import BalancePlan
@@ -19,11 +20,14 @@ from ..engine.protocol.ids import WorkerId
 from ..scheduler.job.effects import JobState
 from ..scheduler.job.report import Report
 from ..scheduler.job.view import JobView, StageView
-from ..scheduler.load.metrics import JobMetrics, WorkerFigures
+from ..scheduler.load.metrics import HISTORY, JobMetrics, WorkerFigures
 from ..scheduler.load.window import WorkerWindow
 from ..scheduler.migration.load_snapshot import load_snapshot
 from ..scheduler.scaling.observed import observed
 from ..scheduler.scaling.snapshot import DataflowSnapshot
+
+SPARE = 5
+"""Windows that are kept beyond those that policies look at."""
 
 
 class Seen:
@@ -36,6 +40,8 @@ class Seen:
 
     def add(self, view: JobView) -> None:
         """What the job tells. Windows that were there already are left out."""
+        if self._view is None:
+            self._metrics = JobMetrics({}, _needed(view))
         operators = {worker: stage.name for stage in view.stages for worker in stage.workers}
         self._metrics.follow(operators)
         for window in view.windows:
@@ -111,3 +117,9 @@ class Seen:
             if report.began_at is not None:
                 ended = now if report.seconds is None else report.began_at + report.seconds
                 self.quiet_since = max(self.quiet_since, ended)
+
+
+def _needed(view: JobView) -> int:
+    """How many windows of a worker policies look at; fewer than a coordinator keeps, for a process that follows many jobs."""
+    shortest = min((window.length for window in view.windows if window.length > 0), default=1.0)
+    return min(HISTORY, max(view.plan_windows, ceil(view.policy_settings.interval_s / shortest)) + SPARE)

@@ -40,6 +40,8 @@ class World:
     superseded: int = 0
     steps_left: int = 0
     alone: bool = False
+    known: dict[str, Choice] = field(default_factory=dict)
+    """Choices that were made before, by kind."""
 
     @property
     def now(self) -> float:
@@ -157,7 +159,9 @@ def deliver(world: World) -> Iterable[Choice]:
 
 def pass_time(world: World) -> Iterable[Choice]:
     """The clock moves on; a checkpoint may begin. Always possible."""
-    return (Choice(TIME, "pass time", _pass_time, (world,)),)
+    if (known := world.known.get("pass time")) is None:
+        known = world.known["pass time"] = Choice(TIME, "pass time", _pass_time, (world,))
+    return (known,)
 
 
 ACTIONS: tuple[Action, ...] = (

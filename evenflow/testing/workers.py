@@ -108,15 +108,11 @@ class Worker:
         saved = SimulatedSavedState(storage)
         ports = TaskPorts(self.channels, self._clock, SimulatedReports(self.reports), self._writer, saved, SimulatedOutside())
         self._interpreter = TaskInterpreter(spec, ports, restored)
+        self.task: TaskCore = self._interpreter.task
         self.started = self.dead = False
         self.choices: list[Any] | None = None
         self.known: dict[str | int, Any] = {}
         """Choices that were made before, by kind, and by channel."""
-
-    @property
-    def task(self) -> TaskCore:
-        """Its task."""
-        return self._interpreter.task
 
     @property
     def over(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from ..recording.file import Recording
+from ..state.errors import EvenflowError
 from .asked import ASKED, Answer, work_of
 from .events import event_stream, send
 from .history import History, Message
@@ -44,7 +45,10 @@ class Replay:
             time, known = _number(request, "time"), _number(request, "known")
             if time is None:
                 raise web.HTTPBadRequest(text="which time?\n")
-            return web.json_response(await asyncio.to_thread(self.message, time, known))
+            try:
+                return web.json_response(await asyncio.to_thread(self.message, time, known))
+            except EvenflowError as error:
+                return web.json_response({"problem": str(error)})
 
         async def asked(request: web.Request) -> web.StreamResponse:
             time = _number(request, "time")
@@ -53,7 +57,10 @@ class Replay:
         return [web.get("/events", events), web.get("/at", at), *(web.get(f"/{name}", asked) for name in ASKED)]
 
     def message(self, time: float, known: float | None = None) -> Message:
-        """What a page shows at `time`; only what is new if it has what was known a little before, at `known`."""
+        """What a page shows at `time`; only what is new if it has what was known a little before, at `known`.
+
+        Raises SnapshotError for a view that can't be read.
+        """
         with self._lock:
             told, index = self._told(time, known)
         recording = self._recording

@@ -83,8 +83,11 @@ async def serve(job: str | None, port: int, announce: Announce, *, with_input: b
 async def serve_replay(path: Path, port: int, announce: Announce) -> None:
     """Serve the page of a recording until this is cancelled.
 
-    Raises ConnectorError if it can't be read, ClusterError if the port is taken.
+    Raises ConnectorError or SnapshotError if it can't be read, ClusterError if the port is taken.
     """
-    async with serving(Replay(Recording(path)), port) as guard:
+    recording = Recording(path)
+    pages = Replay(recording)
+    pages.message(recording.ended)  # what can't be read is an error of the command, not of a page
+    async with serving(pages, port) as guard:
         announce(guard.address)
         await asyncio.Event().wait()

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...engine.errors import RecordError
+from ...engine.errors import RecordError, short, shown
 
 MOST = 500
-"""Characters of a part that are kept."""
+"""Characters of a text that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,10 @@ def failure_of(error: BaseException, now: float) -> Failure:
     """An error that occurred at `now`."""
     kind = type(error).__name__
     if not isinstance(error, RecordError):
-        return Failure(now, kind, _short(str(error)))
-    key, record = ("" if value is None else _short(repr(value)) for value in (error.key, error.record))
-    return Failure(now, kind, _short(error.problem), error.operator, key, record)
+        return Failure(now, kind, _cut(shown(error).removeprefix(f"{kind}: ")))
+    key, record = ("" if value is None else short(value) for value in (error.key, error.record))
+    return Failure(now, kind, _cut(error.problem), error.operator, key, record)
 
 
-def _short(text: str) -> str:
+def _cut(text: str) -> str:
     return text if len(text) <= MOST else f"{text[:MOST]}..."

@@ -123,11 +123,11 @@ class OperatorLoad(Shown):
 
 
 class JobMetrics:
-    """Keeps a history of windows per worker; `operators` names each worker's operator (its stage)."""
+    """Keeps the newest `kept` windows of each worker; `operators` names each worker's operator (its stage)."""
 
-    def __init__(self, operators: Mapping[WorkerId, str]) -> None:
-        self._operators = dict(operators)
-        self._history: dict[WorkerId, deque[WorkerWindow]] = {w: deque(maxlen=HISTORY) for w in operators}
+    def __init__(self, operators: Mapping[WorkerId, str], kept: int = HISTORY) -> None:
+        self._operators, self._kept = dict(operators), kept
+        self._history: dict[WorkerId, deque[WorkerWindow]] = {w: deque(maxlen=kept) for w in operators}
         self._rows: dict[WorkerId, list[int]] = {w: [0, 0] for w in operators}
         self._latencies: dict[WorkerId, deque[float]] = {w: deque(maxlen=1000) for w in operators}
         self._left: dict[str, float] = {}
@@ -135,7 +135,7 @@ class JobMetrics:
     def join(self, worker: WorkerId, operator: str) -> None:
         """A worker more."""
         self._operators[worker] = operator
-        self._history[worker] = deque(maxlen=HISTORY)
+        self._history[worker] = deque(maxlen=self._kept)
         self._rows[worker] = [0, 0]
         self._latencies[worker] = deque(maxlen=1000)
 

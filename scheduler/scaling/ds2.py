@@ -109,7 +109,7 @@ class Ds2(Policy[Ds2Memory]):
         if not _worth_it(snapshot, wanted):
             wanted, notes = {}, (f"fewer than {settings.min_change} workers more or less are noise",)
         wanted, held = steady(memory.turns, wanted, needed, snapshot)
-        notes += held
+        notes += (*held, *_told(memory.correction))
         if refused(memory, snapshot, wanted):
             wanted, notes = {}, ("what would be decided was rolled back at this demand",)
         if wanted:
@@ -200,6 +200,10 @@ def _corrected(snapshot: DataflowSnapshot, memory: Ds2Memory) -> Ds2Memory:
         return memory
     correction = max(1.0, expected * expected / through)
     return replace(memory, correction=min(MOST_CORRECTION, memory.correction * correction))
+
+
+def _told(correction: float) -> tuple[str, ...]:
+    return () if correction == 1.0 else (f"needs are {correction:.2f} times those of the measured rates, at which less got through",)
 
 
 def _starved(operator: OperatorFigures) -> bool:

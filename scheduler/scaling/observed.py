@@ -9,8 +9,8 @@ Four figures are estimates, for they are not measured:
   a backlog, it is what each worker reads, divided by the share of time in which the worker did not wait for credit, and at most
   `MOST_HELD_BACK` times what it reads. A source that reads without a pace counts as one that offers all that it can read.
 - The share of an edge where an operator has several outputs: what the receiver took in, in equal parts where several feed it.
-- True rates of a worker that waits for input: without what batches cost whatever their rows are (`batch_costs.py`). If it were busy all the
-  time, it would get full ones.
+- True rates of a worker that waits for input: without what batches cost whatever their rows are (`batch_costs.py`), as far as its CPU was
+  its own. If it were busy all the time, it would get full ones.
 - An operator's latency: waiting records divided by processed records (Little's law). For an operator without outputs: the latency of its
   marks, less the latency of the path before it.
 
@@ -45,6 +45,10 @@ MOST_HELD_BACK = 20.0
 IDLE = 0.2
 """The part of its time for which a worker waits for input while its batches are as small as they come; one that never waits gets full ones.
 """
+
+STARVED = 0.1
+"""The part of a window for which its worker may wait for a CPU while its batches tell what a batch costs. Beyond that the times of batches
+follow what else the machine does, and a line through them shows costs that aren't there."""
 
 SHORTEST = 1e-6
 """Seconds: nothing follows from what was measured in less."""
@@ -84,7 +88,7 @@ def _joined(windows: Sequence[WorkerWindow]) -> WorkerWindow:
         name: sum(getattr(window, name) for window in windows)
         for name in ("length", "rows_in", "rows_out", "useful", "wait_credit", "starved", "keyed_records")
     }
-    costs = sum((window.costs for window in windows), BatchCosts())
+    costs = sum((window.costs for window in windows if window.starved <= STARVED * window.length), BatchCosts())
     hot: dict[Any, int] = {}
     for key, count in (item for window in windows for item in window.hot_keys):
         hot[key] = hot.get(key, 0) + count

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import ray
-from ray_settings import RAY_SETTINGS
+from ray_settings import RAY_SETTINGS, start_ray
 from watching import actors, end, printed_by, processes_of, socket_folders, until
 
 
@@ -28,9 +28,9 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def cluster(folder: Path) -> Iterator[str]:
-    """The address of a cluster without a dashboard, which costs seconds."""
+    """The address of a cluster."""
     os.environ.update(RAY_SETTINGS)
-    context = ray.init("local", namespace="other", num_cpus=2, include_dashboard=False, object_store_memory=100 << 20, log_to_driver=False)
+    context = start_ray(namespace="other")
     yield context.address_info["gcs_address"]
     ray.shutdown()
     until(lambda: not processes_of(folder), f"no process is left: {processes_of(folder)}")

@@ -59,7 +59,7 @@ class Host:
         self._expect("made")
         port = f"port{self._number}"
         for words in (f"add {port} type veth peer name eth0 netns {self.pid}", f"set {port} master hall", f"set {port} up"):
-            subprocess.run(["ip", "link", *words.split()], check=True, timeout=10)
+            subprocess.run(["ip", "link", *words.split()], check=True, timeout=60)
         self._process.stdin.write("wired\n")
         self._process.stdin.flush()
         self._expect("up")
@@ -79,4 +79,4 @@ def enter(pid: int, command: Sequence[str], *inherited: int) -> NoReturn:
 
 def cut(number: int) -> None:
     """Pull the plug of a host; called with the hall's processes."""
-    subprocess.run(["nsenter", "--target=1", "--net", "ip", "link", "set", f"port{number}", "down"], check=True, timeout=10)
+    subprocess.run(["nsenter", "--target=1", "--net", "ip", "link", "set", f"port{number}", "down"], check=True, timeout=60)

@@ -104,7 +104,7 @@ def overheard(job, wire):
         "keys_in_its_own": sum(touches(stream, own) for stream in wire.with_text(KEY[::-1])),
     }
     plain = "the same in a plain connection"
-    with socket.create_connection(next(end for end in sorted(own) if end[0] != FIRST), timeout=10) as stranger:
+    with socket.create_connection(next(end for end in sorted(own) if end[0] != FIRST), timeout=60) as stranger:
         stranger.sendall(plain.encode())
         until(lambda: any(touches(stream, own) for stream in wire.with_text(plain)), "the plain connection is seen")
     return seen

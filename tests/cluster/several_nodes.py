@@ -66,7 +66,7 @@ def running(flow, config):
     finally:
         with suppress(ef.JobError):  # it has ended
             job.cancel()
-            job.wait("30s")
+            job.wait("120s")
 
 
 def goes_on(rows):
@@ -103,7 +103,7 @@ def packed(nodes):
         seen |= {"removed": back.removed, "replaced": back.replaced, "at_the_end": nodes_of(job)}
         goes_on(rows)
         job.stop()
-        job.wait("30s")
+        job.wait("120s")
         return {**seen, "correct": sorted(row["seq"] for row in rows) == list(range(len(rows)))}
 
 
@@ -144,7 +144,7 @@ def spread(nodes, folder):
         seen |= {"lost": lost, "survived": until(elsewhere, "all workers run, and none on the lost node")}
         goes_on(rows)
         job.stop()
-        job.wait("30s")
+        job.wait("120s")
         return {**seen, "rows": len(rows), "correct": correct(rows, results)}
 
 

@@ -84,7 +84,7 @@ def test_load_is_known_per_worker_key_group_and_hot_key(job):
 
 def test_prometheus_can_read_the_figures(job):
     assert job.metrics_url.startswith("http://127.0.0.1:")
-    with urllib.request.urlopen(job.metrics_url, timeout=10) as response:
+    with urllib.request.urlopen(job.metrics_url, timeout=60) as response:
         families = {family.name: family for family in text_string_to_metric_families(response.read().decode())}
     gauges = ["rows_in_per_second", "useful_share", "input_wait_share", "backpressure", "queued_batches", "state_bytes"]
     for name in ["rows_in", "rows_out", "late_records", "refused_messages", *gauges]:
@@ -118,4 +118,4 @@ def test_workers_run_at_normal_priority_and_load_nothing_heavy(job):
         return os.nice(0), {"pyspark", "matplotlib", "duckdb"} & set(sys.modules)
 
     for worker in WORKERS:
-        assert ray.get(actor(job, worker).__ray_call__.remote(look), timeout=10) == (0, set())
+        assert ray.get(actor(job, worker).__ray_call__.remote(look), timeout=60) == (0, set())

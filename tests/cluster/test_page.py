@@ -208,7 +208,7 @@ def go_through(cluster, file):
         slider.fill(slider.get_attribute("min"))
         expect(bars).to_have_text(["numbered-0", "numbered-1"], timeout=PATIENCE)
         expect(page.locator("#decisions .yes")).to_have_count(0)
-        page.locator("#replay select").select_option("20")
+        page.locator("#replay select").select_option("5")
         page.locator("#replay button").click()
         expect(bars).to_have_text(["numbered-0", "numbered-1", "numbered-2"], timeout=PATIENCE)
         page.locator("#loads .whatif button").click()

@@ -78,7 +78,7 @@ def test_addresses_where_no_cluster_answers_are_told():
         said = answers([[nobody, "jobs"], [hangs, "metrics", "shop"], ["nonsense", "jobs"], ["127.0.0.1:port", "jobs"]])
     assert [(error[:6], code) for error, code in said] == [("error:", "exit code 1")] * 4
     (nobody_said, _), (hung_said, _), *_ = said
-    assert f"no Ray cluster answers at {nobody}" in nobody_said
+    assert "no Ray cluster answers at" in nobody_said
     assert "set RAY_ADDRESS to" in nobody_said
     assert f"{hangs} has not answered within 15 s" in hung_said
 

@@ -7,7 +7,7 @@ import pytest
 import ray
 from driving import QUICK_START, start_spark
 from pyspark.sql import SparkSession
-from ray_settings import RAY_SETTINGS
+from ray_settings import RAY_SETTINGS, start_ray
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -36,6 +36,6 @@ def cluster() -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=100 << 20, log_to_driver=False)
+    start_ray()
     yield
     ray.shutdown()

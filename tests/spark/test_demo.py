@@ -51,13 +51,13 @@ def group_members(group: int) -> list[str]:
 
 def assert_nothing_runs(group: int) -> None:
     """Resource trackers of Python's multiprocessing, which Ray's processes have, outlive these by a moment."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while left := group_members(group):
         assert time.monotonic() < deadline, left
         time.sleep(0.05)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 def test_the_demo_gives_what_spark_gives_and_leaves_its_results_only(folder):
     output = folder / "out"
     with start_demo(output, 1, "--act", "1", "--moves", "--scales") as demo:
@@ -73,7 +73,7 @@ def test_the_demo_gives_what_spark_gives_and_leaves_its_results_only(folder):
     assert traces(demo, output) == []
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 def test_the_second_act_moves_keys_by_itself_and_gives_what_spark_gives(folder):
     with start_demo(folder / "out", 1, "--act", "2", "--shortened", "2") as demo:
         printed, _ = demo.communicate(timeout=250)
@@ -84,15 +84,15 @@ def test_the_second_act_moves_keys_by_itself_and_gives_what_spark_gives(folder):
     assert_nothing_runs(demo.pid)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 def test_ctrl_c_ends_the_demo_and_all_it_started(folder):
     output = folder / "out"
     with start_demo(output, 12, "--act", "1") as demo:
         assert demo.stdout is not None
-        deadline = time.monotonic() + 150
+        deadline = time.monotonic() + 250
         while not (output / "delays.parquet/_spark_metadata/0").exists():  # the first results
             assert demo.poll() is None, demo.stdout.read()
-            assert time.monotonic() < deadline, "the demo had no results within 150 s"
+            assert time.monotonic() < deadline, "the demo had no results within 250 s"
             time.sleep(0.05)
         os.killpg(demo.pid, signal.SIGINT)
         printed, _ = demo.communicate(timeout=100)

@@ -139,10 +139,11 @@ def test_a_stopped_and_restarted_query_neither_loses_nor_repeats_a_micro_batch(s
     assert sorted(row["n"] for row in rows_of(again)) == list(range(90))
 
 
+@pytest.mark.timeout(400)  # another Java machine starts
 def test_a_query_whose_process_was_killed_neither_loses_nor_repeats_a_micro_batch(spark, tmp_path):
     df = files(spark, tmp_path / "in", 10)
     program = [sys.executable, str(Path(__file__).with_name("killed_query.py")), tmp_path / "work", tmp_path / "in", tmp_path / "exchange"]
-    subprocess.run(program, check=True, timeout=100, capture_output=True)
+    subprocess.run(program, check=True, timeout=300, capture_output=True)
     killed_at = Exchange(tmp_path / "exchange").latest()
     assert 3 <= killed_at < 10
     for number in range(10, 40):

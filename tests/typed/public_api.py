@@ -212,6 +212,8 @@ def steer(job: ef.Job) -> ef.JobState:
     assert_type(job.scale_out(), ef.NodeScalingReport)
     assert_type(job.scale_in(policy="round_robin"), tuple[ef.NodeScalingReport, ...])
     assert_type(job.decisions(), list[ef.DecisionRecord])
+    assert_type(job.plot("count"), ef.Picture)
+    job.show(every="2s", timeout="1m")
     report = job.checkpoint()
     assert_type(report, ef.CheckpointReport)
     for each in (report, job.migrations()[0], job.scalings()[0], job.node_scalings()[0]):

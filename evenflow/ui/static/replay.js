@@ -7,11 +7,11 @@ const SPEEDS = [1, 5, 20];
 
 export function Slider({ store }) {
   const { begin, end, problem } = store.replay, [playing, setPlaying] = useState(false), [speed, setSpeed] = useState(1);
-  const at = store.wanted ?? store.replay.at, step = Math.max(1, (end - begin) / 2000);
+  const at = store.position, step = Math.max(1, (end - begin) / 2000);
   useEffect(() => {
     if (!playing) return undefined;
     const timer = setInterval(() => {
-      const next = (store.wanted ?? store.replay.at) + speed;
+      const next = store.position + speed;
       store.seek(Math.min(end, next));
       if (next >= end) setPlaying(false);
     }, 1000);

@@ -28,7 +28,10 @@ export class Store {
     if (message.whole) this.clear();
     this.jobs = message.jobs;
     if (message.link) this.link = message.link;
-    if (message.replay) this.replay = message.replay;
+    if (message.replay) {
+      this.replay = message.replay;
+      this.position ??= message.replay.at;
+    }
     if ("actions" in message) this.actions = message.actions;
     if (message.job) this.job = message.job;
     if (message.status) {
@@ -41,9 +44,10 @@ export class Store {
     this.changed();
   }
 
-  // To another time of a recording. While one answer is under way, only the newest wish is kept.
+  // To another time of a recording, `position`; what is shown is the newest look at that time, `replay.at`, which may be seconds older.
+  // While one answer is under way, only the newest wish is kept.
   async seek(at) {
-    this.wanted = at;
+    this.wanted = this.position = at;
     this.changed();
     if (this.seeking) return;
     this.seeking = true;

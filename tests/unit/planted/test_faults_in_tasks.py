@@ -26,7 +26,7 @@ SPLITS, SPLITS_AND_CRASHES = with_splits(with_moves(0)), with_crashes(with_split
 # How soon a fault shows differs with every change of what a seed decides: each number is several times what it took.
 PLANTED = [
     (faults.marker_is_not_sent_to_one_worker, Runs(flows.running_updates, 100, MOVES)),
-    (faults.marker_overtakes_the_rows_before_it, Runs(flows.running_updates, 100, MOVES)),
+    (faults.marker_overtakes_the_rows_before_it, Runs(flows.running_updates, 100, MOVES, begin=33)),
     (faults.record_set_aside_is_lost, Runs(flows.stateful_map_in_order, 100, MOVES)),
     (faults.records_of_moving_keys_are_not_set_aside, Runs(flows.stateful_map_in_order, 100, MOVES)),
     (faults.state_given_away_is_kept, Runs(flows.stateful_map_in_order, 100, MOVES)),
@@ -40,11 +40,11 @@ PLANTED = [
     (faults.elements_behind_a_barrier_are_not_held_back, Runs(flows.stateful_map_in_order, 100, CRASHES, save_state=True)),
     (faults.alignment_releases_in_the_wrong_order, Runs(flows.stateful_map_in_order, 100)),
     (faults.checkpoint_is_prepared_before_the_last_chunk, Runs(flows.stateful_map_in_order, 100, CRASHES, save_state=True)),
-    (faults.event_time_is_not_restored, Runs(flows.sliding_windows, 500, CRASHES, save_state=True)),
+    (faults.event_time_is_not_restored, Runs(flows.sliding_windows, 500, CRASHES, save_state=True, begin=77)),
     (faults.delta_forgets_a_key, Runs(flows.stateful_map_in_order, 100, MOVES_AND_CRASHES, save_state=True)),
     (faults.keys_of_other_workers_are_restored_too, Runs(flows.stateful_map_in_order, 100, MOVES_AND_CRASHES, save_state=True)),
     (faults.copy_has_rows_from_behind_the_markers, Runs(flows_joins.join_inner, 100, SPLITS)),
-    (faults.dealt_rows_come_home_after_rows_from_behind_the_markers, Runs(flows_joins.join_inner, 300, SPLITS)),
+    (faults.dealt_rows_come_home_after_rows_from_behind_the_markers, Runs(flows_joins.join_inner, 300, SPLITS, begin=95)),
     (faults.rows_from_before_the_markers_wait_for_dealt_rows, Runs(flows_joins.join_inner, 100, SPLITS)),
     (faults.copied_rows_are_given_back_too, Runs(flows_joins.join_inner, 100, SPLITS)),
     (faults.copied_rows_of_all_workers_are_restored, Runs(flows_joins.join_inner, 100, SPLITS_AND_CRASHES, save_state=True)),

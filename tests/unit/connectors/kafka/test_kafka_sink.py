@@ -22,6 +22,8 @@ import evenflow as ef
 from evenflow.bench.kafka.topics import records_of
 from evenflow.connectors.kafka import producing
 from evenflow.connectors.kafka.cluster import KafkaCluster
+from evenflow.connectors.kafka.commit_process import CommitProcess
+from evenflow.connectors.kafka.commit_program import Commits
 from evenflow.connectors.kafka.marker import Marker, marker_consumer, producer_id, read_marker
 from evenflow.connectors.kafka.sink import KafkaSink
 from evenflow.engine.batch import Batch
@@ -50,6 +52,29 @@ def make_sink(bootstrap, topic, tmp_path):
     yield make
     for sink in made:
         sink.stop()
+
+
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """Commits are carried out by the program of the process that commits, without a process, whose start takes most of a second."""
+    programs = {}
+    answers = os.open(os.devnull, os.O_WRONLY)
+
+    def commit(process, request):
+        if process not in programs:
+            programs[process] = Commits(sent(process._opening), answers)
+        answer = programs[process].answer(sent(request))
+        if "error" in answer:
+            raise ef.ConnectorError(answer["error"])
+
+    monkeypatch.setattr(CommitProcess, "commit", commit)
+    yield
+    os.close(answers)
+
+
+def sent(request):
+    """As it comes out of the pipe."""
+    return msgpack.unpackb(msgpack.packb(request))
 
 
 def batch(*values, **columns):
@@ -94,6 +119,7 @@ def test_rows_of_a_flow_are_in_the_topic_once_with_their_keys(bootstrap, topic):
     assert all(homes[key] == partition for partition, records in found.items() for key, _ in records)
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_messages_are_visible_when_their_checkpoint_is_committed(bootstrap, topic, make_sink):
     sink = make_sink()
     first = staged(sink, 1, b"a", b"b")
@@ -202,6 +228,7 @@ def test_open_transaction_of_a_process_that_is_taken_for_lost_is_fenced(bootstra
     assert values_in(bootstrap, topic) == [b"a"]
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_who_is_fenced_stops_and_says_why(bootstrap, topic, make_sink):
     sink = make_sink()
     sink.commit(1, staged(sink, 1, b"a"))
@@ -213,6 +240,7 @@ def test_who_is_fenced_stops_and_says_why(bootstrap, topic, make_sink):
     assert values_in(bootstrap, topic) == [b"a", b"b"]
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_large_checkpoint_is_committed_in_chunks(bootstrap, topic, make_sink):
     sink = make_sink()
     sink.file_rows, sink.chunk_rows = 10, 20
@@ -224,6 +252,7 @@ def test_large_checkpoint_is_committed_in_chunks(bootstrap, topic, make_sink):
         assert records == sorted(records, key=itemgetter(1)), "messages of a worker keep their order in a partition"
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_commit_goes_on_behind_the_chunks_that_are_there(bootstrap, topic, make_sink):
     sink = make_sink()
     sink.file_rows, sink.chunk_rows = 10, 20
@@ -240,6 +269,7 @@ def test_commit_goes_on_behind_the_chunks_that_are_there(bootstrap, topic, make_
     assert values_in(bootstrap, topic) == values
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_staged_file_that_is_damaged_is_not_produced(bootstrap, topic, make_sink):
     sink = make_sink()
     committables = staged(sink, 1, b"a")
@@ -252,6 +282,7 @@ def test_staged_file_that_is_damaged_is_not_produced(bootstrap, topic, make_sink
     assert values_in(bootstrap, topic) == []
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_marker_is_written_with_an_empty_checkpoint_now_and_then(make_sink):
     sink = make_sink()
     assert marker_of(sink) == Marker(0)
@@ -264,6 +295,7 @@ def test_marker_is_written_with_an_empty_checkpoint_now_and_then(make_sink):
     assert marker_of(sink) == Marker(3)
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_marker_that_is_gone_stops_the_commit_unless_rows_may_come_twice(bootstrap, topic, make_sink):
     sink = make_sink()
     committables = staged(sink, 1, b"a")
@@ -278,6 +310,7 @@ def test_marker_that_is_gone_stops_the_commit_unless_rows_may_come_twice(bootstr
     assert values_in(bootstrap, topic) == [b"a"]
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_another_run_goes_on_from_a_checkpoint_whose_commit_may_have_been_carried_out(bootstrap, topic, make_sink):
     first = make_sink()
     committed, uncommitted = staged(first, 1, b"a"), staged(first, 2, b"b")
@@ -291,6 +324,7 @@ def test_another_run_goes_on_from_a_checkpoint_whose_commit_may_have_been_carrie
     assert values_in(bootstrap, topic) == [b"a", b"b", b"c"]
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_job_of_another_name_and_folder_commits_where_the_first_one_would_have(bootstrap, topic, make_sink, tmp_path):
     first = make_sink()
     committed, uncommitted = staged(first, 1, b"a"), staged(first, 2, b"b")
@@ -303,6 +337,7 @@ def test_job_of_another_name_and_folder_commits_where_the_first_one_would_have(b
     assert marker_of(first) == Marker(2, 1)
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_nothing_stays_of_what_is_committed_or_never_will_be(make_sink):
     sink = make_sink()
     folder = Path(sink._staging)
@@ -393,6 +428,7 @@ def test_topic_that_is_missing(bootstrap):
         flow.run(runtime="local")
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_topic_that_is_deleted_while_rows_wait(bootstrap, topic, make_sink):
     sink = make_sink(options={"message.timeout.ms": 2_000})
     committables = staged(sink, 1, b"a")

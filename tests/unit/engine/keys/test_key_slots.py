@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.engine.errors import RecordError
-from evenflow.engine.keys.encoding import KeyTypes, key_values
+from evenflow.engine.keys import words as texts
+from evenflow.engine.keys.encoding import KeyTypes, encode_keys, key_hashes, key_values
 from evenflow.engine.keys.slots import KeySlots
 from evenflow.engine.keys.words import LONGEST
+from evenflow.state import hashing, key_index, words
 from evenflow.state.key_index import DictIndex, WordIndex
 
 SMALL = st.integers(-5, 5)
@@ -79,6 +81,54 @@ def test_slots_of_several_columns_agree_with_a_dict_of_values(changes):
         there = slots.keys(slots.everything())
         assert dict(zip(values(there), slots.everything().tolist(), strict=True)) == model
         assert [column.type for column in there] == [column.type for column in columns]
+
+
+def told(batches, few):
+    """What is found of batches of key columns one after another, if up to `few` keys count as a few."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ((words, "FEW"), (texts, "FEW"), (hashing, "FEW"), (key_index, "_FEW")):
+            patch.setattr(module, name, few)
+        slots, found = KeySlots("count"), []
+        for columns in batches:
+            names = tuple("abc"[: len(columns)])
+            keys = encode_keys(pa.record_batch(columns, names=list(names)), names, "count")
+            where, fresh = slots.of(keys.columns).tolist(), slots.fresh.tolist()
+            there = [column.to_pylist() for column in slots.keys(slots.everything())]
+            hashes = key_hashes(keys.columns, "count").tolist()
+            known = slots.known(columns).tolist()
+            found.append((keys.codes.tolist(), keys.values(), keys.count, hashes, where, fresh, known, there))
+        return found
+
+
+@given(steps())
+def test_a_few_keys_get_the_codes_hashes_and_slots_that_many_would(changes):
+    batches = [columns for change in changes for columns in change]
+    many = told(batches, few=0)
+    assert told(batches, few=2) == many
+    assert told(batches, few=1_000) == many
+
+
+@pytest.mark.parametrize("span", [8, 500, 2**63], ids=["close", "apart", "everywhere"])
+def test_small_and_large_batches_in_turn_get_the_slots_of_large_ones(span):
+    random = np.random.default_rng(span % 7)
+
+    def columns(rows):
+        numbers = pa.array(random.integers(-min(span, 2**63 - 1), span - 1, rows, endpoint=True))
+        named = [f"{'x' * (number % 40)}{number}" if number % 9 else None for number in numbers.to_pylist()]
+        return [numbers, pa.array(named, pa.string())]
+
+    batches = [columns(rows) for rows in (0, 1, 700, 3, 130, 128, 129, 50, 2_000, 5, 24, 25, 1)]
+    for chosen in (slice(0, 1), slice(1, 2), slice(0, 2)):
+        picked = [batch[chosen] for batch in batches]
+        assert told(picked, words.FEW) == told(picked, 0)
+
+
+@pytest.mark.parametrize("few", [0, 1_000])
+def test_zeros_are_one_key_and_nan_is_none(few):
+    (codes, _, count, *_), *_ = told([[pa.array([0.0, -0.0, None, 1.5, -0.0])]], few)
+    assert (codes, count) == ([0, 0, 1, 2, 0], 3)
+    with pytest.raises(RecordError, match="NaN"):
+        told([[pa.array([1.0, float("nan")])]], few)
 
 
 @given(st.lists(st.tuples(COLUMNS, st.lists(st.one_of(SMALL, st.none(), st.sampled_from("abc")), unique=True)), max_size=8))

@@ -7,6 +7,7 @@ import zlib
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from evenflow.engine.errors import ConnectorError, RecordError, SnapshotError
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.engine.protocol.split_route import SplitRoute
 from evenflow.engine.source import SplitFigures
-from evenflow.recording.file import BEGINNING, FRAME, MAGIC, WHOLE_EVERY, Recording, _frame
+from evenflow.recording.file import BEGINNING, FRAME, MAGIC, WHOLE_EVERY, Recording, RecordingWriter, _frame
 from evenflow.recording.typed import Types, packed, unpacked
 from evenflow.scheduler.checkpoints.checkpoints import CheckpointReport, CheckpointState
 from evenflow.scheduler.job.failures import failure_of
@@ -243,3 +244,16 @@ def test_keys_come_back_as_they_were(key):
     pack, unpack = Types().of(BalanceMove)
     found = unpack(unpacked(packed(pack(BalanceMove(0, 1, key=key))))).key
     assert found == (key if not isinstance(key, int) or -(2**63) <= key < 2**64 else str(key))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+def test_a_full_disk_ends_the_recording_with_a_reason(tmp_path):
+    path = tmp_path / "job.rec"
+    with RecordingWriter(path, "clicks", BEGIN) as writer:
+        writer.add(view_at(0))
+        with Path("/dev/full").open("wb", buffering=0) as full:
+            writer._file, kept = full, writer._file
+            with pytest.raises(ConnectorError, match="No space left"):
+                writer.add(view_at(1))
+        writer._file = kept
+    assert len(Recording(path).times) == 1

@@ -13,7 +13,7 @@ from evenflow.engine.errors import FlowError, RequestError, SnapshotError
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.recording.file import Recording
 from evenflow.recording.moment import recording_of, seconds_of, seen_at
-from evenflow.recording.seen import Seen
+from evenflow.recording.seen import SPARE, Seen
 from evenflow.recording.whatif import moments, would_move, would_scale
 from evenflow.scheduler.migration.migration import MigrationReport, MigrationState
 
@@ -139,3 +139,10 @@ def test_a_balancer_is_asked_at_each_moment():
     rows = list(would_move([view_at(second) for second in range(11)], moments(BEGIN, BEGIN + 10, 3), "hotspot", None))
     assert [row.time for row in rows] == [BEGIN, BEGIN + 5, BEGIN + 10]
     assert all(row.plan.imbalance_before == pytest.approx(1.8) and row.plan.imbalance_after < 1.2 for row in rows)
+
+
+def test_no_more_windows_are_kept_than_policies_look_at():
+    seen = seen_of(*(view_at(second) for second in range(100)))
+    kept = seen._metrics.history("count-0")
+    assert len(kept) == seen.view.plan_windows + SPARE
+    assert kept[-1].start == BEGIN + 98

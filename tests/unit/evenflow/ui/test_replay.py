@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
 from recorded_jobs import BEGIN, recorded, view_at
 from serving_pages import message, with_server
 
-from evenflow.recording.file import Recording
+from evenflow.engine.errors import SnapshotError
+from evenflow.recording.file import Recording, _frame
 from evenflow.scheduler.migration.migration import MigrationReport, MigrationState
 from evenflow.ui.history import History
 from evenflow.ui.replay import CURSORS, FORWARD, Replay
+from evenflow.ui.server import serve_replay
 
 VIEWS = 90
 
@@ -110,3 +113,25 @@ def test_nothing_in_a_recording_can_be_changed(recording):
         assert (await browser.ask("/act", "POST", body={})).status == 403
 
     with_server(Replay(recording), test)
+
+
+def test_a_view_that_can_not_be_read_is_said(tmp_path):
+    path = recorded(tmp_path / "odd.rec", [view_at(0)])
+    with path.open("ab") as file:
+        file.write(_frame(BEGIN + 1, b"odd", whole=False))
+    with pytest.raises(SnapshotError):
+        asyncio.run(serve_replay(path, 0, pytest.fail))
+
+    async def test(browser):
+        assert "can't be read" in (await (await browser.ask(f"/at?time={BEGIN + 1}")).json())["problem"]
+        assert (await (await browser.ask(f"/at?time={BEGIN}")).json())["whole"] is True
+
+    with_server(Replay(Recording(path)), test)
+
+
+def test_a_recording_that_was_cut_says_so_on_the_page(tmp_path):
+    path = recorded(tmp_path / "cut.rec", [view_at(0), view_at(1)])
+    path.write_bytes(path.read_bytes()[:-5])
+    told = Replay(Recording(path)).message(BEGIN + 9)
+    assert "was not written to its end" in told["replay"]["problem"]
+    assert told["replay"]["end"] == BEGIN

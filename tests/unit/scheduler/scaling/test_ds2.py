@@ -222,6 +222,7 @@ def test_what_the_measured_rates_do_not_show_is_corrected():
     decision, memory = decide(short)
     assert memory.correction == pytest.approx(1.2)
     assert decision.parallelism == {"count": 4}
+    assert decision.reason.endswith("needs are 1.20 times those of the measured rates, at which less got through")
 
 
 def test_a_source_that_does_not_wait_for_credit_is_no_reason_to_correct():

@@ -1,0 +1,74 @@
+"""What has happened to a job is counted once, however often and in whatever pieces it is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from evenflow.actors.job.tally import Tally
+from evenflow.scheduler.checkpoints.checkpoints import CheckpointReport, CheckpointState
+from evenflow.scheduler.job.effects import JobState
+from evenflow.scheduler.job.status import JobStatus
+from evenflow.scheduler.job.view import JobView, StageView
+from evenflow.scheduler.load.window import WorkerWindow
+from evenflow.scheduler.scaling.controller import UNDER_WAY, DecisionRecord
+from evenflow.scheduler.scaling.decision import ScalingDecision
+from evenflow.scheduler.scaling.figures import OperatorFigures
+from evenflow.scheduler.scaling.snapshot import DataflowSnapshot
+
+STAGES = (StageView("count", ("count",), ("count-0",), (), False),)
+SEEN = DataflowSnapshot((OperatorFigures("count", 2),))
+
+
+def view(now: float, *windows: WorkerWindow, **parts: object) -> JobView:
+    return JobView(now, JobStatus("shop", JobState.RUNNING, None, ("count-0",), 0, now), STAGES, windows, **parts)
+
+
+def window(start: float, *latencies: float) -> WorkerWindow:
+    return WorkerWindow("count-0", start, 1.0, latencies=latencies)
+
+
+def checkpoint(number: int, state: CheckpointState, seconds: float | None) -> CheckpointReport:
+    return CheckpointReport(number=number, state=state, reason="interval", began_at=float(number), seconds=seconds)
+
+
+def decision(time: float, done: str) -> DecisionRecord:
+    return DecisionRecord(time, "ds2", SEEN, ScalingDecision({"count": 3}), done)
+
+
+def test_windows_that_views_repeat_count_once():
+    tally = Tally()
+    tally.add(view(2.0, window(0.0, 1.0), window(1.0, 2_000.0)))
+    tally.add(view(3.0, window(1.0, 2_000.0), window(2.0, 90_000.0)))
+    counted = tally.latencies["count"]
+    assert dict(counted.buckets())["1.0"] == 1
+    assert dict(counted.buckets())["60.0"] == 2
+    assert counted.buckets()[-1] == ("+Inf", 3)
+    assert counted.sum == pytest.approx(92.001)
+
+
+def test_a_report_counts_when_it_is_over():
+    tally = Tally()
+    tally.add(view(2.0, checkpoints=(checkpoint(1, CheckpointState.COMPLETE, 0.5), checkpoint(2, CheckpointState.PENDING, None))))
+    tally.add(view(3.0, checkpoints=(checkpoint(1, CheckpointState.COMPLETE, 0.5), checkpoint(2, CheckpointState.FAILED, 1.5))))
+    tally.add(view(4.0, checkpoints=(checkpoint(2, CheckpointState.FAILED, 1.5),)))
+    assert tally.ended == {("checkpoint", "", "complete"): 1, ("checkpoint", "", "failed"): 1}
+    assert tally.checkpoint_seconds.sum == 2.0
+
+
+def test_a_decision_counts_when_its_outcome_is_known():
+    tally = Tally()
+    for done in (UNDER_WAY, "carried out in 0.5 s", "carried out in 0.5 s"):
+        tally.add(view(2.0, decisions=(decision(1.0, done),)))
+    tally.add(view(9.0, decisions=(decision(1.0, "carried out in 0.5 s"), decision(8.0, "refused: no room"))))
+    assert tally.decisions == {("ds2", "carried out"): 1, ("ds2", "refused"): 1}
+
+
+def test_a_recovery_lasts_until_the_job_runs_and_is_none_if_the_job_ends():
+    tally = Tally()
+    for now, state in enumerate(
+        (JobState.RUNNING, JobState.RESTARTING, JobState.RESTARTING, JobState.RUNNING, JobState.RESTARTING, JobState.FAILED)
+    ):
+        tally.passes(state, float(now))
+    assert tally.restarts == 2
+    assert tally.recovery_seconds.buckets()[-1] == ("+Inf", 1)
+    assert tally.recovery_seconds.sum == 2.0
