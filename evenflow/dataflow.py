@@ -92,6 +92,8 @@ class Dataflow:
                 f'ui=True shows jobs of runtime="ray": a job of the runtime "{runtime}" can\'t be reached by the page\'s process'
             )
         _check_folder(config.checkpoint.dir)
+        if config.checkpoint.dir is not None:  # the workers' working directory may be another
+            config = replace(config, checkpoint=replace(config.checkpoint, dir=_url(config.checkpoint.dir)))
         savepoint = None if from_savepoint is None else Savepoint(_url(from_savepoint), allow_lost_state)
         physical = self.plan(config=config)
         sources = physical.sources
@@ -100,7 +102,7 @@ class Dataflow:
             _check_detached(runtime, {**sources, **sinks})
         checkpoints = config.checkpoint.url(self.name)
         for operator, sink in sinks.items():
-            sink.of_job(self.name, operator, None if checkpoints is None else _url(checkpoints))
+            sink.of_job(self.name, operator, checkpoints)
         started: list[Source | Sink] = []
         try:
             _start(sources.values(), started)

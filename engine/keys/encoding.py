@@ -22,8 +22,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...state.hashing import UnhashableKey, combine, group_of, hash64
-from ...state.words import Words, grouped
+from ...state.hashing import UnhashableKey, as_bytes, combine, group_of, hash64
+from ...state.words import FEW, Where, Words, grouped, numbered
 from ..batch import column_values
 from ..errors import RecordError
 from .unkeyed import EVERYTHING
@@ -164,25 +164,36 @@ _FLOATS = frozenset({pa.float32().id, pa.float64().id})
 _INTEGERS = frozenset(kind.id for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()))
 """Types of integers whose values fit into 64 bits with a sign."""
 
+_TEXTS = frozenset({pa.string().id, pa.large_string().id, pa.binary().id, pa.large_binary().id})
+_LISTED = frozenset({*_TEXTS, *_INTEGERS, pa.uint64().id, pa.bool_().id})
+
 
 def _encode(column: pa.Array) -> Keys:
     if column.type.id == _NULL:
         return Keys(np.zeros(len(column), np.int64), [column[:1]], min(1, len(column)))
     integers = _integers(column)
     if integers is None:
+        if (few := _few(column)) is not None:
+            return _at(*few, [column])
         encoded = column.dictionary_encode(null_encoding="encode")
         return Keys(encoded.indices.to_numpy(), [encoded.dictionary], len(encoded.dictionary))
     low, span = _range(integers)
     if span > _table_size(len(integers)):
-        return _distinct(integers.view(np.uint64)[np.newaxis], [column])
+        return _at(*grouped(integers.view(np.uint64)[np.newaxis]), [column])
     present, codes = compact(integers - low, span)
     keys = pa.array(present + low)
     return Keys(codes, [keys if keys.type == column.type else keys.cast(column.type)], len(present))
 
 
-def _distinct(words: Words, columns: list[pa.Array]) -> Keys:
-    """The keys, whose words differ where they do, as they come."""
-    first, codes = grouped(words)
+def _few(column: pa.Array) -> tuple[Where, Where] | None:
+    """As `grouped`, for a few values of a type of which Python tells apart what Arrow does; None for others."""
+    if len(column) > FEW or column.type.id not in _LISTED:
+        return None
+    return numbered(as_bytes(column) if column.type.id in _TEXTS else column.to_pylist())
+
+
+def _at(first: Where, codes: Where, columns: list[pa.Array]) -> Keys:
+    """The keys at the places `first`."""
     if len(first) == len(codes):
         return Keys(codes, columns, len(codes))
     where = pa.array(first)
@@ -198,7 +209,7 @@ def _encode_several(columns: list[pa.Array]) -> Keys:
     if combinations < 1 << 64:
         words = _combined(words, spans)
     if combinations > _table_size(words.shape[1]):
-        return _distinct(words, columns)
+        return _at(*grouped(words), columns)
     present, codes = compact(words[0].view(np.int64), combinations)
     first = np.empty(len(present), np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]
@@ -213,6 +224,8 @@ def _numbered(column: pa.Array) -> tuple[npt.NDArray[np.uint64], int]:
         return numbers, 1
     integers = _integers(column)
     if integers is None:
+        if (few := _few(column)) is not None:
+            return few[1].view(np.uint64), max(1, len(few[0]))
         encoded = column.dictionary_encode(null_encoding="encode")
         numbers = encoded.indices.to_numpy().astype(np.uint64)
         return numbers, max(1, len(encoded.dictionary))

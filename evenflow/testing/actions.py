@@ -5,7 +5,7 @@ An action is a function from the world to choices, so a test adds its own: `simu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -40,8 +40,8 @@ class World:
     superseded: int = 0
     steps_left: int = 0
     alone: bool = False
-    known: dict[str, Choice] = field(default_factory=dict)
-    """Choices that were made before, by kind."""
+    known: dict[str | Choice, Choice] = field(default_factory=dict)
+    """Choices that were made before, by kind, and those of zombies by what a zombie would do."""
 
     @property
     def now(self) -> float:
@@ -75,8 +75,11 @@ class OfWorker:
 
     choices_of: Callable[[Worker, World], list[Choice]]
 
-    def __call__(self, world: World) -> Iterator[Choice]:
-        return (choice for worker in world.workers.values() for choice in self.choices_of(worker, world))
+    def __call__(self, world: World) -> list[Choice]:
+        found: list[Choice] = []
+        for worker in world.workers.values():
+            found += self.choices_of(worker, world)
+        return found
 
 
 @OfWorker

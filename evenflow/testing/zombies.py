@@ -49,7 +49,10 @@ def haunt(world: World) -> Iterator[Choice]:
             if zombie.alone and not isinstance(action, OfWorker):
                 continue
             for choice in action(zombie):
-                yield Choice(TIME if choice.who == TIME else f"zombie of {choice.who}", f"zombie: {choice.kind}", _step, (zombie, choice))
+                if (known := zombie.known.get(choice)) is None:
+                    who = TIME if choice.who == TIME else f"zombie of {choice.who}"
+                    known = zombie.known[choice] = Choice(who, f"zombie: {choice.kind}", _step, (zombie, choice))
+                yield known
 
 
 def _step(zombie: World, choice: Choice) -> None:

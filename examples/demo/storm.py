@@ -41,11 +41,11 @@ class Phase:
 
 def phases(shortened: float) -> tuple[Phase, ...]:
     """Each a part, 1 / `shortened`, of its length."""
-    whole = (Phase("calm", 300, 8, storm=False), Phase("storm", 600, 14, storm=True), Phase("rush", 900, 18, storm=True))
+    whole = (Phase("calm", 300, 8, storm=False), Phase("storm", 600, 14, storm=True), Phase("rush", 800, 18, storm=True))
     return tuple(replace(phase, seconds=phase.seconds / shortened) for phase in whole)
 
 
-# Two workers are busy for 30, 60 and 90 % of their time in the three phases, if their load is even.
+# Two workers are busy for 32, 64 and 86 % of their time in the three phases, if their load is even.
 SETTINGS = ef.JobConfig(
     parallelism=2,
     checkpoint=ef.CheckpointConfig(interval="1s"),

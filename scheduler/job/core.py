@@ -339,6 +339,7 @@ class JobCore:
             job.error.add_note(f"The last events of the job, with their times in seconds:\n{job.story}")
         self.reconfiguration.end()
         job.state, self._phase, self._ended_at = state, _Phase.NOTHING, job.now
+        self.operator_scaling.advance()  # its report is over too: there may be no further tick
         job.emit(*(Tell(worker, Shutdown()) for worker in job.workers), Ended(state))
 
     def _advance(self) -> None:

@@ -145,7 +145,8 @@ def test_a_submitted_job_brings_the_clone_along_and_another_process_can_join_it(
         until(lambda: "running by" in log.read_text() or process.poll() is not None, "the job runs", PATIENCE)
         return None if "No available agent" in log.read_text() else process
 
-    with until(submitted, "the cluster takes jobs", PATIENCE) as process:
+    process = until(submitted, "the cluster takes jobs", PATIENCE)
+    try:
         look = run([sys.executable, "-W", "ignore", "-c", LOOK, head["RAY_API_SERVER_ADDRESS"]], ROOT, head)
         assert look.returncode == 0, look.stderr + log.read_text()
         assert look.stdout.splitlines()[-3:] == [
@@ -154,6 +155,9 @@ def test_a_submitted_job_brings_the_clone_along_and_another_process_can_join_it(
             "finished",
         ]
         assert process.wait(PATIENCE) == 0, log.read_text()
+    finally:
+        process.kill()
+        process.wait(PATIENCE)
     assert "working_dir_files" in log.read_text()
     assert "ended finished" in log.read_text()
 

@@ -34,6 +34,25 @@ def test_files_that_a_page_names_are_there(page):
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
+def pages_below(index: Path) -> set[Path]:
+    """The pages that the navigation in `index` names, `name` or `Title <name>`, and those below them."""
+    entries = [
+        line.rpartition("<")[2].rstrip(">")
+        for block in re.findall(r"^```{toctree}\n(.*?)^```", index.read_text(), re.DOTALL | re.MULTILINE)
+        for line in block.splitlines()
+        if line and not line.startswith(":")
+    ]
+    found = {page for entry in entries for page in index.parent.glob(f"{entry}.md")}
+    return found.union(*map(pages_below, found))
+
+
+def test_every_page_is_in_the_navigation_of_the_site():
+    index = ROOT / "docs" / "index.md"
+    assert {page.relative_to(ROOT).as_posix() for page in {index} | pages_below(index)} == {
+        page for page in PAGES if page.startswith("docs/")
+    }
+
+
 def test_tests_that_show_the_guarantees_are_there():
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (ROOT / "docs/guarantees.md").read_text())
     assert len(named) > 20

@@ -50,5 +50,11 @@ def test_every_setting_is_shown_with_its_default(tables):
 
 
 def test_every_metric_is_shown(tables):
-    for name in ("evenflow_rows_in_total", "evenflow_useful_share", "evenflow_split_lag", "evenflow_latency_seconds"):
+    for name in (
+        "evenflow_rows_in_total",
+        "evenflow_useful_share",
+        "evenflow_split_lag",
+        "evenflow_latency_seconds",
+        "evenflow_restarts_total",
+    ):
         assert f"| `{name}` |" in tables["metrics"]

@@ -80,7 +80,7 @@ def test_the_second_act_moves_keys_by_itself_and_gives_what_spark_gives(folder):
     assert demo.returncode == 0, printed
     assert "balancer, totals: moves" in printed
     assert "max / mean" in printed
-    assert "Check: all 13,500 rows are equal to those of the same query in Spark." in printed
+    assert "Check: all 12,600 rows are equal to those of the same query in Spark." in printed
     assert_nothing_runs(demo.pid)
 
 

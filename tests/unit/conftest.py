@@ -40,15 +40,10 @@ def refuse_to_sleep(seconds: float) -> None:
     pytest.fail(f"a unit test slept for {seconds} s: pass time in as a value, or wait for an event with a bound")
 
 
-ALLOCATIONS = 50_000
-"""New objects after which the garbage collector looks at them. A simulated job makes thousands in each of its hundreds of steps."""
-
-
 def pytest_collection_finish() -> None:
     """What was imported and collected stays to the end: the garbage collector need not look at it again and again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(ALLOCATIONS)
 
 
 def pytest_sessionfinish() -> None:

@@ -6,7 +6,7 @@ import ast
 import dataclasses
 import inspect
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,8 +19,10 @@ ROOT = Path(ef.__file__).parents[1]
 OPTION = re.compile(r"(?<![\w.\"'`])([a-z_]+)=(?!=)")
 
 
-def messages() -> Iterator[tuple[str, str]]:
+@cache
+def messages() -> list[tuple[str, str]]:
     """The literal text of each message of an error, with its file and line; what is put in is left out."""
+    found = []
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
             if "testing" in path.parts or "scaling" in path.parts or path.stem == "svg":  # attributes of SVG are no options
@@ -37,7 +39,8 @@ def messages() -> Iterator[tuple[str, str]]:
                 else:
                     continue
                 if " " in text and "\n" not in text and not text.startswith("<"):
-                    yield f"{path.relative_to(ROOT)}:{node.lineno}", text
+                    found.append((f"{path.relative_to(ROOT)}:{node.lineno}", text))
+    return found
 
 
 def options() -> set[str]:

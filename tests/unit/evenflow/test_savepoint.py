@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 import evenflow as ef
+from evenflow import dataflow
+from evenflow.actors.local import LocalJob
 from evenflow.cli import main
 from evenflow.engine.errors import ConnectorError, RequestError
 from evenflow.scheduler.checkpoints.checkpoints import CheckpointReport, CheckpointState
@@ -86,6 +88,23 @@ def test_state_of_every_operator_is_read_as_a_table(job, tmp_path):
 def test_checkpoint_is_read_as_a_savepoint_is(job, tmp_path):
     job.checkpoint()
     assert ef.read_savepoint(tmp_path / "checkpoints" / "shop" / "checkpoint-00000001").operators["totals"].keys == 3
+
+
+def test_a_relative_checkpoint_folder_is_that_of_the_process_that_starts_the_job(no_waiting_and_no_cluster, monkeypatch, tmp_path):
+    """The working directory of Ray's processes is another where the cluster ran already."""
+    given = []
+
+    def start(plan, config, savepoint):
+        given.append(config.checkpoint.url("here"))
+        return LocalJob(plan, config, savepoint)
+
+    monkeypatch.setattr(time, "sleep", SLEEP)
+    monkeypatch.setattr(dataflow, "_runtime", lambda name: start)
+    monkeypatch.chdir(tmp_path)
+    flow = ef.Dataflow("here")
+    flow.read(ef.from_items([])).write(ef.to_list([]))
+    flow.run(config=ef.JobConfig(checkpoint=ef.CheckpointConfig("saved/"))).wait("60s")
+    assert given == [str(tmp_path / "saved/here")]
 
 
 def test_what_is_not_there_or_damaged_is_named(job, tmp_path):

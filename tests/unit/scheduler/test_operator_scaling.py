@@ -150,10 +150,9 @@ def test_a_loss_while_workers_join_ends_the_scaling_and_says_so():
     assert (job.core.state, job.core.plan.stage_of("count").parallelism) == (JobState.RUNNING, 2)
 
 
-def test_the_end_of_the_job_while_workers_join_ends_the_scaling_and_says_so(job):
+def test_the_end_of_the_job_while_workers_join_ends_the_scaling_at_once_and_says_so(job):
     job.scale("count", 3)
     job.ask(Cancel())
-    job.tick()
     assert job.newest.state is ScalingState.FAILED
     assert job.newest.problem == "the stream ended before"
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.engine.errors import RecordError
+from evenflow.engine.keys import encoding
 from evenflow.engine.keys import words as texts
 from evenflow.engine.keys.encoding import KeyTypes, encode_keys, key_hashes, key_values
 from evenflow.engine.keys.slots import KeySlots
@@ -86,7 +87,7 @@ def test_slots_of_several_columns_agree_with_a_dict_of_values(changes):
 def told(batches, few):
     """What is found of batches of key columns one after another, if up to `few` keys count as a few."""
     with pytest.MonkeyPatch.context() as patch:
-        for module, name in ((words, "FEW"), (texts, "FEW"), (hashing, "FEW"), (key_index, "_FEW")):
+        for module, name in ((words, "FEW"), (encoding, "FEW"), (texts, "FEW"), (hashing, "FEW"), (key_index, "_FEW")):
             patch.setattr(module, name, few)
         slots, found = KeySlots("count"), []
         for columns in batches:
