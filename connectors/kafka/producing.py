@@ -79,7 +79,7 @@ class Committer:
             try:
                 self._commit(run, checkpoint, chunks, got_on, begun=begun)
             except (KafkaException, SystemError) as refused:
-                error = self._cause(kafka_error(refused))
+                error = self._cause(kafka_error(refused, self._session.producer if self._session is not None else None))
                 self.close()
                 if final(error) or self._clock() >= until:
                     raise self._cluster.error(
@@ -137,6 +137,7 @@ class _Session:
     def __init__(self, cluster: KafkaCluster, target: Target, alive: Callable[[], None]) -> None:
         self._cluster, self._target = cluster, target
         self._sender = Sender(cluster, target.topic, target.partitioner, target.most_bytes, alive, transactional_id=target.producer)
+        self.producer = self._sender.producer
         self._groups: dict[str, Any] = {}
         self._markers: dict[str, Marker | None] = {}
 
@@ -145,12 +146,12 @@ class _Session:
         from confluent_kafka import KafkaException
 
         with suppress(KafkaException, SystemError):
-            self._sender.producer.poll(0)  # calls `problems`
+            self.producer.poll(0)  # calls `problems`
         return self._sender.problems.worst
 
     def begin(self) -> None:
         """Fence whoever produced before."""
-        self._sender.producer.init_transactions(ANSWER_SECONDS)
+        self.producer.init_transactions(ANSWER_SECONDS)
 
     def marker(self, run: str) -> Marker | None:
         """Of a run; None if there is none."""
@@ -162,7 +163,7 @@ class _Session:
 
     def commit(self, run: str, marker: Marker, messages: Iterable[pa.RecordBatch]) -> None:
         """One transaction: the messages, and the marker of a run whose marker was read."""
-        producer = self._sender.producer
+        producer = self.producer
         producer.begin_transaction()
         for batch in messages:
             self._sender.send(batch)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from .cluster import KafkaCluster, Problems
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaError, Message
+    from confluent_kafka import KafkaError, Message, Producer
 
 DELIVERY_SECONDS = 25
 """How long a message may be on its way, unless `message.timeout.ms` says otherwise."""
@@ -57,10 +57,11 @@ def final(error: KafkaError) -> bool:
     return error.name() in _FINAL
 
 
-def kafka_error(raised: BaseException) -> KafkaError:
+def kafka_error(raised: BaseException, transactional: Producer | None = None) -> KafkaError:
     """The client's error in what it has raised. Raises that again if it is another error.
 
-    The client may call back while its own error waits to be raised, which then comes as a SystemError that it caused.
+    The client may call back while its own error waits to be raised, which then comes as a SystemError that it caused, or is lost. What has
+    ended a `transactional` producer for good can still be had then.
     """
     from confluent_kafka import KafkaException
 
@@ -69,6 +70,12 @@ def kafka_error(raised: BaseException) -> KafkaError:
         cause = cause.__cause__
     if isinstance(cause, KafkaException):
         return cast("KafkaError", cause.args[0])
+    if cause is None and transactional is not None:
+        try:
+            transactional.begin_transaction()
+        except KafkaException as refused:
+            if refused.args[0].fatal():
+                return cast("KafkaError", refused.args[0])
     raise raised
 
 

@@ -12,13 +12,13 @@ import evenflow as ef
 
 pytestmark = pytest.mark.timeout(300)  # a process of Ray's takes from one second to ten to start, by how busy the machine is
 
-COST = 0.0215
+COST = 0.043
 """Seconds that a record takes: a wait, since more workers than CPUs would otherwise bring nothing."""
 
-DEMAND, DOUBLED = 75.0, 150.0
-"""Records per second. They take 2 and 4 workers, as long as a record takes 20.0 to 26.6 ms: a machine that is busy wakes who waits late."""
+DEMAND, DOUBLED = 37.5, 75.0
+"""Records per second. They take 2 and 4 workers, as long as a record takes 40 to 53 ms: a machine that is busy wakes who waits late."""
 
-LOOKS_ROWS = 750
+LOOKS_ROWS = 375
 """Rows that come in some five looks at the doubled demand: what is not decided in these stays as it is."""
 
 

@@ -168,13 +168,13 @@ def endless_runs(count: int) -> None:
         endless(seed)
 
 
-@pytest.mark.parametrize("seeds", blocks(FULL, 100, proportion(2 * FULL)), ids=str)
+@pytest.mark.parametrize("seeds", blocks(FULL, 25, proportion(2 * FULL)), ids=str)
 def test_every_committed_record_is_given_once_whatever_comes_when(seeds):
     for seed in seeds:
         endless(seed)
 
 
-@pytest.mark.parametrize("seeds", blocks(FULL, 100, proportion(2 * FULL)), ids=str)
+@pytest.mark.parametrize("seeds", blocks(FULL, 25, proportion(2 * FULL)), ids=str)
 def test_all_up_to_the_ends_is_given_and_then_the_readers_have_finished(seeds):
     for seed in seeds:
         run = Run(seed, bounded=True)

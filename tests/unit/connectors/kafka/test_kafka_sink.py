@@ -14,7 +14,7 @@ from pathlib import Path
 import msgpack
 import pyarrow as pa
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from kafka_broker import make_topic
 
@@ -25,6 +25,7 @@ from evenflow.connectors.kafka.cluster import KafkaCluster
 from evenflow.connectors.kafka.commit_process import CommitProcess
 from evenflow.connectors.kafka.commit_program import Commits
 from evenflow.connectors.kafka.marker import Marker, marker_consumer, producer_id, read_marker
+from evenflow.connectors.kafka.sending import kafka_error
 from evenflow.connectors.kafka.sink import KafkaSink
 from evenflow.engine.batch import Batch
 from evenflow.testing.settings import changed
@@ -194,7 +195,7 @@ class Producer:
 begin = producing._Session.begin
 def begin_and_wrap(self):
     begin(self)
-    self._sender.producer = Producer(self._sender.producer)
+    self.producer = Producer(self.producer)
 producing._Session.begin = begin_and_wrap
 CommitProcess.commit = lambda self, request: Commits(self._opening, os.open(os.devnull, os.O_WRONLY)).answer(request)
 sink.commit(2, committables)
@@ -238,6 +239,24 @@ def test_who_is_fenced_stops_and_says_why(bootstrap, topic, make_sink):
         sink.commit(2, second)
     sink.commit(2, second)  # as a job does that goes back to its checkpoint
     assert values_in(bootstrap, topic) == [b"a", b"b"]
+
+
+def test_what_fenced_a_producer_is_found_where_the_client_has_lost_its_error(bootstrap, topic):
+    """As it does, rarely, when it calls back while that error waits to be raised."""
+    options = {"bootstrap.servers": bootstrap, "transactional.id": "one"}
+    fenced = Producer(options)
+    fenced.init_transactions(30)
+    lost = SystemError("flush returned NULL without setting an exception")
+    fenced.begin_transaction()
+    with pytest.raises(SystemError):
+        kafka_error(lost, fenced)
+    fenced.produce(topic, b"a")
+    Producer(options).init_transactions(30)
+    with pytest.raises(KafkaException):
+        fenced.commit_transaction(30)
+    assert kafka_error(lost, fenced).name() == "_FENCED"
+    with pytest.raises(SystemError):
+        kafka_error(lost)
 
 
 @pytest.mark.usefixtures("in_this_process")
