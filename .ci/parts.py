@@ -1,7 +1,8 @@
 """Runs the parts of `make test` side by side, or those that are named one after another: `python .ci/parts.py simulations`.
 
-Tests on Ray and Spark wait often: three such parts, each with a Ray cluster of its own, share the processors, and the others take what
-these leave. Each part writes a log to `build/`, which is printed when it has ended; a summary comes last.
+Tests on Ray and Spark wait often: two such parts at a time, each with a Ray cluster of its own, share the processors, and the others take
+what these leave. Three at a time end no earlier, and more of them fail for want of time. Each part writes a log to `build/`, which is
+printed when it has ended; a summary comes last.
 """
 
 from __future__ import annotations
@@ -48,11 +49,12 @@ CONNECTORS = UNIT / "connectors"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A command, which gives way to others by `nice`."""
+    """A command, which gives way to others by `nice`, and begins when the part `after` has ended."""
 
     name: str
     command: list[str]
     nice: int = 0
+    after: str | None = None
 
     @property
     def log(self) -> Path:
@@ -67,8 +69,8 @@ def pytest(*paths: Path, without: Sequence[Path] = ()) -> list[str]:
 
 PARTS = [
     Part("hosts+spark", pytest(*HOSTS, Path("tests/spark"))),
-    Part("losses", pytest(*LOSSES)),
     Part("cluster", pytest(CLUSTER, without=[*HOSTS, *LOSSES])),
+    Part("losses", pytest(*LOSSES), after="cluster"),
     Part("style", ["make", f"VENV={sys.prefix}", "--no-print-directory", "--keep-going", "lint", "types"], nice=10),
     Part("connectors", pytest(CONNECTORS), nice=10),
     Part("unit", pytest(Path("tests/docstrings"), UNIT, without=[*SIMULATIONS, CONNECTORS]), nice=10),
@@ -93,9 +95,12 @@ def side_by_side() -> int:
     LOGS.mkdir(exist_ok=True)
     began = time.monotonic()
     ended: dict[str, tuple[int, str]] = {}
-    running = {part.name: start(part) for part in PARTS}
+    running: dict[str, subprocess.Popen[bytes]] = {}
     try:
-        while running:
+        while len(ended) < len(PARTS):
+            for part in PARTS:
+                if part.name not in running and part.name not in ended and (part.after is None or part.after in ended):
+                    running[part.name] = start(part)
             time.sleep(LOOK_SECONDS)
             for part in PARTS:
                 if part.name in running and (code := running[part.name].poll()) is not None:

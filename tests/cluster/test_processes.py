@@ -66,10 +66,15 @@ def says(log, text, process):
 def test_a_cluster_of_our_own_runs_workers_at_normal_priority_and_ctrl_c_ends_the_job_and_leaves_nothing_behind(cluster, folder, tmp_path):
     own, log = folder / "own", tmp_path / "log"
     own.mkdir()
+
+    def workers():
+        """Their processes, which have their titles back a moment after each call of Ray's."""
+        return [pid for pid, command in processes_of(own).items() if command.startswith(ACTORS) and " coordinator" not in command]
+
     with running(script(START, tmp_path, "interrupted"), log, TMPDIR=str(own)) as process:
         says(log, "running", process)
-        workers = [pid for pid, command in processes_of(own).items() if command.startswith(ACTORS) and " coordinator" not in command]
-        assert [os.getpriority(os.PRIO_PROCESS, pid) for pid in workers] == [0, 0]
+        until(lambda: len(workers()) == 2, "two workers run")
+        assert [os.getpriority(os.PRIO_PROCESS, pid) for pid in workers()] == [0, 0]
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(PATIENCE) != 0
     until(lambda: not processes_of(own), "no process is left")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 import sys
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def test_no_two_modules_of_tests_have_one_name():
 
 def test_an_unknown_part_is_refused(parts, capsys):
     assert parts["main"](["chaos"]) == 2
-    assert "no such part: chaos; there are hosts+spark, losses, cluster, style, connectors, unit, simulations" in capsys.readouterr().out
+    assert "no such part: chaos; there are hosts+spark, cluster, losses, style, connectors, unit, simulations" in capsys.readouterr().out
 
 
 def test_a_part_that_fails_is_heard_of(parts, capfd, monkeypatch):
@@ -40,3 +41,16 @@ def test_a_part_that_fails_is_heard_of(parts, capfd, monkeypatch):
     monkeypatch.setitem(parts["main"].__globals__, "PARTS", [failing])
     assert parts["main"](["failing"]) == 3
     assert "so it failed" in capfd.readouterr().out
+
+
+def test_a_part_begins_when_the_one_before_it_has_ended_also_if_that_failed(parts, capfd, monkeypatch, tmp_path):
+    part, program = parts["Part"], "import pathlib, sys; print(*sorted(p.name for p in pathlib.Path(sys.argv[1]).iterdir())); "
+    first = part("first", [sys.executable, "-c", program + "pathlib.Path(sys.argv[1], 'done').touch(); sys.exit(3)", str(tmp_path)])
+    second = part("second", [sys.executable, "-c", program, str(tmp_path)], after="first")
+    monkeypatch.setitem(parts["main"].__globals__, "PARTS", [second, first])
+    monkeypatch.setitem(parts["main"].__globals__, "LOGS", tmp_path / "logs")
+    monkeypatch.setattr("time.sleep", threading.Event().wait)
+    assert parts["main"]([]) == 1
+    assert (tmp_path / "logs" / "first.log").read_text().split() == ["logs"]
+    assert (tmp_path / "logs" / "second.log").read_text().split() == ["done", "logs"]
+    assert "second: passed" in capfd.readouterr().out
