@@ -64,7 +64,7 @@ class Part:
 def pytest(*paths: Path, without: Sequence[Path] = ()) -> list[str]:
     """The command that runs the tests in `paths`."""
     ignored = [f"--ignore={path}" for path in without]
-    return [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=short", *map(str, paths), *ignored]
+    return [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=short", "--durations=12", *map(str, paths), *ignored]
 
 
 PARTS = [
