@@ -19,6 +19,8 @@ import ray
 
 import evenflow as ef
 
+from ..actors.cluster import WORKERS
+
 PARALLELISM = 2
 """Two operators of two workers, and a coordinator: five processes."""
 
@@ -65,7 +67,7 @@ def measure_actors(empty: Any, found: dict[str, list[float]]) -> None:
 
 
 def measure_jobs(name: str, folder: str, found: dict[str, list[float]]) -> None:
-    """Start a job, and when it has ended another one, which gets its processes."""
+    """Start a job in new processes, and when it has ended another one, which gets those of the first. None is left for the next jobs."""
     used, begun = processor_seconds(), time.perf_counter()
     first = start(name, folder, keep="60s")
     found["job"].append(time.perf_counter() - begun)
@@ -73,13 +75,15 @@ def measure_jobs(name: str, folder: str, found: dict[str, list[float]]) -> None:
     first.cancel()
     first.wait()
     begun = time.perf_counter()
-    second = start(f"{name}-again", folder, keep=0)
+    second = start(f"{name}-again", folder, keep="1s")
     found["second"].append(time.perf_counter() - begun)
     second.cancel()
     second.wait()
+    while WORKERS.idle():
+        time.sleep(LOOK)
 
 
-def start(name: str, folder: str, *, keep: str | int) -> ef.Job:
+def start(name: str, folder: str, *, keep: str) -> ef.Job:
     """A job whose workers all run. `keep`: for how long its processes wait for the next one."""
     flow = ef.Dataflow(name)
     counts = flow.read(ef.generate(rate=100)).key_by("key").aggregate(n=ef.count(), emit="final")
