@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -147,9 +147,24 @@ class ParquetSource(FileSource):
         return splits
 
     def _open(self, split: Split, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        columns = self._columns if self.needed is None else self._schema.names
-        for rows in read_row_groups(split, batch_rows, operator=self.name, columns=columns):
-            yield fitted(rows, self._schema)
+        columns, coded = (self._columns, ()) if self.needed is None else (self._schema.names, self._coded(self.needed))
+        for rows in read_row_groups(split, batch_rows, operator=self.name, columns=columns, coded=coded):
+            yield fitted(rows, self._schema_of(rows, coded))
+
+    def _coded(self, needed: Needed) -> list[str]:
+        """The columns that may be read as dictionaries."""
+        return [field.name for field in self._schema if field.name in needed.coded and field.type in _TEXTS]
+
+    def _schema_of(self, rows: pa.RecordBatch, coded: Iterable[str]) -> pa.Schema:
+        """The schema of the rows, with dictionaries in those of the columns `coded` where there are such."""
+        schema = self._schema
+        for name in coded:
+            if pa.types.is_dictionary(kind := rows.schema.field(name).type):
+                schema = schema.set(schema.get_field_index(name), pa.field(name, kind))
+        return schema
+
+
+_TEXTS = frozenset({pa.string(), pa.binary()})
 
 
 class _MergedSchema:

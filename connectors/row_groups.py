@@ -13,8 +13,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -26,21 +26,24 @@ from ..engine.time.event_time import EventTime
 from .remote import is_remote, open_remote
 from .splits import Split
 
+LENGTH = 4
+"""Bytes of the length before each text that is not in a dictionary."""
+
 _UNITS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
 
 
 @contextmanager
-def open_parquet(path: str, operator: str) -> Iterator[pq.ParquetFile]:
-    """The Parquet file at `path`, memory mapped if it is local.
+def open_parquet(path: str, operator: str, **options: Any) -> Iterator[pq.ParquetFile]:
+    """The Parquet file at `path`, memory mapped if it is local, opened with these options of Arrow's.
 
     Raises ConnectorError if it is missing or not Parquet, also while it is read.
     """
     try:
         if is_remote(path):
-            with open_remote(path) as source, pq.ParquetFile(source) as file:
+            with open_remote(path) as source, pq.ParquetFile(source, **options) as file:
                 yield file
         else:
-            with pq.ParquetFile(path, memory_map=True) as file:
+            with pq.ParquetFile(path, memory_map=True, **options) as file:
                 yield file
     except FileNotFoundError as error:
         raise ConnectorError(f"operator `{operator}`: {path} does not exist (any more)") from error
@@ -48,15 +51,34 @@ def open_parquet(path: str, operator: str) -> Iterator[pq.ParquetFile]:
         raise ConnectorError(f"operator `{operator}`: {path} can't be read as Parquet: {error}") from error
 
 
-def read_row_groups(split: Split, batch_rows: int, *, operator: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+def read_row_groups(
+    split: Split, batch_rows: int, *, operator: str, columns: Sequence[str] | None = None, coded: Iterable[str] = ()
+) -> Iterator[pa.RecordBatch]:
     """Rows of the split in file order, in batches of at most `batch_rows`; all columns unless `columns` names some.
 
-    Raises ConnectorError naming the file if it is missing or corrupt.
+    Columns of `coded` come as dictionaries where the file has them as such. Raises ConnectorError naming the file if it is missing or
+    corrupt.
     """
-    with open_parquet(split.path, operator) as file:
-        first, last = split.row_groups or (0, file.num_row_groups)
+    with ExitStack() as stack:
+        file = stack.enter_context(open_parquet(split.path, operator))
+        groups = range(*(split.row_groups or (0, file.num_row_groups)))
+        dictionaries = [name for name in coded if _has_dictionary(file.metadata, name, groups)]
+        if dictionaries:
+            file = stack.enter_context(open_parquet(split.path, operator, metadata=file.metadata, read_dictionary=dictionaries))
         names = None if columns is None else list(columns)
-        yield from file.iter_batches(batch_size=batch_rows, row_groups=list(range(first, last)), columns=names, use_threads=False)
+        yield from file.iter_batches(batch_size=batch_rows, row_groups=list(groups), columns=names, use_threads=False)
+
+
+def _has_dictionary(metadata: pq.FileMetaData, name: str, groups: Iterable[int]) -> bool:
+    """Whether a column of texts has a dictionary for nearly all of its values.
+
+    Others have their length in four bytes before them, so a column that takes less a value can't have many of these.
+    """
+    column = _leaf(metadata, name)
+    if column is None or metadata.schema.column(column).physical_type != "BYTE_ARRAY":
+        return False
+    chunks = [metadata.row_group(group).column(column) for group in groups]
+    return all(chunk.has_dictionary_page and chunk.total_uncompressed_size < LENGTH * chunk.num_values for chunk in chunks)
 
 
 def time_bounds(

@@ -15,17 +15,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """`names`: columns that are read; `if_there`: columns that change what happens if there are such."""
+    """`names`: columns that are read; `if_there`: columns that change what happens if there are such.
+
+    `coded`: those of `names` that are only told apart, as the keys of aggregates are: a source may give them as dictionaries.
+    """
 
     names: frozenset[str]
     if_there: frozenset[str] = frozenset()
+    coded: frozenset[str] = frozenset()
 
     def __or__(self, other: Needed) -> Needed:
-        return Needed(self.names | other.names, self.if_there | other.if_there)
+        coded = (self.coded | other.coded) - (self.names - self.coded) - (other.names - other.coded)
+        return Needed(self.names | other.names, self.if_there | other.if_there, coded)
 
     def with_names(self, names: Iterable[str]) -> Needed:
         """These columns as well."""
-        return Needed(self.names.union(names), self.if_there)
+        return self | Needed(frozenset(names))
+
+    def with_coded(self, names: Iterable[str]) -> Needed:
+        """These columns as well, as dictionaries unless they are needed otherwise too."""
+        return self | Needed(frozenset(names), coded=frozenset(names))
 
     @property
     def described(self) -> str:

@@ -21,6 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from xxhash import xxh3_64_intdigest
 
+from .xxh3 import are_short, digests
+
 Hashes = npt.NDArray[np.uint64]
 """One hash per row."""
 
@@ -63,9 +65,11 @@ def hash64(column: pa.Array) -> Hashes:
         return np.full(len(column), NULL_HASH)
     if pa.types.is_dictionary(column.type):
         return _hash_distinct(column)
-    if column.type.id in _BYTES and len(column) <= FEW:
-        return _digests(as_bytes(column))
-    if column.type.id in _BYTES or pa.types.is_decimal(column.type):
+    if column.type.id in _BYTES:
+        if len(column) <= FEW:
+            return _digests(as_bytes(column))
+        return _of_texts(column) if are_short(column) else _hash_distinct(column.dictionary_encode())
+    if pa.types.is_decimal(column.type):
         return _hash_distinct(column.dictionary_encode())
     if column.null_count == 0:
         return mix(_words(column))
@@ -144,7 +148,7 @@ def _hash_distinct(column: pa.DictionaryArray) -> Hashes:
     distinct = column.dictionary
     if pa.types.is_decimal(distinct.type):
         hashes = _digests([None if value is None else _canonical(value) for value in distinct.to_pylist()])
-    elif distinct.type.id in _BYTES:
+    elif distinct.type.id in _BYTES and (len(distinct) <= FEW or not are_short(distinct)):
         hashes = _digests(as_bytes(distinct))
     else:
         hashes = hash64(distinct)
@@ -154,6 +158,14 @@ def _hash_distinct(column: pa.DictionaryArray) -> Hashes:
         indices = indices.cast(pa.int64()).fill_null(len(distinct))
     rows: Hashes = with_null[indices.to_numpy(zero_copy_only=False)]
     return rows
+
+
+def _of_texts(column: pa.Array) -> Hashes:
+    """The hashes of short texts."""
+    hashes = digests(column)
+    if column.null_count:
+        hashes[column.is_null().to_numpy(zero_copy_only=False)] = NULL_HASH
+    return hashes
 
 
 def as_bytes(column: pa.Array) -> list[bytes | None]:

@@ -78,6 +78,9 @@ class Accumulator(ABC):
     output_type: pa.DataType | None
     """The type of `finish`'s array; None if only the values tell it."""
 
+    fixed_width = False
+    """Whether a group without rows takes no more than the width of its parts, so that many of them cost little."""
+
     distinct = False
     """Whether its one part is lists that hold each value once, of which `finish` asks for the lengths only."""
 
@@ -88,6 +91,10 @@ class Accumulator(ABC):
     @abstractmethod
     def partial(self, batch: Batch, codes: Codes, groups: int) -> Parts:
         """The state, `groups` rows, after the rows of `batch` alone. Raises RecordError if a value can't be used."""
+
+    def counted_partial(self, batch: Batch, codes: Codes, groups: int, rows: npt.NDArray[np.int64]) -> Parts:
+        """As `partial`; `rows`: how many rows each group has, for those that would have to count them."""
+        return self.partial(batch, codes, groups)
 
     @abstractmethod
     def combine(self, parts: Parts, codes: Codes, groups: int) -> Parts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch
@@ -29,6 +30,7 @@ class CountAccumulator(Accumulator):
 
     part_types = (pa.int64(),)
     output_type = pa.int64()
+    fixed_width = True
 
     def __init__(self, operator: str, column: str | None) -> None:
         self.operator, self.column = operator, column
@@ -42,6 +44,9 @@ class CountAccumulator(Accumulator):
             if column.null_count:
                 codes = codes[column.is_valid().to_numpy(zero_copy_only=False)]
         return (np.bincount(codes, minlength=groups),)
+
+    def counted_partial(self, batch: Batch, codes: Codes, groups: int, rows: npt.NDArray[np.int64]) -> Parts:
+        return (rows,) if self.column is None else self.partial(batch, codes, groups)
 
     def combine(self, parts: Parts, codes: Codes, groups: int) -> Parts:
         counts = np.zeros(groups, np.int64)

@@ -13,7 +13,7 @@ from ..batch import Batch
 from .base import Accumulator, AggregateFunction, Array, Codes, Parts, seen_in
 from .column import InputColumn
 from .untyped import UntypedAccumulator
-from .values import Values, values_of
+from .values import FixedValues, Values, values_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class ExtremeAccumulator(Accumulator):
     def __init__(self, source: InputColumn, values: Values, largest: bool) -> None:
         self.source, self.values, self.largest = source, values, largest
         self.operator, self.output_type, self.part_types = source.operator, values.kind, (values.kind,)
+        self.fixed_width = isinstance(values, FixedValues)
 
     def empty(self, n: int) -> Parts:
         return self.values.blank(n), np.zeros(n, np.bool_)

@@ -96,6 +96,7 @@ class FilteredAccumulator(Accumulator):
     def __init__(self, of: Accumulator, where: RowsWhere, columns: list[str] | None) -> None:
         self.of, self.where, self.columns, self.operator = of, where, columns, where.operator
         self.part_types, self.output_type, self.typed, self.distinct = of.part_types, of.output_type, of.typed, of.distinct
+        self.fixed_width = of.fixed_width
 
     def empty(self, n: int) -> Parts:
         return self.of.empty(n)

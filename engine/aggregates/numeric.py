@@ -117,6 +117,8 @@ def _carried(addends: Addends, sums: Parts, narrower: Addends) -> Parts:
 class _TotalAccumulator(Accumulator):
     """Parts: (the total's parts ..., how many values)."""
 
+    fixed_width = True
+
     def __init__(self, source: InputColumn, addends: Addends, output_type: pa.DataType) -> None:
         self.source, self.addends = source, addends
         self.operator, self.output_type = source.operator, output_type
@@ -128,6 +130,10 @@ class _TotalAccumulator(Accumulator):
     def partial(self, batch: Batch, codes: Codes, groups: int) -> Parts:
         rows = self.source.rows(batch, codes)
         return (*self.addends.by_group(rows.values, rows.codes, groups), np.bincount(rows.codes, minlength=groups))
+
+    def counted_partial(self, batch: Batch, codes: Codes, groups: int, rows: npt.NDArray[np.int64]) -> Parts:
+        values = self.source.values(batch)
+        return self.partial(batch, codes, groups) if values.null_count else (*self.addends.by_group(values, codes, groups), rows)
 
     def combine(self, parts: Parts, codes: Codes, groups: int) -> Parts:
         counts = np.zeros(groups, np.int64)

@@ -85,11 +85,16 @@ class PartialAggregator:
                     carry_over(lambda partial: replace(partial, parts=now.carried(partial.parts, before)))
         return now
 
+    def fixed_width(self, schema: pa.Schema) -> bool:
+        """Whether groups without rows take no more than the width of their parts. Binds to `schema`."""
+        self.bind(schema)
+        return all(a.fixed_width for a in self.accumulators)
+
     def aggregate(self, batch: Batch, codes: npt.NDArray[Any], keys: Sequence[pa.Array], groups: int) -> PartialAggregates:
         """Raw rows by group: `codes` (rows,) below `groups`; `keys` the key columns of each group, shape (groups,)."""
         self.bind(batch.rows.schema)
         rows = np.bincount(codes, minlength=groups)
-        return PartialAggregates(tuple(keys), rows, tuple(a.partial(batch, codes, groups) for a in self.accumulators))
+        return PartialAggregates(tuple(keys), rows, tuple(a.counted_partial(batch, codes, groups, rows) for a in self.accumulators))
 
     def combine(self, partials: Sequence[PartialAggregates]) -> PartialAggregates:
         """Merge them into one, with every key once."""

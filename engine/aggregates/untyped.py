@@ -17,6 +17,7 @@ class UntypedAccumulator(Accumulator):
 
     part_types = (pa.null(),)
     typed = False
+    fixed_width = True
 
     def __init__(self, operator: str, output_type: pa.DataType | None = None, result: Any = None) -> None:
         self.operator, self.output_type, self.result = operator, pa.null() if output_type is None else output_type, result

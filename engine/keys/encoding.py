@@ -171,13 +171,13 @@ _LISTED = frozenset({*_TEXTS, *_INTEGERS, pa.uint64().id, pa.bool_().id})
 def _encode(column: pa.Array) -> Keys:
     if column.type.id == _NULL:
         return Keys(np.zeros(len(column), np.int64), [column[:1]], min(1, len(column)))
-    integers = _integers(column)
+    integers = integers_of(column)
     if integers is None:
         if (few := _few(column)) is not None:
             return _at(*few, [column])
         encoded = column.dictionary_encode(null_encoding="encode")
         return Keys(encoded.indices.to_numpy(), [encoded.dictionary], len(encoded.dictionary))
-    low, span = _range(integers)
+    low, span = range_of(integers)
     if span > _table_size(len(integers)):
         return _at(*grouped(integers.view(np.uint64)[np.newaxis]), [column])
     present, codes = compact(integers - low, span)
@@ -222,14 +222,14 @@ def _numbered(column: pa.Array) -> tuple[npt.NDArray[np.uint64], int]:
     numbers: npt.NDArray[np.uint64] = np.zeros(len(column), np.uint64)
     if column.type.id == _NULL:
         return numbers, 1
-    integers = _integers(column)
+    integers = integers_of(column)
     if integers is None:
         if (few := _few(column)) is not None:
             return few[1].view(np.uint64), max(1, len(few[0]))
         encoded = column.dictionary_encode(null_encoding="encode")
         numbers = encoded.indices.to_numpy().astype(np.uint64)
         return numbers, max(1, len(encoded.dictionary))
-    low, span = _range(integers)
+    low, span = range_of(integers)
     return np.subtract(integers, low).view(np.uint64), span
 
 
@@ -241,7 +241,7 @@ def _combined(words: Words, spans: Sequence[int]) -> Words:
     return one
 
 
-def _integers(column: pa.Array) -> npt.NDArray[np.int64] | None:
+def integers_of(column: pa.Array) -> npt.NDArray[np.int64] | None:
     """The values as integers of 64 bits, None for columns that need a dictionary."""
     kind = column.type.id
     if kind == _TIMESTAMP:
@@ -254,7 +254,7 @@ def _integers(column: pa.Array) -> npt.NDArray[np.int64] | None:
     return integers
 
 
-def _range(integers: npt.NDArray[np.int64]) -> tuple[np.int64, int]:
+def range_of(integers: npt.NDArray[np.int64]) -> tuple[np.int64, int]:
     """The lowest, and how many there may be from it to the highest."""
     if not len(integers):
         return np.int64(0), 1

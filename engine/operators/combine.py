@@ -8,7 +8,7 @@ no aggregate reads. One in `EVERY` is combined to see whether that still holds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from ..aggregates.base import AggregateFunction, read_by
 from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator, is_partial
-from ..batch import Batch
+from ..batch import Batch, Times
+from ..keys.direct import PLACES, direct_keys, is_coded, plain
 from ..keys.encoding import compact, encode_keys
 from ..keys.unkeyed import EVERYTHING
 from ..time.sessions import SessionWindows
@@ -49,27 +50,49 @@ class BatchAggregator:
         read = read_by(functions.values())
         self._needed = None if read is None else read.with_names(key for key in keys if key != EVERYTHING)
         self.aggregator = PartialAggregator(operator, keys, functions)
+        self._seen, self._coded = pa.schema([]), False
 
     def __call__(self, batch: Batch) -> tuple[PartialAggregates, npt.NDArray[Any], npt.NDArray[np.int64] | None]:
         """The partial aggregates; the row of each record in them, shape (records,); with windows, the pane of each row (microseconds)."""
         keys = encode_keys(batch.rows, self.keys, self.operator)
         if self.windows is None:
             return self.aggregator.aggregate(batch, keys.codes, keys.columns, keys.count), keys.codes, None
-        times = timed(batch, self.windows, self.operator)
-        first, newest = self.windows.pane_of(np.array([times.min(), times.max()])).tolist()
-        if first == newest:
+        starts, pane = panes_of(timed(batch, self.windows, self.operator), self.windows)
+        if pane is None:
             partial = self.aggregator.aggregate(batch, keys.codes, keys.columns, keys.count)
-            return partial, keys.codes, np.full(len(partial), first, np.int64)
-        width = self.windows.pane
-        place, last = (times - first) // width, (newest - first) // width
-        if last > len(place):  # one stray time must not cost memory for all the panes up to it
-            distinct, place = np.unique(place, return_inverse=True)
-        else:
-            distinct = np.arange(last + 1)
-        present, codes = compact(place * keys.count + keys.codes, len(distinct) * keys.count)
+            return partial, keys.codes, np.full(len(partial), starts[0], np.int64)
+        present, codes = compact(pane * keys.count + keys.codes, len(starts) * keys.count)
         where = pa.array(present % keys.count)
         partial = self.aggregator.aggregate(batch, codes, [c.take(where) for c in keys.columns], len(present))
-        return partial, codes, first + distinct[present // keys.count] * width
+        return partial, codes, starts[present // keys.count]
+
+    def combined(self, batch: Batch) -> tuple[PartialAggregates, Times | None, npt.NDArray[np.int64] | None]:
+        """The partial aggregates, their newest event times, and their panes, as a combiner sends them.
+
+        Those of windows have no event times: nobody reads them, and the panes tell the time.
+        """
+        direct = self._direct(batch)
+        if direct is not None:
+            return direct
+        partial, codes, panes = self(batch)
+        return partial, latest(batch, codes, len(partial)) if self.windows is None else None, panes
+
+    def _direct(self, batch: Batch) -> tuple[PartialAggregates, Times | None, npt.NDArray[np.int64] | None] | None:
+        """As `combined`, by way of a direct-address table; None if that would not pay off."""
+        keys = direct_keys(batch.rows, self.keys, self.operator)
+        if keys is None or not self.aggregator.fixed_width(batch.rows.schema):
+            return None
+        starts, pane = (None, None) if self.windows is None else panes_of(timed(batch, self.windows, self.operator), self.windows)
+        size = keys.size if pane is None or starts is None else keys.size * len(starts)
+        if size > PLACES * batch.num_rows:
+            return None
+        codes = keys.codes if pane is None else pane * keys.size + keys.codes
+        every = self.aggregator.aggregate(batch, codes, (), size)
+        present = np.flatnonzero(every.rows != 0)
+        partial = replace(every.take(present), keys=(keys.column(present % keys.size),))
+        if starts is not None:
+            return partial, None, starts[present // keys.size]
+        return partial, None if batch.times is None else _newest(batch.times, codes, size)[present], None
 
     def received(self, batch: Batch) -> tuple[PartialAggregates, npt.NDArray[Any] | None, npt.NDArray[np.int64] | None]:
         """As for any batch, for one that may have been combined: then rows may share a key (and pane), and there are no codes."""
@@ -79,11 +102,14 @@ class BatchAggregator:
         return self(batch)
 
     def needed(self, batch: Batch) -> Batch:
-        """The batch without the columns that neither an aggregate nor a key needs."""
-        if self._needed is None:
-            return batch
-        names = self._needed.among(batch.rows.schema.names)
-        return batch if len(names) == batch.rows.num_columns else batch.with_rows(batch.rows.select(names))
+        """The batch without the columns that neither an aggregate nor a key needs, and without dictionaries of texts."""
+        schema = batch.rows.schema
+        if not schema.equals(self._seen):
+            self._seen, self._coded = schema, any(map(is_coded, schema.types))
+        names = schema.names if self._needed is None else self._needed.among(schema.names)
+        if len(names) < batch.rows.num_columns:
+            batch = batch.with_rows(batch.rows.select(names))
+        return batch.with_rows(plain(batch.rows)) if self._coded else batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,10 +140,24 @@ class CombineInstance(OperatorInstance):
             self._passing -= 1
             emit(self.batch_aggregator.needed(batch))
             return
-        partial, codes, panes = self.batch_aggregator(batch)
-        emit(self.batch_aggregator.aggregator.to_batch(partial, latest(batch, codes, len(partial)), panes))
+        partial, times, panes = self.batch_aggregator.combined(batch)
+        emit(self.batch_aggregator.aggregator.to_batch(partial, times, panes))
         if len(partial) > WORTH * batch.num_rows:
             self._passing = EVERY - 1
+
+
+def panes_of(times: Times, windows: Windows | SessionWindows) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
+    """The starts of the panes of `times`, rising, some perhaps without rows; the number of each row's, None if all are in one."""
+    first, newest = windows.pane_of(np.array([times.min(), times.max()])).tolist()
+    if first == newest:
+        return np.array([first]), None
+    width = windows.pane
+    place, last = (times - first) // width, (newest - first) // width
+    if last > len(place):  # one stray time must not cost memory for all the panes up to it
+        distinct, place = np.unique(place, return_inverse=True)
+    else:
+        distinct = np.arange(last + 1)
+    return first + distinct * width, place
 
 
 def latest(batch: Batch, codes: npt.NDArray[Any], groups: int) -> npt.NDArray[np.int64] | None:
@@ -128,6 +168,11 @@ def latest(batch: Batch, codes: npt.NDArray[Any], groups: int) -> npt.NDArray[np
         times = np.empty(groups, np.int64)
         times[codes] = batch.times
         return times
-    times = np.full(groups, np.iinfo(np.int64).min)
-    np.maximum.at(times, codes, batch.times)
-    return times
+    return _newest(batch.times, codes, groups)
+
+
+def _newest(times: Times, codes: npt.NDArray[Any], groups: int) -> Times:
+    """The newest time of each group, shape (groups,)."""
+    newest = np.full(groups, np.iinfo(np.int64).min)
+    np.maximum.at(newest, codes, times)
+    return newest

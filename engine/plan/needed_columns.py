@@ -36,7 +36,10 @@ def _of_input(graph: Graph, node: Node, wanted: Needed | None) -> Needed | None:
     if not isinstance(node.operator, Operator) or _has_side_stream(graph, node, node.operator):
         return None
     needed = node.operator.needs(wanted)
-    return None if needed is None else needed.with_names(shown(node.keys or ()))
+    if needed is None:
+        return None
+    keys = shown(node.keys or ())
+    return needed.with_names(keys) if node.operator.combined() is None else needed.with_coded(keys)
 
 
 def _all_of(wants: Sequence[Needed | None]) -> Needed | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import threading
 import time
+from collections import Counter
+from datetime import timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -120,6 +122,35 @@ def test_nested_columns_of_parquet_are_read_whole(folder):
     for names in (["a"], ["tags"], ["n", "tags"], ["a", "n"], ["n"]):
         read = table(read_parquet(folder / "nested.parquet").reading(Needed(frozenset(names))))
         assert read.to_pydict() == {name: column for name, column in columns.items() if name in names}
+
+
+def test_parquet_gives_texts_that_are_only_told_apart_as_dictionaries_where_the_file_has_such(folder):
+    texts = pa.table(
+        {"few": [f"t{n % 9}" for n in range(ROWS)], "some": ["x", None] * (ROWS // 2), "many": [f"text {n}" for n in range(ROWS)]}
+    )
+    pq.write_table(texts, folder / "texts.parquet", dictionary_pagesize_limit=4_096)
+    names = frozenset(texts.column_names)
+    read = table(read_parquet(folder / "texts.parquet").reading(Needed(names, coded=names)))
+    assert list(map(pa.types.is_dictionary, read.schema.types)) == [True, True, False]
+    assert read.cast(texts.schema).equals(texts)
+    assert table(read_parquet(folder / "texts.parquet").reading(Needed(names))).equals(texts)
+
+
+def test_keys_in_dictionaries_give_the_same_results(folder):
+    keys = {
+        "few": [f"t{n % 9}" for n in range(ROWS)],
+        "some": ["x", "y", None, "z"] * (ROWS // 4),
+        "many": [f"text {n // 2}" for n in range(ROWS)],
+    }
+    pq.write_table(pa.table({**keys, "at": range(ROWS)}), folder / "texts.parquet", row_group_size=ROWS // 3)
+    for name, values in keys.items():
+        flow, rows = ef.Dataflow("f"), []
+        stream = flow.read(read_parquet(folder / "texts.parquet", event_time="at", unit="us")).filter(pc.field("at") >= 100)
+        stream.key_by(name).window(ef.tumbling(timedelta(microseconds=20_000))).aggregate(n=ef.count()).write(ef.to_list(rows))
+        flow.run(runtime="local", parallelism=2).wait("60s")
+        counted = {(row[name], row["window_start"].timestamp()): row["n"] for row in rows}
+        expected = Counter((value, at // 20_000 * 20_000 / 1e6) for at, value in enumerate(values) if at >= 100)
+        assert counted == expected
 
 
 def test_a_job_gives_the_same_with_all_columns_and_with_some(folder):

@@ -21,8 +21,8 @@ def needed(build, **options):
     return flow.plan().sources["bids"].needed
 
 
-def names(*columns):
-    return Needed(frozenset(columns))
+def names(*columns, coded=()):
+    return Needed(frozenset(columns), coded=frozenset(coded))
 
 
 class Total(ef.Aggregate):
@@ -58,12 +58,20 @@ KNOWN = {
     "deduplicate": (lambda s: s.deduplicate("id").select("auction"), names("auction", "id")),
     "aggregate": (
         lambda s: s.key_by("auction").aggregate(n=ef.count(where=PRICE > 5), top=ef.max("bid", where="open"), by=ef.max_by("a", by="b")),
-        names("auction", "price", "bid", "open", "a", "b"),
+        names("auction", "price", "bid", "open", "a", "b", coded=["auction"]),
     ),
     "top of named columns": (
         lambda s: s.key_by("auction").aggregate(bids=ef.top(2, by="price", columns=["bidder"])),
-        names("auction", "price", "bidder"),
+        names("auction", "price", "bidder", coded=["auction"]),
     ),
+    "a key that is read, too": (lambda s: s.key_by("a", "b").aggregate(n=ef.count("a")), names("a", "b", coded=["b"])),
+    "a key that another reads": (lambda s: (s.key_by("a").aggregate(n=ef.count()), s.select("a")), names("a")),
+    "a key of two": (
+        lambda s: (s.key_by("a").aggregate(n=ef.count()), s.key_by("a").aggregate(n=ef.sum("b"))),
+        names("a", "b", coded=["a"]),
+    ),
+    "a key that is filtered by": (lambda s: s.filter(pc.field("a") != "x").key_by("a").aggregate(n=ef.count()), names("a")),
+    "a key behind a filter": (lambda s: s.filter(PRICE > 5).key_by("a").aggregate(n=ef.count()), names("a", "price", coded=["a"])),
     "windows of all rows": (lambda s: s.window(ef.rows(3)).aggregate(total=ef.sum("price")), names("price")),
     "windows of rows": (lambda s: s.key_by("auction").window(ef.rows(3)).aggregate(total=ef.sum("price")), names("auction", "price")),
     "only counted": (lambda s: s.window(ef.rows(3)).aggregate(n=ef.count()), names()),
@@ -72,7 +80,7 @@ KNOWN = {
         names("id", "price"),
     ),
     "keyed rows": (lambda s: s.key_by("id").filter(PRICE > 5).select("id", "a").aggregate(n=ef.count()), names("id", "price", "a")),
-    "two readers": (lambda s: (s.select("a"), s.key_by("b").aggregate(n=ef.count())), names("a", "b")),
+    "two readers": (lambda s: (s.select("a"), s.key_by("b").aggregate(n=ef.count())), names("a", "b", coded=["b"])),
     "rename": (lambda s: s.rename(a="b").select("b", "c"), Needed(frozenset({"a", "c"}), frozenset({"b"}))),
     "swapped names": (lambda s: s.rename(a="b", b="a").select("a"), Needed(frozenset({"a", "b"}), frozenset({"a", "b"}))),
     "drop": (lambda s: s.drop("a").select("b"), names("a", "b")),
@@ -140,7 +148,7 @@ def test_late_records_hold_all_columns():
         return counts, counts.late
 
     assert needed(late, event_time="at") is None
-    assert needed(lambda stream: late(stream)[0], event_time="at") == names("a", "at")
+    assert needed(lambda stream: late(stream)[0], event_time="at") == names("a", "at", coded=["a"])
 
 
 def test_the_flow_and_its_source_stay_as_they_were():
