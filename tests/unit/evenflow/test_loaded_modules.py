@@ -46,12 +46,22 @@ def test_the_package_alone_loads_nothing_and_writing_a_flow_needs_numpy_and_arro
     assert {module for module in alone if module.startswith("evenflow")} == {"evenflow"}
     assert not SLOW & packages(alone)
     assert SLOW & packages(writing) == {"numpy", "pyarrow"}
+    assert "evenflow.job" not in writing, "only a flow that runs has a handle of its job"
 
 
 def test_beside_what_ray_has_loaded_a_worker_needs_numpy_arrow_and_zeromq_and_nobody_an_autoscaler_of_rays():
+    worker_modules = "import evenflow.actors.processes.worker, evenflow.actors.task.task_run"
     _, worker, *others = loaded(
-        "import ray", *(f"import evenflow.actors.processes.{name}" for name in ("worker", "coordinator", "driver_workers"))
+        "import ray", worker_modules, *(f"import evenflow.actors.processes.{name}" for name in ("coordinator", "driver_workers"))
     )
     assert SLOW & packages(worker) == {"numpy", "pyarrow", "zmq"}
     assert not [module for module in worker if module.startswith(PARTS)]
     assert not [module for modules in (worker, *others) for module in modules if module.startswith("ray.autoscaler._private")]
+
+
+def test_who_has_a_handle_of_an_actor_loads_no_more_than_its_class():
+    _, coordinators, workers = loaded(
+        "import ray", *(f"import evenflow.actors.processes.{name}" for name in ("coordinator_actor", "worker"))
+    )
+    assert not [module for module in coordinators if module.startswith(("evenflow.engine", "evenflow.scheduler", "evenflow.actors.job"))]
+    assert not [module for module in workers if module.startswith(("evenflow.actors.task", "evenflow.engine.task"))]

@@ -1,0 +1,61 @@
+"""The actor of a job's coordinator: what others call.
+
+Ray loads the class of an actor in every process that has its handle, and each worker has the coordinator's. So this module loads nothing,
+and what a coordinator does is in `coordinator.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .loading import uncollected
+from .sent import received
+from .titles import entitle
+
+if TYPE_CHECKING:
+    from ...scheduler.job.requests import Request
+    from ...scheduler.job.status import JobStatus, Outcome, Progress
+    from ...scheduler.load.metrics import WorkerFigures
+
+
+class CoordinatorActor:
+    """One per job, named `JOB/coordinator`, made of the arguments of a `Coordinator` in pieces. It has the methods of that."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        with uncollected():
+            from .coordinator import Coordinator
+
+            arguments = received(b"".join(pieces))
+        plan, *_ = arguments
+        entitle(self, plan.name, "coordinator")
+        self._coordinator = Coordinator(*arguments)
+
+    def deploy(self, me: Any) -> None:
+        self._coordinator.deploy(me)
+
+    def waits_for(self) -> str:
+        return self._coordinator.waits_for()
+
+    def report(self, packed: bytes) -> None:
+        self._coordinator.report(packed)
+
+    def progress(self, seen: int, incarnation: str) -> Progress:
+        return self._coordinator.progress(seen, incarnation)
+
+    def outcome(self, patience: float) -> Outcome:
+        return self._coordinator.outcome(patience)
+
+    def status(self) -> JobStatus:
+        return self._coordinator.status()
+
+    def figures(self) -> list[WorkerFigures]:
+        return self._coordinator.figures()
+
+    def ask(self, request: Request[Any]) -> Any:
+        return self._coordinator.ask(request)
+
+    def close(self) -> None:
+        self._coordinator.close()
+
+    def lingers(self) -> bool:
+        return self._coordinator.lingers()
