@@ -1,4 +1,4 @@
-"""The balancers by the names that users give them.
+"""The balancers by the names that users give them. A balancer is loaded when it is first asked for: a job has one, or none.
 
 >>> named("hotspot").name
 'hotspot'
@@ -6,20 +6,25 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from ..engine.errors import RequestError
 from .base import Balancer
-from .consistent import Consistent
-from .hotspot import Hotspot
-from .lpt import LongestFirst
-from .static import Static
-from .two_choices import TwoChoices
 
-POLICIES: dict[str, type[Balancer]] = {policy.name: policy for policy in (Hotspot, Static, Consistent, TwoChoices, LongestFirst)}
-"""The default first."""
+POLICIES = {
+    "hotspot": "hotspot:Hotspot",
+    "static": "static:Static",
+    "consistent": "consistent:Consistent",
+    "two_choices": "two_choices:TwoChoices",
+    "lpt": "lpt:LongestFirst",
+}
+"""The module and the class of each, the default first."""
 
 
 def named(name: str) -> Balancer:
     """The balancer of that name. Raises RequestError for an unknown one."""
     if name not in POLICIES:
         raise RequestError(f"{name!r} is not a balancer: use one of {', '.join(POLICIES)}")
-    return POLICIES[name]()
+    module, _, balancer = POLICIES[name].partition(":")
+    found: Balancer = getattr(import_module(f"{__package__}.{module}"), balancer)()
+    return found

@@ -37,8 +37,8 @@ from .decision import ScalingDecision
 from .demand import arrivals, backlog_over, whole_workers, workers_needed
 from .figures import OperatorFigures
 from .settings import PolicySettings
-from .shortfall import got_through, slowest_through, total_offered, total_read
-from .skew import could_get_through, hot_operators
+from .shortfall import got_through, slowest_through, total_met, total_offered, total_read
+from .skew import capacity, hot_operators
 from .snapshot import DataflowSnapshot
 from .turns import Turn, after_change, steady
 
@@ -55,13 +55,13 @@ MOST_STARVATION = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A decision: the workers `before` and `after`; when it was made, records/s that the sources read, that the slowest operator's
+    """A decision: the workers `before` and `after`; when it was made, records/s of the demand that were met, that the slowest operator's
     processing stands for (None: not known), and that were to be read. `worse`: looks in a row after it at which it had made things worse.
     """
 
     before: Plan
     after: Plan
-    read: float
+    met: float
     processed: float | None
     demand: float
     worse: int = 0
@@ -117,7 +117,7 @@ class Ds2(Policy[Ds2Memory]):
             after = _plan({**snapshot.parallelism, **wanted}, snapshot)
             memory = replace(
                 memory,
-                change=Change(current, after, total_read(snapshot), _processed(snapshot), total_offered(snapshot)),
+                change=Change(current, after, total_met(snapshot), _processed(snapshot), total_offered(snapshot)),
                 suggestions=(),
                 turns=after_change(memory.turns, wanted, needed, snapshot),
             )
@@ -172,7 +172,7 @@ def _got_worse(snapshot: DataflowSnapshot, change: Change) -> bool:
     Sources alone don't tell: they read in bursts, ahead of what then waits in queues.
     """
     offered, loss, processed = total_offered(snapshot), snapshot.settings.rollback_loss, _processed(snapshot)
-    reads_less = total_read(snapshot) < (1 - loss) * min(change.read, offered)
+    reads_less = total_met(snapshot) < (1 - loss) * min(change.met, offered)
     if processed is None or change.processed is None:
         return reads_less
     return reads_less and processed < (1 - loss / 2) * min(change.processed, offered)
@@ -189,20 +189,31 @@ def _corrected(snapshot: DataflowSnapshot, memory: Ds2Memory) -> Ds2Memory:
     Where the workers should be enough, all that is missing is corrected. Where they are not, DS2 asks for more of them anyway; the
     correction sees to it that these are not fewer than it would ask for at the demand for which the workers should just be enough.
     No more is missing than what the sources would read in the time for which they wait: of a stream that has just begun, hardly anything.
+    Where workers are so many that no correction explains why less gets through, something else holds the stream back.
     """
     through = got_through(snapshot)
-    if any(_starved(snapshot.operator(name)) for name in snapshot.order):
-        return memory
-    held_back = _held_back(snapshot)
     needed, unknown = needs(snapshot, memory.correction)
-    if not held_back or unknown or through <= 0:
+    if unknown or not needed or through <= 0:
         return memory
-    expected = min((1.0, *(could_get_through(snapshot.operator(name), need) for name, need in needed.items())))
-    unheld = through / max(1.0 - held_back, LEAST)
+    if through >= snapshot.settings.target_ratio:
+        return _refuted(snapshot, memory, needed, through)
+    held_back = _held_back(snapshot)
+    if not held_back or any(_starved(snapshot.operator(name)) for name in snapshot.order):
+        return memory
+    enough = min(capacity(snapshot.operator(name), need) * _with_cpu(snapshot.operator(name)) for name, need in needed.items())
+    expected, unheld = min(1.0, enough), through / max(1.0 - held_back, LEAST)
     if through >= snapshot.settings.target_ratio * min(expected, unheld):
+        return memory
+    if enough > 1 and memory.correction * enough / through > MOST_CORRECTION:
         return memory
     correction = max(1.0, expected * min(expected, unheld) / through)
     return replace(memory, correction=min(MOST_CORRECTION, memory.correction * correction))
+
+
+def _refuted(snapshot: DataflowSnapshot, memory: Ds2Memory, needed: dict[str, float], through: float) -> Ds2Memory:
+    """With a correction that is no larger than it can be: these workers do get that much of the demand through."""
+    enough = min(capacity(snapshot.operator(name), need) for name, need in needed.items())
+    return replace(memory, correction=max(1.0, memory.correction * min(1.0, enough / through)))
 
 
 def _held_back(snapshot: DataflowSnapshot) -> float:
@@ -217,6 +228,11 @@ def _told(correction: float) -> tuple[str, ...]:
 
 def _starved(operator: OperatorFigures) -> bool:
     return operator.starvation > MOST_STARVATION * operator.parallelism
+
+
+def _with_cpu(operator: OperatorFigures) -> float:
+    """The part of its time for which it doesn't wait for a CPU."""
+    return 1.0 - operator.starvation / operator.parallelism
 
 
 def _worth_it(snapshot: DataflowSnapshot, wanted: dict[str, int]) -> bool:

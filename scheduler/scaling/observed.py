@@ -72,7 +72,9 @@ def observed(
     for stage in stages:
         feeders = [edge.source for edge in edges if edge.target == stage.name]
         reads = [windows.get(worker_id(stage.name, i), ()) for i in range(stage.parallelism)]
-        figures = _operator(stage, workers[stage.name], _offered(stage, reads, workers[stage.name]), settings)
+        figures = replace(
+            _operator(stage, workers[stage.name], _offered(stage, reads, workers[stage.name]), settings), backlog_growth=_growth(reads)
+        )
         before = max((so_far[name] for name in feeders), default=0.0)
         where = tuple(nodes[worker_id(stage.name, i)] for i in range(stage.parallelism)) if nodes else ()
         operators[stage.name] = replace(figures, latency_ms=_latency_ms(figures, workers[stage.name], before), nodes=where)
@@ -161,13 +163,25 @@ def _offered(stage: ScaledStage, windows: Sequence[Sequence[WorkerWindow]], work
 
 def _came(windows: Sequence[WorkerWindow]) -> float | None:
     """What came to a source's worker (records/s), read or not, from the end of its first window to that of its last."""
+    growth = _grown(windows)
+    if growth is None:
+        return None
+    return max(0.0, sum(window.rows_in for window in windows[1:]) / sum(window.length for window in windows[1:]) + growth)
+
+
+def _growth(windows: Sequence[Sequence[WorkerWindow]]) -> float | None:
+    """Records per second by which what a source's workers have not read grows, None of another operator; `windows` are those of each."""
+    grown = [_grown(several) for several in windows]
+    known = [rate for rate in grown if rate is not None]
+    return sum(known) if known and len(known) == len(grown) else None
+
+
+def _grown(windows: Sequence[WorkerWindow]) -> float | None:
     if len(windows) < 2:
         return None
     first, last = windows[0].backlog, windows[-1].backlog
     length = sum(window.length for window in windows[1:])
-    if first is None or last is None or length < SHORTEST:
-        return None
-    return max(0.0, sum(window.rows_in for window in windows[1:]) + last - first) / length
+    return None if first is None or last is None or length < SHORTEST else (last - first) / length
 
 
 def _hottest_share(workers: list[WorkerWindow]) -> float | None:

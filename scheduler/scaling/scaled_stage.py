@@ -19,8 +19,8 @@ from ...engine.plan.physical import Plan, Stage
 @dataclass(frozen=True, slots=True)
 class ScaledStage:
     """`outputs`: the stages that it sends to. `rate`: records per second that a source says it is offered. `kind`: as in `OperatorFigures`.
-    `chained`: whether it has several operators. `key_groups`: None without keyed state. `fixed`: whether its workers may not change;
-    `least`, `most`: its own bounds, None for those of the settings.
+    `chained`: whether it has several operators. `key_groups`: None without keyed state. `fixed`: whether policies may not change its
+    workers; `can_be_scaled`: whether anybody may. `least`, `most`: its own bounds, None for those of the settings.
     """
 
     name: str
@@ -34,6 +34,7 @@ class ScaledStage:
     fixed: bool = False
     least: int | None = None
     most: int | None = None
+    can_be_scaled: bool = True
 
 
 def scaled_stages(plan: Plan) -> tuple[ScaledStage, ...]:
@@ -56,4 +57,5 @@ def scaled_stage(stage: Stage, key_groups: int) -> ScaledStage:
         fixed=stage.bounds.fixed or not stage.can_be_scaled,
         least=stage.bounds.least,
         most=stage.bounds.most,
+        can_be_scaled=stage.can_be_scaled,
     )

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...balancer.snapshot import MOST
 from .demand import whole_workers
 from .figures import OperatorFigures
 from .snapshot import DataflowSnapshot
@@ -45,13 +46,13 @@ def hot_operators(snapshot: DataflowSnapshot, needed: Mapping[str, float]) -> di
 
 def overloaded(operator: OperatorFigures, need: float) -> bool:
     """Whether the busiest instance gets more than it can do although the operator has the workers that it needs."""
-    return whole_workers(need) <= operator.parallelism and could_get_through(operator, need) < 1
+    return whole_workers(need) <= operator.parallelism and capacity(operator, need) < 1 - _ROUNDING
 
 
-def could_get_through(operator: OperatorFigures, need: float) -> float:
-    """The share, 0 to 1, of an operator's demand that its workers can process. `need`: in workers. The busiest decides."""
+def capacity(operator: OperatorFigures, need: float) -> float:
+    """How many times its demand an operator's workers can process, at most MOST. `need`: in workers. The busiest decides."""
     busiest = max(hottest_share(operator) or 0.0, 1 / operator.parallelism) * need
-    return 1.0 if busiest <= 1 + _ROUNDING else 1 / busiest
+    return min(1 / busiest, MOST) if busiest > 0 else MOST
 
 
 def hottest_share(operator: OperatorFigures) -> float | None:

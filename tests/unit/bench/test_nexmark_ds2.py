@@ -10,7 +10,7 @@ import evenflow as ef
 from evenflow.bench.errors import BenchmarkError
 from evenflow.bench.nexmark import ds2
 from evenflow.bench.nexmark.check import compare, connect
-from evenflow.bench.nexmark.ds2 import NEEDED, RATE, READERS, STARTS, WAITED, give_waits, run, verdicts
+from evenflow.bench.nexmark.ds2 import NEEDED, READERS, STARTS, WAITED, give_waits, run, verdicts
 from evenflow.bench.nexmark.live import LiveEvents, live
 from evenflow.bench.nexmark.queries import QUERIES
 from evenflow.bench.nexmark.waits import Waiting
@@ -37,7 +37,7 @@ def slept(monkeypatch):
 
 def flow_of(query, **arguments):
     flow = ef.Dataflow(query)
-    stream = QUERIES[query](live(flow, begun=0.0, rate=RATE, readers=READERS, **arguments))
+    stream = QUERIES[query](live(flow, begun=0.0, rate=WAITED[query].rate, readers=READERS, **arguments))
     return flow, stream
 
 
@@ -49,12 +49,12 @@ def test_all_rows_are_those_of_duckdb_and_every_record_is_waited_for(query, slep
     config = ef.JobConfig(combine=False, checkpoint=ef.CheckpointConfig(interval=None))
     flow.run(runtime="local", config=config).wait("60s")
     for name in ("person", "auction", "bid"):
-        LiveEvents(name, begun=0.0, rate=RATE, events=EVENTS).write(tmp_path / "events" / name)
+        LiveEvents(name, begun=0.0, rate=WAITED[query].rate, events=EVENTS).write(tmp_path / "events" / name)
     with connect(tmp_path / "events") as database:
         rows, missing, wrong = compare(database, query, tmp_path / "out")
     assert (missing, wrong) == (0, 0)
     assert rows > 0
-    demanded = sum(slept) / (EVENTS / RATE)
+    demanded = sum(slept) / (EVENTS / WAITED[query].rate)
     assert demanded == pytest.approx(NEEDED, rel=0.05), "worker-seconds in a second, as the query's share says"
 
 

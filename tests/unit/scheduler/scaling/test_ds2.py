@@ -243,6 +243,46 @@ def test_operators_that_wait_for_a_cpu_are_no_reason_to_correct_and_the_reason_s
     assert decision.reason.endswith("count waits for a CPU; more workers would not add one")
 
 
+def nexmark(aggregate: OperatorFigures, read: float, **bid) -> DataflowSnapshot:
+    """What DS2 saw of NexMark's Q11, of whose bids 2,760 a second come, and for which four workers are enough."""
+    source = OperatorFigures("bid", 2, source_rate=2760, observed_output_rate=read, max_parallelism=2, min_parallelism=2, **bid)
+    return DataflowSnapshot((source, aggregate), (Edge("bid", "aggregate"),))
+
+
+def test_what_did_not_come_is_not_missing():
+    """The stream began within the look: of what came nearly all was read, and the sources' backlog tells so."""
+    aggregate = OperatorFigures("aggregate", 5, true_processing_rate=3500, true_output_rate=0, observed_processing_rate=1500)
+    began = nexmark(aggregate, read=1870, backlog_growth=60, backpressure=0.77)
+    decision, memory = decide(began)
+    assert (memory.correction, decision.parallelism) == (1.0, {"aggregate": 4})
+    piled_up = replace(began, operators=(replace(began.operators[0], backlog_growth=890), aggregate))
+    assert decide(piled_up)[1].correction > 1.0
+
+
+def test_less_that_gets_through_in_spite_of_workers_to_spare_is_no_reason_to_correct():
+    """Eight workers could do twice the demand: were their rates too high by as much as is ever corrected, they would still be enough."""
+    aggregate = OperatorFigures("aggregate", 8, true_processing_rate=5600, true_output_rate=0, observed_processing_rate=1500)
+    decision, memory = decide(nexmark(aggregate, read=1840, backpressure=0.8))
+    assert (memory.correction, decision.parallelism) == (1.0, {"aggregate": 4})
+
+
+def test_what_workers_lose_for_want_of_a_cpu_is_not_corrected():
+    each = ((824, 581), (816, 406), (846, 614), (836, 622))
+    instances = [InstanceFigures(true, 0.0, done, 0.0, starvation=0.743 / 4) for true, done in each]
+    aggregate = OperatorFigures.summed("aggregate", instances)
+    assert decide(nexmark(aggregate, read=2377, backlog_growth=383, backpressure=1.62, starvation=0.33))[1].correction == 1.0
+
+
+def test_a_correction_is_no_larger_than_what_these_workers_show_when_they_get_all_of_it_through():
+    keeping_up = nexmark(
+        OperatorFigures("aggregate", 4, true_processing_rate=3190, true_output_rate=0, observed_processing_rate=2950),
+        read=3041, backlog_growth=-281, backpressure=1.95,
+    )  # fmt: skip
+    decision, memory = decide(keeping_up, Ds2Memory(correction=1.2))
+    assert memory.correction == pytest.approx(3190 / 2760)
+    assert not decision.parallelism
+
+
 def skewed(loads: list[float], demand: float = 160.0, **others) -> DataflowSnapshot:
     instances = [InstanceFigures(100, observed_processing_rate=load) for load in loads]
     return dataflow(demand, OperatorFigures.summed("count", instances, **others), observed_output_rate=sum(loads), backpressure=0.2)

@@ -209,6 +209,16 @@ def test_demand_is_what_was_read_and_what_the_backlog_has_grown_by(backlogs, rea
     source = seen(*windows, plan=job(Queue(), parallelism=1)).operator("queue")
     assert source.source_rate == came
     assert source.queue_records == (backlogs[-1] or 0)
+    assert source.backlog_growth == (came - read if backlogs[-1] is not None else None)
+
+
+def test_a_source_that_states_its_rate_tells_all_the_same_how_its_backlog_grows():
+    """A hundred records a second more than it reads, though it says that three hundred more come."""
+    source = Queue()
+    source.rate = 500
+    windows = [window("queue-0", 200, 200, 0.1, backlog=backlog) for backlog in (0, 100, 200)]
+    figures = seen(*windows, plan=job(source, parallelism=1)).operator("queue")
+    assert (figures.source_rate, figures.backlog_growth) == (500, 100)
 
 
 def test_time_without_a_cpu_is_summed_over_the_workers():

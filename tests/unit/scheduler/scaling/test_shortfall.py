@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from evenflow.scheduler.scaling.figures import OperatorFigures
 from evenflow.scheduler.scaling.shortfall import got_through, slowest_through, total_offered, total_read
 from evenflow.scheduler.scaling.snapshot import DataflowSnapshot, Edge
 
 
-def dataflow(read: float | None, processed: float | None) -> DataflowSnapshot:
-    source = OperatorFigures("source", 1, source_rate=300, observed_output_rate=read)
+def dataflow(read: float | None, processed: float | None, **source_) -> DataflowSnapshot:
+    source = OperatorFigures("source", 1, source_rate=300, observed_output_rate=read, **source_)
     return DataflowSnapshot((source, OperatorFigures("count", 1, observed_processing_rate=processed)), (Edge("source", "count"),))
 
 
@@ -30,6 +32,11 @@ def test_an_operator_that_works_off_its_queue_explains_a_source_that_waits():
 
 def test_a_source_that_reads_all_needs_no_explanation():
     assert got_through(dataflow(300, 150)) == 1.0
+
+
+@pytest.mark.parametrize(("growth", "part"), [(None, 0.5), (150, 0.5), (30, 0.9), (0, 1.0), (-20, 1.0), (1000, 0.5)])
+def test_no_more_is_missing_than_what_a_known_backlog_has_grown_by(growth, part):
+    assert got_through(dataflow(150, None, backlog_growth=growth)) == part
 
 
 def test_a_dataflow_without_demand_lacks_nothing():
