@@ -36,7 +36,7 @@ from ...scheduler.job.effects import (
     Warn,
 )
 from ...scheduler.job.messages import Report
-from ...scheduler.job.requests import AnyRequest, Change, Request
+from ...scheduler.job.requests import AnyRequest, Change, Request, ShowView
 from ...state.errors import EvenflowError
 from .fair_lock import FairLock
 from .job_ports import Storage, Workers
@@ -93,7 +93,7 @@ class JobInterpreter:
     def ask(self, request: Request[A]) -> A:
         """What the job answers. Raises RequestError for what can't be, JobBusyError or JobNotRunningError for what can't be now."""
         with self.lock:
-            view = self._workers.view(nodes=True) if isinstance(request, Change) else None
+            view = self._workers.view(nodes=True) if isinstance(request, (Change, ShowView)) else None
             try:
                 return cast(A, self.core.answer(cast(AnyRequest, request), self._clock(), view))
             finally:

@@ -15,6 +15,7 @@ from ...scheduler.job.effects import JobState
 from ...scheduler.job.requests import Request, ShowFigures, ShowLoad, ShowView
 from ...scheduler.load.metrics import WorkerFigures
 from .tally import Distribution, Tally
+from .tracing import Tracing, tracing
 
 A = TypeVar("A")
 
@@ -54,7 +55,7 @@ class MetricsServer:
     """Serves on loopback. Raises ClusterError if the port is taken; port 0 takes any free one."""
 
     def __init__(self, job: str, port: int, asked: Asked) -> None:
-        self.collector = JobCollector(job, asked)
+        self.collector = JobCollector(job, asked, tracing(job))
         registry = CollectorRegistry()
         registry.register(self.collector)
         try:
@@ -70,13 +71,14 @@ class MetricsServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join(timeout=5)
+        self.collector.close()
 
 
 class JobCollector(Collector):
-    """What is read of a job. `passes` is called by the job's clock, `collect` by whoever reads."""
+    """What is read of a job. `passes` is called by the job's clock, `collect` by whoever reads. `traces`: where spans go, if anywhere."""
 
-    def __init__(self, job: str, asked: Asked) -> None:
-        self._job, self._asked = job, asked
+    def __init__(self, job: str, asked: Asked, traces: Tracing | None = None) -> None:
+        self._job, self._asked, self._traces = job, asked, traces
         self._tally = Tally()
         self._looking = threading.Lock()
         self._looked = 0.0
@@ -84,6 +86,8 @@ class JobCollector(Collector):
     def passes(self, state: JobState, now: float) -> None:
         """The job is in this state at time `now`, in seconds since the epoch."""
         self._tally.passes(state, now)
+        if self._traces is not None:
+            self._traces.passes(state, now)
         if now - self._looked > LOOK_EVERY:
             self._look()
 
@@ -107,11 +111,19 @@ class JobCollector(Collector):
         yield from self._evenness(keyed)
         yield from self._happened()
 
+    def close(self) -> None:
+        """The job has ended: the last of its spans are sent."""
+        if self._traces is not None:
+            self._look()
+            self._traces.close()
+
     def _look(self) -> list[str]:
         """Tell the tally what is new; the operators that have keyed state."""
         with self._looking:
             view = self._asked.ask(ShowView(self._tally.since))
             self._tally.add(view)
+            if self._traces is not None:
+                self._traces.add(view)
             self._looked = view.now
         return [stage.name for stage in view.stages if stage.table is not None]
 

@@ -12,15 +12,16 @@ remembers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 
 from ...engine.protocol.ids import WorkerId
 from ...scheduler.job.effects import JobState
-from ...scheduler.job.report import Report
 from ...scheduler.job.view import JobView
 from ...scheduler.scaling.controller import UNDER_WAY
+from .downtime import Downtime
+from .once import Once
 
 LATENCIES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 DURATIONS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
@@ -64,42 +65,41 @@ class Tally:
         self.checkpoint_seconds, self.recovery_seconds = Distribution(DURATIONS), Distribution(DURATIONS)
         self.ended: Counter[tuple[str, str, str]] = Counter()
         self.decisions: Counter[tuple[str, str]] = Counter()
-        self.restarts = 0
         self._windows: dict[WorkerId, float] = {}
         """When the newest counted window of each worker began."""
-        self._seen: set[Hashable] = set()
-        self._down_since: float | None = None
+        self._once, self._downtime = Once(), Downtime()
 
     def add(self, view: JobView) -> None:
         """What a view tells, as far as it is new."""
         self.since = view.now - LATE
         self._add_windows(view)
-        before, self._seen = self._seen, set()
+        self._once.begin()
         for report in view.checkpoints:
-            if self._is_new("checkpoint", report, before):
+            if self._once.is_newly_over("checkpoint", report):
                 self.ended["checkpoint", "", report.state.value] += 1
                 self.checkpoint_seconds.add([report.seconds or 0.0])
         for migration in view.migrations:
-            if self._is_new("migration", migration, before):
+            if self._once.is_newly_over("migration", migration):
                 self.ended["migration", migration.operator, migration.state.value] += 1
                 self.migration_seconds.setdefault(migration.operator, Distribution(DURATIONS)).add([migration.seconds or 0.0])
         for scaling in view.scalings:
-            if self._is_new("scaling", scaling, before):
+            if self._once.is_newly_over("scaling", scaling):
                 self.ended["scaling", scaling.operator, scaling.state.value] += 1
         for decision in view.decisions:
-            if decision.done != UNDER_WAY:
-                self._seen.add(("decision", decision.time))
-                if ("decision", decision.time) not in before:
-                    self.decisions[decision.policy, OUTCOMES.get(decision.done.split(maxsplit=1)[0].rstrip(":"), "other")] += 1
+            if decision.done != UNDER_WAY and self._once.is_new("decision", decision.time):
+                self.decisions[decision.policy, OUTCOMES.get(decision.done.split(maxsplit=1)[0].rstrip(":"), "other")] += 1
 
     def passes(self, state: JobState, now: float) -> None:
         """The job is in this state at time `now`; asked often enough to see every restart."""
-        if state is JobState.RESTARTING and self._down_since is None:
-            self._down_since, self.restarts = now, self.restarts + 1
-        elif state is not JobState.RESTARTING and self._down_since is not None:
-            if not state.final:
-                self.recovery_seconds.add([now - self._down_since])
-            self._down_since = None
+        recovery = self._downtime.passes(state, now)
+        if recovery is not None:
+            begin, end = recovery
+            self.recovery_seconds.add([end - begin])
+
+    @property
+    def restarts(self) -> int:
+        """How often the job went back to its last checkpoint."""
+        return self._downtime.restarts
 
     def _add_windows(self, view: JobView) -> None:
         stages = {worker: stage.name for stage in view.stages for worker in stage.workers}
@@ -110,10 +110,3 @@ class Tally:
                     found = self.latencies.setdefault(stages[window.worker], Distribution(LATENCIES))
                     found.add(latency / 1000 for latency in window.latencies)
         self._windows = {worker: start for worker, start in self._windows.items() if worker in stages}
-
-    def _is_new(self, kind: str, report: Report, before: set[Hashable]) -> bool:
-        if not report.over:
-            return False
-        name = kind, report.number, report.began_at
-        self._seen.add(name)
-        return name not in before

@@ -19,6 +19,7 @@ from evenflow.engine.sink import Sink, SinkWriter
 from evenflow.engine.source import Source, SourceReader
 from evenflow.engine.time.event_time import EventTime
 from evenflow.scheduler.job.effects import JobState
+from evenflow.scheduler.job.requests import ShowView
 from evenflow.scheduler.rescaling.operator_scaling import ScalingState
 
 SLEEP = time.sleep
@@ -186,6 +187,8 @@ def test_late_records_are_counted_and_can_be_had():
     assert [row["n"] for row in windows] == [2, 2]
     assert late == [{"k": "a", "ts": 2_000}]
     assert sum(figures.late_records for figures in job.metrics()) == 1
+    (told,) = job._runtime.ask(ShowView()).left_out
+    assert (told.what.operator, told.what.kind, told.what.record) == ("aggregate", "late", "{'k': 'a', 'ts': 2000}")
 
 
 def test_error_of_a_function_is_raised_where_the_job_is_waited_for():

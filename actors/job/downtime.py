@@ -1,0 +1,34 @@
+"""When a job goes back to its checkpoint, and how long that takes, by its state at every tick.
+
+>>> downtime = Downtime()
+>>> for now, state in enumerate([JobState.RUNNING, JobState.RESTARTING, JobState.RESTARTING, JobState.RUNNING]):
+...     print(downtime.passes(state, float(now)), downtime.restarts)
+None 0
+None 1
+None 1
+(1.0, 3.0) 1
+"""
+
+from __future__ import annotations
+
+from ...scheduler.job.effects import JobState
+
+
+class Downtime:
+    """Of one job. `restarts`: how often it went back."""
+
+    def __init__(self) -> None:
+        self.restarts = 0
+        self._since: float | None = None
+
+    def passes(self, state: JobState, now: float) -> tuple[float, float] | None:
+        """The job is in this state at time `now`, asked often enough to see every restart. Its last recovery, begin and end, if it is over
+        just now.
+        """
+        since = self._since
+        if state is JobState.RESTARTING and since is None:
+            self._since, self.restarts = now, self.restarts + 1
+        elif state is not JobState.RESTARTING and since is not None:
+            self._since = None
+            return None if state.final else (since, now)
+        return None

@@ -1,0 +1,68 @@
+"""Records that operators left out, refused or late, as text for people: a few in each window of time, each cut.
+
+>>> sample = Sample()
+>>> sample.add("parse", "refused", {"n": "x"}, error=ValueError("no number"))
+>>> sample.take()
+(LeftOut(operator='parse', kind='refused', record="{'n': 'x'}", key='', error='ValueError: no number'),)
+>>> sample.take()
+()
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .batch import Batch
+from .errors import RecordError, short, shown
+
+Kind = Literal["refused", "late"]
+
+MOST = 5
+"""Records of an operator, of each kind, in a window."""
+
+CHARACTERS = 1024
+"""Of a record's text; a key and an error have fewer."""
+
+FEWER = 256
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A record that an operator left out. `key` and `error` are empty where there is none."""
+
+    operator: str
+    kind: Kind
+    record: str
+    key: str = ""
+    error: str = ""
+
+
+class Sample:
+    """The first records that were left out since the last `take`. More cost nothing but a look at how many there are."""
+
+    def __init__(self) -> None:
+        self._found: list[LeftOut] = []
+
+    def add(self, operator: str, kind: Kind, record: Any, *, key: Any = None, error: BaseException | None = None) -> None:
+        """A record was left out; its text is made now, because what has it may change it."""
+        if len(self._found) < MOST:
+            why = error.problem if isinstance(error, RecordError) else "" if error is None else shown(error)
+            self._found.append(LeftOut(operator, kind, short(record, CHARACTERS), "" if key is None else short(key, FEWER), why[:FEWER]))
+
+    def add_late(self, operator: str, rows: Batch) -> None:
+        """These rows came too late."""
+        for row in rows.slice(0, min(rows.num_rows, MOST - len(self._found))).to_rows():
+            self.add(operator, "late", row)
+
+    def add_letters(self, letters: Batch) -> None:
+        """What a source refused, as dead letters."""
+        for letter in letters.slice(0, min(letters.num_rows, MOST - len(self._found))).to_rows():
+            key, record, error = (str(letter[name] or "") for name in ("key", "record", "error"))
+            text = f"{error}: {letter['message']}"[:FEWER]
+            self._found.append(LeftOut(str(letter["operator"]), "refused", record[:CHARACTERS], key[:FEWER], text))
+
+    def take(self) -> tuple[LeftOut, ...]:
+        """Those that there are; the next are of the next window."""
+        found, self._found = tuple(self._found), []
+        return found

@@ -1,0 +1,68 @@
+"""Records that a job leaves out are told in its views: a few of them, as text, and none if that is not wanted."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+import evenflow as ef
+from evenflow.engine.left_out import CHARACTERS, MOST
+from evenflow.scheduler.job.requests import ShowView
+
+PATIENCE = "60s"
+SLEEP = time.sleep
+
+
+@pytest.fixture(autouse=True)
+def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
+    """A job's handle asks for news 20 times a second: it is it that sleeps, not the test."""
+    monkeypatch.setattr(time, "sleep", SLEEP)
+
+
+def left_out(flow, **metrics):
+    """What the last view of a finished job has of them, by operator and kind."""
+    job = flow.run(runtime="local", config=ef.JobConfig(metrics=ef.MetricsConfig(window="50ms", **metrics)))
+    job.wait(PATIENCE)
+    found = {}
+    for record in job._runtime.ask(ShowView()).left_out:
+        assert record.worker.startswith(("from_items", "parse", "add", "aggregate", "join"))
+        assert record.time > 0
+        found.setdefault((record.what.operator, record.what.kind), []).append(record.what)
+    return found
+
+
+def refusing(on_error, items=("1", "x", "2", "y")):
+    flow = ef.Dataflow("f")
+    parsed = flow.read(ef.from_items(list(items))).map(lambda row: {"n": int(row["item"])}, on_error=on_error).named("parse")
+    if on_error == "dead_letter":
+        parsed.dead_letters.write(ef.to_list([]))
+
+    def add(state, row):
+        if row["n"] == 2:
+            raise ef.RecordError("add", "two is too much")
+        return 1, row
+
+    parsed.key_by("n").stateful_map(add, on_error="skip").named("add").write(ef.to_list([]))
+    return flow
+
+
+@pytest.mark.parametrize("on_error", ["skip", "dead_letter"])
+def test_refused_records_are_told_with_key_and_error(on_error):
+    found = left_out(refusing(on_error))
+    assert [(one.record, one.key) for one in found["parse", "refused"]] == [("{'item': 'x'}", ""), ("{'item': 'y'}", "")]
+    assert found["parse", "refused"][0].error.startswith("ValueError: invalid literal for int()")
+    (two,) = found["add", "refused"]
+    assert (two.record, two.key, two.error) == ("{'n': 2}", "2", "two is too much")
+
+
+def test_whoever_wants_none_to_travel_gets_none():
+    assert left_out(refusing("skip"), samples=False) == {}
+
+
+def test_few_are_told_and_long_ones_are_cut():
+    found = left_out(refusing("skip", [*"abcdefgh", "z" * 100_000]))["parse", "refused"]
+    assert len(found) <= MOST
+    long = left_out(refusing("skip", ["z" * 100_000]))["parse", "refused"]
+    assert CHARACTERS <= len(long[0].record) < CHARACTERS + 40
+    assert len(long[0].error) <= CHARACTERS
