@@ -18,9 +18,12 @@ from typing import TYPE_CHECKING
 
 import evenflow as ef
 from evenflow.actors.local import LocalJob
+from evenflow.actors.processes.sampled import own_stacks
 from evenflow.engine.errors import JobBusyError
 from evenflow.recording.file import Recording, RecordingWriter
 from evenflow.scheduler.job.requests import Cancel, Move, Scale, ShowView
+from evenflow.ui.actions import SAMPLED_SECONDS, Action, begun
+from evenflow.ui.asked import Answer
 from evenflow.ui.guard import Guard
 from evenflow.ui.heard import Viewed
 from evenflow.ui.hub import Hub
@@ -38,15 +41,21 @@ CHANGES = ((45, Scale("per_second", 3)), (70, Move("sessions", tuple(range(24)),
 
 
 def flow() -> ef.Dataflow:
-    """Sessions of users, of whom some are more active than others, and counts per second."""
+    """Sessions of users, of whom some are more active than others, and counts per second. Some clicks are refused."""
 
     def update(state: int | None, row: dict[str, object]) -> tuple[int, dict[str, object]]:
         for _ in range(800):
             row["value"] = -row["value"]
         return (state or 0) + 1, {"user": row["key"], "n": state or 0}
 
+    def checked(row: dict[str, object]) -> dict[str, object]:
+        if row["seq"] % 997 == 0:
+            raise ValueError("a click without a page")
+        return row
+
     clicks = ef.Dataflow("clicks")
-    rows = clicks.read(ef.generate(rate=2_000, every="20ms", keys=1_000, zipf=1.0, string_keys=True, name="read"))
+    read = clicks.read(ef.generate(rate=2_000, every="20ms", keys=1_000, zipf=1.0, string_keys=True, name="read"))
+    rows = read.map(checked, on_error="skip").named("checked")
     rows.key_by("key").stateful_map(update).named("sessions").parallelism(3).write(ef.to_callback(lambda _: None, name="alerts"))
     per_second = rows.key_by("key").window(ef.tumbling("1s")).aggregate(n=ef.count()).named("per_second").parallelism(2)
     per_second.write(ef.to_callback(lambda _: None, name="dashboard"))
@@ -66,6 +75,12 @@ async def follow(job: LocalJob, hub: Hub, recording: RecordingWriter) -> None:
                 job.ask(changes[0][1])
                 changes.pop(0)
         await asyncio.sleep(1)
+
+
+async def act(_job: str, request: Action) -> Answer:
+    """As the follower has a worker's process do it: this process is that of all workers."""
+    stacks, problem = await asyncio.to_thread(own_stacks, None, SAMPLED_SECONDS)
+    return {"problem": problem} if problem else {"done": begun(request, None), "stacks": stacks}
 
 
 @contextmanager
@@ -94,6 +109,15 @@ def photograph(guard: Guard) -> None:
         page.locator("#loads").get_by_role("button", name="Rebalance…").first.click()
         page.locator("dialog input").first.check()
         page.locator("dialog").screenshot(path=IMAGES / "page-rebalance.png")
+        page.locator("dialog").get_by_role("button", name="Cancel").click()
+        page.locator("#operators summary").click()
+        page.locator("#operators .left tbody tr").first.wait_for()
+        page.locator("#operators").screenshot(path=IMAGES / "page-operators.png")
+        page.locator("#operators").get_by_role("button", name="Flame graph…").click()
+        page.locator("dialog .plan").wait_for()
+        page.locator("dialog .go").click()
+        page.locator("dialog .flame button", has_text="LocalJob._work").first.click()
+        page.locator("dialog").screenshot(path=IMAGES / "page-flame.png")
 
 
 def photograph_replay(guard: Guard) -> None:
@@ -117,7 +141,7 @@ async def main() -> None:
         )
         job, guard, file = LocalJob(flow().plan(config=config), config), Guard(allow_actions=True), Path(folder) / "clicks.rec"
         hub = Hub(actions=guard.action_token)
-        async with serving(Live(hub), 0, guard):
+        async with serving(Live(hub, act), 0, guard):
             with RecordingWriter(file, "clicks", time.time()) as recording:
                 await follow(job, hub, recording)
             await asyncio.to_thread(photograph, guard)

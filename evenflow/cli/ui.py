@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
     parser.add_argument(
         "--replay", type=Path, metavar="FILE", help="instead of jobs that run: a recording, which `evenflow record` has made"
     )
-    parser.add_argument("--allow-actions", action="store_true", help="let the page change jobs: rebalance, move, scale, checkpoint, stop")
+    parser.add_argument("--allow-actions", action="store_true", help="let the page change jobs, and draw flame graphs")
     parser.add_argument("--port", type=int, default=0, help="on this machine's loopback address (default: any free one)")
     parser.add_argument("--no-open", action="store_true", help="print the address, and open no browser")
     parser.add_argument("--ends-with-input", action="store_true", help=argparse.SUPPRESS)

@@ -23,6 +23,7 @@ from ..scheduler.job.view import JobView, StageView
 from ..scheduler.load.metrics import HISTORY, JobMetrics, WorkerFigures
 from ..scheduler.load.window import WorkerWindow
 from ..scheduler.migration.load_snapshot import load_snapshot
+from ..scheduler.rescaling.node_plans import PlacedJob
 from ..scheduler.scaling.observed import observed
 from ..scheduler.scaling.snapshot import DataflowSnapshot
 
@@ -102,6 +103,15 @@ class Seen:
         if silent:
             raise SnapshotError(f"{silent[0]} has told nothing since the last change of workers or keys: take a later time")
         return observed([stage.scaled for stage in view.stages if stage.scaled is not None], windows, settings)
+
+    def placed(self) -> PlacedJob:
+        """The job and its nodes, as the coordinator plans with them. Raises RequestError for a job without nodes."""
+        view = self.view
+        if view.cluster is None:
+            raise RequestError(f"job `{view.status.name}` runs in one process and has no nodes: run it on Ray")
+        windows = {worker: self._metrics.history(worker)[-view.plan_windows :] for stage in view.stages for worker in stage.workers}
+        stages = [stage.scaled for stage in view.stages if stage.scaled is not None]
+        return PlacedJob(view.status.name, stages, windows, view.policy_settings, view.cluster, view.worker_cpus, view.saves_state)
 
     def _fresh(self, worker: WorkerId, interval: float) -> list[WorkerWindow]:
         since = [window for window in self._metrics.history(worker) if window.start >= self.quiet_since]

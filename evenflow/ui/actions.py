@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -13,13 +14,26 @@ from ..balancer.base import Limits
 from ..balancer.policies import named
 from ..cli.balance import key_of, ranges
 from ..engine.errors import RequestError
+from ..engine.protocol.ids import WorkerId
 from ..recording.seen import Seen
-from ..scheduler.job.requests import Move, Rebalance, Scale, Stop, TakeCheckpoint, TakeSavepoint
+from ..scheduler.job.requests import Move, Rebalance, Scale, ScaleIn, ScaleOut, Stop, TakeCheckpoint, TakeSavepoint
 from ..scheduler.job.view import StageView
 from ..scheduler.migration.load_snapshot import hash_of
+from ..scheduler.rescaling.node_plans import NodePlan
+from ..scheduler.rescaling.placement import short
 from .asked import Answer, plan_facts
 
-Action = Rebalance | Move | Scale | TakeCheckpoint | TakeSavepoint | Stop
+SAMPLED_SECONDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Look at the stacks of a worker's process for a while. The job is not asked: its process is."""
+
+    worker: WorkerId
+
+
+Action = Rebalance | Move | Scale | ScaleOut | ScaleIn | TakeCheckpoint | TakeSavepoint | Stop | Sample
 """What can be asked for."""
 
 Body = Mapping[str, Any]
@@ -35,6 +49,10 @@ def request_of(seen: Seen, body: Body) -> Action:
             return _move(seen, body)
         case "scale":
             return Scale(_operator(seen, body, keyed=False), _whole(body, "workers", least=1))
+        case "add_nodes":
+            return ScaleOut(_whole(body, "nodes", least=1))
+        case "give_back":
+            return ScaleIn()
         case "checkpoint":
             return TakeCheckpoint()
         case "savepoint":
@@ -42,6 +60,8 @@ def request_of(seen: Seen, body: Body) -> Action:
             return TakeSavepoint(path if "://" in path else str(Path(path).absolute()))
         case "stop":
             return Stop()
+        case "sample":
+            return _sample(seen, body)
     raise RequestError(f"{action!r:.50} is nothing that a page can ask for")
 
 
@@ -56,30 +76,40 @@ def previewed(seen: Seen, body: Body) -> Callable[[], Answer]:
             text = _moved(seen.stage_of(operator), groups, keys, to)
         case Scale(operator, workers):
             text = _scaled(_stage(seen, operator), workers)
+        case ScaleOut(nodes, policy):
+            text = _nodes_changed(seen.placed().more_nodes(nodes, policy))
+        case ScaleIn(policy):
+            text = _nodes_changed(seen.placed().one_node_less(None, policy))
         case TakeCheckpoint():
             text = f"The job saves its state and commits what its sinks have written. {_last_checkpoint(seen)}"
         case TakeSavepoint(path):
             text = f"The job's whole state is saved into {path}, a folder that every node of the cluster must reach; the job runs on."
         case Stop():
             text = "The sources end; what they have read is processed and committed. Then the job is over."
+        case Sample(worker):
+            text = f"py-spy looks at the stacks of {worker}'s process for {SAMPLED_SECONDS} s, and stops it a moment for each look."
         case _:
             assert_never(request)
     return lambda: {"text": text}
 
 
 def begun(request: Action, number: int | None) -> str:
-    """What a coordinator has begun, in words."""
+    """What has begun, in words; `number`: what the coordinator has answered."""
     match request:
         case Rebalance() | Move():
             return f"Migration {number} has begun."
         case Scale():
             return f"Scaling {number} has begun."
+        case ScaleOut() | ScaleIn():
+            return f"Node scaling {number} has begun."
         case TakeCheckpoint():
             return f"Checkpoint {number} was asked for."
         case TakeSavepoint(path):
             return f"Checkpoint {number} was asked for; it will be copied into {path}."
         case Stop():
             return "The job is stopping."
+        case Sample(worker):
+            return f"Where {worker} has spent {SAMPLED_SECONDS} s:"
     assert_never(request)
 
 
@@ -115,6 +145,14 @@ def _move(seen: Seen, body: Body) -> Move:
     return Move(stage.name, groups, keys, to)
 
 
+def _sample(seen: Seen, body: Body) -> Sample:
+    worker = _text(body, "worker")
+    there = [one for stage in seen.view.stages for one in stage.workers]
+    if worker not in there:
+        raise RequestError(f"the job has no worker `{worker}`; there are: {', '.join(there)}")
+    return Sample(WorkerId(worker))
+
+
 def _moved(stage: StageView, groups: tuple[int, ...], keys: tuple[Any, ...], to: int) -> str:
     assert stage.table is not None
     hashes = np.array([hash_of(key) for key in keys], np.uint64)
@@ -137,6 +175,13 @@ def _scaled(stage: StageView, workers: int) -> str:
         return f"{stage.name} goes from {before} to {workers} workers: they start, then key groups move to them as the balancer plans."
     leaving = int((stage.table.groups >= workers).sum())
     return f"{stage.name} goes from {before} to {workers} workers: {leaving} key groups of those that leave move to the others first."
+
+
+def _nodes_changed(plan: NodePlan) -> str:
+    what = f"Gives node {short(plan.removed)} back" if plan.removed is not None else f"Uses node {', '.join(map(short, plan.added))} too"
+    changes = [f"{operator} goes from {before} to {after} workers" for operator, (before, after) in plan.parallelism.items()]
+    replaced = [f"{', '.join(plan.replaced)} go on in processes on other nodes, from a checkpoint"] if plan.replaced else []
+    return f"{what}: {'; '.join([*changes, *replaced]) or 'no worker changes'}. Why: {plan.reason}."
 
 
 def _last_checkpoint(seen: Seen) -> str:

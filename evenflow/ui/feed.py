@@ -12,6 +12,7 @@ from itertools import count
 
 from ..engine.errors import RequestError
 from .actions import Action
+from .asked import Answer
 from .frames import LENGTH, packed, unpacked
 from .heard import Answered, Asked, Heard, Unlinked
 
@@ -35,11 +36,11 @@ class Feed:
         self._hear, self._job = hear, job
 
         self._follower: Process | None = None
-        self._asked: dict[int, asyncio.Future[str]] = {}
+        self._asked: dict[int, asyncio.Future[Answer]] = {}
         self._numbers = count()
 
-    async def act(self, job: str, request: Action) -> str:
-        """Have a job carry out a request; what was begun, in words. Raises RequestError if it was refused or nobody answers."""
+    async def act(self, job: str, request: Action) -> Answer:
+        """Have a job carry out a request; what the page is told of it. Raises RequestError if it was refused or nobody answers."""
         if self._follower is None or self._follower.stdin is None:
             raise RequestError("the cluster can't be reached just now")
         number = next(self._numbers)
@@ -79,17 +80,18 @@ class Feed:
         assert follower.stdout is not None
         while True:
             heard = asyncio.ensure_future(_next(follower.stdout))
-            done, _ = await asyncio.wait([heard], timeout=QUIET)
-            if not done:
-                self._hear(Unlinked("", "lost", f"nothing has been heard of the cluster for {QUIET:g} s"))
-                done, _ = await asyncio.wait([heard], timeout=SILENT - QUIET)
-            if not done:
-                heard.cancel()
-                return
             try:
+                done, _ = await asyncio.wait([heard], timeout=QUIET)
+                if not done:
+                    self._hear(Unlinked("", "lost", f"nothing has been heard of the cluster for {QUIET:g} s"))
+                    done, _ = await asyncio.wait([heard], timeout=SILENT - QUIET)
+                if not done:
+                    return
                 self._take(heard.result())
             except asyncio.IncompleteReadError:
                 return
+            finally:
+                heard.cancel()  # waiting for it doesn't end it
 
     def _take(self, heard: Heard) -> None:
         if not isinstance(heard, Answered):
@@ -98,7 +100,7 @@ class Feed:
             if heard.problem:
                 answer.set_exception(RequestError(heard.problem))
             else:
-                answer.set_result(heard.done)
+                answer.set_result(heard.answer)
 
 
 async def _next(pipe: asyncio.StreamReader) -> Heard:

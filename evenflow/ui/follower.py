@@ -12,11 +12,11 @@ import threading
 import time
 from typing import TYPE_CHECKING, BinaryIO
 
-from ..engine.errors import ClusterError, JobNotRunningError
+from ..engine.errors import ClusterError, JobNotRunningError, RequestError
 from ..recording.looks import looks
 from ..scheduler.job.view import JobView
 from ..state.errors import EvenflowError
-from .actions import begun
+from .actions import SAMPLED_SECONDS, Sample, begun
 from .frames import read, write
 from .heard import Answered, Asked, Heard, Quiet, Unlinked, Viewed
 
@@ -32,7 +32,7 @@ class Follower:
 
     def __init__(self, pipe: BinaryIO, only: str | None) -> None:
         self._pipe, self._only = pipe, only
-        self._lock = threading.Lock()
+        self._lock, self._sampling = threading.Lock(), threading.Lock()
         self._followed: set[str] = set()
         self._runtimes: dict[str, WatchedJob] = {}
 
@@ -90,14 +90,32 @@ class Follower:
             threading.Thread(target=self._act, args=(asked,), daemon=True).start()
 
     def _act(self, asked: Asked) -> None:
-        runtime = self._runtimes.get(asked.job)
         try:
-            if runtime is None:
+            if asked.job not in self._runtimes:
                 raise JobNotRunningError(f"the job `{asked.job}` is not followed just now")
-            number: int | None = runtime.ask(asked.request)
-            self.tell(Answered(asked.number, done=begun(asked.request, number)))
+            runtime = self._runtimes[asked.job]
+            if isinstance(asked.request, Sample):
+                stacks = self._sampled(runtime, asked.request)
+                self.tell(Answered(asked.number, {"done": begun(asked.request, None), "stacks": stacks}))
+            else:
+                number: int | None = runtime.ask(asked.request)
+                self.tell(Answered(asked.number, {"done": begun(asked.request, number)}))
         except EvenflowError as error:
             self.tell(Answered(asked.number, problem=str(error)))
+
+    def _sampled(self, runtime: WatchedJob, request: Sample) -> str:
+        """One at a time: each stops a process of the job a hundred times a second."""
+        from ..actors.processes.sampled import sampled
+
+        if not self._sampling.acquire(blocking=False):
+            raise RequestError("a worker is being looked at already: wait until that is done")
+        try:
+            place = runtime.status().places.get(request.worker)
+            if place is None:
+                raise RequestError(f"{request.worker} has no process just now")
+            return sampled(place.process, SAMPLED_SECONDS)
+        finally:
+            self._sampling.release()
 
 
 def main() -> None:

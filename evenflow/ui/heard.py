@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ..scheduler.job.view import JobView
 from .actions import Action
+from .asked import Answer
 
 LinkState = Literal["waiting", "live", "lost", "ended"]
 
@@ -35,10 +36,10 @@ class Quiet:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What became of the action that the server sent as this `number`: what was begun, or why it was not."""
+    """What became of the action that the server sent as this `number`: what pages are told of it, or why it can't be."""
 
     number: int
-    done: str = ""
+    answer: Answer = field(default_factory=dict)
     problem: str = ""
 
 

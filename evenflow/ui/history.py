@@ -19,6 +19,7 @@ from ..scheduler.load.window import WorkerWindow
 from ..scheduler.migration.load_snapshot import hash_of
 from .bottleneck import Figures, bottleneck
 from .evenness import judged
+from .placement import nodes_of, nodes_with_workers
 from .second import WorkerSecond, parts
 from .stage_history import KEPT, OPEN, StageHistory
 from .timeline import Timeline
@@ -144,6 +145,7 @@ class History:
             "status": self._status(view),
             "graph": self._graph(view, until),
             "loads": self._loads(view, until),
+            "nodes": nodes_with_workers(view),
             "seconds": [self._second(at) for at in seconds if at <= floor(view.now)],
             "decisions": entries,
             "checkpoints": checkpoints,
@@ -194,12 +196,12 @@ class History:
     def _graph(self, view: JobView, until: int) -> dict[str, Any]:
         marks = [w.watermark for stage in self._stages.values() for w in stage.newest.values() if w.watermark is not None]
         newest = max(marks, default=None)
-        stages = [self._stage(view_of, until, newest) for view_of in view.stages]
+        stages = [self._stage(view, stage, until, newest) for stage in view.stages]
         figures = [Figures(s["name"], tuple(s["outputs"]), s["busy"], s["credit"], s["hottest"]) for s in stages]
         name, text = bottleneck(figures)
         return {"stages": stages, "bottleneck": name, "text": text}
 
-    def _stage(self, view: StageView, until: int, newest: int | None) -> dict[str, Any]:
+    def _stage(self, job: JobView, view: StageView, until: int, newest: int | None) -> dict[str, Any]:
         history = self._stages[view.name]
         workers = history.workers(until)
         useful, credit = {}, {}
@@ -214,6 +216,7 @@ class History:
             "source": view.is_source,
             "keyed": view.table is not None,
             "workers": len(view.workers),
+            "nodes": nodes_of(job, view.workers),
             "in": _per_second(workers.values(), "rows_in", measured),
             "out": _per_second(workers.values(), "rows_out", measured),
             "busy": round(max(useful.values(), default=0.0), 4),

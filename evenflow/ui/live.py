@@ -11,12 +11,12 @@ from aiohttp import web
 from ..recording.seen import Seen
 from ..state.errors import EvenflowError
 from .actions import Action, previewed, request_of
-from .asked import ASKED, work_of
+from .asked import ASKED, Answer, work_of
 from .events import event_stream, send
 from .hub import Hub
 
-Act = Callable[[str, Action], Awaitable[str]]
-"""Asks a job for a change; what was begun, in words. Raises EvenflowError."""
+Act = Callable[[str, Action], Awaitable[Answer]]
+"""Asks a job for a change; what the page is told of it. Raises EvenflowError."""
 
 LARGEST = 1 << 20
 """Bytes of what a page may send: the key groups and keys of a move."""
@@ -71,7 +71,7 @@ class Live:
         try:
             body = await _body(request)
             job = str(body.get("job"))
-            return web.json_response({"done": await self._act(job, request_of(self._seen(job), body))})
+            return web.json_response(await self._act(job, request_of(self._seen(job), body)))
         except EvenflowError as error:
             return web.json_response({"problem": str(error)})
 

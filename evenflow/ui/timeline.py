@@ -16,7 +16,9 @@ from ..scheduler.job.report import Report
 from ..scheduler.job.view import JobView, StageView
 from ..scheduler.migration.balancing import BalanceLook
 from ..scheduler.migration.migration import MigrationReport
+from ..scheduler.rescaling.node_scaling import NodeScalingReport
 from ..scheduler.rescaling.operator_scaling import ScalingReport
+from ..scheduler.rescaling.placement import short
 from ..scheduler.scaling.controller import DecisionRecord
 
 Who = Literal["balancer", "autoscaler", "person", "job"]
@@ -99,7 +101,7 @@ class Timeline:
         for decision in view.decisions:
             self._decision(decision)
         for nodes in view.node_scalings:
-            self._report("n", nodes, "", str(nodes.state.value))
+            self._node_scaling(nodes)
         self._measure(view.now, came)
         self.entries = dict(sorted(self.entries.items(), key=lambda item: item[1].begin)[-MOST:])
         return [e for name, e in self.entries.items() if before.get(name) != (e.end, e.answer, e.came, e.what)]
@@ -159,6 +161,13 @@ class Timeline:
         entry = self._report("s", report, report.operator, f"from {report.before} to {_counted(report.after, 'worker')}")
         if entry is not None and entry.who == "balancer":
             entry.who = "autoscaler"
+
+    def _node_scaling(self, report: NodeScalingReport) -> None:
+        nodes = [report.removed] if report.removed is not None else report.added
+        what = f"{'gives back' if report.removed is not None else 'adds'} node {', '.join(map(short, nodes))}"
+        entry = self._report("n", report, "", f"{what}: {'; '.join(report.changes)}")
+        if entry is not None:
+            entry.who = "person"  # policies add workers, and nodes for them by the way
 
     def _decision(self, record: DecisionRecord) -> None:
         failed = record.done.startswith("refused")

@@ -1,12 +1,15 @@
-"""An operator's workers one by one: what each did in its newest window, and how far its splits are."""
+"""An operator's workers one by one: what each did in its newest window, how far its splits are, and records that were left out."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from ..engine.errors import RequestError
 from ..recording.seen import Seen
+from ..scheduler.job.failures import Failure
 from ..scheduler.load.metrics import WorkerFigures
+from .placement import node_of
 
 
 def workers_of(seen: Seen, operator: str | None) -> dict[str, Any]:
@@ -21,14 +24,25 @@ def workers_of(seen: Seen, operator: str | None) -> dict[str, Any]:
     if stage.table is not None:
         for worker in stage.table.groups.tolist():
             owned[worker] += 1
-    told = [_worker(figures[worker], newest, owned[index]) for index, worker in enumerate(stage.workers)]
+    told = [
+        {**_worker(figures[worker], newest, owned[index]), "node": node_of(seen.view, worker)} for index, worker in enumerate(stage.workers)
+    ]
     splits = [
         [one.worker, split.split, split.lag, None if split.newest is None else split.newest / 1e6, split.idle]
         for one in figures.values()
         if one.operator == operator
         for split in one.splits
     ]
-    return {"operators": list(stage.operators), "keyed": stage.table is not None, "workers": told, "splits": splits}
+    left_out: list[dict[str, Any]] = [{"time": one.time, "worker": one.worker, **asdict(one.what)} for one in seen.view.left_out]
+    left_out += [_failed(failure) for failure in seen.view.failures]
+    left_out = [one for one in left_out if one["operator"] in stage.operators]
+    return {"operators": list(stage.operators), "keyed": stage.table is not None, "workers": told, "splits": splits, "leftOut": left_out}
+
+
+def _failed(failure: Failure) -> dict[str, Any]:
+    """A record that the job failed or went back for, told as those that were left out."""
+    facts = {"time": failure.time, "worker": "", "operator": failure.operator, "kind": "failed"}
+    return {**facts, "record": failure.record, "key": failure.key, "error": f"{failure.kind}: {failure.text}"}
 
 
 def _worker(one: WorkerFigures, newest: int | None, groups: int) -> dict[str, Any]:

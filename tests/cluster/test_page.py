@@ -42,7 +42,8 @@ def job(cluster, tmp_path):
 
     flow = ef.Dataflow("shown")
     rows = flow.read(ef.generate(rate=2_000, every="20ms", keys=500, zipf=1.0, string_keys=True))
-    rows.key_by("key").stateful_map(slow).named("numbered").write(ef.to_callback(lambda row: None, name="nowhere"))
+    named = rows.map(lambda row: {**row, "seventh": 1 / (row["seq"] % 7)}, on_error="skip").named("named")
+    named.key_by("key").stateful_map(slow).named("numbered").write(ef.to_callback(lambda row: None, name="nowhere"))
     checkpoints = ef.CheckpointConfig(interval="2s", dir=tmp_path)
     balance = ef.BalanceConfig("hotspot", least_busy=1.0)  # looks, and finds that nobody is busy enough
     job = flow.run(config=ef.JobConfig(parallelism=2, key_groups=64, checkpoint=checkpoints, balance=balance))
@@ -85,9 +86,10 @@ def test_a_browser_shows_a_job_its_moves_and_its_end(job, page_process):
         expect(page.locator("#decisions .no").first).to_contain_text("not busy enough", timeout=PATIENCE)
         expect(page.locator("#graph text.name")).to_have_text(["generate", "numbered"])
         expect(page.locator("#checkpoints .pill.good").first).to_have_text("complete", timeout=PATIENCE)
-        expect(page.locator("#decisions .u-wrap")).to_have_count(2)
-        heat = page.locator(".heat > canvas")
+        heat, charts = page.locator(".heat > canvas"), page.locator("#decisions canvas")
         until(lambda: heat.evaluate(COLOURS) > 30, "the heat map has many shades")
+        expect(charts).to_have_count(2)
+        until(lambda: min(chart.evaluate(COLOURS) for chart in charts.all()) > 5, "the charts have lines")
 
         job.migrate("numbered", groups=range(20), to=1)
         moved = page.locator("#decisions .yes", has_text="person, numbered: moves 20 key groups")
@@ -100,7 +102,15 @@ def test_a_browser_shows_a_job_its_moves_and_its_end(job, page_process):
         box = heat.bounding_box()
         page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + 0.5 * box["height"])
         expect(page.locator(".tip")).to_contain_text("key group")
+        charts.first.scroll_into_view_if_needed()
+        box = charts.first.bounding_box()
+        page.mouse.move(box["x"] + 0.8 * box["width"], box["y"] + 0.5 * box["height"])
+        expect(page.locator(".tip")).to_contain_text("rate", timeout=PATIENCE)
         page.mouse.move(0, 0)
+        page.locator("#operators summary").click()
+        page.locator("#operators").get_by_role("button", name="generate").click()
+        left_out = page.locator("#operators .left tr", has_text="ZeroDivisionError").first
+        expect(left_out).to_contain_text("'seq':", timeout=PATIENCE)
         photograph(page)
 
         (follower,) = psutil.Process(page_process.pid).children()
@@ -182,6 +192,9 @@ def test_what_somebody_does_on_the_page_is_done_and_its_recording_can_be_gone_th
         page.locator("#operators").get_by_role("button", name="numbered").click()
         expect(page.locator("#operators tbody tr")).to_have_count(3, timeout=PATIENCE)
 
+        draw_flames(page)
+        see_nodes(page)
+
         page.locator("header").get_by_role("button", name="Stop…").click()
         answered(page, "stopping")
         job.wait("60s")
@@ -191,6 +204,36 @@ def test_what_somebody_does_on_the_page_is_done_and_its_recording_can_be_gone_th
         assert said == []
     go_through(cluster, file)
     plans_of(file, capsys)
+
+
+def see_nodes(page):
+    """The cluster has one, on which all workers are, so there is none to add."""
+    row = page.locator("#nodes tbody tr")
+    expect(row).to_have_count(1)
+    for worker in ("generate-0", "numbered-0", "numbered-2"):
+        expect(row).to_contain_text(worker)
+    expect(page.locator("#graph")).to_contain_text(f"on {row.locator('td').first.inner_text()}")
+    page.locator("#nodes").get_by_role("button", name="Add nodes…").click()
+    page.locator("dialog input").fill("1")
+    page.locator("dialog .go").click()
+    expect(page.locator("dialog p.bad")).to_contain_text("0 of 1 nodes that it has no workers on have room", timeout=PATIENCE)
+    page.locator("dialog").get_by_role("button", name="Cancel").click()
+
+
+def draw_flames(page):
+    """Of a worker's process, where py-spy may trace it; elsewhere that is said."""
+    page.locator("#operators tbody tr", has_text="numbered-0").get_by_role("button", name="Flame graph…").click()
+    expect(page.locator("dialog .plan")).to_contain_text("numbered-0's process for 5 s", timeout=PATIENCE)
+    page.locator("dialog .go").click()
+    said = page.locator("dialog p[role=status]")
+    expect(said).to_have_count(1, timeout=PATIENCE)
+    if "may not look" not in said.inner_text():
+        expect(said).to_have_text("Where numbered-0 has spent 5 s:")
+        loop = page.locator("dialog .flame button", has_text="task_run.py").first
+        loop.click()
+        expect(page.locator("dialog .flame > .frame > button")).to_contain_text("task_run.py")
+        page.screenshot(path=PICTURES / "flame.png")
+    page.locator("dialog").get_by_role("button", name="Close").click()
 
 
 def go_through(cluster, file):

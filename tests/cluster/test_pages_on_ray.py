@@ -1,14 +1,14 @@
-"""Programs of the documentation that need Ray run as they stand there, but for shorter waits."""
+"""Programs of the documentation that need Ray run as they stand there, but wait for what happens instead of some seconds."""
 
 from __future__ import annotations
 
 import re
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from watching import until
 
 import evenflow as ef
 
@@ -42,7 +42,15 @@ def test_a_worker_is_killed_and_no_order_is_lost_or_written_twice(capsys):
 def test_a_skewed_stream_is_scaled_moved_and_rebalanced(capsys):
     (code,) = blocks("tutorial/5-a-skewed-stream.md", "python")
     assert code.count("time.sleep(3)") == 4
-    job = run(code.replace("time.sleep(3)", "time.sleep(1.5)").replace("time.sleep(6)", "time.sleep(1)"))["job"]
+
+    def loaded(job):
+        until(lambda: len(job.load("score").hot_keys) >= 12, "the load of a dozen hot keys is known")
+
+    def decided(job):
+        until(job.decisions, "the balancer or the auto-scaler has decided something")
+
+    code = code.replace("time.sleep(3)", "loaded(job)").replace("time.sleep(6)", "decided(job)")
+    job = run(code, loaded=loaded, decided=decided)["job"]
     printed = capsys.readouterr().out
     assert "load of 1 workers" in printed
     assert "of `score` from 1 to 2 workers done" in printed
@@ -56,10 +64,14 @@ def test_chaos_kills_processes_of_a_job_of_yours(capsys):
     (code,) = blocks("concepts/recovery.md", "python")
     assert code.count("time.sleep(60)") == code.count('every="5s"') == code.count("/shared/") == 1
     flow = ef.Dataflow("yours")
-    clicks = flow.read(ef.generate(rate=1_000, keys=20, string_keys=True))
+    clicks = flow.read(ef.generate(rate=1_000, every="50ms", keys=20, string_keys=True))
     clicks.key_by("key").aggregate(n=ef.count()).named("counts").write(ef.write_parquet("counts/"))
-    code = code.replace("time.sleep(60)", "time.sleep(4)").replace('every="5s"', 'every="2s"').replace("/shared/", "")
-    job = run(code, ef=ef, flow=flow, time=time)["job"]
+    code = code.replace("time.sleep(60)", "killed(chaos)").replace('every="5s"', 'every="2s"').replace("/shared/", "")
+
+    def killed(chaos):
+        until(lambda: chaos.kills, "chaos has killed a process")
+
+    job = run(code, ef=ef, flow=flow, killed=killed)["job"]
     job.cancel()
     with suppress(ef.EvenflowError):
         job.wait("60s")

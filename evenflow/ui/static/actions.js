@@ -1,6 +1,7 @@
 // What somebody may do to the job, if the page was started so: each action shows what it would do before it does it.
 
 import { html, useEffect, useRef, useState } from "/static/vendor/htm-preact.module.js";
+import { Flame } from "/static/flame.js";
 import { Plans } from "/static/plans.js";
 
 const number = (text) => (text === "" ? null : Number(text)), words = (text) => text;
@@ -11,39 +12,44 @@ const FORMS = {
     fields: [["groups", "key groups, such as 0-99,120", words], ["keys", "and single keys, with spaces between", words], ["to", "to the worker with this number", number]],
   },
   scale: { title: "Scale", fields: [["workers", "number of workers", number]] },
+  add_nodes: { title: "Add nodes", fields: [["nodes", "how many more", number]] },
+  give_back: { title: "Give a node back", fields: [] },
   checkpoint: { title: "Checkpoint", fields: [] },
   savepoint: { title: "Savepoint", fields: [["path", "folder or URL that does not exist yet", words]] },
   stop: { title: "Stop", fields: [] },
+  sample: { title: "Flame graph", fields: [] },
 };
 
 const may = (store) => store.actions && store.link.state === "live" && store.newest;
 
-function open(store, action, operator) {
-  store.dialog = { action, operator };
+function open(store, action, of) {
+  store.dialog = { action, ...of };
   store.changed();
 }
 
-export function JobActions({ store }) {
-  return may(store) && html`<div class="actions">${["checkpoint", "savepoint", "stop"].map((kind) => html`<button class="act" onClick=${() => open(store, kind)}>${FORMS[kind].title}…</button>`)}</div>`;
+// `of`: the operator or the worker that is acted on, if not the job.
+function Buttons({ store, kinds, of }) {
+  return may(store) && html`<div class="actions">${kinds.map((kind) => html`<button class="act" onClick=${() => open(store, kind, of)}>${FORMS[kind].title}…</button>`)}</div>`;
 }
 
-export function StageActions({ store, stage, kinds }) {
-  return may(store) && html`<div class="actions">${kinds.map((kind) => html`<button class="act" onClick=${() => open(store, kind, stage)}>${FORMS[kind].title}…</button>`)}</div>`;
-}
+export const JobActions = ({ store }) => html`<${Buttons} store=${store} kinds=${["checkpoint", "savepoint", "stop"]} />`;
+export const NodeActions = ({ store }) => html`<${Buttons} store=${store} kinds=${["add_nodes", "give_back"]} />`;
+export const StageActions = ({ store, stage, kinds }) => html`<${Buttons} store=${store} kinds=${kinds} of=${{ operator: stage }} />`;
+export const WorkerActions = ({ store, worker }) => html`<${Buttons} store=${store} kinds=${["sample"]} of=${{ worker }} />`;
 
 export function Dialog({ store }) {
-  const { action, operator } = store.dialog ?? {};
-  return action ? html`<${Form} key=${`${action} ${operator}`} store=${store} action=${action} operator=${operator} />` : null;
+  const { action, operator, worker } = store.dialog ?? {};
+  return action ? html`<${Form} key=${`${action} ${operator} ${worker}`} store=${store} action=${action} operator=${operator} worker=${worker} />` : null;
 }
 
-function Form({ store, action, operator }) {
+function Form({ store, action, operator, worker }) {
   const place = useRef(), { title, fields } = FORMS[action], rebalances = action === "rebalance";
   const [values, setValues] = useState({}), [plan, setPlan] = useState(null), [done, setDone] = useState(null), [busy, setBusy] = useState(false);
   const close = () => {
     store.dialog = null;
     store.changed();
   };
-  const wish = () => ({ action, operator, ...Object.fromEntries(fields.map(([name, , read]) => [name, read(values[name] ?? "")])), ...(rebalances ? { policy: values.policy } : {}) });
+  const wish = () => ({ action, operator, worker, ...Object.fromEntries(fields.map(([name, , read]) => [name, read(values[name] ?? "")])), ...(rebalances ? { policy: values.policy } : {}) });
   const during = async (work, then) => {
     setBusy(true);
     then(await work);
@@ -59,16 +65,16 @@ function Form({ store, action, operator }) {
     if (!rebalances) setPlan(null);
   };
   const ready = plan && !plan.problem && (!rebalances || values.policy), name = rebalances ? `${title} by ${values.policy ?? "…"}` : title;
-  return html`<dialog ref=${place} onClose=${close} aria-label=${title}>
+  return html`<dialog ref=${place} class=${done?.stacks == null ? "" : "broad"} onClose=${close} aria-label=${title}>
     <form onSubmit=${(event) => (event.preventDefault(), ready ? during(store.send("act", wish()), setDone) : show())}>
-      <h2>${title}${operator ? ` ${operator}` : ` the job ${store.job}`}</h2>
-      ${done ? html`<p class=${done.problem ? "bad" : "good"} role="status">${done.problem ?? done.done}</p>` : html`
+      <h2>${title}: ${worker ?? operator ?? store.job}</h2>
+      ${done ? html`<p class=${done.problem ? "bad" : "good"} role="status">${done.problem ?? done.done}</p>${done.stacks != null && html`<${Flame} stacks=${done.stacks} />`}` : html`
         ${fields.map(([field, text], at) => html`<label>${text}<input name=${field} autofocus=${at === 0} value=${values[field] ?? ""} onInput=${(event) => change(field, event.target.value)} /></label>`)}
         ${plan?.problem && html`<p class="bad" role="status">${plan.problem}</p>`}
         ${plan?.text && html`<p class="plan">${plan.text}</p>`}
         ${plan?.plans && html`<p class="note">Choose a balancer: this is what each would do now. The job plans by its newest figures when you say yes.</p><${Plans} shown=${plan} chosen=${values.policy} choose=${(policy) => change("policy", policy)} />`}`}
       <div class="buttons"><button type="button" class="act" onClick=${() => place.current.close()}>${done ? "Close" : "Cancel"}</button>
-        ${!done && html`<button class="act go" disabled=${busy || (rebalances && !ready)}>${ready ? name : "Show what it would do"}</button>`}</div>
+        ${!done && html`<button class="act go" disabled=${busy || (rebalances && !ready)}>${busy && ready ? "Please wait…" : ready ? name : "Show what it would do"}</button>`}</div>
     </form>
   </dialog>`;
 }

@@ -1,85 +1,105 @@
 // Rate and latency over time, with a mark where something was changed.
 
-import { html, useEffect, useRef } from "/static/vendor/htm-preact.module.js";
+import { html, useEffect, useRef, useState } from "/static/vendor/htm-preact.module.js";
+import { AXIS, across, axis, penOf, useDark } from "/static/canvas.js";
 import { count, milliseconds, time } from "/static/format.js";
 
-const HEIGHT = 170;
+const LEFT = 58;
 
 export function Charts({ store, span }) {
+  const seconds = store.range(span), of = (name) => seconds.map((second) => second?.[name] ?? null), until = store.newest.until;
   const marks = [...store.decisions.values()].filter((entry) => entry.answer !== "no");
-  const seconds = store.range(span), times = seconds.map((_, index) => store.newest.until - span + 1 + index);
-  const of = (name) => seconds.map((second) => second?.[name] ?? null);
-  const rate = of("rate").map((rows, index) => (seconds[index] ? rows : null));
   return html`<div class="plots">
-    <div><h3>rate: records read per second</h3><${Plot} data=${[times, rate]} names=${["--accent"]} marks=${marks} unit=${count} /></div>
-    <div>
-      <h3>latency from source to sink: <b class="p50">p50</b> and <b class="p99">p99</b></h3>
-      <${Plot} data=${[times, of("p50"), of("p99")]} names=${["--p50", "--p99"]} marks=${marks} unit=${milliseconds} />
-    </div>
+    <div><h3>rate: records read per second</h3><${Plot} lines=${{ rate: of("rate") }} until=${until} marks=${marks} unit=${count} /></div>
+    <div><h3>latency from source to sink: <b class="p50">p50</b> and <b class="p99">p99</b></h3>
+      <${Plot} lines=${{ p50: of("p50"), p99: of("p99") }} until=${until} marks=${marks} unit=${milliseconds} /></div>
   </div>`;
 }
 
-function Plot({ data, names, marks, unit }) {
-  const place = useRef(), plot = useRef(null), newest = useRef(null);
-  newest.current = { data, marks };
-  useEffect(() => {
-    const make = () => {
-      plot.current?.destroy();
-      plot.current = new uPlot(options(place.current, names, unit, newest), newest.current.data, place.current);
-    };
-    make();
-    const colours = matchMedia("(prefers-color-scheme: dark)"), resized = new ResizeObserver(() => plot.current.setSize({ width: place.current.clientWidth, height: HEIGHT }));
-    resized.observe(place.current);
-    colours.addEventListener("change", make);
-    return () => {
-      resized.disconnect();
-      colours.removeEventListener("change", make);
-      plot.current.destroy();
-    };
-  }, []);
-  useEffect(() => plot.current.setData(data));
-  return html`<div ref=${place}></div>`;
+// `lines`: values by name, a second each, null where nothing is known; the name is that of the colour too.
+function Plot({ lines, until, marks, unit }) {
+  const canvas = useRef(), [x, setX] = useState(null), span = Object.values(lines)[0].length;
+  useDark();
+  useEffect(() => draw(canvas.current, lines, { left: LEFT, span, until }, marks, unit));
+  const width = canvas.current?.clientWidth ?? 0, index = x == null ? -1 : Math.floor(((x - LEFT) / (width - LEFT)) * span);
+  const told = Object.entries(lines).map(([name, values]) => [name, values[index]]).filter(([, value]) => value != null);
+  const point = (event) => setX(event.clientX - canvas.current.getBoundingClientRect().left);
+  return html`<div class="picture"><canvas ref=${canvas} onPointerMove=${point} onPointerDown=${point} onPointerLeave=${() => setX(null)}></canvas>
+    ${told.length > 0 && html`<div class="tip" style=${{ top: "8px", left: `${x > width / 2 ? x - 140 : x + 14}px` }}>${time(until - span + 1 + index)}<br />${told.map(([name, value]) => `${name} ${unit(value)}`).join(", ")}</div>`}
+  </div>`;
 }
 
-function options(place, names, unit, newest) {
-  const css = getComputedStyle(place), colour = (name) => css.getPropertyValue(name).trim();
-  const line = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: `11px ${css.fontFamily}` };
-  return {
-    width: place.clientWidth,
-    height: HEIGHT,
-    legend: { show: false },
-    cursor: { y: false, drag: { x: false, y: false } },
-    scales: { y: { range: (_, low, high) => [0, Math.max(high ?? 0, 1e-3) * 1.1] } },
-    axes: [
-      { ...line, size: 26, space: 90, values: (_, ticks) => ticks.map((at) => time(at)) },
-      { ...line, size: 58, values: (_, ticks) => ticks.map((value) => unit(value)) },
-    ],
-    series: [{}, ...names.map((name, at) => ({ stroke: colour(name), width: 1.6, points: { show: false }, fill: at || names.length > 1 ? undefined : `${colour(name)}1f` }))],
-    hooks: { draw: [(plot) => drawMarks(plot, newest.current.marks, colour("--ink"))] },
-  };
-}
-
-function drawMarks(plot, marks, ink) {
-  const pen = plot.ctx, { left, top, width, height } = plot.bbox;
-  pen.save();
-  pen.strokeStyle = pen.fillStyle = ink;
-  pen.lineWidth = devicePixelRatio;
-  pen.globalAlpha = 0.75;
-  for (const { begin, end } of marks) {
-    const x = Math.round(plot.valToPos(begin, "x", true));
-    if (x < left || x > left + width) continue;
-    pen.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
-    pen.beginPath();
-    pen.moveTo(x, top);
-    pen.lineTo(x, top + height);
-    pen.stroke();
-    pen.beginPath();
-    pen.arc(x, top + 3 * devicePixelRatio, 3 * devicePixelRatio, 0, 7);
-    pen.fill();
-    const wide = end == null ? 0 : plot.valToPos(end, "x", true) - x;
-    pen.globalAlpha = 0.08;
-    pen.fillRect(x, top, Math.min(wide, left + width - x), height);
-    pen.globalAlpha = 0.75;
+function draw(canvas, lines, place, marks, unit) {
+  const { pen, width, height, colour } = penOf(canvas), plot = { ...place, width: width - LEFT, height: height - AXIS };
+  const names = Object.keys(lines), top = Math.max(...names.flatMap((name) => lines[name]), 1e-3) * 1.1;
+  const y = (value) => plot.height * (1 - value / top);
+  pen.strokeStyle = colour("line");
+  pen.fillStyle = colour("soft");
+  pen.textAlign = "right";
+  pen.textBaseline = "middle";
+  for (const value of ticks(top)) {
+    pen.fillText(unit(value), LEFT - 8, Math.max(7, y(value)));
+    line(pen, [[LEFT, y(value)], [width, y(value)]]);
   }
-  pen.restore();
+  axis(pen, plot, colour("soft"));
+  for (const name of names) {
+    pen.strokeStyle = pen.fillStyle = colour(name);
+    pen.lineWidth = 1.6;
+    for (const part of parts(lines[name])) {
+      const points = part.map(([index, value]) => [across(plot, plot.until - plot.span + 1.5 + index), y(value)]);
+      line(pen, points);
+      if (names.length > 1) continue;
+      pen.lineTo(points.at(-1)[0], plot.height);
+      pen.lineTo(points[0][0], plot.height);
+      pen.globalAlpha = 0.12;
+      pen.fill();
+      pen.globalAlpha = 1;
+    }
+  }
+  drawMarks(pen, plot, marks, colour("ink"));
+}
+
+// Round values from 0 to `top`, five at most.
+function ticks(top) {
+  const rough = top / 4, power = 10 ** Math.floor(Math.log10(rough)), step = power * ([1, 2, 5].find((each) => each * power >= rough) ?? 10);
+  return Array.from({ length: Math.floor(top / step) + 1 }, (_, index) => index * step);
+}
+
+// The known values with their indices, in runs without gaps.
+function parts(values) {
+  const found = [];
+  values.forEach((value, index) => {
+    if (value == null) return;
+    if (index === 0 || values[index - 1] == null) found.push([]);
+    found.at(-1).push([index, value]);
+  });
+  return found;
+}
+
+function line(pen, points) {
+  pen.lineCap = pen.lineJoin = "round";
+  pen.beginPath();
+  pen.moveTo(...points[0]);
+  for (const point of points) pen.lineTo(...point);
+  pen.stroke();
+}
+
+function drawMarks(pen, plot, marks, ink) {
+  const right = plot.left + plot.width;
+  pen.strokeStyle = pen.fillStyle = ink;
+  pen.lineWidth = 1;
+  for (const { begin, end } of marks) {
+    const x = Math.round(across(plot, begin));
+    if (x < plot.left || x > right) continue;
+    pen.globalAlpha = 0.75;
+    pen.setLineDash([3, 3]);
+    line(pen, [[x, 0], [x, plot.height]]);
+    pen.setLineDash([]);
+    pen.beginPath();
+    pen.arc(x, 3, 3, 0, 7);
+    pen.fill();
+    pen.globalAlpha = 0.08;
+    pen.fillRect(x, 0, Math.min(end == null ? 0 : across(plot, end) - x, right - x), plot.height);
+  }
+  pen.globalAlpha = 1;
 }

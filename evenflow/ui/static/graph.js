@@ -3,7 +3,7 @@
 import { html } from "/static/vendor/htm-preact.module.js";
 import { bytes, count, duration, percent } from "/static/format.js";
 
-const WIDE = 236, HIGH = 138, GAP_X = 74, GAP_Y = 18;
+const WIDE = 236, HIGH = 156, GAP_X = 74, GAP_Y = 18;
 
 export function Graph({ store }) {
   const graph = store.newest.graph, places = placed(graph.stages);
@@ -41,19 +41,24 @@ function edge(stage, [x, y], [tx, ty]) {
 
 function box(stage, [x, y], slow) {
   const [busy, credit] = stage.shares, bar = WIDE - 24;
-  const line = (row, text) => html`<text x="12" y=${22 + row * 18}>${text}</text>`;
   const rest = stage.operators.filter((name) => name !== stage.name).join(" → ");
+  const lines = [
+    rest ? short(`with ${rest}`, 32) : stage.keyed ? "keyed state" : "",
+    `in ${count(stage.in)}/s, out ${count(stage.out)}/s`,
+    stage.lag == null ? "" : `watermark lag ${duration(stage.lag)}`,
+    placement(stage),
+    [`busiest ${percent(stage.busy)}`, stage.bytes ? `state ${bytes(stage.bytes)}` : "", stage.late ? `${count(stage.late)} late` : "", stage.skipped ? `${count(stage.skipped)} refused` : ""].filter(Boolean).join(", "),
+  ];
   return html`<g class=${slow ? "slow" : ""} transform="translate(${x} ${y})">
     <rect class="box" width=${WIDE} height=${HIGH} rx="9" />
     <text class="name" x="12" y="22">${short(stage.name, 24)}</text><text x=${WIDE - 12} y="22" text-anchor="end">× ${stage.workers}</text>
-    ${line(1, rest ? short(`with ${rest}`, 34) : stage.keyed ? "keyed state" : "")}<title>${stage.operators.join(" → ")}</title>
-    ${line(2, `in ${count(stage.in)}/s, out ${count(stage.out)}/s`)}
-    ${line(3, stage.lag == null ? "" : `watermark lag ${duration(stage.lag)}`)}
-    ${line(4, [`busiest ${percent(stage.busy)}`, stage.bytes ? `state ${bytes(stage.bytes)}` : "", stage.late ? `${count(stage.late)} late` : "", stage.skipped ? `${count(stage.skipped)} refused` : ""].filter(Boolean).join(", "))}
+    <title>${stage.operators.join(" → ")}</title>${lines.filter(Boolean).map((text, row) => html`<text x="12" y=${40 + row * 18}>${text}</text>`)}
     <rect class="trackbar" x="12" y=${HIGH - 22} width=${bar} height="9" rx="2" />
     <rect class="busy" x="12" y=${HIGH - 22} width=${bar * Math.min(1, busy)} height="9" rx="2" />
     <rect class="credit" x=${12 + bar * Math.min(1, busy)} y=${HIGH - 22} width=${bar * Math.min(credit, 1 - Math.min(1, busy))} height="9" />
   </g>`;
 }
+
+const placement = ({ nodes }) => (nodes.length ? short(`on ${nodes.map(([node, workers]) => (nodes.length > 1 ? `${node} (${workers})` : node)).join(", ")}`, 36) : "");
 
 const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);

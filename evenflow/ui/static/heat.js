@@ -1,14 +1,14 @@
 // The heat map: a column per second, a row per key group in the order of owners at that time; moves are arrows.
 
 import { html, useEffect, useRef, useState } from "/static/vendor/htm-preact.module.js";
+import { AXIS, across, axis, penOf, useDark } from "/static/canvas.js";
 import { bytes, count, duration, percent, time } from "/static/format.js";
 
 const LIGHT = ["#f1f4f5", "#fbe3b8", "#f6b04e", "#e0692a", "#a8231c", "#4f0a1c"];
 const DARK = ["#1b2429", "#3b2a5c", "#8a2a6b", "#d8475a", "#f79550", "#fdf0a8"];
-const AXIS = 20;
 
 export function Heat({ store, stage, span }) {
-  const canvas = useRef(), legend = useRef(), [tip, setTip] = useState(null), [dark, size] = [useDark(), useSize()];
+  const canvas = useRef(), legend = useRef(), [tip, setTip] = useState(null), dark = useDark();
   const picture = useRef(null);
   const columns = store.range(span).map((second) => second?.stages[stage] ?? null);
   const top = columns.reduce((most, column) => Math.max(most, ...(column?.load ?? [])), 1e-6);
@@ -18,7 +18,7 @@ export function Heat({ store, stage, span }) {
   });
   const workers = store.newest.loads[stage].workers;
   const point = (event) => setTip(at(event, canvas.current, picture.current, workers));
-  return html`<div class="heat" data-size=${size}>
+  return html`<div class="heat picture">
     <div class="legend">useful time per key group: 0 <canvas ref=${legend} width="110" height="1"></canvas> ${percent(top)} of a second
       ${store.newest.loads[stage].groups > 256 && html`<span>· a row is the hottest of ${store.newest.loads[stage].groups / 256} neighbours</span>`}</div>
     <canvas ref=${canvas} onPointerMove=${point} onPointerDown=${point} onPointerLeave=${() => setTip(null)}></canvas>
@@ -27,19 +27,10 @@ export function Heat({ store, stage, span }) {
 }
 
 function draw(canvas, store, stage, columns, top, dark) {
-  const scale = devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
-  if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
-    canvas.width = Math.round(width * scale);
-    canvas.height = Math.round(height * scale);
-  }
-  const pen = canvas.getContext("2d"), css = getComputedStyle(canvas), ink = css.getPropertyValue("--ink"), card = css.getPropertyValue("--card");
-  const soft = css.getPropertyValue("--soft");
-  pen.setTransform(scale, 0, 0, scale, 0, 0);
-  pen.clearRect(0, 0, width, height);
-  pen.font = `11.5px ${css.fontFamily}`;
+  const { pen, width, height, colour } = penOf(canvas), ink = colour("ink"), card = colour("card"), soft = colour("soft");
   const rows = Math.max(0, ...columns.map((column) => column?.load?.length ?? 0));
   const left = width < 520 ? 26 : 12 + Math.ceil(Math.max(60, ...Object.keys(columns.findLast(Boolean)?.workers ?? {}).map((name) => pen.measureText(name).width)));
-  const plot = { left, width: width - left, height: height - AXIS, rows, span: columns.length, columns, until: store.newest.until, stage };
+  const plot = { left, width: width - left, height: height - AXIS, rows, span: columns.length, columns, until: store.newest.until, stage, labels: [] };
   if (rows) {
     pen.imageSmoothingEnabled = false;
     pen.drawImage(cells(columns, rows, top, dark), left, 0, plot.width, plot.height);
@@ -135,7 +126,7 @@ function arrows(pen, plot, ink, card) {
 function keys(pen, plot, entry, ink, card) {
   const index = Math.floor(entry.begin) - plot.until + plot.span - 1, bands = plot.columns[index]?.bands;
   if (!bands) return;
-  const x = plot.left + (index / plot.span) * plot.width, all = bands.reduce((sum, groups) => sum + groups, 0);
+  const x = across(plot, Math.floor(entry.begin)), all = bands.reduce((sum, groups) => sum + groups, 0);
   const middle = (worker) => ((bands.slice(0, worker).reduce((sum, groups) => sum + groups, 0) + (bands[worker] ?? 0) / 2) / all) * plot.height;
   for (const [key, source, target] of entry.keys) {
     const from = [x, middle(source)], to = [x + 4, middle(target)];
@@ -147,8 +138,10 @@ function keys(pen, plot, entry, ink, card) {
   }
 }
 
-// Beside an arrow.
+// Beside an arrow, below the labels that are there already.
 function label(pen, plot, text, x, y, ink, card) {
+  while (plot.labels.some(([left, top]) => Math.abs(left - x) < 70 && Math.abs(top - y) < 14)) y += 14;
+  plot.labels.push([x, y]);
   pen.textAlign = x > plot.left + plot.width * 0.85 ? "right" : "left";
   pen.textBaseline = "middle";
   pen.lineWidth = 4;
@@ -175,17 +168,6 @@ function arrow(pen, [x, y], [tx, ty], colour, thick) {
     pen.lineTo(tx + head * Math.cos(angle + side), ty + head * Math.sin(angle + side));
   }
   pen.stroke();
-}
-
-function axis(pen, plot, soft) {
-  const every = plot.span > 300 ? 120 : plot.span <= 60 ? 10 : plot.width < 420 ? 60 : 30;
-  pen.fillStyle = soft;
-  pen.textBaseline = "bottom";
-  for (let at = Math.ceil((plot.until - plot.span + 1) / every) * every; at <= plot.until; at += every) {
-    const x = plot.left + ((at - plot.until + plot.span - 0.5) / plot.span) * plot.width;
-    pen.textAlign = x > plot.left + plot.width - 30 ? "right" : x < plot.left + 30 ? "left" : "center";
-    pen.fillText(time(at), x, plot.height + AXIS);
-  }
 }
 
 // What lies under the pointer.
@@ -225,24 +207,4 @@ function palette(dark) {
     }));
   }
   return palettes.get(dark);
-}
-
-function useDark() {
-  const query = matchMedia("(prefers-color-scheme: dark)"), [dark, setDark] = useState(query.matches);
-  useEffect(() => {
-    const change = () => setDark(query.matches);
-    query.addEventListener("change", change);
-    return () => query.removeEventListener("change", change);
-  }, []);
-  return dark;
-}
-
-function useSize() {
-  const [size, setSize] = useState(innerWidth);
-  useEffect(() => {
-    const change = () => setSize(innerWidth);
-    addEventListener("resize", change);
-    return () => removeEventListener("resize", change);
-  }, []);
-  return size;
 }

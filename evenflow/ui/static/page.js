@@ -10,6 +10,7 @@ import { count, duration, milliseconds } from "/static/format.js";
 import { Graph } from "/static/graph.js";
 import { Heat } from "/static/heat.js";
 import { Loads } from "/static/loads.js";
+import { Nodes } from "/static/nodes.js";
 import { Operators } from "/static/operators.js";
 import { WhatIf } from "/static/plans.js";
 import { Slider } from "/static/replay.js";
@@ -42,6 +43,7 @@ function Page() {
       <${WhatIf} store=${store} path="scalers" text="What would each scaling policy do?" />
     </section>
     <section id="graph"><div class="head"><h2>Dataflow</h2></div><${Graph} store=${store} /></section>
+    <${Nodes} store=${store} />
     <section id="operators"><${Operators} store=${store} /></section>
     <section id="checkpoints"><div class="head"><h2>Checkpoints</h2></div><${Checkpoints} store=${store} /></section>
     <${Dialog} store=${store} />`;

@@ -34,7 +34,7 @@ def returned_types() -> dict[str, type]:
         f"{owner.__name__}.{name}: {found.__name__}": found
         for owner, name, function in functions
         if inspect.isfunction(function)
-        for found in types_in(typing.get_type_hints(function).get("return"))
+        for found in types_in(typing.get_type_hints(function, localns=vars(ef)).get("return"))
     }
 
 

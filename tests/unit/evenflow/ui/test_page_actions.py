@@ -8,16 +8,21 @@ import numpy as np
 import pytest
 from serving_pages import message, with_server
 
-from evenflow.engine.errors import RequestError
+from evenflow.engine.errors import RecordError, RequestError
+from evenflow.engine.left_out import LeftOut
 from evenflow.engine.protocol.routing import even_table
 from evenflow.recording.seen import Seen
 from evenflow.scheduler.job.effects import JobState
-from evenflow.scheduler.job.requests import Move, Rebalance, Scale, Stop, TakeCheckpoint, TakeSavepoint
+from evenflow.scheduler.job.failures import failure_of
+from evenflow.scheduler.job.requests import Move, Rebalance, Scale, ScaleIn, ScaleOut, Stop, TakeCheckpoint, TakeSavepoint
 from evenflow.scheduler.job.status import JobStatus
 from evenflow.scheduler.job.view import JobView, StageView
+from evenflow.scheduler.load.left_out import LeftOutAt
 from evenflow.scheduler.load.window import WorkerWindow
+from evenflow.scheduler.rescaling.cluster_view import ClusterView
+from evenflow.scheduler.rescaling.placement import Node, Place
 from evenflow.scheduler.scaling.scaled_stage import ScaledStage
-from evenflow.ui.actions import begun, previewed, request_of
+from evenflow.ui.actions import Sample, begun, previewed, request_of
 from evenflow.ui.guard import PROOF, Guard
 from evenflow.ui.heard import Viewed
 from evenflow.ui.hub import Hub
@@ -58,7 +63,7 @@ class Acted:
         self.asked.append((job, request))
         if isinstance(request, Stop):
             raise RequestError("it is stopping already")
-        return begun(request, 7)
+        return {"done": begun(request, 7)}
 
 
 def served(view, test, *, allowed=True):
@@ -155,9 +160,12 @@ def test_jobs_that_are_not_there_are_not_found(view):
             Move("count", (0, 1, 2, 5), ("JFK", 7), 1),
         ),
         ({"action": "scale", "operator": "read", "workers": 3}, Scale("read", 3)),
+        ({"action": "add_nodes", "nodes": 2}, ScaleOut(2)),
+        ({"action": "give_back"}, ScaleIn()),
         ({"action": "checkpoint"}, TakeCheckpoint()),
         ({"action": "savepoint", "path": "s3://bucket/saved"}, TakeSavepoint("s3://bucket/saved")),
         ({"action": "savepoint", "path": "/saved"}, TakeSavepoint("/saved")),
+        ({"action": "sample", "worker": "count-1"}, Sample("count-1")),
     ],
 )
 def test_a_page_sends_what_the_command_line_does(seen, body, request_):
@@ -179,7 +187,9 @@ def test_a_page_sends_what_the_command_line_does(seen, body, request_):
         ({"action": "migrate", "operator": "count", "groups": "1", "to": "1"}, "to is '1': it must be a whole number"),
         ({"action": "scale", "operator": "count", "workers": 0}, "workers is 0"),
         ({"action": "scale", "operator": "nothing", "workers": 2}, "no operator `nothing`"),
+        ({"action": "add_nodes", "nodes": 0}, "nodes is 0"),
         ({"action": "savepoint", "path": " "}, "path is missing"),
+        ({"action": "sample", "worker": "count-2"}, "no worker `count-2`; there are: read-0, count-0, count-1"),
     ],
 )
 def test_a_request_that_can_not_be_names_its_field(seen, body, message):
@@ -203,10 +213,64 @@ def test_a_rebalance_shows_its_plan_first(seen):
         ({"action": "scale", "operator": "read", "workers": 2}, "can't be scaled"),
         ({"action": "checkpoint"}, "completed 3 checkpoints"),
         ({"action": "stop"}, "Then the job is over"),
+        ({"action": "sample", "worker": "count-0"}, "count-0's process for 5 s"),
     ],
 )
 def test_other_actions_say_what_they_would_do(seen, body, text):
     assert text in previewed(seen, body)()["text"]
+
+
+@pytest.fixture
+def placed(view):
+    """On one of two nodes; count is congested."""
+    source, count = view.stages
+    stages = (replace(source, scaled=replace(source.scaled, rate=1_000.0)), count)
+    windows = tuple(replace(w, rows_out=100) if w.worker == "read-0" else replace(w, useful=1.0) for w in view.windows)
+    places = {worker: Place(worker, "aaaaaaaa11") for worker in view.status.workers}
+    nodes = (Node("aaaaaaaa11", 4.0, 1.0, 3), Node("bbbbbbbb22", 4.0, 4.0), Node("cccccccc33", 4.0, 0.0))
+    return replace(view, stages=stages, windows=windows, cluster=ClusterView(nodes, places), worker_cpus=1.0)
+
+
+def test_more_nodes_are_planned_as_the_job_would(placed):
+    seen = Seen()
+    seen.add(placed)
+    plan = seen.placed().more_nodes(1, "stela")
+    assert (plan.added, list(plan.parallelism)) == (("bbbbbbbb22",), ["count"])
+    text = previewed(seen, {"action": "add_nodes", "nodes": 1})()["text"]
+    before, after = plan.parallelism["count"]
+    assert text.startswith(f"Uses node bbbbbbbb too: count goes from {before} to {after} workers. Why: ")
+    with pytest.raises(RequestError, match="1 of 2 nodes that it has no workers on have room"):
+        previewed(seen, {"action": "add_nodes", "nodes": 2})
+    with pytest.raises(RequestError, match="its workers are on 1, and one has to stay"):
+        previewed(seen, {"action": "give_back"})
+
+
+def test_a_node_is_given_back_as_the_job_would(placed):
+    places = {**placed.cluster.places, "count-1": Place("count-1", "bbbbbbbb22")}
+    seen = Seen()
+    seen.add(replace(placed, cluster=replace(placed.cluster, places=places)))
+    text = previewed(seen, {"action": "give_back"})()["text"]
+    assert text.startswith("Gives node bbbbbbbb back: count goes from 2 to 1 workers. Why: sums of ETPs")
+
+
+def test_a_job_without_nodes_says_so(seen):
+    with pytest.raises(RequestError, match="runs in one process and has no nodes"):
+        previewed(seen, {"action": "add_nodes", "nodes": 1})
+
+
+def test_the_page_is_told_where_workers_are(placed):
+    places = {**placed.cluster.places, "count-1": Place("count-1", "bbbbbbbb22")}
+
+    async def test(browser):
+        told = await message(await browser.events())
+        assert [(node["name"], node["workers"]) for node in told["nodes"]] == [
+            ("aaaaaaaa", ["read-0", "count-0"]), ("bbbbbbbb", ["count-1"]), ("cccccccc", []),
+        ]  # fmt: skip
+        assert told["graph"]["stages"][1]["nodes"] == [["aaaaaaaa", 1], ["bbbbbbbb", 1]]
+        found = await (await browser.ask("/workers?job=clicks&operator=count")).json()
+        assert [one["node"] for one in found["workers"]] == ["aaaaaaaa", "bbbbbbbb"]
+
+    served(replace(placed, cluster=replace(placed.cluster, places=places)), test)
 
 
 def test_every_policy_says_what_it_would_do(view):
@@ -243,10 +307,30 @@ def test_an_operators_workers_are_told_one_by_one(view):
     served(view, test)
 
 
-def test_failures_are_told(view):
-    from evenflow.engine.errors import RecordError
-    from evenflow.scheduler.job.failures import failure_of
+def test_records_that_an_operator_left_out_are_told(view):
+    left = LeftOutAt(9.5, "count-1", LeftOut("count", "refused", "{'n': '<b>'}", "'JFK'", "ValueError: no number"))
 
+    async def test(browser):
+        found = await (await browser.ask("/workers?job=clicks&operator=count")).json()
+        assert found["leftOut"] == [
+            {
+                "time": 9.5, "worker": "count-1", "operator": "count", "kind": "refused",
+                "record": "{'n': '<b>'}", "key": "'JFK'", "error": "ValueError: no number",
+            }
+        ]  # fmt: skip
+        (failed,) = (await (await browser.ask("/workers?job=clicks&operator=read")).json())["leftOut"]
+        assert (failed["kind"], failed["key"], failed["record"], failed["error"]) == (
+            "failed",
+            "'JFK'",
+            "{'n': 'x'}",
+            "RecordError: no number",
+        )
+
+    failure = failure_of(RecordError("read", "no number", key="JFK", record={"n": "x"}), 5.0)
+    served(replace(view, left_out=(left,), failures=(failure,)), test)
+
+
+def test_failures_are_told(view):
     failure = failure_of(RecordError("parse", "no number", key="JFK", record={"n": "x"}), 5.0)
 
     async def test(browser):

@@ -12,7 +12,7 @@ from evenflow.ui.hub import Hub
 from evenflow.ui.live import Live
 from evenflow.ui.server import serving
 
-PATHS = ("/", "/events", "/static/page.js", "/static/vendor/uPlot.iife.min.js", "/nothing")
+PATHS = ("/", "/events", "/static/page.js", "/static/vendor/htm-preact.module.js", "/nothing")
 
 
 def answers(path, method="GET", **headers):
