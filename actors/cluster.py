@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
 import secrets
-import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent import futures
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -26,12 +25,13 @@ from ..scheduler.job.status import JobStatus, Outcome, Progress
 from ..scheduler.load.metrics import WorkerFigures
 from ..state.errors import EvenflowError
 from .job.first_manifest import Savepoint
-from .processes.coordinator import STORAGE_PATIENCE, Coordinator
+from .job.tracing import variables
+from .processes.coordinator_actor import CoordinatorActor
 from .processes.driver_workers import DriverWorkers
 from .processes.ended import why_ended
+from .processes.patience import LEAVE_TIMEOUT, STORAGE_PATIENCE
 from .processes.process import NAMESPACE, WorkerActor
 from .processes.ray_internals import JOINING_LOG, heads_on_this_machine
-from .processes.ray_workers import LEAVE_TIMEOUT
 from .processes.reach import check_reachable
 from .processes.sent import in_pieces, sent
 from .processes.start_watch import SILENT, StartWatch
@@ -50,10 +50,7 @@ then Ray restarts the coordinator."""
 WATCH = 10.0
 """Seconds that the call of who watches a job waits for its end."""
 
-LETS_GO = 0.2
-"""Seconds after which a handle that waits for an answer looks whether its process ends."""
-
-_COORDINATOR: Any = ray.remote(Coordinator)
+_COORDINATOR: Any = ray.remote(CoordinatorActor)
 """Made once: whatever Ray is given to run it keeps for good, here and in the cluster."""
 
 WORKERS = DriverWorkers()
@@ -134,6 +131,7 @@ def _make_coordinator(
     options = {
         "name": name, "namespace": NAMESPACE, "max_concurrency": THREADS, "num_cpus": 0,
         "enable_task_events": False,  # Ray would keep a record of every call, and a job makes dozens a second
+        "runtime_env": {"env_vars": traced} if (traced := variables()) else None,
         "max_restarts": -1 if config.checkpoint.dir is not None else 0, "lifetime": "detached" if detached else None,
     }  # fmt: skip
     deadline = time.monotonic() + CALL_TIMEOUT
@@ -288,22 +286,17 @@ class RayJob:
             raise
 
     def _answer(self, question: Any, timeout: float) -> Any:
-        return ray.get(question, timeout=timeout)
+        """Waited for outside of Ray, which ends a process at once, with an exit code of its own, if a thread waits in it at the end."""
+        answer = question.future()
+        if not futures.wait([answer], timeout).done:
+            raise GetTimeoutError(str(question))
+        return answer.result()
 
 
 class WatchedJob(RayJob):
-    """A job that another process started, and that goes on whatever becomes of this handle: it sees and steers, but takes nothing away.
-
-    When this process ends, the handle stops waiting before Ray is shut down: Ray ends a process at once, with an exit code of its own, if a
-    thread still waits for an answer then.
-    """
+    """A job that another process started, and that goes on whatever becomes of this handle: it sees and steers, but takes nothing away."""
 
     owned = False
-
-    def __init__(self, name: str, coordinator: Any) -> None:
-        super().__init__(name, coordinator)
-        self._leaving, self._left = threading.Event(), threading.Event()
-        atexit.register(self._leave)
 
     def progress(self, seen: int, incarnation: str) -> Progress:
         """Waits a while for the job's end. Raises JobLostError if the job's processes are gone without one."""
@@ -318,16 +311,3 @@ class WatchedJob(RayJob):
 
     def close(self) -> None:
         """The job's owner ends it; this process no longer follows it."""
-        self._left.set()
-        atexit.unregister(self._leave)
-
-    def _answer(self, question: Any, timeout: float) -> Any:
-        deadline = time.monotonic() + timeout
-        while not ray.wait([question], timeout=LETS_GO)[0] and time.monotonic() < deadline:
-            if self._leaving.is_set():
-                raise JobLostError(f"job `{self._name}` is no longer watched: this process ends")
-        return ray.get(question, timeout=LETS_GO)
-
-    def _leave(self) -> None:
-        self._leaving.set()
-        self._left.wait(10 * LETS_GO)

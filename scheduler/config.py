@@ -108,6 +108,7 @@ class JobConfig:
             network.credit_bytes,
             seconds(metrics.window),
             seconds(metrics.latency_interval),
+            metrics.samples,
             self.checkpoint.url(job),
         )
 

@@ -1,4 +1,4 @@
-"""The coordinator actor: one job on Ray.
+"""The coordinator: one job on Ray, behind its actor (`coordinator_actor.py`).
 
 Ray's threads call in, and a thread of its own keeps time; the interpreter carries out what the job decides.
 """
@@ -41,15 +41,18 @@ from ..job.job_storage import JobStorage, plan_sinks, plan_sources
 from ..job.prometheus import MetricsServer
 from ..job.storage_thread import StorageThread
 from ..task.saved_state import SupersededError
+from .patience import LEAVE_TIMEOUT, STORAGE_PATIENCE
 from .process import WorkerActor
-from .ray_workers import LEAVE_TIMEOUT, RayWorkers
+from .ray_workers import RayWorkers
 from .sent import received
-from .titles import entitle
 from .worker import Service
 
 _LOG = logging.getLogger(__name__)
 
 TICK = 0.05
+NEWS_PATIENCE = 0.5
+"""Seconds that the driver's question for news waits for some. Between two it looks whether a source has failed."""
+
 TRY_AGAIN = 1.0
 """Seconds that a coordinator waits before it lets Ray make another in its place."""
 
@@ -59,22 +62,16 @@ LINGER_SECONDS = 60.0
 WATCHERS_PATIENCE = 0.5
 """Seconds that the coordinator of a job that others watch stays when its owner has closed it, so that they hear how it ended."""
 
-STORAGE_PATIENCE = 10.0
-"""Seconds that storage has, once the job has ended, to carry out what it was told before."""
-
 
 class Coordinator:
-    """One per job, an actor named `JOB/coordinator`, made of the arguments of `_begin` in pieces.
+    """One per job, in the process of its actor.
 
     `run`: names this run of the job. `savepoint`: where a job begins that goes on from one. `lent`: the driver's processes for workers; the
     others are this actor's and end with it. `detached`: there is no driver, so this actor stops the sinks and ends itself when the job is
     over.
     """
 
-    def __init__(self, *pieces: bytes) -> None:
-        self._begin(*received(b"".join(pieces)))
-
-    def _begin(
+    def __init__(
         self,
         plan: Plan,
         config: JobConfig,
@@ -90,7 +87,6 @@ class Coordinator:
         self._security = Security.generate(run)
         self._closed = threading.Event()
         self._watched_at = -LINGER_SECONDS
-        entitle(self, plan.name, "coordinator")
         self._incarnation = uuid.uuid4().hex
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Ray's own, about a method that it calls itself
@@ -166,9 +162,16 @@ class Coordinator:
         self._workers.received(*received(packed))
 
     def progress(self, seen: int, incarnation: str) -> Progress:
-        """The job's state and what the sinks deliver from number `seen` of `incarnation` on; all of it, if that was another."""
-        progress = self._interpreter.ask(ShowProgress(seen if incarnation == self._incarnation else 0))
-        return replace(progress, incarnation=self._incarnation)
+        """The job's state and what the sinks deliver from number `seen` of `incarnation` on; all of it, if that was another.
+
+        Waits a while for something to be delivered, or the job to end, so that nobody asks all the time.
+        """
+        known, until = incarnation == self._incarnation, time.monotonic() + NEWS_PATIENCE
+        while True:
+            progress = self._interpreter.ask(ShowProgress(seen if known else 0))
+            if progress.deliveries or progress.state.final or not known or time.monotonic() >= until:
+                return replace(progress, incarnation=self._incarnation)
+            time.sleep(TICK)
 
     def outcome(self, patience: float) -> Outcome:
         """All that stays once the job has ended; status and figures alone after `patience` seconds, for those who watch."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayError
+from ray.exceptions import ActorUnschedulableError, RayActorError, RayError
 
 from ...engine.errors import ClusterError, JobFailedError, JobLostError
 from ...engine.plan.physical import Plan
@@ -84,18 +84,16 @@ class Deployment:
         """A task and channels for each of these, which have processes. Raises ClusterError for those that don't start in time."""
         tasks = {task.name: task for task in plan.tasks}
         self._operators |= {name: task.operators for name, task in tasks.items()}
-        workers, token, settings = self._handles(names), self._token, self._config.run_settings(self._job)
-        deployed = [
-            workers[name].deploy.remote(token, attempt, tasks[name], settings, restored.get(name), across_nodes=self._across_nodes)
-            for name in names
-        ]
-        self.addresses |= dict(zip(names, self._await(deployed, names, deadline, "start", check), strict=True))
+        token, settings = self._token, self._config.run_settings(self._job)
+
+        def deploy(name: WorkerId, worker: Any) -> Any:
+            return worker.deploy.remote(token, attempt, tasks[name], settings, restored.get(name), across_nodes=self._across_nodes)
+
+        self.addresses |= self._deployed(deploy, names, deadline, check)
         connected = []
-        for name in names:
+        for name, worker in self._handles(names).items():
             channels = tuple(c for c in plan.channels if name in (c.sender, c.receiver))
-            connected.append(
-                workers[name].connect.remote(token, attempt, {c.receiver: self.addresses[c.receiver] for c in channels}, channels)
-            )
+            connected.append(worker.connect.remote(token, attempt, {c.receiver: self.addresses[c.receiver] for c in channels}, channels))
         self._await(connected, names, deadline, "connect to its peers", check)
 
     def start(self, attempt: Attempt, names: Sequence[WorkerId], deadline: float, check: Check) -> None:
@@ -103,6 +101,33 @@ class Deployment:
         self._await(
             [worker.start.remote(self._token, attempt) for worker in self._handles(names).values()], names, deadline, "begin", check
         )
+
+    def _deployed(
+        self, deploy: Callable[[WorkerId, Any], Any], names: Sequence[WorkerId], deadline: float, check: Check
+    ) -> dict[WorkerId, Address]:
+        """Where the workers are reached. One whose node was lost before its process could start gets another process."""
+        asked = {name: deploy(name, worker) for name, worker in self._handles(names).items()}
+        while True:
+            try:
+                return dict(zip(asked, self._await(list(asked.values()), list(asked), deadline, "start", check), strict=True))
+            except (ActorUnschedulableError, JobFailedError) as error:
+                lost = [name for name, ref in asked.items() if self._lost_its_node(name, ref)]
+                if not lost and isinstance(error, JobFailedError):
+                    raise
+                if time.monotonic() > deadline:
+                    raise ClusterError(f"job `{self._job}`: {error}") from None
+                for process in self._pool.let_go(lost):
+                    process.end()
+                time.sleep(_PATIENCE)  # Ray tells of nodes a moment late
+                self.acquire(lost, deadline, check)
+                asked |= {name: deploy(name, worker) for name, worker in self._handles(lost).items()}
+
+    def _lost_its_node(self, name: WorkerId, ref: Any) -> bool:
+        """Whether the worker can't answer because the node of its process is gone; Ray may have put it there without knowing that yet."""
+        if _fails(ref, ActorUnschedulableError):
+            return True
+        process = self._pool.processes.get(name)
+        return process is not None and _fails(ref, RayActorError) and process.node not in _nodes()
 
     def _handles(self, names: Sequence[WorkerId]) -> dict[WorkerId, Any]:
         there = self._pool.processes
@@ -112,7 +137,10 @@ class Deployment:
         return {name: there[name].handle for name in names}
 
     def _await(self, refs: Sequence[Any], names: Sequence[WorkerId], deadline: float, what: str, check: Check) -> list[Any]:
-        """What the workers answer. Raises ClusterError for those that don't by the deadline, and as soon as the job has ended."""
+        """What the workers answer. Raises ClusterError for those that don't by the deadline, and as soon as the job has ended.
+
+        Raises ActorUnschedulableError if the node of a process was lost before it could start.
+        """
         waiting: list[Any] = list(refs)
         try:
             while waiting:
@@ -126,22 +154,24 @@ class Deployment:
                         "is there room in the cluster (`ray status`)? WorkerConfig(start_timeout=...) sets the bound"
                     )
             return list(ray.get(list(refs)))
+        except ActorUnschedulableError:
+            raise
         except RayError as error:
             cause = getattr(error, "cause", None)
             if isinstance(cause, EvenflowError):
                 raise cause from None
             why = why_ended(error) if isinstance(error, RayActorError) else str(error)
-            lost = [name for name, ref in zip(names, refs, strict=True) if _lost(ref)]
+            lost = [name for name, ref in zip(names, refs, strict=True) if _fails(ref, RayActorError)]
             runs = [f"worker {name}, which runs {self._operators[name]}," for name in lost if name in self._operators]
             workers = " and ".join(runs) or "a worker"
             raise JobFailedError(f"job `{self._job}`: {workers} did not {what}: {why}") from None
 
 
-def _lost(ref: Any) -> bool:
-    """Whether the worker that was to answer is gone."""
+def _fails(ref: Any, kind: type[RayError]) -> bool:
+    """Whether the worker that was to answer can't, for a reason of this kind."""
     try:
         ray.get(ref, timeout=0)
-    except RayActorError:
+    except kind:
         return True
     except (RayError, TimeoutError):
         return False

@@ -73,7 +73,10 @@ class WorkerProcess:
 
 
 def start_process(job: str, label: str, cpus: float, node: str) -> WorkerActor:
-    """Start the actor `JOB/LABEL` on `node`, or on another if that is lost meanwhile. Raises ClusterError if there are a thousand of it.
+    """Start the actor `JOB/LABEL` on `node` and nowhere else. Raises ClusterError if there are a thousand of it.
+
+    If the node is lost meanwhile its calls raise ActorUnschedulableError, or RayActorError if Ray still took it for alive. With a soft
+    affinity Ray would put the actor on another node; but then it puts one that sets nothing aside on any node at all.
 
     While an actor has the name, the new one is `JOB/LABEL~2`, and so on: the one before may end slowly, or work for another job now.
     """
@@ -85,7 +88,7 @@ def start_process(job: str, label: str, cpus: float, node: str) -> WorkerActor:
             max_concurrency=4,
             num_cpus=cpus,
             enable_task_events=False,
-            scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=True),
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
         )
         with suppress(ActorAlreadyExistsError):
             return WorkerActor(name, options.remote(job), node)

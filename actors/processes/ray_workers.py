@@ -30,6 +30,7 @@ from ..job.job_interpreter import JobInterpreter
 from ..job.job_storage import JobStorage
 from .deployment import Deployment
 from .ended import why_ended
+from .patience import LEAVE_TIMEOUT
 from .pings import Pings
 from .placement import ROOM_PATIENCE
 from .process import WorkerActor, WorkerProcess
@@ -37,9 +38,6 @@ from .worker import Service
 from .worker_pool import WorkerPool
 
 _LOG = logging.getLogger(__name__)
-
-LEAVE_TIMEOUT = 5.0
-"""Seconds that workers have to leave after the end of the job; a user's function that takes longer is cut off."""
 
 VIEW_SECONDS = 1.0
 """How old the list of nodes may be that a look at the cluster shows: Ray is asked for it."""
@@ -56,7 +54,7 @@ class RayWorkers:
         self._inboxes: dict[WorkerId, InOrder[Report]] = {}
         self._tasks: Any = None
         self._nodes: tuple[Node, ...] = ()
-        self._seen_at = -VIEW_SECONDS
+        self._seen_at, self._attended = -VIEW_SECONDS, False
         self._wanted: SimpleQueue[Deploy | None] = SimpleQueue()
         self.not_started: EvenflowError | None = None
         """Why the first attempt could not be brought up."""
@@ -66,6 +64,7 @@ class RayWorkers:
         self._interpreter, self._token = interpreter, service.token
         self.pool = WorkerPool(service, self._config, interpreter.lock, lent, self._warm)
         self._deployment = Deployment(service, self._config, self.pool)
+        self._attended = True
         threading.Thread(target=self._deploy_wanted, name=f"{self._plan.name}/deploy", daemon=True).start()
 
     def tell(self, worker: WorkerId, command: Command) -> None:
@@ -104,7 +103,9 @@ class RayWorkers:
         self.pool.ask(workers)
 
     def view(self, *, nodes: bool) -> ClusterView:
-        """Places and spares as they are; nodes as they were `VIEW_SECONDS` ago at most."""
+        """Places and spares as they are; nodes as they were `VIEW_SECONDS` ago at most; nothing before `attend`."""
+        if not self._attended:
+            return ClusterView()
         now = time.monotonic()
         if nodes and now - self._seen_at > VIEW_SECONDS:
             self._seen_at, self._nodes = now, tuple(self.pool.nodes())

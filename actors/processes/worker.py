@@ -10,7 +10,7 @@ import resource
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ray
 
@@ -24,9 +24,13 @@ from ...scheduler.job.run_settings import RunSettings
 from ..channels.address import Address
 from ..channels.security import Security
 from ..channels.stale_folders import sweep_stale_folders
-from ..task.task_run import TaskRun, load_arrow
+from .heap import give_back_freed_memory, keep_freed_memory
+from .loading import uncollected
 from .sent import sent
 from .titles import RESTING, entitle
+
+if TYPE_CHECKING:
+    from ..task.task_run import TaskRun
 
 END_PATIENCE = 3.0
 """Seconds that a run of an attempt that is over has to end; a user's function that takes longer costs the process."""
@@ -63,7 +67,12 @@ class Worker:
         self._stuck = False
         entitle(self, job, "spare")
         _raise_file_limit()
-        threading.Thread(target=load_arrow, name="evenflow-load-arrow", daemon=True).start()  # while it waits for its first task
+        keep_freed_memory()
+        with uncollected():
+            from ..task import task_run  # here: those who only have a worker's handle don't need it
+
+            self._task_run = task_run
+        threading.Thread(target=self._load_arrow, name="evenflow-load-arrow", daemon=True).start()  # while it waits for its first task
 
     def serve(self, service: Service) -> None:
         """Work for this coordinator and for no other from now on. Raises JobTimeoutError if a run for the one before doesn't end."""
@@ -88,6 +97,10 @@ class Worker:
             self._leave_others(None)
         entitle(self, self._job, RESTING)
 
+    def _load_arrow(self) -> None:
+        with uncollected():
+            self._task_run.load_arrow()
+
     def _leave_others(self, token: str | None) -> None:
         """Serve no coordinator any more but the one with this token, whose `join` may have come."""
         with self._serving:
@@ -99,7 +112,7 @@ class Worker:
 
     def warm(self, tasks: Sequence[TaskSpec]) -> None:
         """Called for a spare: that the tasks came means that what they need is loaded now."""
-        load_arrow()
+        self._task_run.load_arrow()
 
     def deploy(
         self, token: str, attempt: Attempt, spec: TaskSpec, settings: RunSettings, restored: RestoredTask | None, *, across_nodes: bool
@@ -122,7 +135,7 @@ class Worker:
             def report(attempt: Attempt, number: int, report: Report) -> None:
                 service.coordinator.report.options(num_returns=0).remote(sent(spec.name, attempt, number, report))
 
-            self._current = TaskRun(self._job, attempt, spec, settings, restored, service.security, report, host)
+            self._current = self._task_run.TaskRun(self._job, attempt, spec, settings, restored, service.security, report, host)
             return self._current.address
 
     def listen(self) -> Address:
@@ -180,6 +193,7 @@ class Worker:
         # A run is a cycle of objects that was frozen as it began: no round of the collector would ever find it.
         gc.unfreeze()
         gc.collect()
+        give_back_freed_memory()
 
     def _run(self, attempt: Attempt | None = None) -> TaskRun:
         current = self._current

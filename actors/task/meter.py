@@ -28,10 +28,13 @@ SHARED = 0.002
 
 
 class Meter:
-    """Measures one worker; used by its thread. `length`: seconds of a window, which begins at a multiple of it (wall clock)."""
+    """Measures one worker; used by its thread. `length`: seconds of a window, which begins at a multiple of it (wall clock).
 
-    def __init__(self, task: TaskCore, length: float, run_queue: RunQueue | None = None) -> None:
-        self.task, self.length = task, length
+    `samples`: windows tell some of the records that were left out.
+    """
+
+    def __init__(self, task: TaskCore, length: float, run_queue: RunQueue | None = None, *, samples: bool = True) -> None:
+        self.task, self.length, self._samples = task, length, samples
         self.useful = self.wait_input = self.wait_credit = self._late = 0.0
         self._unshared = 0.0
         self._costs, self._rows_known = BatchCosts(), task.rows_in
@@ -119,6 +122,7 @@ class Meter:
             hot_left=tuple(left for _, (_, left) in hot),
             latencies=tuple(self.latencies),
             costs=self._costs.in_part(own),
+            left_out=task.chain.take_left_out() if self._samples else (),
         )
         self._rows = rows
         self.useful = self.wait_input = self.wait_credit = self._late = 0.0

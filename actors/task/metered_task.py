@@ -55,7 +55,7 @@ class MeteredTask(TaskInterpreter):
         saved = CheckpointStore(restored.url) if restored is not None else None
         outside = OutsideWork(spec.name) if any(chained.operator.works_outside for chained in spec.chain) else None
         super().__init__(spec, TaskPorts(channels, SystemClock(), reports, writer, saved, outside), restored)
-        self.meter = Meter(self.task, settings.metrics_window)
+        self.meter = Meter(self.task, settings.metrics_window, samples=settings.samples)
         self._latency_interval = settings.latency_interval
         self._next_mark = 0.0
         self._give_at = self._save_at = 0.0

@@ -44,7 +44,7 @@ class Nodes:
         os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 -- Ray's spelling
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
         os.environ["RAY_TMPDIR"] = self._folder.name
-        head = {"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False}
+        head = {"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False, "include_log_monitor": False}
         self._cluster = _patiently(lambda: Cluster(initialize_head=True, head_node_args=head))
         try:
             for _ in range(self._count):

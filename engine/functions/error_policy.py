@@ -17,6 +17,7 @@ import pyarrow as pa
 from ...state.errors import EvenflowError
 from ..batch import Batch
 from ..errors import FlowError, RecordError, shown
+from ..left_out import Sample
 from ..operators.base import Emit
 from .json_text import json_text
 from .rows_encoder import RowsEncoder
@@ -47,6 +48,8 @@ class ErrorPolicy:
     def __init__(self, operator: str, on_error: OnError, *, keyed: bool = False) -> None:
         self.operator, self.on_error, self.keyed = operator, on_error, keyed
         self.skipped = 0
+        self.sample = Sample()
+        """Of the records that were refused."""
 
     @property
     def stops(self) -> bool:
@@ -64,6 +67,7 @@ class ErrorPolicy:
         if self.stops or not _is_of_record(error):
             refuse(self.operator, refused.function, error, key=refused.key, record=record)
         self.skipped += 1
+        self.sample.add(self.operator, "refused", record, key=refused.key, error=error)
         if self.on_error == "dead_letter":
             letter = dead_letter(self.operator, json_text(refused.key) if self.keyed else None, record, error)
             times = None if time is None else np.array([time], np.int64)

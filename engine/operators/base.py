@@ -16,6 +16,7 @@ from ..batch import Batch
 from ..columns import UNKNOWN, Columns
 from ..errors import shown
 from ..keys.load import KeyLoad
+from ..left_out import LeftOut
 from ..needed import Needed
 from ..source import Source
 
@@ -102,6 +103,10 @@ class OperatorInstance(ABC):
     def skipped_records(self) -> int:
         """Refused records that did not stop the job."""
         return 0
+
+    def take_refused(self) -> tuple[LeftOut, ...]:
+        """Some of the refused records since it was asked last."""
+        return ()
 
     @abstractmethod
     def process(self, batch: Batch, emit: Emit) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..functions.error_policy import ErrorPolicy, OnError
 from ..functions.function_class import let_go, made
+from ..left_out import LeftOut
 from .base import Operator, OperatorInstance
 
 
@@ -34,3 +35,6 @@ class FunctionInstance(OperatorInstance):
     @property
     def skipped_records(self) -> int:
         return self.errors.skipped
+
+    def take_refused(self) -> tuple[LeftOut, ...]:
+        return self.errors.sample.take()

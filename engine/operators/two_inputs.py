@@ -23,6 +23,7 @@ from .base import Context, Emit
 from .keyed import KeyedInstance, KeyedOperator
 
 LATE = {LEFT: "late_left", RIGHT: "late_right"}
+"""The ports of rows that came too late, by their side."""
 """The ports by which late rows leave."""
 
 

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from ..batch import Batch, NoPythonValueError
 from ..errors import RecordError
 from ..functions.error_policy import DEAD_LETTERS
 from ..keys.load import KeyLoad
+from ..left_out import LeftOut, Sample
 from ..operators.base import Context, OperatorInstance
 from ..operators.keyed import KeyedInstance
 from ..operators.own_time import OwnTime, OwnTimeInstance
+from ..operators.two_inputs import LATE
 from ..operators.write import WriteInstance
 from ..plan.task_spec import TaskSpec
 from ..protocol.effects import OperatorProblem, Outcome, Work
@@ -24,6 +27,9 @@ from ..protocol.elements import MAX_TIME, MIN_TIME
 from ..protocol.ids import CheckpointNumber
 from .outputs import Outputs
 from .time_domains import TASK, TimeDomains
+
+LATE_PORTS = frozenset(("late", *LATE.values()))
+"""On which rows leave that came after what they belong to was emitted."""
 
 TICK = 0.05
 """Seconds after which an operator that counts by the clock looks at it again while nothing comes."""
@@ -43,7 +49,8 @@ class OperatorChain:
         """Whether time that passes without records means anything to it."""
         self._ticked = -TICK
         self.operators: list[OperatorInstance] = []
-        self._emitters = [_Emitter() for _ in spec.chain]
+        self._emitters = [_Emitter(chained.name) for chained in spec.chain]
+        self._refused = Sample()
         for position, chained in enumerate(spec.chain):
             for source, port in chained.inputs:
                 self._emitters[source].add(port, partial(self.process, position))
@@ -80,6 +87,7 @@ class OperatorChain:
 
     def emit_dead_letters(self, letters: Batch) -> None:
         """Hand what the source left out to those who read its dead letters."""
+        self._refused.add_letters(letters)
         self._emitters[0](letters, DEAD_LETTERS)
 
     def advance(self, watermark: int, domain: int = TASK) -> None:
@@ -168,6 +176,12 @@ class OperatorChain:
         """Records that a user's function refused, and that did not stop the job."""
         return sum(operator.skipped_records for operator in self.operators)
 
+    def take_left_out(self) -> tuple[LeftOut, ...]:
+        """Some of the refused and late records since it was asked last."""
+        late = (emitter.late.take() for emitter in self._emitters)
+        refused = (operator.take_refused() for operator in self.operators)
+        return tuple(chain.from_iterable((self._refused.take(), *refused, *late)))
+
     @property
     def state_bytes(self) -> int:
         """Estimate of the bytes of keyed state."""
@@ -175,16 +189,19 @@ class OperatorChain:
 
 
 class _Emitter:
-    """`Emit` for one operator of the chain."""
+    """`Emit` for one operator of the chain. `late`: rows that it emitted because they came too late."""
 
-    __slots__ = ("_consumers",)
+    __slots__ = ("_consumers", "_operator", "late")
 
-    def __init__(self) -> None:
+    def __init__(self, operator: str) -> None:
+        self._operator, self.late = operator, Sample()
         self._consumers: dict[str, list[Callable[[Batch], None]]] = {}
 
     def add(self, port: str, consumer: Callable[[Batch], None]) -> None:
         self._consumers.setdefault(port, []).append(consumer)
 
     def __call__(self, batch: Batch, port: str = "out") -> None:
+        if port in LATE_PORTS:
+            self.late.add_late(self._operator, batch)
         for consumer in self._consumers.get(port, ()):
             consumer(batch)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...balancer.policies import POLICIES
-from ...balancer.two_choices import TwoChoices
 from ...engine.errors import FlowError
 from ...engine.time.duration import Duration
 from .checks import duration, flag, number, refusal, whole
@@ -13,7 +12,7 @@ from .checks import duration, flag, number, refusal, whole
 OFF = "off"
 """In place of a balancer's or a scaling policy's name."""
 
-AUTOMATIC = tuple(name for name in POLICIES if name != TwoChoices.name)
+AUTOMATIC = tuple(name for name in POLICIES if name != "two_choices")
 """The balancers that a job can use: `two_choices` gives two workers shares of a key, which no routing table can say."""
 
 LEAST_THRESHOLD = 1.05

@@ -83,7 +83,7 @@ class Answering:
 
         Raises RequestError for what can't be, JobBusyError or JobNotRunningError for what can't be now.
         """
-        return self._change(request, cluster) if isinstance(request, Change) else self._show(request)
+        return self._change(request, cluster) if isinstance(request, Change) else self._show(request, cluster)
 
     def _change(self, request: Change, cluster: ClusterView | None) -> int | None:  # noqa: C901, PLR0912 -- a line for each kind
         match request:
@@ -123,7 +123,7 @@ class Answering:
                 assert_never(request)
         return None
 
-    def _show(self, question: Question) -> Any:  # noqa: C901, PLR0911 -- a line for each kind
+    def _show(self, question: Question, cluster: ClusterView | None) -> Any:  # noqa: C901, PLR0911 -- a line for each kind
         job = self._job
         match question:
             case ShowStatus():
@@ -149,7 +149,7 @@ class Answering:
             case ShowDecisions():
                 return self._autoscaling.decisions()
             case ShowView(since):
-                return self._viewing.view(since, self.status(), [migration.report() for migration in job.migrations.history])
+                return self._viewing.view(since, self.status(), [migration.report() for migration in job.migrations.history], cluster)
             case _:
                 assert_never(question)
 

@@ -187,8 +187,9 @@ class JobCore:
         """What a worker reports, in the order in which it sent it."""
         job = self._job
         if isinstance(report, WorkerWindow):
-            job.metrics.add(report)
-            self.balancing.add(report)
+            window = job.left_out.taken(report)
+            job.metrics.add(window)
+            self.balancing.add(window)
             return
         job.happens(f"{worker}: {type(report).__name__}", now)
         if isinstance(report, OperatorProblem):

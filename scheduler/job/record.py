@@ -17,6 +17,7 @@ from ...state.errors import EvenflowError
 from ..checkpoints.checkpoints import Checkpoints
 from ..checkpoints.restore_point import RestorePoint
 from ..config import JobConfig
+from ..load.left_out import LeftOutRecords
 from ..load.metrics import JobMetrics, OperatorLoad
 from ..migration.load_snapshot import load_snapshot
 from ..migration.migration import Migrations
@@ -57,6 +58,7 @@ class JobRecord:
         self.problems: deque[str] = deque(maxlen=PROBLEMS)
         self.rescales = Newest[Rescaling]()
         self.failures = Newest[Failure](FAILURES)
+        self.left_out = LeftOutRecords()
         self.metrics = JobMetrics({task.name: task.stage for task in plan.tasks})
         self._effects: list[Effect] = []
         self._story: deque[str] = deque(maxlen=STORY)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class RunSettings:
     """`source_rows`: rows that a source reads at once. `credit_batches`, `credit_bytes`: what a channel may have under way.
 
-    `metrics_window`, `latency_interval` in seconds. `store_url`: where checkpoints are written; None: they hold no state.
+    `metrics_window`, `latency_interval` in seconds. `samples`: figures tell some of the records that were left out. `store_url`: where
+    checkpoints are written; None: they hold no state.
     """
 
     source_rows: int
@@ -17,4 +18,5 @@ class RunSettings:
     credit_bytes: int
     metrics_window: float
     latency_interval: float
+    samples: bool
     store_url: str | None

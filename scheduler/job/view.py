@@ -14,9 +14,11 @@ from ...engine.protocol.ids import WorkerId
 from ...engine.protocol.routing import RoutingTable
 from ...engine.protocol.split_route import Dealt
 from ..checkpoints.checkpoints import CheckpointReport
+from ..load.left_out import LeftOutAt
 from ..load.window import WorkerWindow
 from ..migration.balancing import BalanceLook
 from ..migration.migration import MigrationReport
+from ..rescaling.cluster_view import ClusterView
 from ..rescaling.node_scaling import NodeScalingReport
 from ..rescaling.operator_scaling import ScalingReport
 from ..scaling.controller import DecisionRecord
@@ -53,7 +55,9 @@ class JobView:
     then; `decisions` of the scaling policy since then, and the newest before. `look`: the policy's newest look. `threshold`: the load over
     the floor at which the job calls it uneven; `least_busy`: the part of its time for which the hottest worker is busy if that matters.
     `plan_windows`, `split_hot_keys`: how a balancer plans that is asked by hand; `policy_settings`: what scaling policies are told.
-    `failures`: the newest, the oldest first.
+    `failures`: the newest, the oldest first. `left_out`: the newest records that operators left out. `cluster`: its nodes and where the
+    workers are, None where there are no nodes; `worker_cpus`: that a worker sets aside; `saves_state`: whether workers can go on elsewhere
+    from a checkpoint.
 
     It is pickled into bytes: Ray's messages have gaps beside arrays, which it doesn't clear (`actors/processes/sent.py`).
     """
@@ -74,6 +78,10 @@ class JobView:
     split_hot_keys: bool = True
     policy_settings: PolicySettings = DEFAULTS
     failures: tuple[Failure, ...] = ()
+    left_out: tuple[LeftOutAt, ...] = ()
+    cluster: ClusterView | None = None
+    worker_cpus: float = 0.0
+    saves_state: bool = False
 
     def __reduce__(self) -> Any:
         return _unpickled, (pickle.dumps([getattr(self, field.name) for field in fields(self)]),)

@@ -11,6 +11,7 @@ from ..checkpoints.checkpointing import Checkpointing
 from ..migration.automatic_balancing import AutomaticBalancing
 from ..migration.migration import MigrationReport
 from ..rescaling.autoscaling import Autoscaling
+from ..rescaling.cluster_view import ClusterView
 from ..rescaling.node_scaling import NodeScaling
 from ..rescaling.operator_scaling import OperatorScaling
 from ..scaling.controller import DecisionRecord
@@ -39,7 +40,7 @@ class Viewing:
         self._balancing, self._autoscaling = balancing, autoscaling
         self._policy_settings = job.config.autoscale.policy_settings()
 
-    def view(self, since: float, status: JobStatus, migrations: Sequence[MigrationReport]) -> JobView:
+    def view(self, since: float, status: JobStatus, migrations: Sequence[MigrationReport], cluster: ClusterView | None) -> JobView:
         """What is new since `since`, in seconds since the epoch, and the present state."""
         job = self._job
         return JobView(
@@ -59,6 +60,10 @@ class Viewing:
             split_hot_keys=job.config.balance.split_hot_keys,
             policy_settings=self._policy_settings,
             failures=tuple(job.failures),
+            left_out=job.left_out.all(),
+            cluster=cluster,
+            worker_cpus=job.config.worker.cpus,
+            saves_state=job.settings.save_state,
         )
 
     def _stage(self, stage: Stage) -> StageView:

@@ -24,15 +24,12 @@ from ..job.lifecycle import Lifecycle
 from ..job.newest import Newest
 from ..job.record import JobRecord
 from ..job.report import Report
-from ..scaling.observed import observed
 from ..scaling.scaled_stage import scaled_stages
-from ..scaling.settings import PolicySettings
-from ..scaling.snapshot import DataflowSnapshot
 from .cluster_view import ClusterView
-from .node_drain import node_drain
-from .node_policies import NODE_POLICIES, NodePolicy, StelaNodes
+from .node_plans import NodePlan, PlacedJob, TooFewNodesError
+from .node_policies import StelaNodes
 from .operator_scaling import OperatorScaling
-from .placement import Node, short
+from .placement import short
 
 
 class NodeScalingState(StrEnum):
@@ -106,8 +103,7 @@ class NodeScaling:
 
     def of_workers(self, cluster: ClusterView | None) -> dict[WorkerId, str]:
         """The node of each worker; nothing where there are no nodes, or not every worker has a process yet."""
-        places = {} if cluster is None else {worker: place.node for worker, place in cluster.places.items()}
-        return places if places.keys() >= set(self._job.workers) else {}
+        return {} if cluster is None else self._placed(cluster).nodes
 
     def scale_out(self, count: int, cluster: ClusterView | None, policy: str) -> int:
         """Begin to use `count` more nodes; the order's number.
@@ -115,26 +111,15 @@ class NodeScaling:
         As many workers are added as the nodes have slots, fewer if the operators need no more. Raises RequestError if the job can't be
         scaled now, has no nodes, the cluster has too few nodes with room, no operator is congested, or for an unknown policy.
         """
-        chooser = _policy(policy)
-        job, cluster = self._job, self._available(count, cluster)
-        cpus, free = job.config.worker.cpus, self._unused(cluster)
-        if len(free) < count:
-            self._ask(cluster, count)
-            raise RequestError(
-                f"job `{job.name}`: {len(free)} of {count} nodes that it has no workers on have room; "
-                "Ray's autoscaler, where there is one, was asked for more"
-            )
-        chosen = free[:count]
-        slots = sum(node.free_slots(cpus) for node in chosen)
-        decision = chooser.fill(self._snapshot(slots=slots))
-        if not decision.parallelism:
-            raise RequestError(
-                f"job `{job.name}` is given no node: {decision.reason}; `job.scale` gives an operator more workers all the same"
-            )
-        names = tuple(node.name for node in chosen)
-        report = self._report(decision.parallelism, added=names, reason=decision.reason)
-        self._begin(report, reversed(list(decision.parallelism.items())))
-        self._use(avoid=self._avoided.difference(names))
+        placed = self._placed(self._available(count, cluster))
+        try:
+            plan = placed.more_nodes(count, policy)
+        except TooFewNodesError as error:
+            self._ask(placed.cluster, count)
+            raise RequestError(f"{error}; Ray's autoscaler, where there is one, was asked for more") from error
+        report = self._report(plan)
+        self._begin(report, reversed([(operator, after) for operator, (_, after) in plan.parallelism.items()]))
+        self._use(avoid=self._avoided.difference(plan.added))
         return report.number
 
     def welcome(self, count: int, cluster: ClusterView | None) -> None:
@@ -144,7 +129,7 @@ class NodeScaling:
         """
         if cluster is None:
             return
-        free = self._unused(cluster)[:count]
+        free = self._placed(cluster).unused[:count]
         if len(free) < count:
             self._ask(cluster, count - len(free))
         names = frozenset(node.name for node in free)
@@ -155,24 +140,11 @@ class NodeScaling:
 
         Raises RequestError if the job can't be scaled now, has no workers on the node or none on others, or one there that can't leave.
         """
-        job, chooser = self._job, _policy(policy)
-        places = self.of_workers(self._available(1, cluster))
-        ranking = chooser.leaving(self._snapshot(nodes=places))
-        if len(ranking.nodes) < 2:
-            raise RequestError(f"job `{job.name}` can't give a node back: its workers are on {len(ranking.nodes)}, and one has to stay")
-        workers = {stage.name: stage.parallelism for stage in job.plan.stages}
-        scalable = {stage.name for stage in job.plan.stages if stage.can_be_scaled}
-        if node is not None and node not in ranking.nodes:
-            raise RequestError(f"job `{job.name}` can't give node {short(node)} back: it has no workers there")
-        plans = [node_drain(workers, scalable, places, each) for each in (ranking.nodes if node is None else [node])]
-        possible = [one for one in plans if not one.replaced]
-        chosen = plans[0] if job.settings.save_state else next(iter(possible), plans[0])
-        if chosen.replaced and not job.settings.save_state:
-            why = f"{', '.join(chosen.replaced)} on node {short(chosen.node)} can't leave, since one worker of each operator stays"
-            raise RequestError(f"job `{job.name}`: {why}; with CheckpointConfig(dir=...) they would go on elsewhere from a checkpoint")
-        report = self._report(chosen.parallelism, removed=chosen.node, replaced=chosen.replaced, reason=ranking.reason)
-        self._begin(report, chosen.parallelism.items())
-        self._use(avoid=self._avoided | {chosen.node})
+        plan = self._placed(self._available(1, cluster)).one_node_less(node, policy)
+        assert plan.removed is not None
+        report = self._report(plan)
+        self._begin(report, [(operator, after) for operator, (_, after) in plan.parallelism.items()])
+        self._use(avoid=self._avoided | {plan.removed})
         return report.number
 
     def advance(self, cluster: ClusterView | None) -> None:
@@ -249,12 +221,6 @@ class NodeScaling:
         """Workers on the node that is given back."""
         return [worker for worker, place in cluster.places.items() if place.node == order.report.removed]
 
-    def _unused(self, cluster: ClusterView) -> list[Node]:
-        """Nodes with room that the job isn't on, those with the most room first."""
-        used = {place.node for place in cluster.places.values()}
-        cpus = self._job.config.worker.cpus
-        return sorted((n for n in cluster.nodes if n.name not in used and n.free_slots(cpus)), key=lambda n: -n.free_slots(cpus))
-
     def _ask(self, cluster: ClusterView, count: int) -> None:
         """Ask Ray's autoscaler for `count` nodes, each for as many workers as those have that the job is on."""
         places = cluster.places.values()
@@ -280,34 +246,25 @@ class NodeScaling:
             raise JobBusyError(f"job `{job.name}` {doing}: nodes can come and go while it runs and nothing moves")
         return cluster
 
-    def _snapshot(self, slots: int | None = None, nodes: Mapping[WorkerId, str] | None = None) -> DataflowSnapshot:
+    def _placed(self, cluster: ClusterView) -> PlacedJob:
         job = self._job
         windows = {worker: job.metrics.history(worker)[-job.config.balance.windows :] for worker in job.workers}
-        settings: PolicySettings = replace(job.config.autoscale.policy_settings(), slots=slots)
-        return replace(observed(scaled_stages(job.plan), windows, settings, nodes), settings=settings)
+        settings, cpus = job.config.autoscale.policy_settings(), job.config.worker.cpus
+        return PlacedJob(job.name, scaled_stages(job.plan), windows, settings, cluster, cpus, job.settings.save_state)
 
-    def _report(
-        self,
-        wanted: Mapping[str, int],
-        *,
-        added: tuple[str, ...] = (),
-        removed: str | None = None,
-        replaced: tuple[WorkerId, ...] = (),
-        reason: str,
-    ) -> NodeScalingReport:
+    def _report(self, made: NodePlan) -> NodeScalingReport:
         plan = self._job.plan
-        for operator, workers in wanted.items():
+        for operator, (_, workers) in made.parallelism.items():
             check_parallelism(plan, plan.stage_of(operator), workers)
-        changes = {name: (plan.stage_of(name).parallelism, workers) for name, workers in wanted.items()}
         return NodeScalingReport(
             number=len(self._orders),
             state=NodeScalingState.SCALING,
-            reason=reason,
+            reason=made.reason,
             began_at=self._job.now,
-            added=added,
-            removed=removed,
-            parallelism=changes,
-            replaced=replaced,
+            added=made.added,
+            removed=made.removed,
+            parallelism=made.parallelism,
+            replaced=made.replaced,
         )
 
     def _begin(self, report: NodeScalingReport, steps: Iterable[tuple[str, int]]) -> None:
@@ -327,9 +284,3 @@ class NodeScaling:
         kept = frozenset({order.report.removed} if problem is not None and order.report.removed is not None else ())
         self._use(avoid=self._avoided - kept, prefer=frozenset())
         self._job.emit(Reserve(0))
-
-
-def _policy(name: str) -> NodePolicy:
-    if name not in NODE_POLICIES:
-        raise RequestError(f"{name!r} is not a node policy: use one of {', '.join(NODE_POLICIES)}")
-    return NODE_POLICIES[name]

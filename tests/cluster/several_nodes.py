@@ -23,12 +23,14 @@ from evenflow.actors.processes.process import NAMESPACE
 from evenflow.bench.stela.flow import TopologyFlow
 from evenflow.bench.stela.load import Load
 from evenflow.bench.stela.nodes import Nodes
+from evenflow.recording.seen import Seen
+from evenflow.scheduler.job.requests import ShowView
 
 CPUS, SLOTS = 8, 4
 """Of a node: its CPUs, and how many workers of the jobs `packed` and `spread` have room on it."""
 
 
-def build(name):
+def build(name, workers=2):
     """A source and an operator with a state per key; what the latter gives, and the rows that the source gave."""
 
     def numbered(state, row):
@@ -38,7 +40,7 @@ def build(name):
     flow, rows, results = ef.Dataflow(name), [], []
     source = flow.read(ef.generate(rate=1_000, every="50ms", keys=50, string_keys=True))
     source.write(ef.to_list(rows, name="to_rows"))
-    source.key_by("key").stateful_map(numbered).named("numbered").parallelism(2).write(ef.to_list(results, name="to_results"))
+    source.key_by("key").stateful_map(numbered).named("numbered").parallelism(workers).write(ef.to_list(results, name="to_results"))
     return flow, rows, results
 
 
@@ -52,6 +54,13 @@ def correct(rows, results):
 
 def nodes_of(job):
     return {worker: place.node for worker, place in job.status().places.items()}
+
+
+def placed(job):
+    """The job and its nodes as a page knows them."""
+    page = Seen()
+    page.add(job._runtime.ask(ShowView()))
+    return page.placed()
 
 
 def processes_of(job):
@@ -96,9 +105,11 @@ def packed(nodes):
         job.scale("slow", 4)
         seen["before"] = nodes_of(job)
         until(lambda: all(figures.rows_in_per_second > 0 for figures in job.metrics()), "all workers have measured")
+        seen["planned_out"] = placed(job).more_nodes(1, "stela").added
         out = job.scale_out(nodes=1)
         seen |= {"after": nodes_of(job), "added": out.added, "parallelism": out.parallelism}
         goes_on(rows)
+        seen["planned_in"] = placed(job).one_node_less(None, "stela").removed
         (back,) = job.scale_in(nodes=1)
         seen |= {"removed": back.removed, "replaced": back.replaced, "at_the_end": nodes_of(job)}
         goes_on(rows)
@@ -148,6 +159,30 @@ def spread(nodes, folder):
         return {**seen, "rows": len(rows), "correct": correct(rows, results)}
 
 
+def without_cpus(folder):
+    """Processes that set no CPU aside, as is the default: Ray has no reason of its own to put them anywhere. Then a node is given back."""
+    flow, rows, results = build("without_cpus", workers=4)
+    config = ef.JobConfig(
+        key_groups=16,
+        worker=ef.WorkerConfig(placement="spread"),
+        metrics=ef.MetricsConfig(window="200ms"),
+        checkpoint=ef.CheckpointConfig(str(folder / "without_cpus"), interval="500ms"),
+    )
+    with running(flow, config) as job:
+        seen = {"before": nodes_of(job)}
+        until(lambda: all(figures.rows_in_per_second > 0 for figures in job.metrics()), "all workers have measured")
+        (report,) = job.scale_in(nodes=1)
+        seen |= {"removed": report.removed, "replaced": report.replaced, "after": nodes_of(job)}
+        goes_on(rows)
+        job.stop()
+        job.wait("120s")
+        return {**seen, "cpus": cpus_of_nodes(), "correct": correct(rows, results)}
+
+
+def cpus_of_nodes():
+    return {node["NodeID"]: node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"]}
+
+
 def star(nodes, folder):
     """Stela's topology of that name, on two nodes, gets a third one."""
     flow = TopologyFlow.of("star", load=Load())
@@ -174,7 +209,12 @@ def star(nodes, folder):
 def main(folder):
     warnings.simplefilter("ignore", ResourceWarning)
     with Nodes(1, CPUS) as nodes:
-        seen = {"packed": packed(nodes), "spread": spread(nodes, folder), "star": star(nodes, folder)}
+        seen = {
+            "packed": packed(nodes),
+            "without_cpus": without_cpus(folder),
+            "spread": spread(nodes, folder),
+            "star": star(nodes, folder),
+        }
     sys.stdout.write(json.dumps(seen) + "\n")
 
 

@@ -38,10 +38,32 @@ def test_the_node_that_was_added_is_given_back_without_replacing_anybody(seen):
     assert packed["correct"]
 
 
+def test_a_page_plans_nodes_as_the_job_then_scales_them(seen):
+    packed = seen["packed"]
+    assert packed["planned_out"] == packed["added"]
+    assert packed["planned_in"] == packed["removed"]
+
+
 def test_spread_gives_every_node_as_many(seen):
     counts = Counter(seen["spread"]["before"].values())
     assert len(counts) == 3
     assert max(counts.values()) - min(counts.values()) <= 1
+
+
+def test_processes_without_cpus_are_where_the_plan_has_them_and_none_on_a_head_without_cpus(seen):
+    job = seen["without_cpus"]
+    counts = Counter(job["before"].values())
+    assert all(job["cpus"][node] > 0 for node in counts)
+    assert len(counts) == 3
+    assert max(counts.values()) - min(counts.values()) <= 1
+
+
+def test_a_node_with_processes_without_cpus_is_given_back(seen):
+    job = seen["without_cpus"]
+    assert job["removed"] in job["before"].values()
+    assert job["removed"] not in job["after"].values()
+    assert all(job["cpus"][node] > 0 for node in job["after"].values())
+    assert job["correct"]
 
 
 def test_a_spare_becomes_the_worker_that_joins_and_the_one_that_was_lost(seen):

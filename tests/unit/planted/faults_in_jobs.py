@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from evenflow.scheduler.job.record import JobRecord
 from evenflow.scheduler.migration.reconfiguration import Reconfiguration
 from evenflow.scheduler.rescaling.node_scaling import NodeScaling
 from evenflow.scheduler.rescaling.rescaling import Rescaling
+from evenflow.testing.simulated_nodes import NODES, SimulatedNodes
 
 Patch = pytest.MonkeyPatch
 
@@ -142,3 +144,17 @@ def workers_that_must_stay_are_left_on_the_node(patch: Patch) -> None:
         begin(self, replace(report, replaced=()), steps)
 
     patch.setattr(NodeScaling, "_begin", without_replacing)
+
+
+def processes_start_on_any_node(patch: Patch) -> None:
+    """As Ray has it for processes that set nothing aside, unless they are told to be on one node only."""
+    place = SimulatedNodes.place
+    began = count()
+
+    def anywhere(self: Any, workers: Any) -> None:
+        there = list(workers)
+        moved = [worker for worker in there if self._places.get(worker) in {None, *self._avoided}]
+        place(self, there)
+        self._places |= {worker: NODES[next(began) % len(NODES)] for worker in moved}
+
+    patch.setattr(SimulatedNodes, "place", anywhere)

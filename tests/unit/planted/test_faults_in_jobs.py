@@ -42,6 +42,7 @@ PLANTED = [
         Runs(flows.running_updates, 300, POLICIES, save_state=True),
     ),
     (faults.workers_that_must_stay_are_left_on_the_node, Runs(flows.running_updates, 300, POLICIES, save_state=True)),
+    (faults.processes_start_on_any_node, Runs(flows.running_updates, 300, POLICIES, save_state=True)),
     (faults.migration_is_over_before_its_last_step, Runs(flows.stateful_map_in_order, 300, MOVES)),
 ]
 

@@ -13,7 +13,7 @@ from evenflow.scheduler.config import JobConfig
 from evenflow.scheduler.configs.checkpoint import CheckpointConfig
 from evenflow.scheduler.configs.flat_names import FLAT
 
-LATER = {("balance", "split_hot_keys"), ("worker", "keep")}
+LATER = {("balance", "split_hot_keys"), ("metrics", "samples"), ("worker", "keep")}
 """Settings that came after the flat names."""
 
 
