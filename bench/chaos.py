@@ -44,6 +44,9 @@ DEMAND = (500, 1_500)
 """Rows per second, for `PHASE` seconds each."""
 
 PHASE = 20
+FEED_EVERY = 1.0
+"""Seconds from one file of rows to the next. Spark takes a file at a time, up to twice as fast."""
+
 SERVICE_SECONDS = 0.0002
 """T2's time for a row: one worker can do three times the mean demand, so the backlog of a restart shrinks fast."""
 
@@ -80,11 +83,11 @@ class Outcome:
 
 
 class Feed(Background):
-    """A context that puts a file of rows into `folder` every second, atomically, for Spark's file source."""
+    """A context that puts a file of rows into `folder` every `every` seconds, atomically, for Spark's file source."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(1.0, "feed")
-        self._folder = folder
+    def __init__(self, folder: Path, every: float) -> None:
+        super().__init__(every, "feed")
+        self._folder, self._seconds = folder, every
         self.rows = 0
         self._files = 0
 
@@ -94,7 +97,7 @@ class Feed(Background):
         return super().__enter__()
 
     def _step(self) -> None:
-        count = DEMAND[self._files // PHASE % len(DEMAND)]
+        count = round(DEMAND[int(self._files * self._seconds) // PHASE % len(DEMAND)] * self._seconds)
         columns = _ROWS.columns(np.arange(self.rows, self.rows + count))
         columns["ts"] = columns["ts"].cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
         pq.write_table(pa.table(columns), self._folder / f".{self._files}")
@@ -102,12 +105,12 @@ class Feed(Background):
         self.rows, self._files = self.rows + count, self._files + 1
 
 
-def flow_of(spark: Any, folder: Path) -> ef.Dataflow:
+def flow_of(spark: Any, folder: Path, trigger: str) -> ef.Dataflow:
     """T1 and T2 over the files in `folder/in`, into `folder/windows` and `folder/alerts`."""
 
     def stream(name: str) -> Any:
         df = spark.readStream.schema(_SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-        return ef.from_spark(df, event_time="ts", max_delay="200ms", trigger="500ms", path=folder / name, name=name)
+        return ef.from_spark(df, event_time="ts", max_delay="200ms", trigger=trigger, path=folder / name, name=name)
 
     def far_above(state: tuple[int, float] | None, row: dict[str, Any]) -> tuple[tuple[int, float], dict[str, Any] | None]:
         time.sleep(SERVICE_SECONDS)
@@ -144,6 +147,7 @@ def run(
     seconds: float,
     *,
     every: float = EVERY,
+    feed_every: float = FEED_EVERY,
     patience: float = PATIENCE,
     seed: int = 0,
     others: Mapping[str, Killer] | None = None,
@@ -153,13 +157,14 @@ def run(
     """Run the job for `seconds`, kill one of its processes every `every` seconds, and compare its results in the empty `folder` with
     Spark's.
 
-    Ray runs already. `patience`: how long a change waits for the job to have gone on. `others`: what else happens, as in `Chaos`; `tend`
-    is called all the time meanwhile. Raises the job's error if it gives up, TimeoutError if it doesn't catch up in the end.
+    Ray runs already. `feed_every`: seconds from one file of rows to the next. `patience`: how long a change waits for the job to have gone
+    on. `others`: what else happens, as in `Chaos`; `tend` is called all the time meanwhile. Raises the job's error if it gives up,
+    TimeoutError if it doesn't catch up in the end.
     """
     chance = random.Random(seed)  # noqa: S311 -- what is killed is no secret
     tend()
-    with Feed(folder / "in") as feed:
-        job = flow_of(spark, folder).run(runtime="ray", config=config_of(folder))
+    with Feed(folder / "in", feed_every) as feed:
+        job = flow_of(spark, folder, f"{round(500 * feed_every)}ms").run(runtime="ray", config=config_of(folder))
         try:
             chaos = Chaos(
                 job, every=every, others={"Spark query": lambda: fail_query(spark, chance), **(others or {})},

@@ -163,7 +163,7 @@ def run_benchmark(given: argparse.Namespace) -> Run:
             after=given.after, say=say,
         ),
         "yahoo": lambda: yahoo.run(events=given.events, rates=given.rates, seconds=given.seconds, repeat=given.repeat, say=say),
-        "latency": lambda: latency.run(rates=given.rates, seconds=given.seconds, say=say),
+        "latency": lambda: latency.run(rates=given.rates, seconds=given.seconds, systems=given.systems, repeat=given.repeat, say=say),
         "overhead": lambda: overhead.run(pairs=given.pairs, rows=given.rows, cache=given.folder, say=say),
         "small": lambda: small.run(parts=given.parts, repeat=given.repeat, say=say),
         "migration": lambda: migration.run(strategies=given.strategies, repeat=given.repeat, rate=given.rate, say=say),
@@ -228,9 +228,7 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     kinds.add_argument("--repeat", type=int, default=3, help="iterations of each (default: %(default)s)")
     _add_data(kinds)
     _add_workloads(benchmarks)
-    delays = benchmarks.add_parser("latency", help="p50 and p99 at fixed rates")
-    delays.add_argument("--rates", type=_numbers, default=[50_000, 200_000], help="rows per second (default: 50000,200000)")
-    delays.add_argument("--seconds", type=int, default=30, help="of each rate, after the warm-up (default: %(default)s)")
+    _add_latency(benchmarks)
     cost = benchmarks.add_parser("overhead", help="the cost of measuring load")
     cost.add_argument("--pairs", type=int, default=7, help="pairs of runs with and without (default: %(default)s)")
     _add_data(cost)
@@ -267,6 +265,14 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     long.add_argument("--backend", default="memory", help="where the long job's state lies (default: %(default)s)")
     for parser in benchmarks.choices.values():
         parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the reports (default: %(default)s)")
+
+
+def _add_latency(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    delays = benchmarks.add_parser("latency", help="p50 and p99 at fixed rates")
+    delays.add_argument("--rates", type=_numbers, default=[50_000, 200_000], help="rows per second (default: 50000,200000)")
+    delays.add_argument("--seconds", type=int, default=30, help="of each rate, after the warm-up (default: %(default)s)")
+    delays.add_argument("--systems", type=_names, default=["evenflow"], help="of evenflow, bytewax (default: evenflow)")
+    delays.add_argument("--repeat", type=int, default=1, help="iterations of each (default: %(default)s)")
 
 
 def _add_small(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

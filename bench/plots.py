@@ -1,4 +1,4 @@
-"""Plots of a run: bars of throughput, latency by second, memory over time."""
+"""Plots of a run: bars of throughput, latency by second, memory over time, and what a benchmark draws itself."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from . import scaling_plots, soak_plots
 from .nexmark import plots as nexmark_plots
+from .nexmark import query_plot
 from .record import Run
 from .stela import plot as stela_plot
 
@@ -21,6 +22,8 @@ def plot(run: Run, path: Path) -> bool:
         draw = scaling_plots.draw
     if run.benchmark == "recovery" and run.series:
         draw = _recovery
+    if run.benchmark == "nexmark":
+        draw = query_plot.draw
     if run.benchmark == "nexmark-moves":
         draw = nexmark_plots.draw
     if run.benchmark == "soak":

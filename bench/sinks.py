@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,13 +48,8 @@ class LatencyWriter(SinkWriter):
     def write(self, batch: Batch) -> None:
         now = time.time_ns()
         created = batch.rows.column("created").to_numpy()
-        created = created[created > 0]
-        if not len(created):
-            return
-        bins = bin_of((now - created) / 1e6)
-        seconds = created // 1_000_000_000
-        for second in range(int(seconds.min()), int(seconds.max()) + 1):
-            add_counts(self._counts, second, np.bincount(bins[seconds == second], minlength=len(EDGES_MS)))
+        for second, counts in counts_of(created[created > 0], now):
+            add_counts(self._counts, second, counts)
 
     def prepare(self, checkpoint: int) -> list[Any]:
         gathered, self._counts = self._counts, {}
@@ -111,6 +106,20 @@ class SlowWriter(SinkWriter):
 def bin_of(latencies_ms: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
     """The bin of each latency."""
     return np.minimum(np.searchsorted(EDGES_MS, latencies_ms), len(EDGES_MS) - 1)
+
+
+def counts_of(created: npt.NDArray[np.int64], now: int) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+    """Each second of creation with the histogram of its rows' latencies at `now` (both ns).
+
+    >>> [(second, counts.sum()) for second, counts in counts_of(np.array([999_999_999, 1_000_000_000]), 1_000_500_000)]
+    [(0, np.int64(1)), (1, np.int64(1))]
+    """
+    if not len(created):
+        return
+    bins = bin_of((now - created) / 1e6)
+    seconds = created // 1_000_000_000
+    for second in range(int(seconds.min()), int(seconds.max()) + 1):
+        yield second, np.bincount(bins[seconds == second], minlength=len(EDGES_MS))
 
 
 def add_counts(counts: dict[int, npt.NDArray[np.int64]], second: int, more: npt.NDArray[np.int64]) -> None:

@@ -24,7 +24,7 @@ TIMEOUT = 1200.0
 
 LOADING = {
     "import evenflow": ("", "import evenflow as ef; ef.Dataflow, ef.JobConfig", 0.3),
-    "a worker's modules": ("import ray, numpy, pyarrow", "import evenflow.actors.processes.worker", 0.3),
+    "a worker's modules": ("import ray, numpy, pyarrow", "import evenflow.actors.processes.worker, evenflow.actors.task.task_run", 0.3),
     "a coordinator's modules": ("import ray, numpy, pyarrow", "import evenflow.actors.processes.coordinator", None),
 }
 """What is loaded first and not counted, what is counted, and the target in seconds. Each of Ray's processes has NumPy and Arrow anyway."""

@@ -44,7 +44,7 @@ def check_on_ray(name: str, made: Made, trouble: Trouble, say: Callable[[str], o
     query, folder = checked_query(name), Path(tempfile.mkdtemp(prefix=f"nexmark-ray-{name}-"))
     start_cluster()
     flow = ef.Dataflow(f"nexmark-check-{name}")
-    query(Events.generated(flow, rate=trouble.rate, every="20ms", **made.arguments)).write(ef.write_parquet(folder / "out"))
+    query(Events.generated(flow, rate=trouble.rate, every="50ms", **made.arguments)).write(ef.write_parquet(folder / "out"))
     add_progress(flow, name, folder)
     try:
         config = disturbed_config(folder, interval="1s", parallelism=2, key_groups=64, metrics=ef.MetricsConfig(window="200ms"))

@@ -16,6 +16,8 @@ from evenflow.bench.nexmark.queries import QUERIES
 from evenflow.bench.nexmark.spark_sql import NOT_IN_SPARK
 from evenflow.bench.nexmark.spark_sql import QUERIES as IN_SPARK
 from evenflow.bench.operators import FLINK
+from evenflow.bench.plots import plot
+from evenflow.bench.record import Case
 from evenflow.bench.task import Answer
 
 EVENTS = 5_000
@@ -66,6 +68,13 @@ def test_rates_and_processor_time_are_of_the_rows_that_the_query_reads(answers, 
     ((system, task),) = answers["tasks"]
     assert (system, task.rows, task.options["input"]) == ("nexmark_evenflow", 4_600, "csv")
     assert EventFiles(Path(task.folder), EVENTS).of("csv", "bid").is_dir()
+
+
+def test_rates_of_all_systems_are_drawn_by_query(answers, tmp_path):
+    ours = run(tmp_path).cases
+    theirs = Case("q0/spark", "rows/s", "higher", (1e6,))
+    assert plot(running.record("nexmark", {}, [*ours, theirs], []), tmp_path / "queries.png")
+    assert (tmp_path / "queries.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_events_that_the_job_generates_are_in_no_files(answers, tmp_path):
