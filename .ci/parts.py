@@ -31,17 +31,14 @@ SIMULATIONS = [
         "splitting", "splitting_by_itself", "rows_and_times", "nexmark_in_simulations",
     )
 ]  # fmt: skip
-LOSSES = [
+OUTSIDE = [
     CLUSTER / f"test_{name}.py"
     for name in (
-        "processes", "recovery", "deleted_checkpoints", "detached", "kafka_on_ray", "kafka_sink_on_ray", "kafka_chaos", "tables_on_ray",
+        "clones", "placement", "several_hosts", "stela_on_ray", "wire",
+        "kafka_on_ray", "kafka_sink_on_ray", "kafka_chaos", "tables_on_ray",
     )
 ]  # fmt: skip
-"""Tests on Ray in which processes are lost."""
-
-HOSTS = [CLUSTER / f"test_{name}.py" for name in ("clones", "placement", "several_hosts", "stela_on_ray", "wire")]
-"""Tests that start more clusters, in programs of their own."""
-
+"""Tests that start more than the one cluster of all tests on Ray: other clusters, in programs of their own, brokers and databases."""
 
 CONNECTORS = UNIT / "connectors"
 """Tests that wait for brokers, databases and servers now and then."""
@@ -49,12 +46,11 @@ CONNECTORS = UNIT / "connectors"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A command, which gives way to others by `nice`, and begins when the part `after` has ended."""
+    """A command, which gives way to others by `nice`."""
 
     name: str
     command: list[str]
     nice: int = 0
-    after: str | None = None
 
     @property
     def log(self) -> Path:
@@ -68,9 +64,8 @@ def pytest(*paths: Path, without: Sequence[Path] = ()) -> list[str]:
 
 
 PARTS = [
-    Part("hosts+spark", pytest(*HOSTS, Path("tests/spark"))),
-    Part("cluster", pytest(CLUSTER, without=[*HOSTS, *LOSSES])),
-    Part("losses", pytest(*LOSSES), after="cluster"),
+    Part("outside+spark", pytest(*OUTSIDE, Path("tests/spark"))),
+    Part("cluster", pytest(CLUSTER, without=OUTSIDE)),
     Part("style", ["make", f"VENV={sys.prefix}", "--no-print-directory", "--keep-going", "lint", "types"], nice=10),
     Part("connectors", pytest(CONNECTORS), nice=10),
     Part("unit", pytest(Path("tests/docstrings"), UNIT, without=[*SIMULATIONS, CONNECTORS]), nice=10),
@@ -97,10 +92,9 @@ def side_by_side() -> int:
     ended: dict[str, tuple[int, str]] = {}
     running: dict[str, subprocess.Popen[bytes]] = {}
     try:
-        while len(ended) < len(PARTS):
-            for part in PARTS:
-                if part.name not in running and part.name not in ended and (part.after is None or part.after in ended):
-                    running[part.name] = start(part)
+        for part in PARTS:
+            running[part.name] = start(part)
+        while running:
             time.sleep(LOOK_SECONDS)
             for part in PARTS:
                 if part.name in running and (code := running[part.name].poll()) is not None:

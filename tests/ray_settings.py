@@ -1,12 +1,15 @@
 """Ray clusters that only tests use: Ray's own processes do no more than a job needs of them.
 
 Workers run at the normal priority, as on a cluster that evenflow starts. Ray starts none before a job asks for it, collects no metrics of
-its own, and doesn't look for new log files to print in the driver.
+its own, and doesn't look often for new log files to print in the driver. What needs no pandas is tested without it on Ray, and with it
+elsewhere.
 """
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -20,6 +23,9 @@ RAY_SETTINGS = {
     "LOG_NAME_UPDATE_INTERVAL_S": "86400",
 }
 """Environment variables of the process that starts a cluster."""
+
+WITHOUT_PANDAS = os.pathsep.join(filter(None, (str(Path(__file__).with_name("without_pandas")), os.environ.get("PYTHONPATH"))))
+"""The PYTHONPATH of processes that have no pandas."""
 
 TRIES = 3
 """How often a cluster is started at most: Ray gives up after 30 s, which a busy machine may need."""
@@ -43,4 +49,9 @@ def _children() -> set[psutil.Process]:
 
 
 def _start(**options: Any) -> Any:
-    return ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=100 << 20, log_to_driver=False, **options)
+    import pytest  # programs that start their clusters otherwise need not load it
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", WITHOUT_PANDAS)
+        patch.setenv("RAY_LOG_MONITOR_MANY_FILES_THRESHOLD", "0")  # else it looks for files ten times a second, whatever the interval
+        return ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=100 << 20, log_to_driver=False, **options)

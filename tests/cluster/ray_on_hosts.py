@@ -39,7 +39,7 @@ def main(folder: Path, count: int, certificate: Path | None = None) -> None:
     environment = os.environ | HEALTH | (tls(certificate) if certificate is not None else {})
     environment |= {"TMPDIR": str(private), "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     start = ["sh", "-c", PATIENT, "start", str(Path(sys.executable).with_name("ray")), "start", "--block"]
-    start += ["--num-cpus=4", f"--object-store-memory={80 << 20}"]
+    start += ["--num-cpus=4", f"--object-store-memory={80 << 20}", "--include-log-monitor=false"]
     hosts = []
     for number in range(1, count + 1):
         head = ["--head", "--port=6379", "--include-dashboard=false", f"--temp-dir={private}/ray"]

@@ -40,7 +40,7 @@ def start(name, folder):
         return n, {"key": row["key"], "n": n, "text": row["text"]}
 
     flow = ef.Dataflow(name)
-    source = flow.read(ef.generate(rate=500, every="50ms", keys=20)).map(confide).named("source")
+    source = flow.read(ef.generate(rate=500, every="50ms", keys=20)).parallelism(1).map(confide).named("source")
     source.write(ef.write_parquet(folder / "rows", name="to_rows"))
     counted = source.key_by("key").stateful_map(numbered).named("counted").parallelism(2)
     counted.write(ef.write_parquet(folder / "counted", name="to_counted"))

@@ -43,7 +43,7 @@ ENDLESS = """
 import evenflow as ef
 
 flow = ef.Dataflow("submitted")
-flow.read(ef.generate(rate=1000, keys=5)).key_by("key").aggregate(n=ef.count()).write(ef.to_list([]))
+flow.read(ef.generate(rate=1000, every="50ms", keys=5)).key_by("key").aggregate(n=ef.count()).write(ef.to_list([]))
 job = flow.run()
 print("running by", ef.__file__, flush=True)
 print("ended", job.wait().status().state.value, flush=True)

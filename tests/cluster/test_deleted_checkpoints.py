@@ -67,7 +67,7 @@ def numbers(name, folder, sink):
         return n, {"seq": row["seq"], "key": row["key"], "n": n}
 
     flow = ef.Dataflow(name)
-    numbered = flow.read(ef.generate(rate=500, keys=10)).key_by("key").stateful_map(number).named("count")
+    numbered = flow.read(ef.generate(rate=500, every="10ms", keys=10)).key_by("key").stateful_map(number).named("count")
     numbered.write(sink)
     numbered.write(ef.write_parquet(folder / "parquet"))
     numbered.write(ef.to_spark(path=folder / "spark"))
@@ -138,7 +138,7 @@ def number(state, row):
     return n, {"seq": row["seq"], "key": row["key"], "n": n}
 
 flow = ef.Dataflow("damaged")
-numbered = flow.read(ef.generate(rate=500, keys=10)).key_by("key").stateful_map(number).named("count")
+numbered = flow.read(ef.generate(rate=500, every="10ms", keys=10)).key_by("key").stateful_map(number).named("count")
 numbered.write(ef.write_parquet(sys.argv[1] + "/parquet"))
 numbered.write(ef.to_spark(path=sys.argv[1] + "/spark"))
 checkpoint = ef.CheckpointConfig(sys.argv[1] + "/checkpoints", interval=None)

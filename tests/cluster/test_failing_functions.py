@@ -80,7 +80,7 @@ def test_a_failing_source_stops_the_job_and_shows_where_it_failed():
 
 def test_a_sink_that_can_not_commit_stops_the_job(tmp_path):
     flow = ef.Dataflow("failing")
-    flow.read(ef.generate(rate=1000)).write(ef.write_parquet(tmp_path / "out"))
+    flow.read(ef.generate(rate=1000, every="50ms")).write(ef.write_parquet(tmp_path / "out"))
     job = flow.run(config=ef.JobConfig(checkpoint=ef.CheckpointConfig(interval="100ms")))
     (tmp_path / "out").rename(tmp_path / "elsewhere")
     with pytest.raises(ef.ConnectorError, match="operator `write_parquet`"):

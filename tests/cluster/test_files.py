@@ -11,7 +11,7 @@ import evenflow as ef
 def test_files_commit_with_checkpoints_while_the_job_runs_and_hold_every_row_once(tmp_path):
     folders, rows = {kind: tmp_path / kind for kind in ("parquet", "csv")}, []
     flow = ef.Dataflow("files")
-    numbers = flow.read(ef.generate(rate=5000, keys=10)).select("seq")
+    numbers = flow.read(ef.generate(rate=5000, every="50ms", keys=10)).select("seq")
     numbers.write(ef.write_parquet(folders["parquet"])).write(ef.write_csv(folders["csv"])).write(ef.to_list(rows))
     job = flow.run(parallelism=2, config=ef.JobConfig(checkpoint=ef.CheckpointConfig(interval="200ms")))
     for out in folders.values():

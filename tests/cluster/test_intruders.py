@@ -54,7 +54,7 @@ def out(tmp_path_factory):
 def job(cluster, out):
     """It is besieged by one test after the other."""
     flow = ef.Dataflow("besieged")
-    flow.read(ef.generate(rate=2000, keys=10)).key_by("key").aggregate(n=ef.count()).write(ef.write_parquet(out))
+    flow.read(ef.generate(rate=2000, every="50ms", keys=10)).key_by("key").aggregate(n=ef.count()).write(ef.write_parquet(out))
     job = flow.run(config=ef.JobConfig(metrics=ef.MetricsConfig(window="100ms")))
     yield job
     job.cancel()

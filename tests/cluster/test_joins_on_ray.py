@@ -27,14 +27,14 @@ def test_join_is_that_of_duckdb_while_keys_move_and_workers_come_and_are_lost(tm
     sides = []
     for seed, kept in enumerate(taken):
         source = ef.generate(rate=RATE, every="50ms", keys=40, zipf=1.0, seed=seed, max_delay="100ms", name=f"side-{seed}")
-        side = flow.read(source).parallelism(1)
+        side = flow.read(source)
         side.write(ef.to_list(kept, name=f"taken-{seed}"))
         sides.append(side.key_by("key"))
-    joined = sides[0].join(sides[1], ef.between("-20ms", "50ms"), how="left").named("joined")
-    joined.select("key", "seq", "seq_right").write(ef.to_list(rows))
+    joined = sides[0].join(sides[1], ef.between("-20ms", "50ms"), how="left").named("joined").parallelism(2)
+    joined.select("key", "seq", "seq_right").parallelism(2).write(ef.to_list(rows))
     saved = ef.CheckpointConfig(str(tmp_path), interval="300ms")
     restart = ef.RestartConfig(delay="10ms", most=1_000)  # a busy machine may keep a worker silent for longer than `heartbeat_timeout`
-    job = flow.run(config=ef.JobConfig(parallelism=2, key_groups=16, checkpoint=saved, restart=restart))
+    job = flow.run(config=ef.JobConfig(parallelism=1, key_groups=16, checkpoint=saved, restart=restart))
     try:
         until(lambda: len(rows) > 500, "rows are joined")
         job.rebalance("joined")

@@ -9,7 +9,7 @@ import evenflow as ef
 from evenflow.cli import main
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def job(cluster):
     def chatter(row):
         import sys

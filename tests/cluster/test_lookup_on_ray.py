@@ -31,7 +31,7 @@ def test_running_workers_meet_each_new_table_also_after_a_loss_and_every_row_com
 
     publish(path, 1)
     flow, rows = ef.Dataflow(f"rates-from-a-{origin}"), []
-    numbers = flow.read(ef.generate(rate=1_000, keys=KEYS, every="20ms")).select("key", "seq")
+    numbers = flow.read(ef.generate(rate=1_000, keys=KEYS, every="50ms")).select("key", "seq")
     table = read if origin == "function" else ef.read_parquet(path)
     numbers.lookup(table, on="key", how="inner", refresh="50ms").named("rated").write(ef.to_list(rows))
     saved = ef.CheckpointConfig(str(tmp_path / "checkpoints"), interval="200ms")

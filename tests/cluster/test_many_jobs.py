@@ -14,7 +14,7 @@ from watching import processes_of, socket_folders, until
 import evenflow as ef
 from evenflow.actors.cluster import WORKERS, RayJob
 from evenflow.actors.job.job_interpreter import JobInterpreter
-from evenflow.actors.processes.coordinator import Coordinator
+from evenflow.actors.processes.coordinator_actor import CoordinatorActor
 from evenflow.actors.processes.driver_workers import WATCHER
 from evenflow.actors.processes.titles import ACTORS, RESTING
 
@@ -48,7 +48,7 @@ def left_in_the_driver(folder):
     return {
         "threads": sorted(thread.name for thread in threading.enumerate() if not thread.name.startswith(("ray", "Dummy", WATCHER))),
         "jobs": sum(isinstance(found, (ef.Job, RayJob, JobInterpreter)) for found in gc.get_objects()),
-        "classes": len(Coordinator.__subclasses__()),
+        "classes": len(CoordinatorActor.__subclasses__()),
         "sockets": socket_folders(folder),
         "processes": [pid for pid, title in titles.items() if title.startswith(ACTORS) and not title.endswith(RESTING)],
     }

@@ -63,6 +63,14 @@ def says(log, text, process):
     assert text in log.read_text(), log.read_text()
 
 
+def connected(name, process):
+    """The job of another process on the cluster of all tests, where nothing that workers print is shown; it has taken rows."""
+    until(lambda: f"{name}/coordinator" in actors() or process.poll() is not None, "the job starts", START_SECONDS)
+    job = ef.connect(name)
+    until(lambda: sum(figures.rows_in for figures in job.metrics()), "the job has taken rows")
+    return job
+
+
 def test_a_cluster_of_our_own_runs_workers_at_normal_priority_and_ctrl_c_ends_the_job_and_leaves_nothing_behind(cluster, folder, tmp_path):
     own, log = folder / "own", tmp_path / "log"
     own.mkdir()
@@ -86,9 +94,7 @@ def test_a_cluster_of_our_own_runs_workers_at_normal_priority_and_ctrl_c_ends_th
 def test_a_second_process_sees_and_stops_a_job(cluster, folder, tmp_path):
     log = tmp_path / "log"
     with running(script(START, tmp_path, "seen"), log, RAY_ADDRESS=cluster) as process:
-        until(lambda: "seen/coordinator" in actors() or process.poll() is not None, "the job starts")
-        job = ef.connect("seen")
-        until(lambda: sum(figures.rows_in for figures in job.metrics()), "the job has taken rows")
+        job = connected("seen", process)
         assert job.status().workers == ("generate-0", "aggregate-0")
         with pytest.raises(ef.JobError, match="no job `unseen` runs on this cluster; running: seen"):
             ef.connect("unseen")
@@ -101,8 +107,7 @@ def test_a_second_process_sees_and_stops_a_job(cluster, folder, tmp_path):
 def test_a_killed_driver_takes_its_job_along_and_those_who_watch_it_hear_of_it(cluster, folder, tmp_path):
     log = tmp_path / "log"
     with running(script(START, tmp_path, "orphaned"), log, RAY_ADDRESS=cluster) as process:
-        says(log, "running", process)
-        job = ef.connect("orphaned")
+        job = connected("orphaned", process)
         process.kill()
         with pytest.raises(ef.JobError, match="job `orphaned`: its coordinator is gone"):
             job.wait("60s")

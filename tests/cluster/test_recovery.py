@@ -25,7 +25,7 @@ from evenflow.scheduler.job.effects import JobState
 from evenflow.scheduler.migration.migration import MigrationState
 from evenflow.testing.settings import changed
 
-RATE = 2_000
+RATE = 1_000
 JOBS = []
 SOURCE = {"every": "50ms", "keys": 100, "zipf": 1.0, "string_keys": True, "max_delay": "500ms", "event_rate": 1_000.0}
 
@@ -260,7 +260,8 @@ def test_worker_that_is_stuck_in_a_users_function_is_replaced(tmp_path):
         return row
 
     flow, rows = ef.Dataflow("stuck"), []
-    flow.read(ef.generate(rate=RATE, total=RATE // 4)).parallelism(2).map(stuck).named("slow").parallelism(1).write(ef.to_list(rows))
+    numbers = flow.read(ef.generate(rate=RATE, every="50ms", total=RATE // 4)).parallelism(2)
+    numbers.map(stuck).named("slow").parallelism(1).write(ef.to_list(rows))
     job = flow.run(
         config=ef.JobConfig(restart=ef.RestartConfig(delay="10ms"), checkpoint=ef.CheckpointConfig(str(tmp_path / "checkpoints")))
     )
@@ -275,7 +276,7 @@ import sys
 import evenflow as ef
 
 flow = ef.Dataflow("interrupted")
-flow.read(ef.generate(rate=1000, keys=5)).key_by("key").aggregate(n=ef.count()).write(ef.to_list([]))
+flow.read(ef.generate(rate=1000, every="50ms", keys=5)).key_by("key").aggregate(n=ef.count()).write(ef.to_list([]))
 flow.run(config=ef.JobConfig(checkpoint=ef.CheckpointConfig(sys.argv[1], interval="100ms"), restart=ef.RestartConfig(delay="60s"))).wait()
 """
 

@@ -41,7 +41,7 @@ def build(name, source, operators):
 
 @contextmanager
 def endless(name, operators=OPERATORS, **settings):
-    source = ef.generate(rate=2_000, every="50ms", keys=200, zipf=1.0, string_keys=True, max_delay="500ms", event_rate=500)
+    source = ef.generate(rate=1_000, every="50ms", keys=200, zipf=1.0, string_keys=True, max_delay="500ms", event_rate=500)
     flow, results = build(name, source, operators)
     config = changed(
         ef.JobConfig(

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from hosts import impossible, in_hall
-from ray_settings import RAY_SETTINGS
+from ray_settings import RAY_SETTINGS, WITHOUT_PANDAS
 
 pytestmark = pytest.mark.timeout(420)  # a process of Ray's takes from one second to ten to start, by how busy the machine is
 
@@ -23,6 +23,7 @@ def run(count, *certificate):
         pytest.skip(why)
     program = Path(__file__).with_name("ray_on_hosts.py")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")} | RAY_SETTINGS
+    environment["PYTHONPATH"] = WITHOUT_PANDAS
     with TemporaryDirectory(prefix="ef-", dir="/tmp") as folder:  # short: sockets lie below it
         command = in_hall([sys.executable, str(program), folder, str(count), *certificate])
         done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=400)

@@ -24,8 +24,8 @@ def expected(left, right):
     return sorted(connection.execute(JOIN).fetchall(), key=repr)
 
 
-def joining(name, taken, rows, *, left=800, right=200):
-    """A dataflow with a join of Zipf keys, of which key 0 is the hottest."""
+def joining(name, taken, rows, workers, *, left=800, right=200):
+    """A dataflow with a join of Zipf keys in so many workers, of which key 0 is the hottest; all else has one."""
 
     def costly(rows):
         """What a row costs beside the join: without it a worker's time goes to batches, and hardly to rows."""
@@ -35,18 +35,19 @@ def joining(name, taken, rows, *, left=800, right=200):
     flow, sides = ef.Dataflow(name), []
     for side, (rate, kept) in enumerate(zip((left, right), taken, strict=True)):
         source = ef.generate(rate=rate, every="50ms", keys=20, zipf=1.5, seed=side, max_delay="100ms", name=f"side-{side}")
-        stream = flow.read(source).parallelism(1)
+        stream = flow.read(source)
         stream.write(ef.to_list(kept, name=f"taken-{side}"))
         sides.append(stream.key_by("key"))
-    joined = sides[0].join(sides[1], ef.between("-20ms", "50ms"), how="left").named("joined")
-    joined.map_batches(costly).select("key", "seq", "seq_right").write(ef.to_list(rows))
+    joined = sides[0].join(sides[1], ef.between("-20ms", "50ms"), how="left").named("joined").parallelism(workers)
+    costing = joined.map_batches(costly).parallelism(workers).select("key", "seq", "seq_right").parallelism(workers)
+    costing.write(ef.to_list(rows))
     return flow
 
 
-def settings(folder, workers=3, **groups):
+def settings(folder, **groups):
     saved = ef.CheckpointConfig(str(folder), interval="300ms")
     restart = ef.RestartConfig(delay="10ms", most=1_000)  # a busy machine may keep a worker silent for longer than `heartbeat_timeout`
-    return ef.JobConfig(parallelism=workers, key_groups=16, checkpoint=saved, restart=restart, **groups)
+    return ef.JobConfig(parallelism=1, key_groups=16, checkpoint=saved, restart=restart, **groups)
 
 
 def triples(rows):
@@ -77,7 +78,7 @@ def save(job):
 
 def test_key_is_split_and_gathered_by_hand_and_a_worker_that_shares_it_is_lost(tmp_path):
     taken, rows = ([], []), []
-    job = joining("split-live", taken, rows).run(config=settings(tmp_path))
+    job = joining("split-live", taken, rows, 3).run(config=settings(tmp_path))
 
     def more():
         before = len(rows)
@@ -106,8 +107,8 @@ def test_key_is_split_and_gathered_by_hand_and_a_worker_that_shares_it_is_lost(t
 def test_hotspot_splits_the_hottest_key_by_itself(tmp_path):
     taken, rows = ([], []), []
     balance = ef.BalanceConfig("hotspot", after="500ms", cooldown="500ms", least_busy=0.0)
-    config = settings(tmp_path, 4, balance=balance, metrics=ef.MetricsConfig(window="250ms"))
-    job = joining("split-itself", taken, rows).run(config=config)
+    config = settings(tmp_path, balance=balance, metrics=ef.MetricsConfig(window="250ms"))
+    job = joining("split-itself", taken, rows, 4).run(config=config)
 
     def with_splits():
         return [m for m in job.migrations() if m.plan is not None and m.plan.splits and m.state is MigrationState.DONE]

@@ -52,7 +52,9 @@ def pid(job: Any, name: str) -> int:
 
 def printed_by(program: str, folder: Path) -> Any:
     """The JSON in the last line of a program beside the tests, run with this folder and a cluster of its own."""
-    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    from ray_settings import WITHOUT_PANDAS  # here: the programs themselves use this module, too, and don't find that one
+
+    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"} | {"PYTHONPATH": WITHOUT_PANDAS}
     command = [sys.executable, str(Path(__file__).with_name(program)), str(folder)]
     done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr[-5_000:]

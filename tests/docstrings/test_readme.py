@@ -1,4 +1,6 @@
-"""The README's program, and the calls that steer it, run as they stand there, except that they run without Ray."""
+"""The README's program, and the calls that steer it, run as they stand there, except that they run without Ray, and that the program's
+source gives its rows 20 times a second and not 1,000 times, which takes a tenth of the processor time.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ README = Path(__file__).parents[2] / "README.md"
 def test_the_first_dataflow_runs_without_files_of_the_readers(tmp_path, monkeypatch, capsys):
     (block,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     assert block.count("flow.run()") == block.count("total=300_000") == 1
-    block = block.replace("flow.run()", 'flow.run(runtime="local")')
+    block = block.replace("flow.run()", 'flow.run(runtime="local")').replace("total=300_000", 'total=300_000, every="50ms"')
     monkeypatch.chdir(tmp_path)
     exec(block, {"__name__": "__main__"})
     seconds = pq.read_table("clicks").group_by("window_start").aggregate([("n", "sum"), ("largest", "max")])

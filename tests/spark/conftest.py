@@ -6,15 +6,22 @@ from collections.abc import Iterator
 import pytest
 import ray
 from driving import QUICK_START, start_spark
+from java_classes import archive
 from pyspark.sql import SparkSession
 from ray_settings import RAY_SETTINGS, start_ray
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Before the first test, whose time it would take."""
+    if session.items and not session.config.option.collectonly:
+        archive()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def java_and_ray_start_quickly() -> Iterator[None]:
     """Also where a test starts a process with a Spark or a Ray cluster of its own."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"JAVA_TOOL_OPTIONS": QUICK_START, **RAY_SETTINGS}.items():
+        for name, value in {"JAVA_TOOL_OPTIONS": f"{QUICK_START} {archive()}", **RAY_SETTINGS}.items():
             patch.setenv(name, value)
         yield
 

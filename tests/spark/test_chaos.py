@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(600)  # a process of Ray's takes from one secon
 
 def test_killed_workers_coordinators_and_queries_change_nothing_in_what_spark_reads(cluster, spark, tmp_path):
     said = []
-    outcome = run(spark, tmp_path, 12, every=3, patience=3, seed=1, say=said.append)
+    outcome = run(spark, tmp_path, 12, every=3, feed_every=2, patience=3, seed=1, say=said.append)
     assert outcome.wrong == 0
     assert outcome.windows > 0
     assert outcome.alerts > 0

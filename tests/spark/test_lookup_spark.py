@@ -38,7 +38,7 @@ def test_function_gives_what_spark_has_each_time_that_the_table_is_read(spark):
             met.set()
 
     flow, seen = ef.Dataflow("airports"), []
-    rows = flow.read(ef.generate(rate=200)).map(lambda row: {"dest": "LHR"})
+    rows = flow.read(ef.generate(rate=200, every="20ms")).map(lambda row: {"dest": "LHR"})
     rows.lookup(airports, on={"dest": "code"}, refresh="20ms").write(ef.to_callback(look))
     job = flow.run(runtime="local")
     try:

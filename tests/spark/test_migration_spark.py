@@ -21,16 +21,35 @@ STRATEGIES = ("sudden", "lazy", "batched", "pause", "fluid")
 pytestmark = pytest.mark.timeout(300)  # a busy machine takes its time for so many rows
 
 
-def stream(flow, folder):
-    """One reader: the order within a key is that of `seq`. What it gives goes into `folder` too."""
-    several = {"every": "10ms", "keys": 500, "zipf": 1.1, "string_keys": True, "event_rate": 20_000, "max_delay": "200ms"}
-    rows = flow.read(ef.generate(rate=RATE, **several, start_time=10_000)).parallelism(1)
-    rows.write(ef.write_parquet(folder, name="to_rows"))
-    return rows.key_by("key")
+def far_above_the_mean():
+    """Made where it is used, so that it travels to workers, which don't find this module."""
+
+    def far_above(state, row):
+        n, total = state or (0, 0.0)
+        mean = total / n if n else row["value"]
+        kept = {"key": row["key"], "seq": row["seq"], "mean": mean} if row["value"] > 1.8 * mean else None
+        return (n + 1, total + row["value"]), kept
+
+    return far_above
 
 
-def run_rebalanced(flow, operator):
-    """Run the flow, rebalance by every strategy while rows pass, and stop the stream."""
+@pytest.fixture(scope="module")
+def folder(cluster, tmp_path_factory):
+    """What a job read and wrote whose two operators were rebalanced by every strategy while rows passed."""
+    folder = tmp_path_factory.mktemp("rebalanced")
+    flow = ef.Dataflow("rebalanced")
+    several = {"every": "50ms", "keys": 500, "zipf": 1.1, "string_keys": True, "event_rate": 20_000, "max_delay": "200ms"}
+    rows = flow.read(ef.generate(rate=RATE, **several, start_time=10_000)).parallelism(1)  # the order within a key is that of `seq`
+    rows.write(ef.write_parquet(folder / "rows", name="to_rows"))
+    windows = rows.key_by("key").window(ef.tumbling("1s")).aggregate(n=ef.count(), total=ef.sum("value"))
+    windows.named("counts").write(ef.write_parquet(folder / "counts", name="to_counts"))
+    rows.key_by("key").stateful_map(far_above_the_mean()).named("means").write(ef.write_parquet(folder / "means", name="to_means"))
+    run_rebalanced(flow, ("counts", "means"))
+    return folder
+
+
+def run_rebalanced(flow, operators):
+    """Run the flow, rebalance the operators by every strategy while rows pass, and stop the stream."""
     config = ef.JobConfig(
         parallelism=2, key_groups=64, checkpoint=ef.CheckpointConfig(interval="1s"), metrics=ef.MetricsConfig(window="200ms")
     )
@@ -43,19 +62,22 @@ def run_rebalanced(flow, operator):
         for policy, strategy in zip(cycle(("lpt", "consistent", "hotspot")), STRATEGIES, strict=False):
             before = taken()
             wait_until(lambda before=before: taken() > before + BETWEEN, "rows pass")
-            wait_until(lambda: any(group.load for group in job.snapshot(operator).key_groups), "load was measured")
-            job.rebalance(operator, policy=policy, strategy=strategy)
+            for operator in operators:
+                wait_until(lambda operator=operator: any(group.load for group in job.snapshot(operator).key_groups), "load was measured")
+                job.rebalance(operator, policy=policy, strategy=strategy)
         job.stop()
         job.wait("60s")
     finally:
         job.cancel()
-    assert [report.strategy for report in job.migrations()] == list(STRATEGIES)
-    assert sum(report.keys_moved > 0 for report in job.migrations()) >= 3
+    for operator in operators:
+        reports = [report for report in job.migrations() if report.operator == operator]
+        assert [report.strategy for report in reports] == list(STRATEGIES)
+        assert sum(report.keys_moved > 0 for report in reports) >= 3
 
 
 def rows_read(spark, folder):
     """What the source gave until it was stopped: every row up to there, once."""
-    rows = spark.read.parquet(str(folder))
+    rows = spark.read.parquet(str(folder / "rows"))
     count, distinct, first, last = rows.selectExpr("count(*)", "count(DISTINCT seq)", "min(seq)", "max(seq)").first()
     assert count == distinct == last + 1 > BETWEEN * len(STRATEGIES)
     assert first == 0
@@ -67,29 +89,16 @@ def assert_same_rows(found, expected):
     assert found.exceptAll(expected).count() == 0
 
 
-def test_windowed_counts_and_sums_are_those_of_spark(cluster, spark, tmp_path):
-    flow = ef.Dataflow("windows")
-    windows = stream(flow, tmp_path / "rows").window(ef.tumbling("1s"))
-    windows.aggregate(n=ef.count(), total=ef.sum("value")).named("counts").write(ef.write_parquet(tmp_path / "out"))
-    run_rebalanced(flow, "counts")
-    found = spark.read.parquet(str(tmp_path / "out")).selectExpr("key", "unix_millis(window_start) AS start", "n", "total")
-    groups = rows_read(spark, tmp_path / "rows").selectExpr("key", "ts - ts % 1000 AS start", "value").groupBy("key", "start")
+def test_windowed_counts_and_sums_are_those_of_spark(spark, folder):
+    found = spark.read.parquet(str(folder / "counts")).selectExpr("key", "unix_millis(window_start) AS start", "n", "total")
+    groups = rows_read(spark, folder).selectExpr("key", "ts - ts % 1000 AS start", "value").groupBy("key", "start")
     expected = groups.agg({"*": "count", "value": "sum"}).selectExpr("key", "start", "`count(1)` AS n", "`sum(value)` AS total")
     assert_same_rows(found, expected)
 
 
-def test_rows_far_above_the_running_mean_of_their_key_are_those_of_spark(cluster, spark, tmp_path):
-    def far_above(state, row):
-        n, total = state or (0, 0.0)
-        mean = total / n if n else row["value"]
-        kept = {"key": row["key"], "seq": row["seq"], "mean": mean} if row["value"] > 1.8 * mean else None
-        return (n + 1, total + row["value"]), kept
-
-    flow = ef.Dataflow("means")
-    stream(flow, tmp_path / "rows").stateful_map(far_above).named("means").write(ef.write_parquet(tmp_path / "out"))
-    run_rebalanced(flow, "means")
+def test_rows_far_above_the_running_mean_of_their_key_are_those_of_spark(spark, folder):
     before = "OVER (PARTITION BY key ORDER BY seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    rows_read(spark, tmp_path / "rows").createOrReplaceTempView("read")
+    rows_read(spark, folder).createOrReplaceTempView("read")
     means = spark.sql(f"SELECT key, seq, value, sum(value) {before} / count(*) {before} AS mean FROM read")
     expected = means.where("value > 1.8D * mean").select("key", "seq", "mean")
-    assert_same_rows(spark.read.parquet(str(tmp_path / "out")).select("key", "seq", "mean"), expected)
+    assert_same_rows(spark.read.parquet(str(folder / "means")).select("key", "seq", "mean"), expected)

@@ -194,7 +194,7 @@ def settings() -> ef.JobConfig:
         balance=ef.BalanceConfig("hotspot"),
         autoscale=ef.AutoscaleConfig("ds2", max_parallelism=8),
         network=ef.NetworkConfig(linger="1ms"),
-        metrics=ef.MetricsConfig(window="500ms"),
+        metrics=ef.MetricsConfig(window="500ms", samples=False),
         worker=ef.WorkerConfig(cpus=0.5),
     )
 

@@ -2,7 +2,7 @@
 
 In every second block of seeds the disk is also full, or slow, for a while, whatever is being written then.
 
-All flows together have about 5,000 seeds, those that take longer fewer, and run a third of them; `EVENFLOW_SEEDS=100000 pytest
+All flows together have about 5,000 seeds, those that take longer fewer, and run a part of them; `EVENFLOW_SEEDS=100000 pytest
 tests/unit/test_crashing.py` tries that many, in the same proportion. A seed that once failed becomes a test with a name.
 """
 
@@ -32,7 +32,8 @@ pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a cor
 FEW, MANY = 100, 550
 """Seeds for each flow."""
 BLOCK, LOSSES, WITH_ZOMBIES, FLOWS_WITH_ZOMBIES = 25, 5, 8, 6
-"""Seeds per test, and flows per test of zombies."""
+QUICK_BLOCK, QUICK_ZOMBIES = 6, 4
+"""Seeds per test, and those of a quick run; flows per test of zombies."""
 
 QUICK = {
     no_rows, rows_in_order, running_updates, stateful_map_columns, stateful_map_in_order, states_that_expire, timers_of_a_key,
@@ -58,7 +59,7 @@ TIMES = proportion(sum(SEEDS.values()) + (LOSSES + WITH_ZOMBIES) * len(FLOWS))
 BLOCKS = [
     pytest.param(make_flow, block, id=f"{make_flow.__name__}-{block.start}")
     for make_flow, seeds in SEEDS.items()
-    for block in blocks(seeds, BLOCK, TIMES)
+    for block in blocks(seeds, BLOCK, TIMES, QUICK_BLOCK)
 ]
 
 
@@ -90,7 +91,7 @@ def test_whatever_is_lost_and_when_the_rows_are_those_of_the_oracle(make_flow, s
     assert sum(coordinator.counts.recoveries for coordinator in coordinators) > len(seeds) / 4, "there often was a checkpoint to go back to"
 
 
-@pytest.mark.parametrize("seeds", blocks(WITH_ZOMBIES, WITH_ZOMBIES, TIMES))
+@pytest.mark.parametrize("seeds", blocks(WITH_ZOMBIES, WITH_ZOMBIES, TIMES, QUICK_ZOMBIES))
 @pytest.mark.parametrize("first", range(0, len(FLOWS), FLOWS_WITH_ZOMBIES))
 def test_whatever_zombies_say_save_and_commit_the_rows_are_those_of_the_oracle(first, seeds):
     watcher = Watcher()

@@ -18,8 +18,8 @@ from evenflow.testing.zombies import with_zombies
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 
-SEEDS = 2
-"""For each flow and kind of accident, and per test."""
+SEEDS, QUICK = 2, 1
+"""For each flow and kind of accident, and per test; those of a quick run."""
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
 
 ACCIDENTS = {
@@ -36,7 +36,7 @@ UNSAVED = ("none", "moves", "scaling")
 """With these, nothing is lost that a checkpoint would have to bring back."""
 
 
-@pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(ACCIDENTS) * len(JOINS))))
+@pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(ACCIDENTS) * len(JOINS)), QUICK))
 @pytest.mark.parametrize("accidents", ACCIDENTS)
 @pytest.mark.parametrize("make_flow", JOINS, ids=lambda make_flow: make_flow.__name__)
 def test_joins_give_the_rows_of_nested_loops_whatever_happens(make_flow, accidents, seeds):

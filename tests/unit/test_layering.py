@@ -62,6 +62,7 @@ SHELLS = {
     "storage_thread": "writes manifests and commits in a thread",
     "system_clock": "the clock of tasks",
     "task_run": "the thread of a task",
+    "tracing": "sends a job's last spans in a thread",
     "transport": "sockets with time-outs",
     "waker": "wakes a thread from another",
     "worker": "the process of workers",

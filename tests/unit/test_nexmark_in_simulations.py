@@ -21,8 +21,8 @@ from evenflow.testing.scaling import with_scaling
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 
-SEEDS, BLOCK = 10, 3
-"""For each query and kind of accident, in all and per test."""
+SEEDS, BLOCK, QUICK = 10, 3, 1
+"""For each query and kind of accident, in all, per test, and per test of a quick run."""
 
 TABLES = nexmark_events.tables(600, 20, group=40)
 ACCIDENTS = {"scaling": with_scaling(), "crashes while it scales": with_crashes(with_scaling())}
@@ -73,7 +73,7 @@ def counting_rows(name: str, rows: dict[str, list[dict[str, Any]]]) -> list[dict
     return newest(rows["results"], name) if name in NEWEST else rows["results"]
 
 
-@pytest.mark.parametrize("seeds", blocks(SEEDS, BLOCK, proportion(SEEDS * len(ACCIDENTS) * len(CHOSEN))))
+@pytest.mark.parametrize("seeds", blocks(SEEDS, BLOCK, proportion(SEEDS * len(ACCIDENTS) * len(CHOSEN)), QUICK))
 @pytest.mark.parametrize("accidents", ACCIDENTS)
 @pytest.mark.parametrize("name", CHOSEN)
 def test_rows_are_those_of_duckdb_while_operators_scale_and_keys_move(name, accidents, seeds):

@@ -20,7 +20,7 @@ def parts(monkeypatch):
     return runpy.run_path(str(ROOT / ".ci" / "parts.py"))
 
 
-@pytest.mark.parametrize("named", ["SIMULATIONS", "LOSSES", "HOSTS"])
+@pytest.mark.parametrize("named", ["SIMULATIONS", "OUTSIDE"])
 def test_tests_that_a_part_names_are_there(parts, named):
     assert all((ROOT / path).is_file() for path in parts[named])
 
@@ -33,7 +33,7 @@ def test_no_two_modules_of_tests_have_one_name():
 
 def test_an_unknown_part_is_refused(parts, capsys):
     assert parts["main"](["chaos"]) == 2
-    assert "no such part: chaos; there are hosts+spark, cluster, losses, style, connectors, unit, simulations" in capsys.readouterr().out
+    assert "no such part: chaos; there are outside+spark, cluster, style, connectors, unit, simulations" in capsys.readouterr().out
 
 
 def test_a_part_that_fails_is_heard_of(parts, capfd, monkeypatch):
@@ -43,14 +43,18 @@ def test_a_part_that_fails_is_heard_of(parts, capfd, monkeypatch):
     assert "so it failed" in capfd.readouterr().out
 
 
-def test_a_part_begins_when_the_one_before_it_has_ended_also_if_that_failed(parts, capfd, monkeypatch, tmp_path):
-    part, program = parts["Part"], "import pathlib, sys; print(*sorted(p.name for p in pathlib.Path(sys.argv[1]).iterdir())); "
-    first = part("first", [sys.executable, "-c", program + "pathlib.Path(sys.argv[1], 'done').touch(); sys.exit(3)", str(tmp_path)])
-    second = part("second", [sys.executable, "-c", program, str(tmp_path)], after="first")
-    monkeypatch.setitem(parts["main"].__globals__, "PARTS", [second, first])
+def test_parts_run_side_by_side_also_if_one_fails(parts, capfd, monkeypatch, tmp_path):
+    """Each waits for the other to have begun."""
+    program = "import pathlib, sys, time; folder = pathlib.Path(sys.argv[1]); (folder / sys.argv[2]).touch()\n"
+    program += "while len(list(folder.iterdir())) < 2: time.sleep(0.01)\nprint(sys.argv[2], 'met'); sys.exit(int(sys.argv[3]))"
+    (tmp_path / "met").mkdir()
+    part, met = parts["Part"], str(tmp_path / "met")
+    both = [part(name, [sys.executable, "-c", program, met, name, code]) for name, code in (("first", "3"), ("second", "0"))]
+    monkeypatch.setitem(parts["main"].__globals__, "PARTS", both)
     monkeypatch.setitem(parts["main"].__globals__, "LOGS", tmp_path / "logs")
     monkeypatch.setattr("time.sleep", threading.Event().wait)
     assert parts["main"]([]) == 1
-    assert (tmp_path / "logs" / "first.log").read_text().split() == ["logs"]
-    assert (tmp_path / "logs" / "second.log").read_text().split() == ["done", "logs"]
-    assert "second: passed" in capfd.readouterr().out
+    assert [(tmp_path / "logs" / f"{name}.log").read_text() for name in ("first", "second")] == ["first met\n", "second met\n"]
+    said = capfd.readouterr().out
+    assert "first: FAILED (exit code 3)" in said
+    assert "second: passed" in said

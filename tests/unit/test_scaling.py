@@ -17,8 +17,8 @@ from evenflow.testing.scaling import with_scaling
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 
-BLOCK = 10
-"""Seeds per test, so that a failure is found and shown early."""
+BLOCK, QUICK = 10, 6
+"""Seeds per test, so that a failure is found and shown early; those of a quick run."""
 
 IN_ORDER = {
     flows.stateful_map_in_order, flows.rows_in_order, flows.stateful_map_columns, flows.timers_of_a_key, flows.states_that_expire,
@@ -63,7 +63,7 @@ TIMES = proportion(sum(SEEDS.values()) + sum(WITH_LOSSES.values()))
 def blocks_of(seeds_of):
     """Flows, each with a block of seeds."""
     for make_flow, seeds in seeds_of.items():
-        for block in blocks(seeds, BLOCK, TIMES):
+        for block in blocks(seeds, BLOCK, TIMES, QUICK):
             yield pytest.param(make_flow, block, id=f"{make_flow.__name__}-{block.start}")
 
 

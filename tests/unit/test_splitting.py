@@ -19,8 +19,8 @@ from evenflow.testing.splitting import with_splits
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 
-SEEDS = 4
-"""For each flow and kind of accident, and per test."""
+SEEDS, QUICK = 4, 3
+"""For each flow and kind of accident, and per test; those of a quick run."""
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
 
 DEALABLE = (
@@ -37,7 +37,7 @@ ACCIDENTS = {
 }
 
 
-@pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(ACCIDENTS) * len(DEALABLE))))
+@pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(ACCIDENTS) * len(DEALABLE)), QUICK))
 @pytest.mark.parametrize("accidents", ACCIDENTS)
 @pytest.mark.parametrize("make_flow", DEALABLE, ids=lambda make_flow: make_flow.__name__)
 def test_split_keys_are_joined_as_if_they_were_at_one_worker(make_flow, accidents, seeds):

@@ -17,8 +17,8 @@ from evenflow.testing.scaling import with_scaling
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 
-SEEDS = 6
-"""For each flow and kind of accident, and per test."""
+SEEDS, QUICK = 6, 3
+"""For each flow and kind of accident, and per test; those of a quick run."""
 
 ACCIDENTS = {
     "alone": with_measured_load(ACTIONS),
@@ -51,7 +51,7 @@ def run(make_flow, seeds, accidents, watcher):
         check(make_flow, [seed], parallelism=config.parallelism, config=config, save_state=accidents == "crashes", actions=actions)
 
 
-@pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(ACCIDENTS) * len(flows_zipf.DEALABLE))))
+@pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(ACCIDENTS) * len(flows_zipf.DEALABLE)), QUICK))
 @pytest.mark.parametrize("accidents", ACCIDENTS)
 @pytest.mark.parametrize("make_flow", flows_zipf.DEALABLE, ids=lambda make_flow: make_flow.__name__)
 def test_hot_keys_are_split_and_gathered_and_each_pair_comes_once(make_flow, accidents, seeds):

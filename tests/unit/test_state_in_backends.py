@@ -50,8 +50,8 @@ from evenflow.testing.settings import changed
 from evenflow.testing.simulation import random_config
 from evenflow.testing.splitting import with_splits
 
-SEEDS, PLACES = 3, ("lmdb", "server")
-"""Seeds for each flow and place, and per test."""
+SEEDS, QUICK, PLACES = 3, 2, ("lmdb", "server")
+"""Seeds for each flow and place, and per test; those of a quick run."""
 FLOWS = (
     stateful_map_in_order, rows_in_order, timers_of_a_key, states_that_expire, stateful_map_columns, tumbling_windows, sliding_windows,
     running_updates, running_finals, own_aggregates_and_sketches, null_keys_made_by_a_map, types_that_come_late,
@@ -69,7 +69,7 @@ def place(request):
     return request.getfixturevalue("state_server") if request.param == "server" else request.param
 
 
-@pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(FLOWS + JOINS) * len(PLACES))))
+@pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(FLOWS + JOINS) * len(PLACES)), QUICK))
 @pytest.mark.parametrize("make_flow", FLOWS + JOINS, ids=lambda make_flow: make_flow.__name__)
 def test_moves_and_losses_leave_the_rows_of_the_oracle_wherever_the_state_lies(make_flow, seeds, place, monkeypatch):
     for seed in seeds:
@@ -80,7 +80,7 @@ def test_moves_and_losses_leave_the_rows_of_the_oracle_wherever_the_state_lies(m
         check(make_flow, [seed], parallelism=workers, config=config, save_state=True, actions=actions)
 
 
-@pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(SPLIT) * len(PLACES))))
+@pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(SPLIT) * len(PLACES)), QUICK))
 @pytest.mark.parametrize("make_flow", SPLIT, ids=lambda make_flow: make_flow.__name__)
 def test_split_keys_leave_the_rows_of_the_oracle_wherever_the_state_lies(make_flow, seeds, place, monkeypatch):
     watcher = SplitWatcher()

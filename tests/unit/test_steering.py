@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import flows
 import pytest
-from seeds import blocks, proportion
+from seeds import TOLD, blocks, proportion
 
 from evenflow.scheduler.migration.migration import MigrationState
 from evenflow.scheduler.rescaling.node_scaling import NodeScalingState
@@ -21,10 +21,11 @@ from evenflow.testing.steering import with_policies
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 
-SEEDS, TESTS = 10, 3
-"""Seeds for each flow, and per test; how many tests run every flow."""
+SEEDS, QUICK, TESTS = 10, 5, 3
+"""Seeds for each flow, and per test; those of a quick run; how many tests run every flow."""
 
-BLOCKS = blocks(SEEDS, SEEDS, proportion(SEEDS * TESTS * len(flows.FLOWS)))
+TIMES = proportion(SEEDS * TESTS * len(flows.FLOWS))
+BLOCKS = blocks(SEEDS, SEEDS, TIMES, QUICK)
 
 IN_ORDER = {
     flows.stateful_map_in_order, flows.rows_in_order, flows.stateful_map_columns, flows.timers_of_a_key, flows.states_that_expire,
@@ -49,7 +50,7 @@ class Watcher:
         return [world.coordinator.core for world in self.worlds]
 
 
-@pytest.mark.parametrize("seeds", BLOCKS)
+@pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, TIMES))
 @pytest.mark.parametrize("make_flow", flows.FLOWS)
 def test_whatever_policies_decide_the_rows_are_those_of_the_oracle(make_flow, seeds):
     watcher = Watcher()
@@ -74,7 +75,7 @@ def test_nodes_come_and_go_and_workers_go_on_elsewhere():
     watcher = Watcher()
     actions = (*with_policies(ACTIONS), watcher)
     for make_flow in (flows.running_updates, flows.sliding_windows, flows.many_widths):
-        check(make_flow, range(20), parallelism=(2, 3), save_state=True, actions=actions)
+        check(make_flow, range(20 if TOLD else 10), parallelism=(2, 3), save_state=True, actions=actions)
     done = [r for core in watcher.cores for r in core.node_scaling.reports() if r.state is NodeScalingState.DONE]
     assert any(report.added for report in done)
     assert any(report.removed is not None and report.parallelism for report in done)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import evenflow as ef
 from evenflow.engine.batch import Batch
 from evenflow.engine.keyed_state import pane
 from evenflow.engine.keys.encoding import key_hashes
+from evenflow.engine.plan.physical import Plan
 from evenflow.engine.protocol.effects import Prepared
 from evenflow.engine.protocol.elements import MAX_TIME
 from evenflow.engine.protocol.routing import Move
@@ -83,17 +85,21 @@ STEPS = st.one_of(
 )
 
 
+@cache
+def planned(operator: str, backend: str) -> Plan:
+    """A job with two workers of the operator. A plan doesn't change, so all worlds share it."""
+    flow = ef.Dataflow("f")
+    rows = flow.read(ef.from_items([], event_time="ts"))
+    OPERATORS[operator](rows.key_by("key")).named("keyed").parallelism(2).write(ef.to_list([], name="out"))
+    config = ef.JobConfig(key_groups=GROUPS, combine=False, checkpoint=ef.CheckpointConfig("never written"), state=ef.StateConfig(backend))
+    return flow.plan(config=config)
+
+
 class World:
     """Two workers of an operator and the chains of their complete checkpoints; keys are where the last move put them."""
 
     def __init__(self, operator: str, backend: str) -> None:
-        flow = ef.Dataflow("f")
-        rows = flow.read(ef.from_items([], event_time="ts"))
-        OPERATORS[operator](rows.key_by("key")).named("keyed").parallelism(2).write(ef.to_list([], name="out"))
-        config = ef.JobConfig(
-            key_groups=GROUPS, combine=False, checkpoint=ef.CheckpointConfig("never written"), state=ef.StateConfig(backend)
-        )
-        plan = flow.plan(config=config)
+        plan = planned(operator, backend)
         self.specs = [task for task in plan.tasks if task.stage == "keyed"]
         self.table = plan.tables["keyed"]
         self.now, self.number, self.base = 1_000, 0, 0

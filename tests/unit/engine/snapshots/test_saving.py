@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 import evenflow as ef
 from evenflow.engine.batch import Batch
 from evenflow.engine.keyed_state import memory_arrays, memory_panes, memory_table
+from evenflow.engine.plan.physical import Plan
 from evenflow.engine.protocol.effects import Finished, Prepared, Saved
 from evenflow.engine.protocol.elements import MAX_TIME, MIN_TIME
 from evenflow.engine.protocol.exchange import Sent
@@ -71,14 +73,20 @@ ROWS = st.lists(st.tuples(st.sampled_from((None, "a", "b", "c", "d")), st.intege
 BATCHES = st.lists(ROWS, max_size=5)
 
 
+@cache
+def planned(operator: str, combine: bool) -> Plan:
+    """A plan doesn't change, so all jobs share it."""
+    flow = ef.Dataflow("f")
+    rows = flow.read(ef.from_items([], event_time="ts"))
+    OPERATORS[operator](rows.key_by("key")).named("keyed").write(ef.to_list([], name="out"))
+    return flow.plan(config=ef.JobConfig(key_groups=4, combine=combine, checkpoint=ef.CheckpointConfig("never written")))
+
+
 class Job:
     """A source's task and that of a keyed operator with its sink, in one job with one worker of each."""
 
     def __init__(self, operator: str, combine: bool) -> None:
-        flow = ef.Dataflow("f")
-        rows = flow.read(ef.from_items([], event_time="ts"))
-        OPERATORS[operator](rows.key_by("key")).named("keyed").write(ef.to_list([], name="out"))
-        plan = flow.plan(config=ef.JobConfig(key_groups=4, combine=combine, checkpoint=ef.CheckpointConfig("never written")))
+        plan = planned(operator, combine)
         self.table = plan.tables["keyed"]
         self.source, self.keyed = (TaskCore(task) for task in plan.tasks)
         self.source.open()
