@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
@@ -21,6 +22,9 @@ TURN = 1.0
 
 ROOM_SECONDS = 0.01
 """How long to wait before looking for room in the producer's queue: nothing wakes who waits, since only failures are reported."""
+
+FATAL_PATIENCE, FATAL_LOOK = 1.0, 0.02
+"""Seconds that an error which ends a producer for good may take to be known, and between two looks for it."""
 
 PARTITIONERS = {"murmur2": "murmur2_random", "crc32": "consistent_random", "random": "random"}
 """librdkafka's names. All send messages without a key to any partition."""
@@ -61,7 +65,7 @@ def kafka_error(raised: BaseException, transactional: Producer | None = None) ->
     """The client's error in what it has raised. Raises that again if it is another error.
 
     The client may call back while its own error waits to be raised, which then comes as a SystemError that it caused, or is lost. What has
-    ended a `transactional` producer for good can still be had then.
+    ended a `transactional` producer for good can still be had then, a moment later at the latest: a thread of the client's sets it.
     """
     from confluent_kafka import KafkaException
 
@@ -71,12 +75,24 @@ def kafka_error(raised: BaseException, transactional: Producer | None = None) ->
     if isinstance(cause, KafkaException):
         return cast("KafkaError", cause.args[0])
     if cause is None and transactional is not None:
-        try:
-            transactional.begin_transaction()
-        except KafkaException as refused:
-            if refused.args[0].fatal():
-                return cast("KafkaError", refused.args[0])
+        deadline = time.monotonic() + FATAL_PATIENCE
+        while (fatal := _fatal(transactional)) is None and time.monotonic() < deadline:
+            transactional.poll(FATAL_LOOK)
+        if fatal is not None:
+            return fatal
     raise raised
+
+
+def _fatal(transactional: Producer) -> KafkaError | None:
+    """What has ended the producer for good, as far as that is known: it refuses to begin a transaction then."""
+    from confluent_kafka import KafkaException
+
+    try:
+        transactional.begin_transaction()
+    except KafkaException as refused:
+        error = cast("KafkaError", refused.args[0])
+        return error if error.fatal() else None
+    return None
 
 
 class Sender:
