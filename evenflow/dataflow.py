@@ -6,9 +6,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from .actors.job.first_manifest import Savepoint
 from .engine.errors import ClusterError, FlowError
 from .engine.plan.columns import check_columns
 from .engine.plan.graph import Graph, check_name
@@ -17,9 +16,12 @@ from .engine.plan.planner import plan
 from .engine.sink import Sink
 from .engine.source import Source
 from .explain import explain, to_mermaid
-from .job import Job
 from .scheduler.config import JobConfig
 from .stream import Stream
+
+if TYPE_CHECKING:
+    from .actors.job.first_manifest import Savepoint
+    from .job import Job
 
 
 class Dataflow:
@@ -94,7 +96,7 @@ class Dataflow:
         _check_folder(config.checkpoint.dir)
         if config.checkpoint.dir is not None:  # the workers' working directory may be another
             config = replace(config, checkpoint=replace(config.checkpoint, dir=_url(config.checkpoint.dir)))
-        savepoint = None if from_savepoint is None else Savepoint(_url(from_savepoint), allow_lost_state)
+        savepoint = None if from_savepoint is None else _savepoint(from_savepoint, allow_lost_state=allow_lost_state)
         physical = self.plan(config=config)
         sources = physical.sources
         sinks = {node.name: node.operator for node in self.graph if isinstance(node.operator, Sink)}
@@ -113,10 +115,18 @@ class Dataflow:
             for connector in reversed(started):
                 connector.stop()
             raise
+        from .job import Job
+
         job = Job(self.name, running, {}, {}) if detached else Job(self.name, running, sources, sinks)
         if ui:
             _show(job)
         return job
+
+
+def _savepoint(path: str | Path, *, allow_lost_state: bool) -> Savepoint:
+    from .actors.job.first_manifest import Savepoint
+
+    return Savepoint(_url(path), allow_lost_state)
 
 
 def _show(job: Job) -> None:

@@ -44,6 +44,9 @@ Killer = Callable[[], str | None]
 """Kills something and says what it was, or None if it wasn't there."""
 
 LOOK_SECONDS = 0.05
+WATCH_SECONDS = 0.2
+"""Time between two looks at how the job goes on: each asks its coordinator for four lists."""
+
 DEATH_SECONDS = 10.0
 """How long a process may take to die of a SIGKILL."""
 
@@ -171,7 +174,7 @@ class Chaos:
         return ""
 
     def _watch(self) -> None:
-        while not self._ended.wait(LOOK_SECONDS):
+        while not self._ended.wait(WATCH_SECONDS):
             self._accidents.look()
             for sleeper in [sleeper for sleeper in self._sleepers if sleeper.lost]:
                 self._sleepers.remove(sleeper)

@@ -11,6 +11,7 @@ from ..engine.plan.physical import Stage
 from ..engine.protocol.ids import worker_id
 from ..engine.protocol.routing import RoutingTable
 from ..scheduler.config import LIVE
+from ..scheduler.job.core import JobCore
 from ..scheduler.job.effects import JobState
 from ..state.hashing import hash64
 from .actions import ACTIONS, COORDINATOR, Action, Choice, World, poll
@@ -20,6 +21,8 @@ COMMON_KEYS = (*hash64(pa.array(range(10))).tolist(), *hash64(pa.array(list("abc
 
 READINESS, WHILE_MOVING = 0.2, (0.03, 0.1, 0.4)
 """Shares of the moments at which a source may be polled: a stream of a few rows would end before a move otherwise."""
+
+MOST_READY = max(READINESS, *WHILE_MOVING)
 
 
 def with_moves(most: int = 5, strategies: Sequence[str] = LIVE) -> tuple[Action, ...]:
@@ -41,10 +44,14 @@ def with_moves(most: int = 5, strategies: Sequence[str] = LIVE) -> tuple[Action,
 
 def poll_slowly(world: World) -> Iterable[Choice]:
     """As `poll`, but sources are often not ready, and while anything is being changed they seldom are."""
-    core = world.coordinator.core
-    moving = WHILE_MOVING[0] if core.operator_scaling.busy else WHILE_MOVING[len(core.migrations.history) % len(WHILE_MOVING)]
-    readiness = moving if core.busy else READINESS
-    return poll(world) if world.random.random() < readiness else ()
+    drawn = world.random.random()
+    return poll(world) if drawn < MOST_READY and drawn < _readiness(world.coordinator.core) else ()
+
+
+def _readiness(core: JobCore) -> float:
+    if not core.busy:
+        return READINESS
+    return WHILE_MOVING[0] if core.operator_scaling.busy else WHILE_MOVING[len(core.migrations.history) % len(WHILE_MOVING)]
 
 
 def random_target(random: Random, table: RoutingTable, workers: int) -> RoutingTable:

@@ -52,7 +52,7 @@ def with_policies(actions: Sequence[Action], *, sources: bool = True) -> tuple[A
 
 
 class NodesAreEmpty:
-    """An action that does nothing: no worker is on a node at the moment at which it has been given back."""
+    """An action that does nothing: no worker is on a node at the moment at which it has been given back, and none keeps it from that."""
 
     def __init__(self) -> None:
         self._checked: NodeScalingReport | None = None
@@ -60,10 +60,10 @@ class NodesAreEmpty:
     def __call__(self, world: World) -> Iterator[Choice]:
         """Raises SimulationError."""
         newest = next(reversed(world.coordinator.core.node_scaling.reports()), None)
-        if newest is not None and newest.removed is not None and newest.state is NodeScalingState.DONE and newest is not self._checked:
+        if newest is not None and newest.removed is not None and newest.over and newest is not self._checked:
             self._checked = newest
             left = [worker for worker, place in world.coordinator.view(nodes=True).places.items() if place.node == newest.removed]
-            if left:
+            if (left and newest.state is NodeScalingState.DONE) or "stayed on node" in (newest.problem or ""):
                 raise SimulationError(f"{', '.join(left)} run on node {newest.removed}: {newest}")
         return iter(())
 
