@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pyarrow.parquet as pq
 import pytest
-from watching import PATIENCE, actors, end, pid, until
+from watching import PATIENCE, actors, end, pid, socket_folders, until
 
 import evenflow as ef
 from evenflow.connectors.spark.exchange import Exchange
@@ -195,7 +195,7 @@ def driver(cluster, tmp_path):
 
 
 @pytest.mark.timeout(300)  # nine recoveries, each of which starts a process
-def test_rows_are_right_whatever_is_damaged_and_whoever_is_killed(driver, tmp_path):
+def test_rows_are_right_whatever_is_damaged_and_whoever_is_killed(driver, folder, tmp_path):
     job = ef.connect("damaged")
     for files, damage, victims in (
         ("the newest manifest", flip, ("driver", "coordinator")),
@@ -222,6 +222,7 @@ def test_rows_are_right_whatever_is_damaged_and_whoever_is_killed(driver, tmp_pa
     take_checkpoints(job)
     job.stop()
     job.wait("60s")
+    until(lambda: not socket_folders(folder), "the coordinator has taken down what the job had here")
     spark = Exchange(tmp_path / "spark")
     for written in (sorted((tmp_path / "parquet").glob("*.parquet")), [file.path for file in spark.committed(spark.latest())]):
         rows = sorted(tuple(row.values()) for row in pq.read_table(written).to_pylist())
