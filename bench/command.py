@@ -230,7 +230,7 @@ def _add_run(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     _add_workloads(benchmarks)
     _add_latency(benchmarks)
     cost = benchmarks.add_parser("overhead", help="the cost of measuring load")
-    cost.add_argument("--pairs", type=int, default=7, help="pairs of runs with and without (default: %(default)s)")
+    cost.add_argument("--pairs", type=int, default=101, help="pairs of runs with and without (default: %(default)s)")
     _add_data(cost)
     leaks = benchmarks.add_parser("memory", help="resident memory at full speed")
     leaks.add_argument("--minutes", type=float, default=10.0, help="default: %(default)s")

@@ -17,6 +17,7 @@ from .task import Answer, Task
 
 _MODULES = (
     "evenflow",
+    "local",
     "spark",
     "duckdb",
     "bytewax",

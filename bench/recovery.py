@@ -25,8 +25,8 @@ PARTS = ("kill", "spark", "bytewax", "checkpoints", "lmdb")
 SIZES = (1_000_000, 10_000_000)
 PAIRS = 4
 KINDS: dict[str, dict[str, Any]] = {"new process": {}, "warm spare": {"worker": {"warm_spares": 1}}}
-MOST_SECONDS = {"new process": 5.0, "warm spare": 3.0}
-LEAST_RATE, MOST_P99 = 0.95, 2.0
+MOST_SECONDS = {"new process": 2.0, "warm spare": 1.0}
+LEAST_RATE, MOST_P99 = 0.97, 1.5
 NOT_MEASURED = (
     "a lost node: processes are killed here, and all of them share one machine and one disk",
     "Bytewax at the rate of the others: with a snapshot every 10 s it can't keep up with it",

@@ -19,17 +19,19 @@ from .record import Case, Run, Verdict
 from .task import Answer, Task
 
 SYSTEMS_OF = {
-    "t1": ("evenflow", "spark", "duckdb"),
+    "t1": ("evenflow", "local", "spark", "duckdb"),
     "t1-strings": ("evenflow", "spark", "duckdb"),
     "t2": ("evenflow", "loop", "bytewax"),
     "t2-columns": ("evenflow",),
 }
-SYSTEMS = ("evenflow", "spark", "duckdb", "bytewax", "loop")
+SYSTEMS = ("evenflow", "local", "spark", "duckdb", "bytewax", "loop")
 TARGETS = (
-    ("t1/evenflow", "t1/spark", 10.0, "T1, evenflow / Spark Structured Streaming"),
-    ("t1/evenflow", "t1/duckdb", 0.4, "T1, evenflow / DuckDB (batch)"),
-    ("t2/evenflow", "t2/bytewax", 4.0, "T2, evenflow / Bytewax with two processes"),
-    ("t2/evenflow", "t2/loop", 0.6, "T2, evenflow / plain loop in two processes"),
+    ("t1/evenflow", "t1/spark", 12.0, "T1, evenflow / Spark Structured Streaming"),
+    ("t1/evenflow", "t1/duckdb", 1.2, "T1, evenflow / DuckDB (batch)"),
+    ("t1/evenflow", "t1/local", 1.8, "T1, two workers an operator on Ray / one thread of the local runtime"),
+    ("t1-strings/evenflow", "t1/evenflow", 0.8, "T1, string keys / integer keys"),
+    ("t2/evenflow", "t2/bytewax", 10.0, "T2, evenflow / Bytewax with two processes"),
+    ("t2/evenflow", "t2/loop", 0.85, "T2, evenflow / plain loop in two processes"),
     ("t2-columns/evenflow", "t2/evenflow", 3.0, "T2, by columns / by record"),
 )
 NOT_MEASURED = (

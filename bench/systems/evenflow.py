@@ -27,7 +27,7 @@ def run(task: Task) -> Iterator[Answer]:
             job.wait(WAIT)
         seconds = job.status().running_seconds - begun
         workers = {f.worker: {"rows_in": f.rows_in, "rows_out": f.rows_out, "late": f.late_records} for f in job.metrics()}
-        yield Answer(seconds, task.rows, _result(task), {"cpu_seconds": cpu.seconds, "memory": memory.bytes, "workers": workers})
+        yield Answer(seconds, task.rows, result_of(task), {"cpu_seconds": cpu.seconds, "memory": memory.bytes, "workers": workers})
 
 
 def flow_of(task: Task, name: str) -> ef.Dataflow:
@@ -64,7 +64,8 @@ def alert_columns(state: dict[str, Any], rows: Any) -> tuple[dict[str, Any], dic
     return {"n": rows.last(n), "total": rows.last(total)}, rows.where(rows["value"] > THRESHOLD * mean, mean=mean)
 
 
-def _result(task: Task) -> dict[str, float]:
+def result_of(task: Task) -> dict[str, float]:
+    """What the task wrote."""
     if task.name.startswith("t1"):
         return result_of_windows(str(Path(task.output)), "epoch_ms(window_start)", task.last_window)
     return result_of_alerts(task.output)

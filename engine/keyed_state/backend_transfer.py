@@ -59,7 +59,8 @@ class BackendTransfer(StateTransfer):
         self._passed = states.backend.pass_on(sorted(self._whole), move.target)
         mixed = states.backend_groups(sorted(partial))
         self._groups = sorted(mixed if self._passed is not None else [*mixed, *self._whole], reverse=True)
-        self._left: list[tuple[int, Any]] = []
+        self._left: tuple[list[int], list[Any]] = [], []
+        """Groups and keys that come next, in parallel."""
 
     def next_chunk(self, keys: int) -> Batch | None:
         batch = self.next_chunk_here(keys)
@@ -70,11 +71,15 @@ class BackendTransfer(StateTransfer):
 
     def next_chunk_here(self, keys: int) -> Batch | None:
         """As `next_chunk`, for state that must be read and sent."""
-        while self._left or self._groups:
-            while len(self._left) < keys and self._groups:
-                self._left += self._keys_of(self._groups.pop())
-            taken, self._left = self._left[:keys], self._left[keys:]
-            batch = self._states.take([group for group, _ in taken], [key for _, key in taken])
+        groups, names = self._left
+        while names or self._groups:
+            while len(names) < keys and self._groups:
+                group = self._groups.pop()
+                found = self._keys_of(group)
+                names += found
+                groups += [group] * len(found)
+            batch = self._states.take(groups[:keys], names[:keys])
+            del groups[:keys], names[:keys]
             if batch is not None:
                 return batch
         return None
@@ -100,11 +105,11 @@ class BackendTransfer(StateTransfer):
             named += group
         return self._states.named(named) if named else None
 
-    def _keys_of(self, group: int) -> list[tuple[int, Any]]:
+    def _keys_of(self, group: int) -> list[Any]:
         """The keys of a group that move."""
         states = self._states
-        keys = states.backend.keys_of(group)
+        keys = states.backend.listed(group)
         if keys and group not in self._whole:
             selected = self.move.selects(states.hashes(keys), states.context.key_groups)
             keys = [keys[place] for place in np.flatnonzero(selected).tolist()]
-        return [(group, key) for key in keys]
+        return keys

@@ -10,6 +10,8 @@ owner finds it in the backend.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
+from operator import is_not
 from typing import Any
 
 import numpy as np
@@ -167,14 +169,13 @@ class StateObjects(KeyedState):
 
     def take(self, groups: Sequence[int], keys: Sequence[Any]) -> Batch | None:
         """Remove and return the states of the keys (in the backend's form), as far as they are here."""
-        found = self.backend.get_many(groups, keys)
-        here = [place for place, value in enumerate(found) if value is not None]
-        if not here:
+        values = self.backend.take_many(groups, keys)
+        if not all(map(is_not, values, repeat(None))):
+            here = [place for place, value in enumerate(values) if value is not None]
+            keys, values = [keys[i] for i in here], [values[i] for i in here]
+        if not values:
             return None
-        groups, keys, values = [groups[i] for i in here], [keys[i] for i in here], [found[i] for i in here]
-        packed = values if self._memory is None else self.packed(keys, values)
-        self.backend.delete_many(groups, keys)
-        return self._batch(self.columns_of(keys), packed)
+        return self._batch(self.columns_of(keys), values if self._memory is None else self.packed(keys, values))
 
     def named(self, keys: Sequence[Any]) -> Batch:
         """Keys without their states, which the new owner finds in the backend."""

@@ -63,7 +63,17 @@ class StateBackend(ABC):
 
     @abstractmethod
     def keys_of(self, group: int) -> list[Any]:
-        """Called for each key group that leaves: its keys."""
+        """The keys of a group."""
+
+    def listed(self, group: int) -> list[Any]:
+        """Called for each key group that leaves: its keys for `take_many`, perhaps with some that are gone, or twice."""
+        return self.keys_of(group)
+
+    def take_many(self, groups: Sequence[int], keys: Sequence[Any]) -> list[Any]:
+        """Called with keys whose state is sent away, as `listed` gives them: their values, None where there is none. They are deleted."""
+        found = self.get_many(groups, keys)
+        self.delete_many(groups, keys)
+        return found
 
     def items_of(self, groups: Sequence[int]) -> Chunk:
         """Called with groups that are read one after the other: all their keys and values."""

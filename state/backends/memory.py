@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any
 
 from ..members import GroupMembers
@@ -53,12 +53,17 @@ class MemoryBackend(StateBackend):
             self._members.add(fresh, places, self.objects)
 
     def delete_many(self, groups: Sequence[int], keys: Sequence[Any]) -> None:
+        self.take_many(groups, keys)
+
+    def take_many(self, groups: Sequence[int], keys: Sequence[Any]) -> list[Any]:
         self.before(keys)
-        for key in keys:
-            self.objects.pop(key, None)
+        return list(map(self.objects.pop, keys, repeat(None)))  # one look into the dict, which is what costs with many keys
 
     def keys_of(self, group: int) -> list[Any]:
         return [key for key in self._members.of(group) if key in self.objects]
+
+    def listed(self, group: int) -> list[Any]:
+        return self._members.listed(group)
 
     @property
     def watched(self) -> bool:

@@ -31,8 +31,9 @@ def test_a_quarter_of_the_keys_moves():
 
 
 def test_targets_are_ratios_to_the_steady_latency_and_to_the_state_moved():
-    found = {v.claim: v.measured for v in verdicts({"batched": [move(3.0), move(5.0)], "lazy": [move(8.0)], "sudden": [move(99.0)]})}
+    found = {v.claim: v.measured for v in verdicts({"batched": [move(3.0), move(5.0)], "lazy": [move(8.0)], "pause": [move(99.0)]})}
     assert found == {
+        "steady p99 in ms, all jobs": 2.0,
         "batched: p99 while it moves / steady p99": 2.0,
         "lazy: p99 while it moves / steady p99": 4.0,
         "batched: memory beyond what is kept / state moved": 0.5,
@@ -55,7 +56,7 @@ def test_what_is_due_while_a_source_begins_anew_waits_for_the_first_result_behin
 
 
 def test_a_ratio_is_not_decided_if_it_depends_on_which_steady_phase_it_is_held_against():
-    calm, rough = move(8.0, steady=2.0), move(8.0, steady=5.0)
+    calm, rough = move(8.0, steady=2.0), move(7.0, steady=5.0)
     assert not doubts({"lazy": [move(9.0, steady=2.0)], RESTART: [move(1000.0, steady=900.0)]})
     assert [doubt.partition(":")[0] for doubt in doubts({"batched": [rough], "sudden": [calm]})] == ["batched"]
 

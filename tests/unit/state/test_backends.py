@@ -177,6 +177,15 @@ class Calls(RuleBasedStateMachine):
     def look_into_a_group(self, group):
         assert sorted(self.backend.keys_of(group)) == sorted(key for key in self.model if group_of(key) == group)
 
+    @rule(group=st.integers(0, GROUPS - 1))
+    def give_a_group_away(self, group):
+        keys = self.backend.listed(group)
+        values = self.backend.take_many([group] * len(keys), keys)
+        given = [(key, value) for key, value in zip(keys, values, strict=True) if value is not None]
+        assert sorted(given) == sorted((key, value) for key, value in self.model.items() if group_of(key) == group)
+        for key, _ in given:
+            del self.model[key]
+
     @rule(groups=st.sets(st.integers(0, GROUPS - 1)))
     def read_groups(self, groups):
         keys, values = self.backend.items_of(sorted(groups))
