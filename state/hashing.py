@@ -90,7 +90,7 @@ def group_of(hashes: Hashes, groups: int) -> npt.NDArray[np.uint16]:
     """The key group, `hash mod groups`, of each hash. Raises ValueError unless `groups` is a power of two up to 32,768."""
     if not (1 <= groups <= MAX_GROUPS and groups & (groups - 1) == 0):
         raise ValueError(f"{groups} key groups: use a power of two from 1 to {MAX_GROUPS}, for example 1024")
-    return (hashes & np.uint64(groups - 1)).astype(np.uint16)
+    return hashes.astype(np.uint16) & np.uint16(groups - 1)
 
 
 def mix(words: Hashes) -> Hashes:

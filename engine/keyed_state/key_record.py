@@ -3,18 +3,17 @@
 >>> record = KeyRecord()
 >>> record.values["seen"] = (1, 2)
 >>> record.timers.add(60)
->>> (packed,) = pack_records([record])
->>> unpack_record(packed) == record, bool(KeyRecord())
+>>> unpack_records(list(pack_records([record]))) == [record], bool(KeyRecord())
 (True, False)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...state.packing import pack_values, unpack_value
+from ...state.packing import pack_values, unpack_values
 
 
 @dataclass(slots=True)
@@ -47,9 +46,11 @@ def pack_records(records: Iterable[KeyRecord]) -> Iterator[bytes]:
     return pack_values([record.values, record.written, sorted(record.timers)] for record in records)
 
 
-def unpack_record(packed: bytes) -> KeyRecord:
-    """The inverse of `pack_records` for one record. Raises TypeError or ValueError for anything else."""
-    values, written, timers = unpack_value(packed)
-    if not isinstance(values, dict) or not isinstance(written, dict):
-        raise TypeError(f"values {values!r:.50} and times {written!r:.50}, expected two dicts")
-    return KeyRecord(values, written, set(timers))
+def unpack_records(packed: Sequence[bytes]) -> list[KeyRecord]:
+    """The inverse of `pack_records`. Raises TypeError or ValueError for anything else."""
+    records = []
+    for values, written, timers in unpack_values(packed):
+        if not isinstance(values, dict) or not isinstance(written, dict):
+            raise TypeError(f"values {values!r:.50} and times {written!r:.50}, expected two dicts")
+        records.append(KeyRecord(values, written, set(timers)))
+    return records

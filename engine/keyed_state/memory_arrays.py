@@ -73,7 +73,7 @@ class MemoryArrays(StateArrays):
         return changed(self._keys, changes.removed, there, CHUNK)
 
     def depart(self, move: Move) -> StateTransfer:
-        where = self._slots.where(lambda hashes: move.selects(hashes, self._context.key_groups))
+        where = self._slots.leaving(move, self._context.key_groups)
         return KeyTransfer(self._slots.keys(where), self._take)
 
     @property

@@ -128,7 +128,7 @@ class MemorySeries(Series):
     def depart(self, move: Move) -> StateTransfer:
         """The keys are cut out at once, so that the other series can go on."""
         away = MemorySeries(self.aggregator, self._context)
-        found = self._cut_out(self._slots.where(lambda hashes: move.selects(hashes, self._context.key_groups)))
+        found = self._cut_out(self._slots.leaving(move, self._context.key_groups))
         if found is not None:
             away.add(*found)
         aggregator, binding = self.aggregator, self.aggregator.binding

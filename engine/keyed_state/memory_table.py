@@ -76,7 +76,7 @@ class MemoryTable(Table):
         return (aggregator.to_batch(partial, None, None, binding) for partial in self._frozen.begin(those, self._at, CHUNK))
 
     def depart(self, move: Move) -> StateTransfer:
-        keys = self._slots.keys(self._slots.where(lambda hashes: move.selects(hashes, self._key_groups)))
+        keys = self._slots.keys(self._slots.leaving(move, self._key_groups))
         return KeyTransfer(keys, self._take)
 
     def _carry_over(self, carry: Carry) -> None:

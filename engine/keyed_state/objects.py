@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from ...state.backends.memory import MemoryBackend
 from ...state.backends.opening import open_backend
-from ...state.packing import pack_values, unpack_value
+from ...state.packing import pack_values, unpack_values
 from ..batch import Batch
 from ..errors import RecordError
 from ..keys.codec import KeyCodec
@@ -50,7 +50,7 @@ class StateObjects(KeyedState):
         context: Context,
         keys: tuple[str, ...],
         pack: Callable[[Iterable[Any]], Iterator[bytes]] = pack_values,
-        unpack: Callable[[bytes], Any] = unpack_value,
+        unpack: Callable[[Sequence[bytes]], list[Any]] = unpack_values,
         *,
         undoable: bool = False,
         kind: bytes = b"values",
@@ -84,14 +84,13 @@ class StateObjects(KeyedState):
         if self._memory is not None:
             keys, packed = self._before
             for key in keys:
-                if key in packed:
-                    self._memory.objects[key] = self._unpack(packed[key])
-                else:
+                if key not in packed:
                     self._memory.objects.pop(key, None)
+            self._memory.objects.update(zip(packed, self._unpack(list(packed.values())), strict=True))
 
     def copied(self, key: Any, state: Any) -> Any:
         """A deep copy of `state`. Raises RecordError naming the key if it can't be packed."""
-        return self._unpack(self.packed([key], [state])[0])
+        return self._unpack(self.packed([key], [state]))[0]
 
     def read_keys(self, keys: list[Any]) -> dict[Any, Any]:
         """As `read`, for keys given as values."""
@@ -139,7 +138,7 @@ class StateObjects(KeyedState):
         packed: list[bytes | None] = chunk.rows.column(STATE).to_pylist()
         groups, keys = self._groups(columns), key_values(columns)
         if self._memory is not None:
-            self._memory.put_many(groups, keys, [self._unpack(value) for value in packed if value is not None])
+            self._memory.put_many(groups, keys, self._unpack([value for value in packed if value is not None]))
             return keys
         given = [place for place, value in enumerate(packed) if value is not None]
         if len(given) < len(keys):
@@ -237,7 +236,8 @@ class StateObjects(KeyedState):
         keys, groups, places = key_values(columns), self._groups(columns), self.codec.pack(columns)
         found = self.backend.get_many(groups, places)
         self._read = keys, groups, places, found
-        self._working = {key: self._unpack(value) for key, value in zip(keys, found, strict=True) if value is not None}
+        here = [(key, value) for key, value in zip(keys, found, strict=True) if value is not None]
+        self._working = dict(zip((key for key, _ in here), self._unpack([value for _, value in here]), strict=True))
         return self._working
 
     def _write_back(self) -> None:

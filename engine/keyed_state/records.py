@@ -11,7 +11,7 @@ from typing import Any
 
 from ..batch import Batch
 from ..operators.base import Context
-from .key_record import KeyRecord, pack_records, unpack_record
+from .key_record import KeyRecord, pack_records, unpack_records
 from .objects import StateObjects
 from .timers import Timers
 
@@ -23,7 +23,7 @@ class StateRecords(StateObjects):
     """`lives`: the time to live, in microseconds, of each value that has one, by its name."""
 
     def __init__(self, context: Context, keys: tuple[str, ...], lives: Mapping[str, int], *, undoable: bool) -> None:
-        super().__init__(context, keys, pack_records, unpack_record, undoable=undoable, kind=b"records")
+        super().__init__(context, keys, pack_records, unpack_records, undoable=undoable, kind=b"records")
         self.timers, self.expiries = Timers(), Timers()
         self._lives = dict(lives)
         self._expiring: set[Any] = set()

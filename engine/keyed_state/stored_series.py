@@ -149,7 +149,8 @@ class Bounds:
 
     def drop_moving(self, move: Move) -> None:
         """Forget the keys that leave with `move`: another worker may change their state from now on."""
-        where = self._slots.where(lambda hashes: move.selects(hashes, self._rows.context.key_groups))
+        key_groups = self._rows.context.key_groups
+        where = self._slots.where(move.touches(key_groups), key_groups, lambda hashes: move.selects(hashes, key_groups))
         if len(where):
             self._slots.remove(where)
 

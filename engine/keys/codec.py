@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...state.packing import pack_values, unpack_value
+from ...state.packing import pack_values, unpack_values
 from ..batch import column_values
 from .encoding import KeyTypes
 
@@ -34,7 +34,7 @@ class KeyCodec:
 
     def columns(self, packed: Sequence[bytes]) -> list[pa.Array]:
         """The key columns of what `pack` gave."""
-        keys, types = list(map(unpack_value, packed)), self._types.types
+        keys, types = unpack_values(packed), self._types.types
         plain = [keys] if len(types) == 1 else [[key[i] for key in keys] for i in range(len(types))]
         return [_column(values, kind) for values, kind in zip(plain, types, strict=True)]
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 from ...state.key_index import DictIndex, WordIndex
 from ...state.slots import Slots
 from ...state.words import Where, Words
+from ..protocol.routing import Move
 from .encoding import KeyTypes, key_hashes, key_values
 from .words import column_of, have_words, joined, words_of
 
@@ -50,6 +51,10 @@ class KeySlots(Slots):
     def known(self, columns: Sequence[pa.Array]) -> Where:
         """The slots of the keys in these key columns that have one."""
         return super().known(self._form(columns))
+
+    def leaving(self, move: Move, key_groups: int) -> Where:
+        """The slots of the keys that `move` selects."""
+        return self.where(move.touches(key_groups), key_groups, lambda hashes: move.selects(hashes, key_groups))
 
     def keys(self, where: Where) -> list[pa.Array]:
         """The key columns of these slots."""

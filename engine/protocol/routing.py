@@ -55,6 +55,10 @@ class Move:
         mask = self.brings(hashes, key_groups)
         return mask | among(self.returns, hashes) if self.returns else mask
 
+    def touches(self, key_groups: int) -> set[int]:
+        """The key groups that have all keys which `selects` tells of."""
+        return {*self.groups, *(key % key_groups for key in self.keys), *(key % key_groups for key, _ in self.returns)}
+
     def brings(self, hashes: Hashes, key_groups: int) -> Mask:
         """Which of the keys with these hashes get another owner, shape (keys,)."""
         moving = np.zeros(key_groups, np.bool_)

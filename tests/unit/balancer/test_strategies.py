@@ -55,6 +55,7 @@ def test_the_steps_lead_to_the_target_and_its_split_keys(name, current, target):
     for step in plan_steps(name, current, target):
         for move in step.moves:
             moving = HASHES[move.selects(HASHES, KEY_GROUPS)].tolist()
+            assert {key % KEY_GROUPS for key in moving} <= move.touches(KEY_GROUPS)
             returning = {key for key, _ in move.returns}
             assert not {*current.splits} & {*moving} - returning, "a key that moves is not split"
             assert not (move.copies or move.returns) or not (move.groups or move.keys or step.lazy)

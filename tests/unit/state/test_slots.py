@@ -66,12 +66,16 @@ def test_slots_agree_with_a_dict_of_keys(index, changes):
         assert slots.capacity > max(model.values(), default=-1)
 
 
-@given(keys, keys)
-def test_keys_of_a_move_are_found_by_their_hashes(index, batch, moving):
+@given(keys, keys, keys, st.sets(st.integers(0, 7)))
+def test_keys_of_a_move_are_found_by_their_groups_and_hashes(index, batch, gone, moving, groups):
     slots = Slots(index())
     find(slots, batch)
+    removed = set(batch) & set(gone)
+    slots.remove(np.array(find(slots, sorted(removed)), np.int64))
     wanted = np.array([hash_of(key) for key in moving], np.uint64)
-    assert set(values(slots, slots.keys(slots.where(lambda hashes: np.isin(hashes, wanted))))) == set(batch) & set(moving)
+    found = slots.where(groups, 8, lambda hashes: np.isin(hashes, wanted))
+    there = (set(batch) & set(moving)) - removed
+    assert set(values(slots, slots.keys(found))) == {key for key in there if hash_of(key) % 8 in groups}
 
 
 def test_freed_slots_are_used_again(index):
