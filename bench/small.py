@@ -42,7 +42,7 @@ PIECE = 64
 RATE = 200
 """Batches of 50 rows a second on Ray."""
 
-SETTLE, MEASURED = 5.0, 10.0
+SETTLE, MEASURED, WAIT = 5.0, 10.0, 60.0
 """Seconds on Ray, before the measurement and of it."""
 
 NOT_MEASURED = (
@@ -98,6 +98,7 @@ def shares(rate: int) -> list[float]:
         used = [(_cpu(pid) - first) / elapsed for pid, first in zip(workers, before, strict=True)]
     finally:
         job.cancel()
+        job.wait(WAIT)
     return used
 
 

@@ -179,6 +179,28 @@ def without_cpus(folder):
         return {**seen, "cpus": cpus_of_nodes(), "correct": correct(rows, results)}
 
 
+def beside_a_lost_node(nodes, folder):
+    """A job begins while Ray still takes a node for alive whose processes have all been killed."""
+    for _ in range(3):
+        node = nodes.add(CPUS)
+        nodes._cluster.remove_node(node, allow_graceful=False)
+        thought_alive = node.node_id in cpus_of_nodes()
+        if thought_alive:
+            break
+    flow, rows, results = build("beside_a_lost_node", workers=4)
+    config = ef.JobConfig(
+        key_groups=16,
+        worker=ef.WorkerConfig(placement="spread"),
+        checkpoint=ef.CheckpointConfig(str(folder / "beside_a_lost_node"), interval="500ms"),
+    )
+    with running(flow, config) as job:
+        goes_on(rows)
+        places = nodes_of(job)
+        job.stop()
+        job.wait("120s")
+        return {"lost": node.node_id, "thought_alive": thought_alive, "places": places, "correct": correct(rows, results)}
+
+
 def cpus_of_nodes():
     return {node["NodeID"]: node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"]}
 
@@ -214,6 +236,7 @@ def main(folder):
             "without_cpus": without_cpus(folder),
             "spread": spread(nodes, folder),
             "star": star(nodes, folder),
+            "beside_a_lost_node": beside_a_lost_node(nodes, folder),
         }
     sys.stdout.write(json.dumps(seen) + "\n")
 

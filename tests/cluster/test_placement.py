@@ -86,3 +86,10 @@ def test_workers_of_a_lost_node_go_on_elsewhere_and_the_results_are_those_of_the
     assert spread["lost"] not in spread["survived"].values()
     assert set(spread["survived"]) == set(spread["after"])
     assert spread["correct"]
+
+
+def test_a_job_that_ray_would_put_on_a_node_that_was_just_lost_begins_elsewhere(seen):
+    job = seen["beside_a_lost_node"]
+    assert job["thought_alive"], "or this shows nothing"
+    assert job["lost"] not in job["places"].values()
+    assert job["correct"]
