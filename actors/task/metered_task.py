@@ -21,6 +21,10 @@ from .system_clock import SystemClock
 from .task_interpreter import TaskInterpreter
 from .task_ports import Channels, Reports, TaskPorts
 
+FEW = 8
+"""A source that has given fewer rows when it has no more for now is left alone for the job's linger, so that more come at once: to take
+rows one by one costs a core's time for a few thousand a second, here and in every worker behind."""
+
 IDLE = 0.1
 """Seconds that a worker without a source may sleep: what comes in wakes it earlier."""
 
@@ -58,24 +62,31 @@ class MeteredTask(TaskInterpreter):
         self.meter = Meter(self.task, settings.metrics_window, samples=settings.samples)
         self._latency_interval = settings.latency_interval
         self._next_mark = 0.0
+        self._linger = spec.settings.linger
+        self._gather_until, self._rows_at_once = 0.0, 0
         self._give_at = self._save_at = 0.0
         self._saving_since = math.inf
 
     def poll(self, rows: int, *, mark: bool = False) -> int:
-        """As of every task, with a latency mark whenever the last one was sent an interval ago."""
+        """As of every task, with a latency mark whenever the last one was sent an interval ago; nothing while few rows gather."""
         now = self._now()
+        if now < self._gather_until:
+            return 0
         due = mark or now >= self._next_mark
         read = super().poll(rows, mark=due)
         if due and read:
             self._next_mark = now + self._latency_interval
+        if not read and 0 < self._rows_at_once < FEW:
+            self._gather_until = now + self._linger
+        self._rows_at_once = self._rows_at_once + read if read else 0
         return read
 
     def sleep_for(self) -> float:
         """Seconds until there may be something to do: until the source may have something, or more state may be given."""
         if self.over:
             return IDLE
-        until = self.source.reader.ready_in() if self.source.reader is not None else IDLE
         now = self._now()
+        until = max(self.source.reader.ready_in(), self._gather_until - now) if self.source.reader is not None else IDLE
         if self.task.giving:
             until = min(until, max(0.0, self._give_at - now))
         return min(until, max(SAVING, self._save_at - now)) if self.task.saving else until

@@ -12,8 +12,8 @@ from .checks import duration, whole
 class NetworkConfig:
     """Batches and channels.
 
-    `batch_rows`: rows at which a batch leaves; `linger`: how long a row may wait for that. `source_rows`: rows that a source reads at
-    once. `credit_batches`, `credit_bytes`: what a channel may have under way.
+    `batch_rows`: rows at which a batch leaves; `linger`: how long a row may wait for that, also in a source that gives just a few at a
+    time. `source_rows`: rows that a source reads at once. `credit_batches`, `credit_bytes`: what a channel may have under way.
 
     >>> NetworkConfig(batch_rows=1_000, linger=0).linger
     0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 import evenflow as ef
-from evenflow.actors.task.metered_task import GIVE_SHARE, IDLE, SAVE_SHARE, MeteredTask
+from evenflow.actors.task.metered_task import FEW, GIVE_SHARE, IDLE, SAVE_SHARE, MeteredTask
 from evenflow.actors.task.task_interpreter import TaskInterpreter
 
 
@@ -84,3 +86,19 @@ def test_task_that_is_over_sleeps(monkeypatch):
     assert (task.sleep_for(), len(reports)) == (IDLE, 1)
     task.measure(0, 0, 0)
     assert reports[1].worker == "items-0"
+
+
+def test_rows_that_come_a_few_at_a_time_are_left_to_gather(monkeypatch):
+    task, _ = metered()
+    work = Work(task, monkeypatch, "give", "giving")
+    work.left = 0
+    linger, given = task.spec.settings.linger, [1, 0, FEW - 1, 0, FEW, 0, 0]
+    monkeypatch.setattr(TaskInterpreter, "poll", lambda _, rows, mark: given.pop(0))
+    monkeypatch.setattr(task.source.reader, "ready_in", lambda: linger / 5)
+    for few in (1, FEW - 1):
+        assert [task.poll(100) for _ in range(3)] == [few, 0, 0], "the third does not ask the source"
+        assert task.sleep_for() == pytest.approx(linger)
+        work.now += 1.01 * linger
+    assert [task.poll(100) for _ in range(2)] == [FEW, 0]
+    assert task.sleep_for() == linger / 5, "many, or none, don't gather"
+    assert (task.poll(100), given, task.sleep_for()) == (0, [], linger / 5)
