@@ -14,7 +14,7 @@ from ...engine.protocol.routing import RoutingTable
 from ...engine.protocol.split_route import Dealt
 from ..load.window import WorkerWindow
 
-STEP_BYTES = 2 << 20
+STEP_BYTES = 1 << 20
 """State that a pair of workers hands over in one batched step: giving it stops a worker for a few milliseconds, which is about what a step
 waits for anyway, for its markers to come through."""
 
