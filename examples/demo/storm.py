@@ -5,7 +5,7 @@ departure costs its worker two milliseconds. Keys and workers are the engine's b
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -39,11 +39,7 @@ class Phase:
         return round(self.rate * self.seconds)
 
 
-def phases(shortened: float) -> tuple[Phase, ...]:
-    """Each a part, 1 / `shortened`, of its length."""
-    whole = (Phase("calm", 300, 8, storm=False), Phase("storm", 600, 14, storm=True), Phase("rush", 800, 18, storm=True))
-    return tuple(replace(phase, seconds=phase.seconds / shortened) for phase in whole)
-
+PHASES = (Phase("calm", 300, 8, storm=False), Phase("storm", 600, 14, storm=True), Phase("rush", 800, 18, storm=True))
 
 # Two workers are busy for 32, 64 and 86 % of their time in the three phases, if their load is even.
 SETTINGS = ef.JobConfig(

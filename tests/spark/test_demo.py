@@ -60,7 +60,7 @@ def assert_nothing_runs(group: int) -> None:
 @pytest.mark.timeout(600)
 def test_both_acts_give_what_spark_gives_the_second_moves_keys_by_itself_and_only_the_results_are_left(folder):
     output = folder / "out"
-    with start_demo(output, 1, "--moves", "--scales", "--shortened", "2") as demo:
+    with start_demo(output, 1, "--moves", "--scales") as demo:
         printed, _ = demo.communicate(timeout=450)
     assert demo.returncode == 0, printed
     first, second = printed.split("Second act")
@@ -70,7 +70,7 @@ def test_both_acts_give_what_spark_gives_the_second_moves_keys_by_itself_and_onl
     assert "27,004 records" in first
     assert "balancer, totals: moves" in second
     assert "max / mean" in second
-    assert "Check: all 12,600 rows are equal to those of the same query in Spark." in second
+    assert "Check: all 25,200 rows are equal to those of the same query in Spark." in second
     assert (output / "delays.png").stat().st_size > 10_000
     assert pq.read_table([*(output / "delays.parquet").glob("*.parquet")]).num_rows == 2_659
     assert_nothing_runs(demo.pid)
