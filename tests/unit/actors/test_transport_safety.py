@@ -159,8 +159,9 @@ def test_a_flood_of_connections_that_are_turned_away_is_counted_and_leaves_a_few
     for number in range(1, 21):
         stranger(down.address.ipc, password=b"guessed")
         until(lambda _, number=number: down.refused == number, down)
-    assert len(caplog.records) == 5
-    assert "turned away a connection from this node, 16 so far" in caplog.messages[-1]
+    told = [record.getMessage() for record in caplog.records if record.name.endswith("gatekeeper")]  # threads of others may tell more
+    assert len(told) == 5
+    assert "turned away a connection from this node, 16 so far" in told[-1]
 
 
 @pytest.mark.parametrize("what", ["the folder", "a socket's file"])
