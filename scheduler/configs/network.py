@@ -21,7 +21,7 @@ class NetworkConfig:
 
     batch_rows: int = 32_768
     linger: Duration = "5ms"
-    source_rows: int = 131_072
+    source_rows: int = 262_144
     credit_batches: int = 16
     credit_bytes: int = 64 * 1024 * 1024
 
