@@ -25,6 +25,10 @@ class GroupMembers:
             self._groups = [[key for key in dict.fromkeys(group) if key in existing] for group in self._groups]
             self._listed = sum(map(len, self._groups))
 
+    def exact(self, existing: Collection[Any]) -> bool:
+        """Whether just the keys of `existing` are listed, each once."""
+        return self._listed == len(existing)
+
     def listed(self, group: int) -> list[Any]:
         """The keys listed in a group, perhaps more than once."""
         return self._groups[group].copy()

@@ -74,7 +74,7 @@ class StateObjects(KeyedState):
         columns = self._columns(rows)
         self.types.learn(columns)
         if self._memory.watched:
-            self._memory.before(key_values(encode_keys(rows, self.keys, self.context.name).columns))
+            self._memory.before(key_values(columns), lambda: key_groups(columns, self.context.key_groups, self.context.name))
         if self._undoable:
             self._note_before(key_values(columns))
         return self._memory.objects
@@ -96,7 +96,7 @@ class StateObjects(KeyedState):
         """As `read`, for keys given as values."""
         if self._memory is None:
             return self._fetch(self.types.columns(keys))
-        self._memory.before(keys)
+        self._memory.before(keys, lambda: self._groups(self.types.columns(keys)))
         return self._memory.objects
 
     def looked_up(self, keys: list[Any]) -> dict[Any, Any]:

@@ -4,7 +4,7 @@
 >>> changes = FrozenChanges({"a", "c"}, lambda keys: (sorted(keys), [values.get(key) for key in sorted(keys)]), chunk=10)
 >>> changes.before(["a", "b"]); values["a"] = 7
 >>> list(changes)
-[(['a'], [1]), (['c'], [None])]
+[(['a', 'c'], [1, None])]
 """
 
 from __future__ import annotations
@@ -21,17 +21,19 @@ class FrozenChanges:
 
     def __init__(self, keys: set[Any], read: Callable[[set[Any]], Found], chunk: int) -> None:
         self._left, self._read, self._chunk = set(keys), read, chunk
-        self._ready: list[Found] = []
+        self._keys, self._values = list[Any](), list[bytes | None]()
 
     def __iter__(self) -> Iterator[Found]:
         return self
 
     def __next__(self) -> Found:
-        if not self._ready:
-            if not self._left:
-                raise StopIteration
-            self._take(set(islice(self._left, self._chunk)))
-        return self._ready.pop()
+        if len(self._keys) < self._chunk and self._left:
+            self._take(set(islice(self._left, self._chunk - len(self._keys))))
+        if not self._keys:
+            raise StopIteration
+        found = self._keys[: self._chunk], self._values[: self._chunk]
+        del self._keys[: self._chunk], self._values[: self._chunk]
+        return found
 
     @property
     def over(self) -> bool:
@@ -44,6 +46,12 @@ class FrozenChanges:
         if taken:
             self._take(taken)
 
+    def before_all(self) -> None:
+        """As `before`, for every key."""
+        self.before(self._left)
+
     def _take(self, keys: set[Any]) -> None:
         self._left -= keys
-        self._ready.append(self._read(keys))
+        found, values = self._read(keys)
+        self._keys += found
+        self._values += values

@@ -10,7 +10,7 @@ The user of `objects` changes it directly, and calls `before` while it is `watch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice, repeat
 from typing import Any
@@ -19,9 +19,7 @@ from ..members import GroupMembers
 from ..packing import pack_values
 from .base import MOST_NOTED, SNAPSHOT_CHUNK, Chunk, Found, StateBackend
 from .frozen_changes import FrozenChanges
-
-Pack = Callable[[Sequence[Any], Sequence[Any]], list[bytes]]
-"""(keys, values) -> the packed values; the keys are for error messages."""
+from .frozen_states import FrozenStates, Groups, Pack
 
 KEY_BYTES = 200
 """An estimate of the bytes of a key and its state."""
@@ -41,7 +39,7 @@ class MemoryBackend(StateBackend):
         return list(map(self.objects.get, keys))
 
     def put_many(self, groups: Sequence[int], keys: Sequence[Any], values: Sequence[Any]) -> None:
-        self.before(keys)
+        self.before(keys, lambda: groups)
         before = len(self.objects)
         if self.objects.keys().isdisjoint(keys):
             fresh, places = list(keys), list(groups)
@@ -56,7 +54,7 @@ class MemoryBackend(StateBackend):
         self.take_many(groups, keys)
 
     def take_many(self, groups: Sequence[int], keys: Sequence[Any]) -> list[Any]:
-        self.before(keys)
+        self.before(keys, lambda: groups)
         return list(map(self.objects.pop, keys, repeat(None)))  # one look into the dict, which is what costs with many keys
 
     def keys_of(self, group: int) -> list[Any]:
@@ -70,16 +68,17 @@ class MemoryBackend(StateBackend):
         """Whether `before` must be called: a snapshot is in progress, or changes are noted."""
         return self._frozen is not None or self._noted is not None
 
-    def before(self, keys: Collection[Any]) -> None:
-        """Call this when the values of these keys are about to change, perhaps in place."""
+    def before(self, keys: Sequence[Any], groups: Callable[[], Groups]) -> None:
+        """Call this when the values of these keys are about to change, perhaps in place. `groups` is called if theirs are needed."""
         if self._noted is not None:
             self._noted.update(keys)
             if len(self._noted) > max(MOST_NOTED, len(self.objects)):
                 self._noted = None  # keys that come and go: the set would be larger than all keys
-        if self._frozen is not None:
+        if isinstance(self._frozen, FrozenStates):
+            self._frozen.before(keys, groups())
+        elif self._frozen is not None:
             self._frozen.before(keys)
-            if self._frozen.over:
-                self._frozen = None
+        self._end_frozen()
 
     def newest(self, count: int) -> list[Any]:
         """The last `count` keys that were added to the dict, newest first."""
@@ -104,58 +103,21 @@ class MemoryBackend(StateBackend):
         return KEY_BYTES * len(self.objects)
 
     def clear(self) -> None:
-        self.before(list(self.objects))
+        if self._noted is not None:
+            self._noted.update(self.objects)
+        if self._frozen is not None:
+            self._frozen.before_all()
+        self._end_frozen()
         self.objects.clear()
         self._members = GroupMembers(self._key_groups)
 
     def close(self) -> None:
         self._frozen = None
 
-
-class FrozenStates:
-    """A snapshot of states, packed piece by piece while the stream changes them.
-
-    Copy on write: a state is packed at the latest before the first record that could change it, because a user's function may change its
-    value in place. All others are packed in the background, key group by key group.
-    """
-
-    def __init__(self, states: dict[Any, Any], members: GroupMembers, key_groups: int, pack: Pack) -> None:
-        self._states, self._members, self._pack = states, members, pack
-        self._groups = list(range(key_groups - 1, -1, -1))
-        self._ready: list[Chunk] = []
-        self._settled: set[Any] = set()
-        """Keys that are packed already, or are newer than the snapshot."""
-        self._rest: list[Any] = []
-
-    def __iter__(self) -> Iterator[Chunk]:
-        return self
-
-    def __next__(self) -> Chunk:
-        while not self.over:
-            if self._ready:
-                return self._ready.pop()
-            while len(self._rest) < SNAPSHOT_CHUNK and self._groups:
-                self._rest += self._members.of(self._groups.pop())
-            taken, self._rest = self._rest[:SNAPSHOT_CHUNK], self._rest[SNAPSHOT_CHUNK:]
-            found = [key for key in taken if key in self._states and key not in self._settled]
-            if found:
-                self._settled.update(found)
-                return found, self._pack(found, [self._states[key] for key in found])
-        raise StopIteration
-
-    @property
-    def over(self) -> bool:
-        """Whether all chunks have been taken."""
-        return not (self._ready or self._rest or self._groups)
-
-    def before(self, keys: Collection[Any]) -> None:
-        """Call this when values of these keys are about to be changed, added or forgotten."""
-        new = set(keys).difference(self._settled)
-        if new:
-            self._settled |= new
-            found = [key for key in new if key in self._states]
-            if found:
-                self._ready.append((found, self._pack(found, [self._states[key] for key in found])))
+    def _end_frozen(self) -> None:
+        """Let go of a snapshot that needs no more of the states."""
+        if self._frozen is not None and self._frozen.over:
+            self._frozen = None
 
 
 def _found(states: dict[Any, Any], pack: Pack, keys: set[Any]) -> Found:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .base import StateBackend
-from .memory import MemoryBackend, Pack
+from .frozen_states import Pack
+from .memory import MemoryBackend
 from .settings import LMDB, MEMORY, StateSettings
 
 
