@@ -23,8 +23,8 @@ from ..protocol.split_route import Dealt
 HOT_KEYS = 64
 """Keys that the sketch keeps: the worst error of a count is the records seen / HOT_KEYS."""
 
-EXACT = 32
-"""Batches that are all counted after each `take`..."""
+EXACT, EXACT_KEYS = 32, 65_536
+"""Batches that are all counted after each `take`, as long as they have no more keys together..."""
 
 EVERY = 4
 """...and how many batches one stands for from then on."""
@@ -35,7 +35,7 @@ class KeyLoad:
 
     def __init__(self, key_groups: int, enabled: bool = True) -> None:
         self._enabled = enabled
-        self._batches = 0
+        self._batches = self._keys = 0
         self.records: npt.NDArray[np.int64] = np.zeros(key_groups, np.int64)
         self.hot: dict[Any, int] = {}
         self.hot_left: dict[Any, int] = {}
@@ -44,11 +44,13 @@ class KeyLoad:
     def due(self) -> bool:
         """Whether the next batch should be counted; called once a batch."""
         self._batches += self._enabled
-        return self._enabled and (self._batches <= EXACT or self._batches % EVERY == 0)
+        exact = self._batches <= EXACT and self._keys < EXACT_KEYS
+        return self._enabled and (exact or self._batches % EVERY == 0)
 
     def add(self, groups: npt.NDArray[Any], counts: npt.NDArray[np.int64] | None = None) -> None:
         """Count records: `groups` has a key group per row; `counts` the records that each row stands for (default 1)."""
         self.touched = True
+        self._keys += len(groups)
         if counts is None:
             self.records += np.bincount(groups, minlength=len(self.records))
         else:
@@ -70,7 +72,7 @@ class KeyLoad:
     def take_hot(self) -> dict[Any, tuple[int, int]]:
         """Lower bounds of the records per hot key since the last call, and of those of them that came from the left side of a join."""
         hot, left = self.hot, self.hot_left
-        self.hot, self.hot_left, self._batches = {}, {}, 0
+        self.hot, self.hot_left, self._batches, self._keys = {}, {}, 0, 0
         return {key: (hot.get(key, 0) + left.get(key, 0), left.get(key, 0)) for key in {**hot, **left}}
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ..keyed_state.base import KeyedState
 from ..keys.encoding import encode_keys, key_column, key_groups, key_values
+from ..keys.largest import largest
 from ..protocol.split_route import Dealt
 from .base import Context, Operator, OperatorInstance
 
@@ -87,7 +88,7 @@ class KeyedInstance(OperatorInstance):
 
     def _note_hottest(self, columns: Sequence[pa.Array], counts: npt.NDArray[np.int64], side: Dealt | None = None) -> None:
         if len(counts) > HOTTEST:
-            top = np.argpartition(counts, -HOTTEST)[-HOTTEST:]
+            top = largest(counts, HOTTEST)
             where = pa.array(top)
             columns, counts = [c.take(where) for c in columns], counts[top]
         self.context.load.add_keys(key_values(columns), counts.tolist(), side)

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.engine.keys.load import EXACT, HOT_KEYS, KeyLoad
+from evenflow.engine.keys.load import EXACT, EXACT_KEYS, HOT_KEYS, KeyLoad
 
 heavy = st.tuples(st.integers(0, 200), st.integers(1, 100))
 sides = st.sampled_from((None, "left", "right"))
@@ -58,6 +58,18 @@ def test_every_batch_is_counted_at_first_and_one_in_four_of_many():
     due = [load.due() for _ in range(EXACT + 40)]
     assert all(due[:EXACT])
     assert sum(due[EXACT:]) == 10
+    load.take_hot()
+    assert load.due()
+
+
+def test_one_in_four_is_counted_once_many_keys_were():
+    load = KeyLoad(8)
+    due = []
+    for _ in range(24):
+        due.append(load.due())
+        if due[-1]:
+            load.add(np.zeros(EXACT_KEYS // 4, np.int64))
+    assert due == [True] * 4 + [number % 4 == 0 for number in range(5, 25)]
     load.take_hot()
     assert load.due()
 

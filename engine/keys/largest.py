@@ -1,0 +1,34 @@
+"""Where the largest of many counts are.
+
+Counts of skewed keys are a few large numbers among thousands of ones. numpy's selection takes a hundred times as long for these as for
+random numbers; so counts are first told apart by a histogram of what they are up to 255.
+
+>>> largest(np.array([1, 7, 1, 900, 1, 3]), 2).tolist()
+[3, 1]
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+FEW = 1_024
+"""Counts from which on the histogram pays off."""
+
+_TOP = 255
+
+
+def largest(counts: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:
+    """The places of the `most` largest of the counts, none of which is negative, in any order; all places if there are no more."""
+    if len(counts) <= most:
+        return np.arange(len(counts))
+    if len(counts) <= FEW:
+        return np.argpartition(counts, -most)[-most:]
+    clipped = np.minimum(counts, _TOP)
+    at_least = np.bincount(clipped, minlength=_TOP + 1)[::-1].cumsum()
+    level = _TOP - int(np.searchsorted(at_least, most))
+    where = np.flatnonzero(clipped >= level)
+    if level == _TOP:
+        return where[np.argpartition(counts[where], -most)[-most:]]
+    above = clipped[where] > level
+    return np.concatenate([where[above], where[~above]])[:most]
