@@ -1,5 +1,5 @@
 """The cost of measuring load for a job that doesn't use it: T1 with and without, in alternation, so that drifts of the machine affect both;
-and the time of planning for a large operator.
+what its steps take of one job (`overhead_steps.py`); and the time of planning for a large operator.
 
 The verdicts use processor time, which other programs disturb less than wall-clock time.
 """
@@ -23,6 +23,7 @@ from ..state.hashing import MAX_GROUPS
 from . import machine
 from .conditions import record, scratch
 from .data import Dataset, find
+from .overhead_steps import share_percent
 from .process import run_system
 from .record import Case, Run, Verdict
 from .report import number
@@ -68,6 +69,11 @@ def run(*, pairs: int, rows: int, cache: Path, say: Callable[[str], None]) -> Ru
         checks.append(f"{comparison.claim}: {certainty(costs)}")
         for case in measured:
             say(f"{case.name}: {', '.join(number(value) for value in case.values)} {case.unit}")
+    steps = [share_percent(dataset) for _ in range(1 + pairs)][1:]
+    say(f"the steps of measuring load, in one thread: {', '.join(f'{share:.2f}' for share in steps)} %")
+    cases.append(Case("t1/steps of measuring load", "%", "lower", tuple(steps)))
+    found.append(Verdict("the steps of measuring load, % of the processor time of T1 in one thread", median(steps), LIMIT_PERCENT, "lower"))
+    checks.append(f"the steps of measuring load: {certainty(steps)}")
     planning = Case(f"plan of {MAX_GROUPS:,} key groups on {PLANNED_WORKERS:,} workers", "s", "lower", tuple(planning_seconds(pairs)))
     found.append(Verdict(f"{planning.name}, seconds", planning.median, 1.0, "lower"))
     say(f"{planning.name}: {planning.median:.3f} s")

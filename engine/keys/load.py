@@ -23,7 +23,7 @@ from ..protocol.split_route import Dealt
 HOT_KEYS = 64
 """Keys that the sketch keeps: the worst error of a count is the records seen / HOT_KEYS."""
 
-EXACT, EXACT_KEYS = 32, 65_536
+EXACT, EXACT_KEYS = 32, 32_768
 """Batches that are all counted after each `take`, as long as they have no more keys together..."""
 
 EVERY = 4
