@@ -1,5 +1,7 @@
 """Steps are timed once, also where one calls another, and are themselves again afterwards."""
 
+from __future__ import annotations
+
 from itertools import count
 
 from evenflow.bench import overhead_steps
