@@ -19,12 +19,8 @@ from evenflow.testing.scaling import with_scaling
 from evenflow.testing.steering import with_policies
 from evenflow.testing.zombies import with_zombies
 
-pytestmark = [
-    pytest.mark.timeout(600),  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
-    pytest.mark.filterwarnings(
-        "ignore:unclosed:ResourceWarning"
-    ),  # a simulated crash leaves event loops behind, as one does that the system ends
-]
+# A block of seeds takes seconds of a core, of which a busy machine gives it a part. A simulated crash closes no event loop, as a real one.
+pytestmark = [pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")]
 
 SEEDS = 1
 """For each flow and kind of accident, and per test."""
