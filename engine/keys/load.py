@@ -1,9 +1,9 @@
 """Counts a worker's records by key group, and its hottest keys: the raw data of the load figures.
 
 Counts are records; the driver, which has a clock, turns them into useful time. When batches, or keys, come fast, one in `EVERY` is
-counted: the shares stay accurate, and counting all would cost throughput. The hottest keys of every batch go into a Misra-Gries frequent-items sketch
-(1982) of `HOT_KEYS` keys, so that a key that is hot batch after batch is never missed. The left side of a join has a sketch of its own:
-who splits a hot key over several workers needs to know which side makes it hot.
+counted: the shares stay accurate, and counting all would cost throughput. The hottest keys of every batch go into a Misra-Gries frequent-
+items sketch (1982) of `HOT_KEYS` keys, so that a key that is hot batch after batch is never missed. The left side of a join has a sketch
+of its own: who splits a hot key over several workers needs to know which side makes it hot.
 
 >>> load = KeyLoad(key_groups=4)
 >>> load.add(np.array([1, 1, 3]), np.array([10, 5, 1]))
