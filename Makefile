@@ -16,15 +16,18 @@ UV := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
 
-.PHONY: help install test lint format api types doctest unit coverage cluster spark demo chaos chaos-kafka simulate bench docs pictures dist java browser clean
+.PHONY: help install test check lint format api types doctest unit coverage cluster spark demo chaos chaos-kafka simulate bench docs pictures dist java browser clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
 
 install: $(INSTALLED) ## the environment in .venv; PYTHON=... chooses the interpreter
 
-test: $(INSTALLED) java browser ## everything: style, types, docstrings, unit tests, tests on Ray and on Spark
-	@$(BIN)/python .ci/parts.py
+test: $(INSTALLED) java ## the first check, a few minutes: style, types, docstrings, unit tests, the most important tests on Ray and Spark
+	@$(BIN)/python .ci/parts.py test
+
+check: $(INSTALLED) java browser ## all other tests: many seeds, benchmarks, chaos, hosts, the page in a browser
+	@$(BIN)/python .ci/parts.py check
 
 lint: $(INSTALLED) ## style, and whether the public API breaks who uses it
 	$(BIN)/ruff check .
@@ -44,7 +47,7 @@ types: $(INSTALLED) ## mypy --strict
 doctest: $(INSTALLED) ## the examples in docstrings
 	$(BIN)/python -m pytest tests/docstrings
 
-unit: $(INSTALLED) ## tests without Ray and Spark, in seconds
+unit: $(INSTALLED) ## all tests without Ray and Spark
 	$(BIN)/python -m pytest tests/unit
 
 COVERAGE = $(BIN)/python -m coverage

@@ -1,28 +1,34 @@
-"""Runs the parts of `make test` side by side, or those that are named one after another: `python .ci/parts.py simulations`.
+"""Runs the parts of `make test` or `make check`, or those that are named one after another: `python .ci/parts.py simulations`.
 
-Tests on Ray and Spark wait often: two such parts at a time, each with a Ray cluster of its own, share the processors, and the others take
-what these leave. Three at a time end no earlier, and more of them fail for want of time. Each part writes a log to `build/`, which is
-printed when it has ended; a summary comes last.
+`make test` is the first check: all of it takes a few minutes. `make check` runs what is left. Three parts at a time share the processors,
+the longest first; tests on Ray and Spark wait often, and leave more than a half to the others. Each part writes a log to `build/`. While
+parts run, a line says how far they are; in the end a summary says what failed, why, and how to run it alone.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
+import resource
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from summary import summary
+from progress import Progress
+from summary import details, summary
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+from patience import FACTOR, VARIABLE  # noqa: E402 -- tests are no package
+
 LOGS = ROOT / "build"
 LOOK_SECONDS = 0.5
-UNIT, CLUSTER = Path("tests/unit"), Path("tests/cluster")
+AT_ONCE = 3
+UNIT, CLUSTER, SPARK, DOCSTRINGS = Path("tests/unit"), Path("tests/cluster"), Path("tests/spark"), Path("tests/docstrings")
+CONNECTORS = UNIT / "connectors"
+"""Tests that wait for brokers, databases and servers now and then."""
 
 SIMULATIONS = [
     UNIT / f"test_{name}.py"
@@ -40,83 +46,103 @@ OUTSIDE = [
 ]  # fmt: skip
 """Tests that start more than the one cluster of all tests on Ray: other clusters, in programs of their own, brokers and databases."""
 
-CONNECTORS = UNIT / "connectors"
-"""Tests that wait for brokers, databases and servers now and then."""
-
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A command, which gives way to others by `nice`."""
+    """A command with a log."""
 
     name: str
     command: list[str]
-    nice: int = 0
 
     @property
     def log(self) -> Path:
         return LOGS / f"{self.name}.log"
 
 
-def pytest(*paths: Path, without: Sequence[Path] = ()) -> list[str]:
-    """The command that runs the tests in `paths`."""
+def pytest(which: str, *paths: Path, without: list[Path] | tuple[Path, ...] = ()) -> list[str]:
+    """The command that runs the tests in `paths` with these marks."""
     ignored = [f"--ignore={path}" for path in without]
-    return [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=short", "--durations=12", *map(str, paths), *ignored]
+    chosen = ["-m", which] if which else []
+    return [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=short", "--durations=12", *chosen, *map(str, paths), *ignored]
 
 
-PARTS = [
-    Part("outside+spark", pytest(*OUTSIDE, Path("tests/spark"))),
-    Part("cluster", pytest(CLUSTER, without=OUTSIDE)),
-    Part("style", ["make", f"VENV={sys.prefix}", "--no-print-directory", "--keep-going", "lint", "types"], nice=10),
-    Part("connectors", pytest(CONNECTORS), nice=10),
-    Part("unit", pytest(Path("tests/docstrings"), UNIT, without=[*SIMULATIONS, CONNECTORS]), nice=10),
-    Part("simulations", pytest(*SIMULATIONS), nice=10),
+FIRST = [
+    Part("clusters", pytest("not slow", CLUSTER, SPARK)),
+    Part("unit", pytest("not slow", DOCSTRINGS, UNIT, without=[*SIMULATIONS, CONNECTORS])),
+    Part("style", ["make", f"VENV={sys.prefix}", "--no-print-directory", "--keep-going", "lint", "types"]),
+    Part("connectors+few-simulations", pytest("not slow", CONNECTORS, *SIMULATIONS)),
 ]
+"""Parts of `make test`."""
+
+REST = [
+    Part("outside+spark", pytest("slow", *OUTSIDE, SPARK)),
+    Part("cluster", pytest("slow", CLUSTER, without=OUTSIDE)),
+    Part("slow-unit", pytest("slow", DOCSTRINGS, UNIT, without=SIMULATIONS)),
+    Part("simulations", pytest("", *SIMULATIONS)),
+]
+"""Parts of `make check`."""
+
+TIERS = {"test": FIRST, "check": REST}
 
 
 def main(names: list[str]) -> int:
     """Exit code: 1 if a part has failed, 2 if there is none of a name."""
-    if unknown := set(names).difference(part.name for part in PARTS):
-        print(f"no such part: {', '.join(unknown)}; there are {', '.join(part.name for part in PARTS)}")
-        return 2
     os.chdir(ROOT)
     os.environ["COLUMNS"] = "200"
-    if names:
-        return max(subprocess.run(part.command, check=False).returncode for part in PARTS if part.name in names)
-    return side_by_side()
+    if len(names) == 1 and names[0] in TIERS:
+        return side_by_side(names[0])
+    parts = {part.name: part for tier in TIERS.values() for part in tier}
+    if unknown := set(names).difference(parts):
+        print(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join([*TIERS, *parts])}")
+        return 2
+    return max((subprocess.run(parts[name].command, check=False).returncode for name in names), default=0)
 
 
-def side_by_side() -> int:
+def side_by_side(tier: str) -> int:
     """Exit code: 1 if a part has failed."""
     LOGS.mkdir(exist_ok=True)
-    began = time.monotonic()
-    ended: dict[str, tuple[int, str]] = {}
-    running: dict[str, subprocess.Popen[bytes]] = {}
+    os.environ[VARIABLE] = f"{FACTOR * AT_ONCE / 2:.1f}"
+    waiting, running, ended, spent = list(TIERS[tier]), dict[str, subprocess.Popen[bytes]](), dict[str, int](), processor_seconds()
+    logs = {part.name: part.log for part in waiting}
+    for log in logs.values():
+        log.unlink(missing_ok=True)
+    progress = Progress(f"make {tier}", logs)
+    print(f"make {tier}: {', '.join(logs)}; logs in build/; deadlines are {os.environ[VARIABLE]} times as long as usual", flush=True)
     try:
-        for part in PARTS:
-            running[part.name] = start(part)
-        while running:
+        while waiting or running:
+            while waiting and len(running) < AT_ONCE:
+                part = waiting.pop(0)
+                running[part.name] = start(part)
             time.sleep(LOOK_SECONDS)
-            for part in PARTS:
-                if part.name in running and (code := running[part.name].poll()) is not None:
-                    del running[part.name]
-                    ended[part.name] = code, part.log.read_text(encoding="utf-8", errors="replace")
-                    print(ended[part.name][1], end="")
-                    left = f"; running: {', '.join(running)}" if running else ""
-                    print(f"---- {part.name} ended after {time.monotonic() - began:.0f} s{left}", flush=True)
+            for name, process in list(running.items()):
+                if (code := process.poll()) is not None:
+                    del running[name]
+                    ended[name] = code
+                    progress.end(name, code, processor_seconds() - spent)
+                    spent = processor_seconds()
+            progress.show()
     finally:
+        progress.clear()
         for process in running.values():
             process.terminate()
         for process in running.values():
             process.wait()
-    print("\n".join(summary(ended)))
-    return int(any(code for code, _ in ended.values()))
+    said = {name: (code, logs[name].read_text(encoding="utf-8", errors="replace")) for name, code in ended.items()}
+    for line in [*details(said), *summary(f"make {tier}", said, progress.elapsed())]:
+        print(line)
+    return int(any(ended.values()))
+
+
+def processor_seconds() -> float:
+    """Processor time of all parts that have ended, and of the processes that these have waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def start(part: Part) -> subprocess.Popen[bytes]:
     """Run a part in the background."""
-    nice = [shutil.which("nice") or "nice", "-n", str(part.nice)]
     with part.log.open("wb") as log:
-        return subprocess.Popen([*nice, *part.command], stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        return subprocess.Popen(part.command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

@@ -1,28 +1,35 @@
-"""Says how each part of `make test` ended and which tests failed.
+"""Says how each part of a check ended, which tests failed and why, and how to run each of them alone.
 
-The summary is the last that `make test` prints, and it is at most 24 lines long: so it is whole also where only the end of an output is
-kept.
+The summary is the last that a check prints, and it is at most 24 lines long: so it is whole also where only the end of an output is kept.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
+import sys
+from pathlib import Path
 
-LINES, WIDTH = 24, 240
-FAILURE = re.compile(r"(FAILED|ERROR) \S+|\S+:\d+(:\d+)?: error: |--> \S+:\d+:\d+|Would reformat: |[A-Z]+\d+ .*")
-"""A failed test in pytest's short summary, and what mypy and ruff say of a line, a file or a rule."""
-TOTALS = re.compile(r"=+ (.*\d (passed|failed|error|skipped).*) =+")
+LINES, WIDTH, DETAILS = 24, 240, 300
+PYTHON = Path(sys.prefix, "bin", "python")
+TEST = re.compile(r"(?:FAILED|ERROR) (?P<test>[^\s\[]+(?:\[.*?\])?)(?: - (?P<why>.*))?$")
+"""A failed test in pytest's short summary."""
+STYLE = re.compile(r"\S+:\d+(:\d+)?: error: |--> \S+:\d+:\d+|Would reformat: |[A-Z]+\d+ .*")
+"""What mypy and ruff say of a line, a file or a rule."""
+TOTALS = re.compile(r"=+ (.*\d (passed|failed|error|skipped|deselected).*) =+")
+SUMMARY, FAILURES = re.compile(r"^=+ short test summary info =+$", re.MULTILINE), re.compile(r"^=+ (FAILURES|ERRORS) =+$", re.MULTILINE)
 
 
-def summary(parts: dict[str, tuple[int, str]]) -> list[str]:
+def summary(check: str, parts: dict[str, tuple[int, str]], seconds: float) -> list[str]:
     """Lines about each part's exit code and log; the failures of all parts come last."""
     heads = [f"{name}: {'passed' if code == 0 else f'FAILED (exit code {code})'}{totals(log)}" for name, (code, log) in parts.items()]
     failed = {name: failures(log) for name, (code, log) in parts.items() if code != 0}
+    took = f"{seconds:.0f} s"
     if not failed:
-        return ["---- summary: all passed", *heads]
+        return [f"---- {check}: all passed in {took}", *heads]
     room = (LINES - 1 - len(heads)) // len(failed)
     shown = [line for name, lines in failed.items() for line in shortened(name, lines, room)]
-    return ["---- summary: failed: " + ", ".join(failed), *heads, *shown]
+    return [f"---- {check}: failed after {took}: " + ", ".join(failed), *heads, *shown]
 
 
 def totals(log: str) -> str:
@@ -32,9 +39,16 @@ def totals(log: str) -> str:
 
 
 def failures(log: str) -> list[str]:
-    """The failures that a log names, or its last lines if it names none: a process that was killed says nothing in order."""
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
-    return [line for line in lines if FAILURE.match(line)] or lines[-5:]
+    """The failures that a log names, each test with how to run it alone; or its last lines: a process that was killed names none."""
+    lines = [line.strip() for line in SUMMARY.split(log)[-1].splitlines() if line.strip()]
+    tests = [line for found in map(TEST.match, lines) if found for line in (found[0], f"  alone: {alone(found['test'])}")]
+    return tests or [line for line in lines if STYLE.match(line)] or lines[-5:]
+
+
+def alone(test: str) -> str:
+    """The command that runs a test."""
+    python = PYTHON.relative_to(Path.cwd()) if PYTHON.is_relative_to(Path.cwd()) else PYTHON
+    return f"{python} -m pytest {shlex.quote(test)}"
 
 
 def shortened(name: str, lines: list[str], room: int) -> list[str]:
@@ -43,3 +57,14 @@ def shortened(name: str, lines: list[str], room: int) -> list[str]:
     if left_out > 0:
         lines = [*lines[: room - 1], f"... and {left_out + 1} more in the log"]
     return [f"{name}: {line}"[:WIDTH] for line in lines]
+
+
+def details(parts: dict[str, tuple[int, str]]) -> list[str]:
+    """What the failed parts say of their failures, for those who have only what a check prints."""
+    lines = []
+    for name, (code, log) in parts.items():
+        if code != 0:
+            found = FAILURES.search(log)
+            told = log[found.start() if found else 0 :].splitlines()
+            lines += [f"---- {name}:", *told[-DETAILS:]]
+    return lines

@@ -10,6 +10,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from patience import patience
 
 from evenflow.bench.kafka import broker
 from evenflow.bench.kafka.topics import Record
@@ -25,7 +26,7 @@ def make_topic(bootstrap: str, partitions: int = 1) -> str:
     topic = f"test-{uuid.uuid4().hex[:12]}"
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for made in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
-        made.result(timeout=30)
+        made.result(timeout=patience(30))
     return topic
 
 
@@ -36,4 +37,4 @@ def fill(bootstrap: str, topic: str, records: Mapping[int, Sequence[Record]], **
         for key, value in rows:
             producer.produce(topic, value, key, partition, **more)
             producer.poll(0)
-    assert producer.flush(60) == 0
+    assert producer.flush(patience(60)) == 0

@@ -27,6 +27,9 @@ RAY_SETTINGS = {
 WITHOUT_PANDAS = os.pathsep.join(filter(None, (str(Path(__file__).with_name("without_pandas")), os.environ.get("PYTHONPATH"))))
 """The PYTHONPATH of processes that have no pandas."""
 
+OF_PROGRAMS = os.pathsep.join((WITHOUT_PANDAS, str(Path(__file__).parent)))
+"""The PYTHONPATH of programs beside the tests, which share `patience.py` with them."""
+
 TRIES = 3
 """How often a cluster is started at most: Ray gives up after 30 s, which a busy machine may need."""
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from subprocess import PIPE
 from typing import NoReturn
 
+from patience import patience
+
 TOOLS = ("unshare", "nsenter", "mount", "ip")
 
 _HALL = 'ip link add name hall type bridge && ip link set hall up && ip link set lo up && "$@"; exit $?'
@@ -33,7 +35,7 @@ def impossible() -> str | None:
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if missing:
         return f"{' and '.join(missing)} is missing: install util-linux and iproute2"
-    tried = subprocess.run(in_hall(["true"]), check=False, capture_output=True, text=True, timeout=60)
+    tried = subprocess.run(in_hall(["true"]), check=False, capture_output=True, text=True, timeout=patience(60))
     return None if tried.returncode == 0 else f"this user may not make network and mount namespaces: {tried.stderr.strip()}"
 
 
@@ -59,7 +61,7 @@ class Host:
         self._expect("made")
         port = f"port{self._number}"
         for words in (f"add {port} type veth peer name eth0 netns {self.pid}", f"set {port} master hall", f"set {port} up"):
-            subprocess.run(["ip", "link", *words.split()], check=True, timeout=60)
+            subprocess.run(["ip", "link", *words.split()], check=True, timeout=patience(60))
         self._process.stdin.write("wired\n")
         self._process.stdin.flush()
         self._expect("up")
@@ -79,4 +81,4 @@ def enter(pid: int, command: Sequence[str], *inherited: int) -> NoReturn:
 
 def cut(number: int) -> None:
     """Pull the plug of a host; called with the hall's processes."""
-    subprocess.run(["nsenter", "--target=1", "--net", "ip", "link", "set", f"port{number}", "down"], check=True, timeout=60)
+    subprocess.run(["nsenter", "--target=1", "--net", "ip", "link", "set", f"port{number}", "down"], check=True, timeout=patience(60))

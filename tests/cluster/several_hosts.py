@@ -16,6 +16,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import ray
 from hosts import cut
+from patience import patience
 from watching import until
 from wire import Wire, touches
 
@@ -24,7 +25,7 @@ from evenflow.actors.cluster import start_cluster
 from evenflow.actors.processes.process import NAMESPACE
 
 FIRST = "10.77.0.1"
-PATIENCE = 120.0
+PATIENCE = patience(120)
 SECRET, KEY = "what-a-record-says", "the-key-of-records"
 """What is in the program, and so in what Ray carries. In the records they are written backwards."""
 
@@ -104,7 +105,7 @@ def overheard(job, wire):
         "keys_in_its_own": sum(touches(stream, own) for stream in wire.with_text(KEY[::-1])),
     }
     plain = "the same in a plain connection"
-    with socket.create_connection(next(end for end in sorted(own) if end[0] != FIRST), timeout=60) as stranger:
+    with socket.create_connection(next(end for end in sorted(own) if end[0] != FIRST), timeout=patience(60)) as stranger:
         stranger.sendall(plain.encode())
         until(lambda: any(touches(stream, own) for stream in wire.with_text(plain)), "the plain connection is seen")
     return seen

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import ray
+from patience import patience
 from watching import until
 
 import evenflow as ef
@@ -214,7 +215,7 @@ def star(nodes, folder):
         checkpoint=ef.CheckpointConfig(str(folder / "star"), interval="500ms"),
     )
     with running(flow.flow, config) as job:
-        until(lambda: all(flow.rows.values()), "rows come to every sink", 120.0)
+        until(lambda: all(flow.rows.values()), "rows come to every sink", patience(120))
         node = nodes.add(3)
         until(lambda: all(figures.rows_in_per_second > 0 for figures in job.metrics()), "all workers have measured")
         report = job.scale_out()

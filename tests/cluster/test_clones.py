@@ -18,9 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from patience import patience
 from watching import processes_of, socket_folders, until
 
-PATIENCE = 240.0  # several programs start Ray's processes one after another
+PATIENCE = patience(240)  # several programs start Ray's processes one after another
 pytestmark = pytest.mark.timeout(2 * PATIENCE)
 
 ROOT = Path(__file__).parents[2]

@@ -32,6 +32,7 @@ def in_an_aggregate(rows):
     return rows.key_by("word").aggregate(inverses=Inverses())
 
 
+@pytest.mark.first
 @pytest.mark.parametrize(("build", "operator", "key"), [(in_stateful_map, "stateful_map", "c"), (in_an_aggregate, "aggregate", None)])
 def test_a_failing_function_stops_the_job_and_names_operator_key_and_row(build, operator, key):
     flow = ef.Dataflow("failing")
@@ -45,6 +46,7 @@ def test_a_failing_function_stops_the_job_and_names_operator_key_and_row(build, 
     assert str(job.status().error) == str(failure.value)
 
 
+@pytest.mark.first
 def test_a_failing_sink_callback_stops_the_job_and_shows_the_row():
     flow = ef.Dataflow("failing")
     flow.read(ef.from_items(ROWS)).write(ef.to_callback(lambda row: 1 / (row["n"] - 2)))

@@ -7,6 +7,7 @@ import urllib.request
 
 import pytest
 import ray
+from patience import patience
 from prometheus_client.parser import text_string_to_metric_families
 from watching import actor, actors, figures_of, until
 
@@ -36,16 +37,19 @@ def job(cluster):
     job.wait("60s")
 
 
+@pytest.mark.first
 def test_actors_have_readable_names(job):
     assert actors() == sorted(["delays/coordinator", *(f"delays/{worker}" for worker in WORKERS)])
 
 
+@pytest.mark.first
 def test_the_status_shows_state_workers_checkpoints_and_time(job):
     status = until(lambda: job.status() if job.status().completed_checkpoints else None, "a checkpoint is complete")
     assert (status.name, status.state.value, status.error, status.workers) == ("delays", "running", None, WORKERS)
     assert status.running_seconds > 0
 
 
+@pytest.mark.first
 def test_metrics_show_rates_shares_of_time_and_watermarks(job):
     shown = set()
 
@@ -73,6 +77,7 @@ def test_latency_marks_give_a_latency_where_the_stream_ends(job):
     assert figures_of(job, "delays")[0].latency_ms is None
 
 
+@pytest.mark.first
 def test_load_is_known_per_worker_key_group_and_hot_key(job):
     load = until(lambda: (load := job.load("aggregate")).hot_keys and load, "load has been reported")
     assert set(load.workers) == {"aggregate-0", "aggregate-1"}
@@ -84,10 +89,11 @@ def test_load_is_known_per_worker_key_group_and_hot_key(job):
 
 def scraped(job):
     """The families that Prometheus reads, by name."""
-    with urllib.request.urlopen(job.metrics_url, timeout=60) as response:
+    with urllib.request.urlopen(job.metrics_url, timeout=patience(60)) as response:
         return {family.name: family for family in text_string_to_metric_families(response.read().decode())}
 
 
+@pytest.mark.first
 def test_prometheus_can_read_the_figures(job):
     assert job.metrics_url.startswith("http://127.0.0.1:")
     until(lambda: scraped(job)["evenflow_latency_seconds"].samples, "latency marks have arrived")
@@ -129,4 +135,4 @@ def test_workers_run_at_normal_priority_and_load_nothing_heavy(job):
         return os.nice(0), {"pyspark", "matplotlib", "duckdb"} & set(sys.modules)
 
     for worker in WORKERS:
-        assert ray.get(actor(job, worker).__ray_call__.remote(look), timeout=60) == (0, set())
+        assert ray.get(actor(job, worker).__ray_call__.remote(look), timeout=patience(60)) == (0, set())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pyarrow.dataset as ds
+import pytest
 from watching import until
 
 import evenflow as ef
 
 
+@pytest.mark.first
 def test_files_commit_with_checkpoints_while_the_job_runs_and_hold_every_row_once(tmp_path):
     folders, rows = {kind: tmp_path / kind for kind in ("parquet", "csv")}, []
     flow = ef.Dataflow("files")

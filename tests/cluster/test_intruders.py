@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import ray
 import zmq
+from patience import patience
 from watching import actor, socket_folders, until
 
 import evenflow as ef
@@ -105,7 +106,7 @@ def babble(family, address):
     noise = random.Random(5).randbytes(1000)
     for message in (noise, b"GET / HTTP/1.1\r\n\r\n", greeting + noise):
         with socket.socket(family) as stranger:
-            stranger.settimeout(60)
+            stranger.settimeout(patience(60))
             stranger.connect(address)
             stranger.sendall(message)
 
@@ -129,4 +130,4 @@ def ports_of(job, worker):
 
 
 def on_worker(job, worker, ask):
-    return ray.get(actor(job, worker).__ray_call__.remote(ask), timeout=60)
+    return ray.get(actor(job, worker).__ray_call__.remote(ask), timeout=patience(60))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import duckdb
 import pyarrow as pa
+import pytest
 import ray
 from watching import actor, until
 
@@ -22,6 +23,7 @@ def expected(left, right):
     return sorted(connection.execute(JOIN).fetchall(), key=repr)
 
 
+@pytest.mark.first
 def test_join_is_that_of_duckdb_while_keys_move_and_workers_come_and_are_lost(tmp_path):
     flow, taken, rows = ef.Dataflow("joined-live"), ([], []), []
     sides = []

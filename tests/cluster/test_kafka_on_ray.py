@@ -12,6 +12,7 @@ import duckdb
 import pytest
 from confluent_kafka import Producer
 from kafka_broker import kafka_broker, make_topic
+from patience import patience
 from watching import pid, until
 
 import evenflow as ef
@@ -45,7 +46,7 @@ class Writer:
                 value = json.dumps({"n": self.written, "k": self.written % KEYS, "ts": self.written})
                 producer.produce(self._topic, value.encode(), partition=self.written % known)
                 self.written += 1
-            producer.flush(60)
+            producer.flush(patience(60))
 
     def stop(self) -> int:
         """How many records are in the topic."""
@@ -54,6 +55,7 @@ class Writer:
         return self.written
 
 
+@pytest.mark.first
 def test_lost_workers_scaling_and_new_partitions_change_nothing_in_what_comes_out(bootstrap, tmp_path):
     def number(state, row):
         n = (state or 0) + 1

@@ -23,6 +23,7 @@ def kill(job, actor):
     os.kill(pid(job, actor), signal.SIGKILL)
 
 
+@pytest.mark.first
 def test_a_finished_job_still_shows_its_status_and_metrics():
     flow, rows = ef.Dataflow("finishing"), []
     flow.read(ef.generate(total=1000, keys=10)).key_by("key").aggregate(n=ef.count(), emit="final").write(ef.to_list(rows))
@@ -43,6 +44,7 @@ def test_a_job_of_the_same_name_can_follow_at_once():
         assert rows == [{"item": 1}, {"item": 2}, {"item": 3}]
 
 
+@pytest.mark.first
 def test_a_running_job_is_stopped_cancelled_and_not_doubled(tmp_path):
     job = endless("running", ef.write_parquet(tmp_path / "out"), config=ef.JobConfig(checkpoint=ef.CheckpointConfig(interval=None)))
     with pytest.raises(ef.JobTimeoutError, match="job `running` has not ended within 10ms; it is running"):
@@ -81,6 +83,7 @@ def test_a_worker_stuck_in_a_users_function_does_not_keep_a_cancelled_job():
     assert job.wait("60s").status().state is JobState.CANCELLED
 
 
+@pytest.mark.first
 def test_a_killed_worker_fails_the_job_by_its_name():
     job = endless("bereft", ef.to_list([]), parallelism=2)
     kill(job, "aggregate-1")
@@ -111,6 +114,7 @@ def test_workers_that_find_no_room_are_named():
         endless("homeless", ef.to_list([]), config=ef.JobConfig(worker=ef.WorkerConfig(cpus=1000, start_timeout="2s")))
 
 
+@pytest.mark.first
 def test_there_is_no_job_of_an_unknown_name():
     with pytest.raises(ef.JobError, match="no job `unknown` runs on this cluster; running: none"):
         ef.connect("unknown")

@@ -11,6 +11,7 @@ import sys
 
 import pytest
 from comparing import assert_same
+from patience import patience
 from watching import until
 
 import evenflow as ef
@@ -63,6 +64,7 @@ def stop_and_check(job, results):
     assert_same(results, expected)
 
 
+@pytest.mark.first
 def test_state_of_every_kind_moves_by_every_strategy_in_mid_stream_and_the_results_stay():
     job, results = endless("moved")
     for number, strategy in enumerate(STRATEGIES):
@@ -97,7 +99,8 @@ balanced = job.rebalance("windows")
 print(moved.state.value, back.state.value, back.keys_moved > 10, balanced.state.value, len(job.migrations()))
 """
     command = [sys.executable, "-W", "ignore", "-c", script]
-    found = subprocess.run(command, env=os.environ | {"RAY_ADDRESS": cluster}, capture_output=True, text=True, timeout=110, check=False)
+    environment = os.environ | {"RAY_ADDRESS": cluster}
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=patience(110), check=False)
     assert found.stdout.split() == ["done", "done", "True", "done", "9"], found.stderr
     assert [report.operator for report in job.migrations()][-3:] == ["numbered", "numbered", "windows"]
     stop_and_check(job, results)
@@ -124,6 +127,7 @@ def test_hot_key_gets_a_route_of_its_own_and_its_load_follows():
     stop_and_check(job, results)
 
 
+@pytest.mark.first
 def test_wrong_requests_are_refused_and_the_job_runs_on():
     job, results = endless("refused", ("totals",))
     for words, ask in {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from patience import patience
 from watching import figures_of, until
 
 import evenflow as ef
@@ -12,7 +13,7 @@ from evenflow.cli import main
 
 CHOSEN = ("q5", "q7", "q8")
 EVENTS, RATE = 1_000_000, 40_000
-PATIENCE = 240.0
+PATIENCE = patience(240)
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 from browsing import browser, complaints
+from patience import patience
 from playwright.sync_api import expect
 from watching import until
 
@@ -23,7 +24,7 @@ from evenflow.cli import main
 from evenflow.recording.file import Recording
 
 PICTURES = Path(__file__).parents[2] / "build"
-PATIENCE = 90_000
+PATIENCE = patience(90_000)
 """Milliseconds for what the page shows when a job has done it."""
 
 COLOURS = """canvas => {
@@ -63,7 +64,7 @@ def command(cluster, *words):
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=60)
+            process.communicate(timeout=patience(60))
             assert process.returncode == 130
 
 
@@ -199,7 +200,7 @@ def test_what_somebody_does_on_the_page_is_done_and_its_recording_can_be_gone_th
         answered(page, "stopping")
         job.wait("60s")
         expect(page.locator("h1 .pill")).to_have_text("ended", timeout=PATIENCE)
-        recorder.communicate(timeout=60)
+        recorder.communicate(timeout=patience(60))
         assert recorder.returncode == 0
         assert said == []
     go_through(cluster, file)
@@ -278,6 +279,7 @@ job.cancel()
 """
 
 
+@pytest.mark.first
 def test_a_job_with_its_own_page_prints_the_address_and_takes_the_page_along(cluster):
     driver = subprocess.Popen(
         [sys.executable, "-c", PROGRAM],
@@ -291,15 +293,15 @@ def test_a_job_with_its_own_page_prints_the_address_and_takes_the_page_along(clu
     address = line.rpartition(" ")[2]
     assert address.endswith("&job=its-own-page")
     with pytest.raises(urllib.error.HTTPError, match="401"):
-        urllib.request.urlopen(address.partition("?")[0], timeout=60)
-    driver.communicate("\n", timeout=100)
+        urllib.request.urlopen(address.partition("?")[0], timeout=patience(60))
+    driver.communicate("\n", timeout=patience(100))
     assert driver.returncode == 0
     until(lambda: not answers(address), "the page is gone with its driver")
 
 
 def answers(address):
     try:
-        urllib.request.urlopen(address.partition("?")[0], timeout=60)
+        urllib.request.urlopen(address.partition("?")[0], timeout=patience(60))
     except urllib.error.HTTPError:
         return True
     except urllib.error.URLError:

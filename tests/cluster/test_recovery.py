@@ -116,6 +116,7 @@ def send(job, sign, *workers):
     return pids
 
 
+@pytest.mark.first
 def test_lost_workers_change_nothing_in_what_comes_out(tmp_path):
     job, results = endless("bereaved", tmp_path, ("numbered", "updates", "windows"), worker={"heartbeat_timeout": "2s"})
     goes_on(job, results)
@@ -164,6 +165,7 @@ def test_worker_lost_during_a_scaling_changes_nothing_in_what_comes_out(tmp_path
     stop_and_check(job, results, tmp_path)
 
 
+@pytest.mark.first
 def test_killed_coordinator_comes_back_and_the_job_goes_on(tmp_path):
     job, results = endless("headed", tmp_path, ("numbered", "windows"), parallelism=1)
     goes_on(job, results)
@@ -298,6 +300,7 @@ def test_ctrl_c_during_recovery_leaves_nothing_behind(cluster, folder, tmp_path)
     assert not socket_folders(folder)
 
 
+@pytest.mark.first
 def test_job_goes_on_from_a_savepoint_with_other_workers_and_on_another_runtime(tmp_path):
     source = {"rate": RATE, "total": 4 * RATE, **SOURCE}
     flow, before = build("first", ef.generate(**source), tmp_path / "first", ("numbered", "totals"), sources=1)

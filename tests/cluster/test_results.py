@@ -51,6 +51,7 @@ def unions(flow):
     ]
 
 
+@pytest.mark.first
 @pytest.mark.parametrize(("build", "parallelism"), [(windows, 3), (states, 2), (unions, 1)])
 def test_results_on_ray_equal_those_of_the_local_runtime(build, parallelism):
     results = {}

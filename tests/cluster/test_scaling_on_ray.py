@@ -75,6 +75,7 @@ def workers_of(job, operator):
     return sorted(name for name in job.status().workers if name.startswith(f"{operator}-"))
 
 
+@pytest.mark.first
 def test_keyed_operators_source_and_sink_are_scaled_in_mid_stream_and_the_results_stay():
     changes = (("numbered", 3), ("generate", 2), ("windows", 2), ("numbered", 2), ("kept", 1), ("numbered", 3), ("generate", 1))
     with endless("scaled") as (job, results):

@@ -12,7 +12,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from hosts import impossible, in_hall
-from ray_settings import RAY_SETTINGS, WITHOUT_PANDAS
+from patience import patience
+from ray_settings import OF_PROGRAMS, RAY_SETTINGS
 
 pytestmark = pytest.mark.timeout(420)  # a process of Ray's takes from one second to ten to start, by how busy the machine is
 
@@ -23,10 +24,10 @@ def run(count, *certificate):
         pytest.skip(why)
     program = Path(__file__).with_name("ray_on_hosts.py")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")} | RAY_SETTINGS
-    environment["PYTHONPATH"] = WITHOUT_PANDAS
+    environment["PYTHONPATH"] = OF_PROGRAMS
     with TemporaryDirectory(prefix="ef-", dir="/tmp") as folder:  # short: sockets lie below it
         command = in_hall([sys.executable, str(program), folder, str(count), *certificate])
-        done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=400)
+        done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=patience(400))
         assert done.returncode == 0, done.stderr[-5_000:]
         return json.loads(Path(folder, "seen").read_text())
 
@@ -57,7 +58,7 @@ def certificate(path):
     """One of an authority of its own, for two hosts."""
     names = "subjectAltName=DNS:localhost,IP:127.0.0.1,IP:10.77.0.1,IP:10.77.0.2"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=evenflow", "-addext", names]
-    subprocess.run([*command, "-keyout", path.with_suffix(".key"), "-out", path], check=True, capture_output=True, timeout=60)
+    subprocess.run([*command, "-keyout", path.with_suffix(".key"), "-out", path], check=True, capture_output=True, timeout=patience(60))
     return str(path)
 
 

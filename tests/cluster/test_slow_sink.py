@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from patience import patience
 from watching import figures_of, until
 
 import evenflow as ef
@@ -17,10 +18,12 @@ def gate(tmp_path):
 
 
 def behind(gate):
+    bound = patience(60)
+
     def wait(row):
         import time
 
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + bound
         while not gate.exists() and time.monotonic() < deadline:
             time.sleep(0.01)
 

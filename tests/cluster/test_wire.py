@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from hosts import impossible, in_hall
+from patience import patience
+from ray_settings import OF_PROGRAMS
 
 
 @pytest.fixture
@@ -26,7 +29,8 @@ def test_records_that_cross_between_hosts_can_not_be_read_on_the_wire(short_fold
         pytest.skip(why)
     program = Path(__file__).with_name("transports_on_hosts.py")
     command = in_hall([sys.executable, str(program), str(short_folder)])
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=100)
+    environment = os.environ | {"PYTHONPATH": OF_PROGRAMS}
+    done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=patience(100))
     assert done.returncode == 0, done.stderr[-5_000:]
     seen = json.loads(done.stdout.splitlines()[-1])
     assert seen["in_order"]

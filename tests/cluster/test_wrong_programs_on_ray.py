@@ -62,6 +62,7 @@ def ended(build, **options):
     return caught.value
 
 
+@pytest.mark.first
 @pytest.mark.parametrize(
     ("build", "said"),
     [

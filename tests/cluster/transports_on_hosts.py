@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 from hosts import Host
+from patience import patience
 from wire import Wire, touches
 
 from evenflow.actors.channels.address import Address
@@ -19,7 +20,7 @@ from evenflow.actors.channels.security import Security
 from evenflow.actors.channels.transport import Transport
 from evenflow.engine.batch import Batch
 
-ROWS, PATIENCE = 2_000, 60.0
+ROWS, PATIENCE = 2_000, patience(60)
 SECRET, PLAIN = "what a record says", "the same without encryption"
 
 

@@ -14,11 +14,12 @@ from typing import Any
 
 import psutil
 import ray
+from patience import patience
 
 from evenflow.actors.cluster import NAMESPACE, WORKERS
 from evenflow.scheduler.load.metrics import WorkerFigures
 
-PATIENCE = 60.0
+PATIENCE = patience(60)
 LOOK_SECONDS = 0.1
 """Time between two looks: most ask a coordinator on Ray, which costs it and the test some milliseconds of a processor."""
 
@@ -52,11 +53,11 @@ def pid(job: Any, name: str) -> int:
 
 def printed_by(program: str, folder: Path) -> Any:
     """The JSON in the last line of a program beside the tests, run with this folder and a cluster of its own."""
-    from ray_settings import WITHOUT_PANDAS  # here: the programs themselves use this module, too, and don't find that one
+    from ray_settings import OF_PROGRAMS  # here: the programs themselves use this module, too, and don't find that one
 
-    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"} | {"PYTHONPATH": WITHOUT_PANDAS}
+    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"} | {"PYTHONPATH": OF_PROGRAMS}
     command = [sys.executable, str(Path(__file__).with_name(program)), str(folder)]
-    done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=400)
+    done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=patience(400))
     assert done.returncode == 0, done.stderr[-5_000:]
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from patience import patience
 
 import evenflow as ef
 
@@ -76,7 +77,7 @@ def database(tmp_path: Path) -> str:
 
 
 def run(path: str, *statements: str) -> list[Any]:
-    connection = sqlite3.connect(path, timeout=60)
+    connection = sqlite3.connect(path, timeout=patience(60))
     with connection:
         results = [connection.execute(statement).fetchall() for statement in statements]
     connection.close()

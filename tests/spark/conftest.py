@@ -2,26 +2,31 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import ray
 from driving import QUICK_START, start_spark
-from java_classes import archive
+from java_classes import archive_option, make_archive
 from pyspark.sql import SparkSession
 from ray_settings import RAY_SETTINGS, start_ray
+
+FEW = 5
+"""Tests for which an archive of Java's classes isn't worth the time that it takes to make."""
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Before the first test, whose time it would take."""
-    if session.items and not session.config.option.collectonly:
-        archive()
+    of_spark = [item for item in session.items if item.path.is_relative_to(Path(__file__).parent)]
+    if len(of_spark) > FEW and not session.config.option.collectonly:
+        make_archive()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def java_and_ray_start_quickly() -> Iterator[None]:
     """Also where a test starts a process with a Spark or a Ray cluster of its own."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"JAVA_TOOL_OPTIONS": f"{QUICK_START} {archive()}", **RAY_SETTINGS}.items():
+        for name, value in {"JAVA_TOOL_OPTIONS": f"{QUICK_START} {archive_option()}", **RAY_SETTINGS}.items():
             patch.setenv(name, value)
         yield
 

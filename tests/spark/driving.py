@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from patience import patience
 from pyspark.sql import SparkSession
 
 from evenflow.engine.batch import Batch
@@ -43,7 +44,7 @@ def start_spark(folder: Path) -> SparkSession:
     return builder.getOrCreate()
 
 
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60, every: float = LOOK_SECONDS) -> None:
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = patience(60), every: float = LOOK_SECONDS) -> None:
     """Spark commits when it is ready; tests wait for what it did, with a bound."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -51,7 +52,7 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60, ev
         time.sleep(every)
 
 
-def batches_of(reader: SourceReader, max_rows: int = 1_000, seconds: float = 60) -> Iterator[Batch]:
+def batches_of(reader: SourceReader, max_rows: int = 1_000, seconds: float = patience(60)) -> Iterator[Batch]:
     """What the reader gives until it is finished."""
     deadline = time.monotonic() + seconds
     while not reader.finished:

@@ -15,19 +15,26 @@ from pathlib import Path
 
 import pyspark
 from driving import QUICK_START, start_spark
+from patience import patience
 
-BUILD = Path(__file__).parents[2] / "build"
+TESTS, BUILD = str(Path(__file__).parents[1]), Path(__file__).parents[2] / "build"
 
 
-def archive() -> str:
-    """The option by which a Java machine uses the archive for this Java and this Spark, which is made if it isn't there.
+def archive_option() -> str:
+    """The option by which a Java machine uses the archive for this Java and this Spark; nothing if there is none."""
+    file = _file()
+    return f"-XX:SharedArchiveFile={file}" if file.exists() else ""
 
-    Nothing if this Java makes none.
-    """
-    file = BUILD / f"spark-{_versions()}.jsa"
+
+def make_archive() -> None:
+    """Make the archive for this Java and this Spark if it isn't there. Some Javas make none."""
+    file = _file()
     if not file.exists():
         _make(file)
-    return f"-XX:SharedArchiveFile={file}" if file.exists() else ""
+
+
+def _file() -> Path:
+    return BUILD / f"spark-{_versions()}.jsa"
 
 
 def _versions() -> str:
@@ -43,8 +50,9 @@ def _make(file: Path) -> None:
     file.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=file.parent) as folder:
         new = Path(folder, "new.jsa")
-        environment = os.environ | {"JAVA_TOOL_OPTIONS": f"{QUICK_START} -XX:ArchiveClassesAtExit={new}"}
-        subprocess.run([sys.executable, "-W", "ignore", __file__, folder], env=environment, check=True, capture_output=True, timeout=300)
+        environment = os.environ | {"JAVA_TOOL_OPTIONS": f"{QUICK_START} -XX:ArchiveClassesAtExit={new}", "PYTHONPATH": TESTS}
+        program = [sys.executable, "-W", "ignore", __file__, folder]
+        subprocess.run(program, env=environment, check=True, capture_output=True, timeout=patience(300))
         if new.exists():
             new.replace(file)
 

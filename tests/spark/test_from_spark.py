@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import pickle
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from driving import batches_of, rows_of, wait_until
+from java_classes import TESTS
+from patience import patience
 from pyspark.sql import SparkSession
 
 from evenflow.connectors.spark.exchange import Exchange
@@ -92,6 +95,7 @@ def test_event_times_come_from_the_column_and_the_watermark_from_statistics(spar
     assert claimed[0] <= 10_000_000  # unread files begin near 0, and their statistics say so
 
 
+@pytest.mark.first
 def test_a_streaming_dataframe_gives_each_micro_batch_once_also_past_compactions(spark, tmp_path):
     df = files(spark, tmp_path / "in", 23)
     source = from_spark(df, event_time="ts", trigger="availableNow", path=tmp_path / "exchange")
@@ -143,7 +147,7 @@ def test_a_stopped_and_restarted_query_neither_loses_nor_repeats_a_micro_batch(s
 def test_a_query_whose_process_was_killed_neither_loses_nor_repeats_a_micro_batch(spark, tmp_path):
     df = files(spark, tmp_path / "in", 10)
     program = [sys.executable, str(Path(__file__).with_name("killed_query.py")), tmp_path / "work", tmp_path / "in", tmp_path / "exchange"]
-    subprocess.run(program, check=True, timeout=300, capture_output=True)
+    subprocess.run(program, env=os.environ | {"PYTHONPATH": TESTS}, check=True, timeout=patience(300), capture_output=True)
     killed_at = Exchange(tmp_path / "exchange").latest()
     assert 3 <= killed_at < 10
     for number in range(10, 40):

@@ -6,10 +6,11 @@ import threading
 
 import pandas as pd
 import pytest
+from patience import patience
 
 import evenflow as ef
 
-PATIENCE = 60
+PATIENCE = patience(60)
 
 
 @pytest.mark.parametrize("of", ["spark", "pandas"])

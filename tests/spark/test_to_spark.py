@@ -87,6 +87,7 @@ def test_every_column_type_survives(spark, tmp_path):
     assert row.asDict(recursive=True) == expected
 
 
+@pytest.mark.first
 def test_rows_go_from_spark_through_files_to_spark(spark, tmp_path):
     sink = to_spark(path=tmp_path / "out")
     sink.start()

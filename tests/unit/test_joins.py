@@ -36,6 +36,7 @@ UNSAVED = ("none", "moves", "scaling")
 """With these, nothing is lost that a checkpoint would have to bring back."""
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(ACCIDENTS) * len(JOINS)), QUICK))
 @pytest.mark.parametrize("accidents", ACCIDENTS)
 @pytest.mark.parametrize("make_flow", JOINS, ids=lambda make_flow: make_flow.__name__)

@@ -42,6 +42,7 @@ def actions(name):
     }[name]()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(KINDS) * len(FLOWS))))
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)

@@ -46,6 +46,7 @@ UNSAVED = ("none", "moves", "scaling")
 BLOCKS = blocks(SEEDS, SEEDS, proportion(SEEDS * len(FLOWS) * (len(ACCIDENTS) + len(PLACES))))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seeds", BLOCKS)
 @pytest.mark.parametrize("accidents", ACCIDENTS)
 @pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
@@ -60,6 +61,7 @@ def place(request):
     return request.getfixturevalue("state_server") if request.param == "server" else request.param
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seeds", BLOCKS)
 @pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
 def test_windows_give_the_rows_of_plain_python_wherever_their_state_lies(make_flow, seeds, place, monkeypatch):

@@ -1,7 +1,8 @@
-"""`make test` runs in parts: the tests that they name are there, and a part that fails is heard of."""
+"""`make test` and `make check` run in parts: the tests that they name are there, and a part that fails is heard of."""
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 import threading
@@ -33,12 +34,23 @@ def test_no_two_modules_of_tests_have_one_name():
 
 def test_an_unknown_part_is_refused(parts, capsys):
     assert parts["main"](["chaos"]) == 2
-    assert "no such part: chaos; there are outside+spark, cluster, style, connectors, unit, simulations" in capsys.readouterr().out
+    assert "no such part: chaos; there are test, check, clusters, unit, style, " in capsys.readouterr().out
+
+
+def test_every_test_is_in_a_part_of_one_of_the_two_checks(parts):
+    """What a part leaves out, another one has."""
+    for tier, mark in (("test", "not slow"), ("check", "slow")):
+        commands = [part.command for part in parts["TIERS"][tier] if "pytest" in part.command]
+        assert all(mark in command or "-m" not in command[3:] for command in commands)
+        named = {ROOT / word for command in commands for word in command if word.startswith("tests/")}
+        left_out = {ROOT / word.removeprefix("--ignore=") for command in commands for word in command if word.startswith("--ignore=")}
+        assert {ROOT / "tests" / folder for folder in ("unit", "cluster", "spark", "docstrings")} <= named
+        assert [path for path in left_out if not {path, path.parent / path.name} & named and path not in named] == []
 
 
 def test_a_part_that_fails_is_heard_of(parts, capfd, monkeypatch):
     failing = parts["Part"]("failing", [sys.executable, "-c", "import sys; print('so it failed'); sys.exit(3)"])
-    monkeypatch.setitem(parts["main"].__globals__, "PARTS", [failing])
+    monkeypatch.setitem(parts["TIERS"], "test", [failing])
     assert parts["main"](["failing"]) == 3
     assert "so it failed" in capfd.readouterr().out
 
@@ -50,10 +62,11 @@ def test_parts_run_side_by_side_also_if_one_fails(parts, capfd, monkeypatch, tmp
     (tmp_path / "met").mkdir()
     part, met = parts["Part"], str(tmp_path / "met")
     both = [part(name, [sys.executable, "-c", program, met, name, code]) for name, code in (("first", "3"), ("second", "0"))]
-    monkeypatch.setitem(parts["main"].__globals__, "PARTS", both)
+    monkeypatch.setitem(parts["TIERS"], "test", both)
     monkeypatch.setitem(parts["main"].__globals__, "LOGS", tmp_path / "logs")
     monkeypatch.setattr("time.sleep", threading.Event().wait)
-    assert parts["main"]([]) == 1
+    monkeypatch.setattr("os.environ", dict(os.environ))
+    assert parts["main"](["test"]) == 1
     assert [(tmp_path / "logs" / f"{name}.log").read_text() for name in ("first", "second")] == ["first met\n", "second met\n"]
     said = capfd.readouterr().out
     assert "first: FAILED (exit code 3)" in said

@@ -47,6 +47,7 @@ UNSAVED = ("none", "moves", "scaling")
 """With these, nothing is lost that a checkpoint would have to bring back."""
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(ACCIDENTS) * len(FLOWS))))
 @pytest.mark.parametrize("accidents", ACCIDENTS)
 @pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)

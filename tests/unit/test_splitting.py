@@ -37,6 +37,7 @@ ACCIDENTS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(ACCIDENTS) * len(DEALABLE)), QUICK))
 @pytest.mark.parametrize("accidents", ACCIDENTS)
 @pytest.mark.parametrize("make_flow", DEALABLE, ids=lambda make_flow: make_flow.__name__)

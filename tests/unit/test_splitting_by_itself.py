@@ -51,6 +51,7 @@ def run(make_flow, seeds, accidents, watcher):
         check(make_flow, [seed], parallelism=config.parallelism, config=config, save_state=accidents == "crashes", actions=actions)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(ACCIDENTS) * len(flows_zipf.DEALABLE)), QUICK))
 @pytest.mark.parametrize("accidents", ACCIDENTS)
 @pytest.mark.parametrize("make_flow", flows_zipf.DEALABLE, ids=lambda make_flow: make_flow.__name__)

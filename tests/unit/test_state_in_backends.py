@@ -69,6 +69,7 @@ def place(request):
     return request.getfixturevalue("state_server") if request.param == "server" else request.param
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(FLOWS + JOINS) * len(PLACES)), QUICK))
 @pytest.mark.parametrize("make_flow", FLOWS + JOINS, ids=lambda make_flow: make_flow.__name__)
 def test_moves_and_losses_leave_the_rows_of_the_oracle_wherever_the_state_lies(make_flow, seeds, place, monkeypatch):
@@ -80,6 +81,7 @@ def test_moves_and_losses_leave_the_rows_of_the_oracle_wherever_the_state_lies(m
         check(make_flow, [seed], parallelism=workers, config=config, save_state=True, actions=actions)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(SPLIT) * len(PLACES)), QUICK))
 @pytest.mark.parametrize("make_flow", SPLIT, ids=lambda make_flow: make_flow.__name__)
 def test_split_keys_leave_the_rows_of_the_oracle_wherever_the_state_lies(make_flow, seeds, place, monkeypatch):
@@ -99,6 +101,7 @@ def test_backend_that_there_is_not_is_refused_with_those_there_are(backend):
         ef.JobConfig(state=ef.StateConfig(backend))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
 def test_key_groups_change_hands_in_the_server_without_their_state_being_sent(make_flow, state_server, monkeypatch):
     passed = []

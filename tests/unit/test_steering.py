@@ -50,6 +50,7 @@ class Watcher:
         return [world.coordinator.core for world in self.worlds]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, TIMES))
 @pytest.mark.parametrize("make_flow", flows.FLOWS)
 def test_whatever_policies_decide_the_rows_are_those_of_the_oracle(make_flow, seeds):
@@ -62,6 +63,7 @@ def test_whatever_policies_decide_the_rows_are_those_of_the_oracle(make_flow, se
         assert any(core.autoscaling.decisions() for core in watcher.cores)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seeds", BLOCKS)
 @pytest.mark.parametrize("make_flow", flows.FLOWS)
 def test_losses_while_policies_decide_change_no_row(make_flow, seeds):
@@ -89,6 +91,7 @@ def test_balancers_move_keys_by_themselves():
     assert any(migration.state is MigrationState.DONE for migration in moved)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seeds", BLOCKS)
 @pytest.mark.parametrize("make_flow", flows.FLOWS)
 def test_sinks_that_fail_in_commits_lose_no_row_and_show_none_twice(make_flow, seeds):

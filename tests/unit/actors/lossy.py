@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 
+from patience import patience
+
 from evenflow.actors.job.job_clock import JobClock
 from evenflow.actors.job.job_interpreter import JobInterpreter
 from evenflow.actors.job.job_storage import JobStorage
@@ -13,7 +15,7 @@ from evenflow.actors.local import LocalJob
 from evenflow.scheduler.job.core import JobCore
 from evenflow.scheduler.job.requests import ShowProgress
 
-PATIENCE = 30.0
+PATIENCE = patience(30)
 
 
 class LossyJob(LocalJob):

@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pyarrow as pa
 import pytest
+from patience import patience
 
 import evenflow as ef
 from evenflow.engine.keys.encoding import key_hashes
@@ -15,7 +16,7 @@ from evenflow.engine.protocol.routing import even_table
 from evenflow.scheduler.migration.migration import MigrationState
 
 SLEEP = time.sleep
-PATIENCE = 60.0
+PATIENCE = patience(60)
 KEY_GROUPS = 64
 
 

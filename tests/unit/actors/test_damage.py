@@ -9,13 +9,14 @@ import time
 import pyarrow.parquet as pq
 import pytest
 from lossy import LossyJob, cut, delete, empty, flip, make_unreadable
+from patience import patience
 
 import evenflow as ef
 from evenflow.connectors.spark.exchange import Exchange
 from evenflow.job import Job
 
 SLEEP = time.sleep
-TOTAL, PATIENCE = 600, 30.0
+TOTAL, PATIENCE = 600, patience(30)
 
 
 @pytest.fixture(autouse=True)
@@ -160,6 +161,7 @@ def case(files, damage, loss, *more):
     return pytest.param(files, damage, loss, *more, id=f"{files}, {damage.__name__}, {loss}")
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     ("files", "damage", "loss"), [case(f, d, loss) for f, damages in IS_RIGHT.items() for d in damages for loss in losses(f)]
 )
@@ -171,6 +173,7 @@ def test_rows_are_right_whatever_is_damaged_and_lost(files, damage, loss, tmp_pa
     assert outcome.is_right(expected)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("files", "damage", "loss", "words"),
     [case(files, damage, loss, words) for files, damages in STOPS.items() for damage, words in damages.items() for loss in LOSSES],

@@ -9,12 +9,13 @@ import threading
 import time
 
 import pytest
+from patience import patience
 
 from evenflow.actors.job.fair_lock import FairLock
 
 
 def until(what):
-    deadline, nothing = time.monotonic() + 60, threading.Event()
+    deadline, nothing = time.monotonic() + patience(60), threading.Event()
     while not what():
         assert time.monotonic() < deadline
         nothing.wait(0.001)
@@ -33,7 +34,7 @@ def test_threads_that_take_it_again_and_again_take_turns():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(patience(60))
     assert len(turns) == 40
     assert all(one != other for one, other in itertools.pairwise(turns))
 
@@ -51,7 +52,7 @@ def test_it_may_be_taken_again_by_its_owner_while_another_waits():
         until(lambda: lock._waiting)
         with lock, lock:
             order.append("owner")
-    thread.join(60)
+    thread.join(patience(60))
     assert order == ["owner", "other"]
 
 
@@ -68,7 +69,7 @@ def test_who_is_interrupted_while_it_waits_leaves_the_line():
 
     def hold():
         with lock:
-            go.wait(60)
+            go.wait(patience(60))
 
     def interrupt():
         until(lambda: lock._waiting)
@@ -85,5 +86,5 @@ def test_who_is_interrupted_while_it_waits_leaves_the_line():
     with lock:
         last.append("after it")
     assert last == ["after it"]
-    holder.join(60)
-    interrupter.join(60)
+    holder.join(patience(60))
+    interrupter.join(patience(60))

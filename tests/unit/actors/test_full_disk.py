@@ -11,13 +11,14 @@ import time
 from pathlib import Path
 
 import pytest
+from patience import patience
 
 import evenflow as ef
 from evenflow.connectors.list_sink import ListSink
 from evenflow.scheduler.checkpoints.checkpoints import CheckpointState
 
 SLEEP = time.sleep
-PATIENCE = 60.0
+PATIENCE = patience(60)
 KEYS = 400
 
 

@@ -15,11 +15,12 @@ import pyarrow.csv as arrow_csv
 import pyarrow.json as arrow_json
 import pyarrow.parquet as pq
 import pytest
+from patience import patience
 
 import evenflow as ef
 
 SLEEP = time.sleep
-PATIENCE = 60.0
+PATIENCE = patience(60)
 SINKS = {"parquet": ef.write_parquet, "csv": ef.write_csv, "json": ef.write_json}
 READERS = {"parquet": pq.read_table, "csv": arrow_csv.read_csv, "json": arrow_json.read_json}
 STEPS = ("open", "write", "fsync file", "rename", "fsync folder", "replace")
@@ -113,6 +114,7 @@ def sorted_rows(rows):
     return sorted(tuple(sorted(row.items())) for row in rows)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("kind", SINKS)
 def test_file_sink_that_finds_no_room_goes_on_once_there_is_some_and_its_rows_are_exact(disk, kind, step):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from patience import patience
 
 import evenflow as ef
 from evenflow.actors.job.job_interpreter import JobInterpreter
@@ -37,7 +38,7 @@ from evenflow.scheduler.rescaling.cluster_view import ClusterView
 from evenflow.scheduler.rescaling.placement import Place
 from evenflow.testing.settings import changed
 
-PATIENCE = 30.0
+PATIENCE = patience(30)
 
 
 class Ports:

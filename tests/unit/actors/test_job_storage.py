@@ -6,6 +6,7 @@ import logging
 from queue import SimpleQueue
 
 import pytest
+from patience import patience
 
 import evenflow as ef
 from evenflow.actors.job.first_manifest import Savepoint
@@ -20,7 +21,7 @@ from evenflow.scheduler.checkpoints.storage_answers import Committed, OlderFound
 from evenflow.scheduler.job.effects import Commit, CopySavepoint, Discard, FindOlder, RememberStart, RestoreSinks, Save
 from evenflow.state.store import CheckpointStore
 
-PATIENCE = 30.0
+PATIENCE = patience(30)
 
 
 class ScriptedSink(type(ef.to_list([]))):

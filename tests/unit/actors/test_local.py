@@ -10,6 +10,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from patience import patience
 
 import evenflow as ef
 from evenflow.connectors.items import ItemsSource, rows_of
@@ -23,7 +24,7 @@ from evenflow.scheduler.job.requests import ShowView
 from evenflow.scheduler.rescaling.operator_scaling import ScalingState
 
 SLEEP = time.sleep
-PATIENCE = 30.0
+PATIENCE = patience(30)
 """Seconds after which a test gives up; nothing takes so long."""
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 from contextlib import ExitStack
 
 import pytest
+from patience import patience
 from state_server import valkey_server
 
 import evenflow as ef
@@ -167,7 +168,7 @@ def test_job_whose_server_is_gone_when_it_is_asked_how_large_its_state_is_ends_w
     with ExitStack() as server:
         address = server.enter_context(valkey_server())
         job = flow.run(runtime="local", config=ef.JobConfig(state=ef.StateConfig(address), metrics=ef.MetricsConfig(window="20ms")))
-        assert begun.wait(60), "the first row has come; it is asked long before the next"
+        assert begun.wait(patience(60)), "the first row has come; it is asked long before the next"
         server.close()
         with pytest.raises(ef.StateBackendError, match=r"operator `counts`: the state server .* is gone"):
             job.wait(timeout=60)

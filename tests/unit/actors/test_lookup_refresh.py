@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from patience import patience
 
 import evenflow as ef
 from evenflow.actors.task.outside_work import OutsideWork
@@ -16,7 +17,7 @@ from evenflow.engine.batch import Batch
 from evenflow.engine.protocol.effects import OperatorProblem, Outcome
 from evenflow.scheduler.job.messages import Failed
 
-PATIENCE = 30
+PATIENCE = patience(30)
 
 
 class Ports:

@@ -6,6 +6,7 @@ import time
 from queue import Empty, SimpleQueue
 
 import pytest
+from patience import patience
 
 import evenflow as ef
 from evenflow.connectors.list_sink import ListSink
@@ -14,7 +15,7 @@ from evenflow.scheduler.job.effects import JobState
 from evenflow.scheduler.migration.migration import MigrationState
 
 SLEEP = time.sleep
-PATIENCE = 30.0
+PATIENCE = patience(30)
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,7 @@ import sys
 import threading
 
 import pytest
+from patience import patience
 
 from evenflow.actors.processes import start_watch
 from evenflow.actors.processes.start_watch import StartWatch
@@ -28,9 +29,9 @@ def watched(answers):
         return left.pop(0)
 
     with StartWatch("words", waits_for):
-        assert done.wait(60)
+        assert done.wait(patience(60))
         done.clear()
-        assert done.wait(60), "what it said last has been looked at again"
+        assert done.wait(patience(60)), "what it said last has been looked at again"
 
 
 def test_what_changes_is_a_line_of_the_log(caplog, capsys):
@@ -49,7 +50,7 @@ def test_a_terminal_shows_it(monkeypatch, capsys):
 
 def test_a_start_that_is_over_says_nothing_more(monkeypatch, caplog):
     over = threading.Event()
-    with caplog.at_level(logging.INFO, logger="evenflow"), StartWatch("words", lambda: str(over.wait(60))) as watch:
+    with caplog.at_level(logging.INFO, logger="evenflow"), StartWatch("words", lambda: str(over.wait(patience(60)))) as watch:
         monkeypatch.setattr(watch, "_over", over)
         over.set()
     assert not caplog.messages

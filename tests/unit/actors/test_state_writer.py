@@ -8,6 +8,7 @@ import threading
 
 import pyarrow as pa
 import pytest
+from patience import patience
 
 from evenflow.actors.task.state_writer import StateWriter
 from evenflow.engine.batch import Batch
@@ -90,6 +91,7 @@ def test_closing_leaves_behind_what_is_not_finished(store):
     assert not writer._thread.is_alive()
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("chunks", [1, 3, 3_000])
 @pytest.mark.parametrize("step", ["open", "write", "ftruncate", "fsync", "close"])
 def test_disk_that_is_full_at_any_step_of_a_file_fails_that_checkpoint_and_no_other(monkeypatch, store, writer, step, chunks):
@@ -122,6 +124,6 @@ def within_a_minute(flush):
     found = []
     thread = threading.Thread(target=lambda: found.extend(flush()), daemon=True)
     thread.start()
-    thread.join(60)
+    thread.join(patience(60))
     assert not thread.is_alive(), "a part of a checkpoint is neither written nor reported as failed"
     return found

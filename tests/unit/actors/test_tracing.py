@@ -6,13 +6,15 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import pytest
 from otlp_receiver import receiving
+from patience import patience
 
 from evenflow.actors.job.spans import Spans
-from evenflow.actors.job.tracing import ENDPOINTS, tracing, variables
+from evenflow.actors.job.tracing import ENDPOINTS, PATIENCE, tracing, variables
 from evenflow.balancer.plan import BalanceMove, BalancePlan
 from evenflow.engine.errors import RecordError
 from evenflow.scheduler.checkpoints.checkpoints import CheckpointReport, CheckpointState
@@ -109,9 +111,14 @@ def test_a_collector_that_is_not_there_holds_nobody_up(monkeypatch, caplog):
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{nobody.getsockname()[1]}")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", str(PATIENCE + 1))
         traces = tracing("clicks")
         traces.add(view(checkpoints=(CHECKPOINT,)))
         traces.close()
+        for thread in threading.enumerate():
+            if thread.name == "clicks/traces" or thread.name.startswith("OtelBatch"):
+                thread.join(patience(60))  # it tries again at times that it draws, which hypothesis would take for a test's
+                assert not thread.is_alive()
 
 
 def test_without_an_endpoint_there_are_no_traces(monkeypatch):

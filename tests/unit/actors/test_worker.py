@@ -7,6 +7,7 @@ from queue import SimpleQueue
 from types import SimpleNamespace
 
 import pytest
+from patience import patience
 
 import evenflow as ef
 from evenflow.actors.channels.security import Security
@@ -81,7 +82,7 @@ def test_call_that_comes_before_the_one_that_says_for_whom_it_is_waits_for_that(
     caller.start()
     assert answers.empty()
     worker.serve(Service("token", "early", None, Security.generate("run")))
-    assert answers.get(timeout=60) == worker._current.address
+    assert answers.get(timeout=patience(60)) == worker._current.address
     worker.rest()
 
 
@@ -118,7 +119,7 @@ def test_a_report_is_bytes_for_ray_which_sends_what_lay_in_memory_along_with_any
     worker.connect("token", 1, {}, ())
     worker.start("token", 1)
     try:
-        call = calls.get(timeout=60)
+        call = calls.get(timeout=patience(60))
         assert [type(argument) for argument in call] == [bytes]
         sender, attempt, number, report = received(*call)
         assert (sender, attempt, number) == ("stateful_map-0", 1, 0)

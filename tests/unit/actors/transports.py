@@ -7,11 +7,12 @@ import time
 import numpy as np
 import pyarrow as pa
 import pytest
+from patience import patience
 
 from evenflow.actors.channels.credit import ChannelLimits
 from evenflow.engine.batch import Batch
 
-PATIENCE = 30.0
+PATIENCE = patience(30)
 LIMITS = ChannelLimits(credit_batches=4, credit_bytes=1 << 20)
 TCP = pytest.mark.parametrize("tcp", [False, True], ids=["ipc", "tcp"])
 

@@ -6,6 +6,8 @@ from evenflow.bench.comparison import compare, compare_case, other_conditions
 from evenflow.bench.errors import BenchmarkError
 from evenflow.bench.record import Case, Run
 
+pytestmark = pytest.mark.first
+
 
 def case(*values, name="t1/evenflow", better="higher"):
     return Case(name, "rows/s" if better == "higher" else "ms", better, values)

@@ -9,6 +9,7 @@ import sys
 import threading
 
 import pytest
+from patience import patience
 
 import evenflow as ef
 from evenflow.bench.footprint import Footprint, files_in, together
@@ -76,7 +77,7 @@ def test_a_footprint_has_the_descriptors_threads_and_processes_of_a_process():
         child.stdin.close()
         child.wait()
     over.set()
-    thread.join(60)
+    thread.join(patience(60))
     assert (during.threads - before.threads, during.children - before.children) == (1, 1)
     assert during.descriptors > before.descriptors
     assert Footprint.of(child.pid) is None

@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from evenflow.bench.statistics import SMALLEST_NOISE, is_noise, noise_band, slope, spread
 
+pytestmark = pytest.mark.first
+
 RATES = st.lists(st.floats(1.0, 1e9), min_size=1, max_size=7)
 
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from patience import patience
 
 import evenflow as ef
 from evenflow.connectors.csv import read_csv
@@ -241,7 +242,7 @@ def test_a_savepoint_of_a_job_that_read_all_columns_is_continued_by_one_that_rea
         return flow.run(runtime="local", config=ef.JobConfig(network=ef.NetworkConfig(source_rows=500), checkpoint=checkpoint), **options)
 
     first = job_of([], lambda stream: stream.map_batches(slowly))
-    assert some_read.wait(60)
+    assert some_read.wait(patience(60))
     savepoint = first.savepoint(folder / "savepoint")
     first.cancel()
     first.wait("60s")
@@ -251,6 +252,7 @@ def test_a_savepoint_of_a_job_that_read_all_columns_is_continued_by_one_that_rea
     assert {row["key"]: row["total"] for row in rows} == EXPECTED
 
 
+@pytest.mark.slow
 def test_the_rows_of_simulated_jobs_that_read_some_columns_are_those_of_the_oracle(folder):
     """The oracle reads the graph's own sources, so all columns."""
 

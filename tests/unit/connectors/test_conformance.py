@@ -29,6 +29,7 @@ FILES = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("build", [items, parquet, csv, ndjson, text, generated, bids])
 def test_bounded_sources_conform(build, tmp_path):
     check_source(build(tmp_path, FILES))
@@ -39,6 +40,7 @@ def test_sources_of_files_keep_the_order_within_a_file(build, tmp_path):
     check_source(build(tmp_path, FILES), split=lambda row: number(row) // 100)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("kind", "follow"), [("parquet", True), *((kind, follow) for kind in ("csv", "json", "txt") for follow in (True, "lines"))]
 )
@@ -244,6 +246,7 @@ class Exchanged(ef.Source):
         return SplitPosition.decode(position).earliest
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ended", [True, False], ids=["ended", "endless"])
 def test_the_log_of_a_folder_that_spark_fills_conforms(ended, tmp_path):
     source = Exchanged(tmp_path)

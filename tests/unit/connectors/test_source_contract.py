@@ -26,6 +26,7 @@ def drained(reader: SourceReader, max_rows: int = 3) -> list[int]:
     return rows
 
 
+@pytest.mark.few(7)
 @every_source
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 @given(files=streams)
@@ -35,6 +36,7 @@ def test_workers_together_give_every_row_exactly_once(build, parallelism, tmp_pa
     assert sorted(row for share in shares for row in share) == expected(build, files)
 
 
+@pytest.mark.few(3)
 @every_source
 @given(files=streams, seed=st.integers(0, 1_000))
 def test_a_source_conforms_whatever_is_in_its_files(build, tmp_path_factory, files, seed):

@@ -61,6 +61,7 @@ EXAMPLES = {"n", "name", "runtime_env", "address", "output_type", "include_dashb
 """Names of the user's choice in an example, options of Ray's, and attributes of an aggregate."""
 
 
+@pytest.mark.slow
 def test_every_option_that_a_message_names_is_there():
     there = options() | EXAMPLES
     missing = [f"{place}: {name}= in {text!r}" for place, text in messages() for name in OPTION.findall(text) if name not in there]

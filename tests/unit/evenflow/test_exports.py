@@ -118,6 +118,7 @@ def test_a_source_and_a_sink_of_ones_own_run_with_what_evenflow_exports(monkeypa
     assert sum(totals.sums) == sum(range(0, 1_001, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "found"), [("evenflow.engine.batch", True), ("evenflow.absent", False)])
 def test_a_users_mypy_finds_the_installed_package(tmp_path, module, found):
     (tmp_path / "program.py").write_text(f"import {module}\n")

@@ -6,10 +6,11 @@ import threading
 
 import pyarrow as pa
 import pytest
+from patience import patience
 
 import evenflow as ef
 
-PATIENCE = 30
+PATIENCE = patience(30)
 
 
 class Tables:

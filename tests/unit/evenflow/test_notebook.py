@@ -48,6 +48,7 @@ def value_of(source: str, names: dict) -> object:
     return None if last is None else eval(compile(ast.Expression(last.value), "<cell>", "eval"), names)
 
 
+@pytest.mark.slow
 def test_the_example_runs_and_every_cell_shows_something(cell):
     names, shown = {}, []
     for each in json.loads(NOTEBOOK.read_text())["cells"]:

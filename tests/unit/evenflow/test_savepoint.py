@@ -8,6 +8,7 @@ from itertools import chain, repeat
 
 import pyarrow as pa
 import pytest
+from patience import patience
 
 import evenflow as ef
 from evenflow import dataflow
@@ -17,7 +18,7 @@ from evenflow.engine.errors import ConnectorError, RequestError
 from evenflow.scheduler.checkpoints.checkpoints import CheckpointReport, CheckpointState
 
 SLEEP = time.sleep
-PATIENCE = 60.0
+PATIENCE = patience(60)
 ROWS = 300
 
 

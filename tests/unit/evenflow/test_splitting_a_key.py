@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from patience import patience
 
 import evenflow as ef
 
@@ -23,7 +24,7 @@ def joining(how, folder):
     flow_config = ef.JobConfig(parallelism=WORKERS, key_groups=16, checkpoint=ef.CheckpointConfig(str(folder), interval=None))
     job = flow.run(runtime="local", config=flow_config)
     if how == "inner":
-        assert flowing.wait(60)
+        assert flowing.wait(patience(60))
     return job
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from patience import patience
 
 import evenflow as ef
 
@@ -16,7 +17,7 @@ def running(refused):
     counts = flow.read(ef.generate(keys=10, rate=2_000)).key_by("key").aggregate(n=ef.count()).named("counts")
     counts.write(ef.to_callback(lambda row: flowing.set()))
     job = flow.run(runtime="local", config=ef.JobConfig(key_groups=16))
-    assert flowing.wait(60)
+    assert flowing.wait(patience(60))
     yield job
     job.cancel()
     job.wait("60s")

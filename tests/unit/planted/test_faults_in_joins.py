@@ -30,6 +30,7 @@ PLANTED = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("fault", "runs"), [pytest.param(fault, runs, id=fault.__name__) for fault, runs in PLANTED])
 def test_fault_is_found(fault, runs):
     assert_found(fault, runs)

@@ -16,6 +16,7 @@ PLANTED = [
 ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("fault", "runs"), [pytest.param(fault, runs, id=fault.__name__) for fault, runs in PLANTED])
 def test_fault_is_found(fault, runs):
     assert_found(fault, runs)

@@ -203,6 +203,7 @@ def test_key_that_cooled_is_gathered_after_a_rest_and_split_again_when_it_is_hot
     assert operator.workers().max() < 0.7
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("noise", [0.1, 0.3])
 @pytest.mark.parametrize("load", [0.2, 0.3, 0.4, 0.8])
 def test_noise_does_not_make_a_key_go_from_split_to_whole_and_back(noise, load):

@@ -49,6 +49,7 @@ def test_hashes_are_the_same_in_every_version(value: Any, expected: int) -> None
     assert hash_of(value) == expected
 
 
+@pytest.mark.slow
 def test_hashes_are_the_same_in_every_process() -> None:
     program = "import pyarrow as pa; from evenflow.state.hashing import hash64; print(hash64(pa.array(['a', 'b'])).tolist())"
     outputs = {

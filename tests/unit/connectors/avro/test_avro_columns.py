@@ -172,6 +172,7 @@ def kinds(draw: st.DrawFn, depth: int = 2) -> tuple[Any, st.SearchStrategy[Any]]
     return kind, values
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_whatever_the_schema_values_come_back(data):

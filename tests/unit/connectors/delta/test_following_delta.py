@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction
+from patience import patience
 from readers_at_random import Readers
 
 import evenflow as ef
@@ -85,6 +86,7 @@ def grow(folder: Path, random: random.Random, files: list[list[int]], newest: in
     return newest
 
 
+@pytest.mark.slow
 def test_every_row_comes_once_and_in_order_whatever_is_added_and_lost_when(tmp_path_factory):
     for seed in range(30):
         folder, dice = tmp_path_factory.mktemp("table"), random.Random(seed)
@@ -230,14 +232,14 @@ def test_a_job_reads_what_another_writes_and_goes_on_from_its_savepoint_with_mor
     job, came = reading(before, 2, 40, config=config)
     for number in range(10):
         append(table, [(0, 10 * number + place) for place in range(4)])
-    assert came.wait(60)
+    assert came.wait(patience(60))
     job.savepoint(saved)
     job.cancel()
     job.wait("60s")
     for number in range(10, 15):
         append(table, [(0, 10 * number + place) for place in range(4)])
     job, came = reading(again, 3, 20, from_savepoint=str(saved))
-    assert came.wait(60)
+    assert came.wait(patience(60))
     job.stop()
     job.wait("60s")
     assert sorted(before) == [10 * number + place for number in range(10) for place in range(4)]

@@ -7,10 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
+from patience import patience
 
 import evenflow as ef
 
-PATIENCE = 60.0
+PATIENCE = patience(60)
 SLEEP = time.sleep
 
 

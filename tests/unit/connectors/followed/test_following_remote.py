@@ -64,6 +64,7 @@ class InMemory(Folder):
         return path
 
 
+@pytest.mark.few(1)
 @every_kind
 def test_every_row_comes_once_from_memory_whatever_appears_and_is_lost_when(kind, memory, tmp_path_factory):
     for seed in range(20):
@@ -74,6 +75,7 @@ def test_every_row_comes_once_from_memory_whatever_appears_and_is_lost_when(kind
             assert [n for n in came if n // 100 == number] == rows, f"seed {seed}"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["parquet", "csv.gz", "txt"])
 def test_every_row_comes_once_over_ftp_whatever_appears_and_is_lost_when(kind, tmp_path_factory):
     for seed in range(2):

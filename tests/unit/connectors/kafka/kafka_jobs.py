@@ -10,11 +10,13 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from patience import patience
+
 import evenflow as ef
 from evenflow.job import Job
 
 
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = patience(60)) -> None:
     """Wait for what other threads bring about."""
     end, pause = time.monotonic() + seconds, threading.Event()
     while not condition():

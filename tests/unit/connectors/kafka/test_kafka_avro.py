@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from kafka_broker import fill, make_topic
+from patience import patience
 from schema_registry import schema_registry
 
 import evenflow as ef
@@ -101,6 +102,7 @@ def test_two_topics_with_schemas_of_their_own(bootstrap, registry):
     assert numbers(read(bootstrap, topics, registry=registry.url, schema=CLICK)) == [1, 1]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("bad", [b"", b"\0\0\0\0\1\2", b"\0\0\0\0\x63\2", b"{}"], ids=["empty", "cut short", "unknown schema", "json"])
 def test_poison_records_stop_the_job_or_are_left_out_or_become_dead_letters(bootstrap, registry, bad):
     topic = make_topic(bootstrap)
@@ -130,7 +132,7 @@ def test_registry_that_is_gone_when_the_job_starts_and_while_it_runs(bootstrap):
     for more in ({}, {"schema": CLICK}, {"schema": CLICK, "on_error": "skip"}):
         with pytest.raises(ef.EvenflowError, match=rf"the schema registry {url} doesn't answer: .*; check the address"):
             read(bootstrap, topic, registry=url, **more)
-    assert time.monotonic() < begun + 60
+    assert time.monotonic() < begun + patience(60)
 
 
 def test_rows_are_written_with_a_schema(bootstrap):

@@ -14,6 +14,7 @@ import evenflow as ef
 pytestmark = pytest.mark.usefixtures("the_handle_may_poll")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "bad", [b"{", b"5", b"null", b"", b'{"n": 1}{"n": 2}', b'{"n": "x"}', b'[{"n": 1}]', b'{"n": 1}\n{"n": 2}', b'{"t": "\xff"}']
 )

@@ -30,6 +30,7 @@ def test_topic_that_is_missing(bootstrap):
         KafkaCluster(bootstrap, operator="clicks").partitions(["nowhere"])
 
 
+@pytest.mark.slow
 def test_port_where_nobody_listens():
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
@@ -47,6 +48,7 @@ def test_server_that_is_no_broker():
             cluster.partitions(["clicks"], seconds=2)
 
 
+@pytest.mark.slow
 def test_name_that_has_no_address():
     with pytest.raises(ef.ConnectorError, match=r"can't be resolved; check the address"):
         KafkaCluster("no-such-host.invalid:9092").partitions(["clicks"], seconds=3)

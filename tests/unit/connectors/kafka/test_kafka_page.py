@@ -17,6 +17,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_broker import fill
+from patience import patience
 from schema_registry import schema_registry
 
 import evenflow as ef
@@ -50,7 +51,7 @@ def jobs(no_waiting_and_no_cluster, monkeypatch, tmp_path) -> list[Job]:
 
 def until(condition: Callable[[], bool]) -> None:
     """Wait for what other threads bring about."""
-    end, pause = time.monotonic() + 60, threading.Event()
+    end, pause = time.monotonic() + patience(60), threading.Event()
     while not condition():
         assert time.monotonic() < end, "it never came to that"
         pause.wait(0.02)
@@ -59,7 +60,7 @@ def until(condition: Callable[[], bool]) -> None:
 def make_topic(bootstrap: str, name: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for made in admin.create_topics([NewTopic(name, 1, 1)]).values():
-        made.result(timeout=30)
+        made.result(timeout=patience(30))
 
 
 def examples(code: str, bootstrap: str, **names: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from refusing_broker import certificate, refusing_broker, server_tls
 import evenflow as ef
 from evenflow.connectors.kafka import cluster, offsets
 
-pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is missing")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is missing")]
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_broker import fill, make_topic
 from kafka_jobs import numbers, objects, read, running, until
+from patience import patience
 
 import evenflow as ef
 from evenflow.bench.kafka.broker import free_port, own_broker
@@ -19,6 +20,7 @@ from evenflow.bench.kafka.topics import add_partitions
 pytestmark = pytest.mark.usefixtures("the_handle_may_poll")
 
 
+@pytest.mark.slow
 def test_partitions_that_are_added_are_read_from_their_beginning(bootstrap):
     topic = make_topic(bootstrap)
     fill(bootstrap, topic, {0: objects(0)})
@@ -39,7 +41,7 @@ def test_topic_that_is_deleted_and_made_anew_stops_the_job(bootstrap):
     with running(bootstrap, topic, rows) as job:
         until(lambda: len(rows) == 10)
         admin.delete_topics([topic])[topic].result(30)
-        until(lambda: topic not in admin.list_topics(timeout=30).topics)
+        until(lambda: topic not in admin.list_topics(timeout=patience(30)).topics)
         admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
         with pytest.raises(ef.ConnectorError, match=r"deleted and made anew|there is no such topic"):
             job.wait("90s")
@@ -69,7 +71,7 @@ def test_workers_come_and_go_while_records_come(bootstrap, tmp_path: Path):
     def put(first: int) -> None:
         for number in range(first, first + 1000):
             producer.produce(topic, json.dumps({"n": number}).encode(), partition=number % 4)
-        producer.flush(60)
+        producer.flush(patience(60))
 
     put(0)
     with running(bootstrap, topic, rows, schema={"n": "int64"}) as job:
@@ -89,7 +91,7 @@ def test_offsets_are_committed_to_the_group_for_tools_that_show_lag(bootstrap, t
     tool = Consumer({"bootstrap.servers": bootstrap, "group.id": topic})
 
     def committed() -> int:
-        found = tool.committed([TopicPartition(topic, 0)], timeout=30)
+        found = tool.committed([TopicPartition(topic, 0)], timeout=patience(30))
         return found[0].offset
 
     with running(bootstrap, topic, rows, config=config, group_id=topic):

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgpack
 import pytest
+from patience import patience
 from scripted_kafka import Log, ScriptedCluster
 from seeds import blocks, proportion
 
@@ -168,12 +169,14 @@ def endless_runs(count: int) -> None:
         endless(seed)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seeds", blocks(FULL, 25, proportion(2 * FULL)), ids=str)
 def test_every_committed_record_is_given_once_whatever_comes_when(seeds):
     for seed in seeds:
         endless(seed)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seeds", blocks(FULL, 25, proportion(2 * FULL)), ids=str)
 def test_all_up_to_the_ends_is_given_and_then_the_readers_have_finished(seeds):
     for seed in seeds:
@@ -252,7 +255,7 @@ class Quiet:
             log.append(self.cluster.value(time, time))
         log.commit(marker=False)
 
-    def settle(self, seconds: float = 60.0) -> list[int]:
+    def settle(self, seconds: float = patience(60)) -> list[int]:
         """Poll for so long; the numbers of the rows that come."""
         rows = []
         until = self.cluster.now + seconds

@@ -17,6 +17,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from kafka_broker import make_topic
+from patience import patience
 
 import evenflow as ef
 from evenflow.bench.kafka.topics import records_of
@@ -168,7 +169,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def wait_for_end(pid):
-    until = time.monotonic() + 60
+    until = time.monotonic() + patience(60)
     while Path(f"/proc/{pid}").exists() and "(zombie)" not in Path(f"/proc/{pid}/status").read_text():
         assert time.monotonic() < until
         time.sleep(0.01)
@@ -202,6 +203,7 @@ sink.commit(2, committables)
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_process_that_crashes_before_or_after_the_transaction_ends(when, bootstrap, topic, make_sink):
     sink = make_sink()
@@ -222,7 +224,7 @@ def test_open_transaction_of_a_process_that_is_taken_for_lost_is_fenced(bootstra
     zombie.init_transactions(30)
     zombie.begin_transaction()
     zombie.produce(topic, b"zombie")
-    zombie.flush(30)
+    zombie.flush(patience(30))
     sink.commit(1, staged(sink, 1, b"a"))
     with pytest.raises(Exception, match="fenced"):
         zombie.commit_transaction(30)
@@ -430,6 +432,7 @@ def test_rows_written_at_least_once_are_there_when_a_checkpoint_is_prepared(boot
     assert sink.retractable
 
 
+@pytest.mark.slow
 def test_what_is_written_exactly_once_can_not_be_taken_back(make_sink):
     assert not make_sink().retractable
 
@@ -447,6 +450,7 @@ def test_topic_that_is_missing(bootstrap):
         flow.run(runtime="local")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_this_process")
 def test_topic_that_is_deleted_while_rows_wait(bootstrap, topic, make_sink):
     sink = make_sink(options={"message.timeout.ms": 2_000})

@@ -16,6 +16,7 @@ import evenflow as ef
 pytestmark = pytest.mark.usefixtures("the_handle_may_poll")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("parallelism", [1, 2, 5])
 def test_workers_together_read_every_record_of_two_topics_once(bootstrap, parallelism):
     one, three = make_topic(bootstrap), make_topic(bootstrap, partitions=3)
@@ -34,6 +35,7 @@ def test_start_and_until_by_offset(bootstrap):
     assert numbers(read(bootstrap, topic, start={0: 8}, until={(topic, 1): 3})) == [8, 9, 10, 11, 12]
 
 
+@pytest.mark.slow
 def test_start_and_until_by_time(bootstrap):
     topic = make_topic(bootstrap, partitions=2)
     begun, second = minutes_ago(5), timedelta(seconds=1)

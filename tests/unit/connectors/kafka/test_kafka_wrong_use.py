@@ -14,6 +14,7 @@ import evenflow as ef
 pytestmark = pytest.mark.usefixtures("the_handle_may_poll")
 
 
+@pytest.mark.slow
 def test_no_broker(monkeypatch):
     monkeypatch.setattr("evenflow.connectors.kafka.offsets.REPLY_SECONDS", 3.0)
     with socket.socket() as closed:
@@ -22,6 +23,7 @@ def test_no_broker(monkeypatch):
             read(f"127.0.0.1:{closed.getsockname()[1]}", "clicks")
 
 
+@pytest.mark.slow
 def test_broker_that_speaks_no_tls(bootstrap, monkeypatch):
     monkeypatch.setattr("evenflow.connectors.kafka.offsets.REPLY_SECONDS", 3.0)
     with pytest.raises(ef.ConnectorError, match=r"no broker answers at .*expects this security.protocol"):

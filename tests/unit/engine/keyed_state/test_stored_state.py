@@ -118,6 +118,7 @@ def expected(worker):
     return lambda operator: worker(operator, "memory").process(rows_of(0, times=3)).end()
 
 
+@pytest.mark.few(22)
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize(("old", "new"), [pair for pair in product(PLACES, PLACES) if pair != ("memory", "memory")])
 def test_snapshot_from_any_place_is_installed_in_any_other(worker, expected, operator, old, new):
@@ -141,6 +142,7 @@ def test_snapshot_and_what_changed_behind_it_are_the_whole_state(worker, expecte
     assert second.end() == expected(operator)
 
 
+@pytest.mark.few(33)
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("chunk", [1, 7, 1_000])
@@ -153,6 +155,7 @@ def test_keys_that_move_take_their_columns_along(worker, expected, operator, pla
     assert old.end() == worker(operator, "memory").end(), "nothing of them is left"
 
 
+@pytest.mark.few(22)
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("alone", [True, False], ids=["goes alone", "stays alone"])

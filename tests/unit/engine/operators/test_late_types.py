@@ -141,6 +141,7 @@ def test_stream_that_ends_without_a_type_has_nulls_of_the_aggregates_own_types(d
     assert {name: schema.field(name).type for name in FUNCTIONS} == {name: OWN_TYPES.get(name, pa.null()) for name in FUNCTIONS}
 
 
+@pytest.mark.few(48)
 @every_operator
 @pytest.mark.parametrize("combined", [False, True])
 @pytest.mark.parametrize("chunk", [1, 100])
@@ -221,6 +222,7 @@ batches = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.few(2)
 @every_operator
 @given(batches=batches, combined=st.booleans())
 @settings(max_examples=40, deadline=None)

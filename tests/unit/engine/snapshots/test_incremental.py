@@ -206,6 +206,7 @@ def content(operator: Any) -> list[str]:
     return sorted(repr(sorted(row.items())) for batch in emitted for row in batch.rows.to_pylist())
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("backend", ["memory", "lmdb"])
 @pytest.mark.parametrize("operator", OPERATORS)
 @given(steps=st.lists(STEPS, min_size=10, max_size=30), any_length=st.booleans(), most_noted=st.sampled_from((2, 100)))

@@ -7,13 +7,14 @@ import threading
 import time
 
 import pytest
+from patience import patience
 
 import evenflow as ef
 from evenflow.cli import main
 from evenflow.scheduler.scaling.snapshot_json import snapshot_from_json
 
 SLEEP = time.sleep
-PATIENCE = 60.0
+PATIENCE = patience(60)
 
 
 @pytest.fixture

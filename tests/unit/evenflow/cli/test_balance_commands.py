@@ -7,13 +7,14 @@ import threading
 import time
 
 import pytest
+from patience import patience
 
 import evenflow as ef
 from evenflow.balancer.snapshot_json import snapshot_from_json
 from evenflow.cli import main
 
 SLEEP = time.sleep
-PATIENCE = 60.0
+PATIENCE = patience(60)
 
 
 def count(state, row):

@@ -6,12 +6,13 @@ import threading
 import time
 
 import pytest
+from patience import patience
 
 import evenflow as ef
 from evenflow.cli import main
 
 SLEEP = time.sleep
-PATIENCE = 60.0
+PATIENCE = patience(60)
 
 
 @pytest.fixture

@@ -71,6 +71,7 @@ def test_a_listing_is_a_list_that_prints_as_its_table():
     assert repr(listing) == "['a[/b]']"
 
 
+@pytest.mark.slow
 def test_nobody_draws_by_other_means():
     """A `Console` of rich's own takes names for markup."""
     for folder in ("evenflow", "scheduler", "actors", "balancer", "connectors", "bench"):

@@ -165,6 +165,7 @@ def frames(whole_file):
     return ends
 
 
+@pytest.mark.slow
 def test_a_file_that_was_cut_anywhere_is_read_up_to_the_last_whole_view(whole_file, frames, tmp_path):
     path = tmp_path / "cut.rec"
     for end in range(len(whole_file) + 1):

@@ -8,13 +8,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import aiohttp
+from patience import patience
 
 from evenflow.ui.guard import PROOF, Guard
 from evenflow.ui.hub import Hub
 from evenflow.ui.live import Live
 from evenflow.ui.server import Pages, serving
 
-PATIENCE = 30
+PATIENCE = patience(30)
 
 
 class Browser:

@@ -48,6 +48,7 @@ def test_ds2_converges_within_three_steps_where_it_is_not(overhead):
     assert course.turns("flat_map") == course.turns("count") == 0
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("start", [(1, 1), (20, 1), (1, 30), (64, 64), (4, 11)])
 def test_ds2_ends_where_it_ends_from_wherever_it_starts(start):
     course = run("ds2", start=start)
@@ -147,6 +148,7 @@ def test_dhalion_overshoots_and_comes_down_one_operator_at_a_time():
     assert keeps_up(course)
 
 
+@pytest.mark.slow
 def test_dhalion_tries_again_what_is_no_longer_on_its_blacklist():
     course = run("dhalion", 3600.0, blacklist_s=600.0)
     assert course.settled_at > 2000.0
@@ -158,6 +160,7 @@ def test_dhalion_takes_more_steps_than_ds2_when_demand_changes():
     assert course.steps > 10
 
 
+@pytest.mark.slow
 def test_dhalion_swings_for_ever_without_its_blacklist():
     calm = run("dhalion", 1800.0, start=(6, 12), blacklist_s=1800.0)
     forgetful = run("dhalion", 1800.0, start=(6, 12), blacklist_s=0.0)
@@ -174,6 +177,7 @@ def test_pid_converges_and_gives_every_operator_what_the_slowest_needs():
     assert keeps_up(course)
 
 
+@pytest.mark.slow
 def test_pid_with_large_gains_swings():
     calm, nervous = run("pid", 1200.0), run("pid", 1200.0, pid_proportional=1.5, pid_integral=0.1, pid_band=0.9)
     assert calm.turns("count") <= 2

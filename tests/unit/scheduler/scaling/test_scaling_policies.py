@@ -92,6 +92,7 @@ def any_snapshot(draw) -> DataflowSnapshot:
     return DataflowSnapshot(tuple(operators), tuple(Edge(f"o{a}", f"o{b}") for a, b in sorted(chosen)), goals)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", POLICIES)
 @settings(max_examples=25, deadline=None)
 @given(snapshots=st.lists(any_snapshot(), min_size=1, max_size=2))

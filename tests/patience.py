@@ -1,0 +1,51 @@
+"""Deadlines of tests, which grow with how slow and how busy the machine is.
+
+A test waits for an event, with a deadline that only a fault reaches. `EVENFLOW_TEST_PATIENCE` says by how much deadlines grow. A run that
+isn't told measures it when it begins: a fixed piece of work takes longer on a slow machine, and on one that is busy processes wait for
+their turn. Processes that the run starts inherit it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+VARIABLE = "EVENFLOW_TEST_PATIENCE"
+QUIET_SECONDS = 0.07
+"""Time that the work takes on the machine for which deadlines are written, when nothing else runs."""
+STEPS = 1_500_000
+MOST = 20.0
+"""No machine takes longer than this by itself: more is a moment in which something else had all of it."""
+
+
+def patience(seconds: float) -> float:
+    """A deadline for an event that comes within `seconds` on a machine with two cores, also if another program keeps these busy."""
+    return seconds * FACTOR
+
+
+def measured() -> float:
+    """How much longer than on a quiet machine an event may take, at least 1."""
+    began = time.perf_counter()
+    total = 0
+    for step in range(STEPS):
+        total ^= step
+    slow = (time.perf_counter() - began) / QUIET_SECONDS
+    return min(MOST, max(1.0, slow, waiting()))
+
+
+def waiting() -> float:
+    """Processes that want a processor, now or on average in the last minute, for each processor that there is."""
+    runnable = max(_running(), os.getloadavg()[0])
+    return runnable / len(os.sched_getaffinity(0))
+
+
+def _running() -> int:
+    try:
+        return int(Path("/proc/loadavg").read_text(encoding="ascii").split()[3].partition("/")[0])
+    except OSError:
+        return 0
+
+
+FACTOR = float(os.environ.get(VARIABLE) or measured())
+os.environ[VARIABLE] = f"{FACTOR:.2f}"
