@@ -113,12 +113,13 @@ def second_act(spark: SparkSession, files: Path, folder: Path, output: Path, giv
     CONSOLE.print("\nSecond act: January in forty seconds. A storm diverts every third departure to Chicago, then comes a rush.")
     table, replay = output / "storm.parquet", folder / "replay.parquet"
     shutil.rmtree(table, ignore_errors=True)
-    storm.write_replay(departures(spark, files, streaming=False), replay, storm.PHASES)
-    job = storm.storm(replay, table).run(config=storm.SETTINGS, ui=given.ui)
+    phases = tuple(phase.slower(given.slower) for phase in storm.PHASES)
+    storm.write_replay(departures(spark, files, streaming=False), replay, phases)
+    job = storm.storm(replay, table, given.slower).run(config=storm.SETTINGS, ui=given.ui)
     seen = storm_view.follow(job)
     job.wait()
     if seen is not None:
-        storm_view.show_seconds(seen, storm.PHASES)
+        storm_view.show_seconds(seen, phases)
     with CONSOLE.status("The same query in Spark, in batch ..."):
         comparison = compare(spark.read.parquet(str(table)).toArrow(), storm.storm_in_spark(spark, replay).toArrow())
     show_comparison(comparison)
@@ -151,6 +152,7 @@ def main() -> int:
     arguments.add_argument("--moves", action="store_true", help="move state between the workers every second of the first act")
     arguments.add_argument("--scales", action="store_true", help="give the operators other numbers of workers in the first act")
     arguments.add_argument("--act", type=int, choices=(1, 2), help="only this act (default: both)")
+    arguments.add_argument("--slower", type=float, default=1.0, help="the second act takes this many times as long, on a slow machine")
     arguments.add_argument("--ui", action="store_true", help="serve the live web page of each act, and print its address")
     given = arguments.parse_args()
     try:

@@ -30,13 +30,17 @@ class Phase:
     """`rate` departures per second for `seconds`; with `storm`, every third goes to Chicago."""
 
     name: str
-    rate: int
+    rate: float
     seconds: float
     storm: bool
 
     @property
     def rows(self) -> int:
         return round(self.rate * self.seconds)
+
+    def slower(self, factor: float) -> Phase:
+        """The same departures, in `factor` times as many seconds."""
+        return Phase(self.name, self.rate / factor, self.seconds * factor, self.storm)
 
 
 PHASES = (Phase("calm", 300, 8, storm=False), Phase("storm", 600, 14, storm=True), Phase("rush", 800, 18, storm=True))
@@ -72,9 +76,9 @@ def write_replay(departures: DataFrame, path: Path, story: tuple[Phase, ...]) ->
     pq.write_table(table, path)
 
 
-def storm(replay: Path, output: Path) -> ef.Dataflow:
+def storm(replay: Path, output: Path, slower: float = 1.0) -> ef.Dataflow:
     """The dataflow: how many departures each destination has had, and their delay in total, after each of them."""
-    path, cost = str(replay), COST
+    path, cost = str(replay), COST * slower
 
     def departures(_partition: int, position: Any) -> Any:
         rows = pq.read_table(path).to_pylist()[position or 0 :]
