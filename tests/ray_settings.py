@@ -8,12 +8,14 @@ elsewhere.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 import ray
+from patience import patience
+from ray._private import services
 
 RAY_SETTINGS = {
     "RAY_worker_niceness": "0",
@@ -30,31 +32,32 @@ WITHOUT_PANDAS = os.pathsep.join(filter(None, (str(Path(__file__).with_name("wit
 OF_PROGRAMS = os.pathsep.join((WITHOUT_PANDAS, str(Path(__file__).parent)))
 """The PYTHONPATH of programs beside the tests, which share `patience.py` with them."""
 
-TRIES = 3
-"""How often a cluster is started at most: Ray gives up after 30 s, which a busy machine may need."""
+START_SECONDS = patience(60)
+"""Time for a cluster to start. Ray itself gives up after 30 s."""
 
 
 def start_ray(**options: Any) -> Any:
     """A cluster without a dashboard, which costs seconds, for this process; what `ray.init` returns."""
-    before = _children()
-    for _ in range(TRIES - 1):
-        with suppress(Exception):  # Ray raises no narrower one for a node that didn't start in time
-            return _start(**options)
-        ray.shutdown()
-        for left in _children() - before:
-            with suppress(psutil.NoSuchProcess):
-                left.kill()
-    return _start(**options)
-
-
-def _children() -> set[psutil.Process]:
-    return set(psutil.Process().children(recursive=True))
-
-
-def _start(**options: Any) -> Any:
     import pytest  # programs that start their clusters otherwise need not load it
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", WITHOUT_PANDAS)
         patch.setenv("RAY_LOG_MONITOR_MANY_FILES_THRESHOLD", "0")  # else it looks for files ten times a second, whatever the interval
+        patch.setattr(services, "get_node", _patiently(services.get_node))
         return ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=100 << 20, log_to_driver=False, **options)
+
+
+def _patiently(get_node: Callable[..., Any]) -> Callable[..., Any]:
+    """The question whether a node has started, asked until it has."""
+
+    def found(*of: Any) -> Any:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                return get_node(*of)
+            except RuntimeError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+
+    return found

@@ -76,7 +76,7 @@ def running(flow, config):
     finally:
         with suppress(ef.JobError):  # it has ended
             job.cancel()
-            job.wait("120s")
+            job.wait(patience(120))
 
 
 def goes_on(rows):
@@ -115,7 +115,7 @@ def packed(nodes):
         seen |= {"removed": back.removed, "replaced": back.replaced, "at_the_end": nodes_of(job)}
         goes_on(rows)
         job.stop()
-        job.wait("120s")
+        job.wait(patience(120))
         return {**seen, "correct": sorted(row["seq"] for row in rows) == list(range(len(rows)))}
 
 
@@ -156,7 +156,7 @@ def spread(nodes, folder):
         seen |= {"lost": lost, "survived": until(elsewhere, "all workers run, and none on the lost node")}
         goes_on(rows)
         job.stop()
-        job.wait("120s")
+        job.wait(patience(120))
         return {**seen, "rows": len(rows), "correct": correct(rows, results)}
 
 
@@ -176,7 +176,7 @@ def without_cpus(folder):
         seen |= {"removed": report.removed, "replaced": report.replaced, "after": nodes_of(job)}
         goes_on(rows)
         job.stop()
-        job.wait("120s")
+        job.wait(patience(120))
         return {**seen, "cpus": cpus_of_nodes(), "correct": correct(rows, results)}
 
 
@@ -198,7 +198,7 @@ def beside_a_lost_node(nodes, folder):
         goes_on(rows)
         places = nodes_of(job)
         job.stop()
-        job.wait("120s")
+        job.wait(patience(120))
         return {"lost": node.node_id, "thought_alive": thought_alive, "places": places, "correct": correct(rows, results)}
 
 
@@ -223,7 +223,7 @@ def star(nodes, folder):
         before = len(flow.rows["up"])
         until(lambda: len(flow.rows["up"]) > before + 100, "the stream goes on")
         job.stop()
-        job.wait("60s")
+        job.wait(patience(60))
     nodes.remove(node)
     seen = {"node": node.node_id, "added": report.added, "parallelism": dict(report.parallelism), "places": places}
     return {**seen, "differences": flow.differences()}

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from asking import labels_of, metrics_of, missing
+from patience import patience
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -62,7 +63,7 @@ def scraped():
         collector.passes(JobState.RESTARTING, 1.0)
         collector.passes(JobState.RUNNING, 3.0)
         registry.register(collector)
-        for _ in range(1200):
+        for _ in range(round(patience(1200))):
             samples = [s for family in text_string_to_metric_families(generate_latest(registry).decode()) for s in family.samples]
             names = {sample.name for sample in samples}
             if {"evenflow_decisions_total", "evenflow_record_latency_seconds_bucket", "evenflow_watermark_seconds"} <= names:
