@@ -10,7 +10,12 @@ from typing import Any
 
 
 class EvenflowError(Exception):
-    """Base class of every error that evenflow raises on purpose."""
+    """Base class of every error that evenflow raises on purpose.
+
+    `remedy`: what to do about it where another attempt of the job would meet it again, None where another attempt may help.
+    """
+
+    remedy: str | None = None
 
 
 class StateError(EvenflowError):
@@ -19,6 +24,20 @@ class StateError(EvenflowError):
 
 class StateBackendError(StateError):
     """A backend can't be reached, is full, or gave a wrong answer. The message names the operator, the place, and what to do."""
+
+
+class StateFolderError(StateBackendError):
+    """A folder for state can't be made or used on a node. `number`: the operating system's number of the problem, if it has one."""
+
+    def __init__(self, operator: str, folder: str, problem: str, number: int | None = None) -> None:
+        self.operator, self.folder, self.problem, self.number = operator, folder, problem, number
+        super().__init__(
+            f"operator `{operator}` can't keep its state in {folder}: {problem}; "
+            "let StateConfig(dir=...) name a folder on a local disk with room"
+        )
+
+    def __reduce__(self) -> Any:
+        return StateFolderError, (self.operator, self.folder, self.problem, self.number)
 
 
 class CorruptStateError(StateError):

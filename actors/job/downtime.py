@@ -2,11 +2,11 @@
 
 >>> downtime = Downtime()
 >>> for now, state in enumerate([JobState.RUNNING, JobState.RESTARTING, JobState.RESTARTING, JobState.RUNNING]):
-...     print(downtime.passes(state, float(now)), downtime.restarts)
-None 0
-None 1
-None 1
-(1.0, 3.0) 1
+...     print(downtime.passes(state, float(now)))
+None
+None
+None
+(1.0, 3.0)
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from ...scheduler.job.effects import JobState
 
 
 class Downtime:
-    """Of one job. `restarts`: how often it went back."""
+    """The restarts of one job, each from the failure until all workers run again."""
 
     def __init__(self) -> None:
-        self.restarts = 0
         self._since: float | None = None
 
     def passes(self, state: JobState, now: float) -> tuple[float, float] | None:
@@ -27,7 +26,7 @@ class Downtime:
         """
         since = self._since
         if state is JobState.RESTARTING and since is None:
-            self._since, self.restarts = now, self.restarts + 1
+            self._since = now
         elif state is not JobState.RESTARTING and since is not None:
             self._since = None
             return None if state.final else (since, now)

@@ -51,6 +51,10 @@ class Asked(Protocol):
     def ask(self, request: Request[A]) -> A: ...
 
 
+NONE_YET = {("checkpoint", "", "complete"): 0, ("checkpoint", "", "failed"): 0}
+"""Counted from 0, so that an alert can be written on what has not happened yet."""
+
+
 class MetricsServer:
     """Serves on loopback. Raises ClusterError if the port is taken; port 0 takes any free one."""
 
@@ -142,6 +146,14 @@ class JobCollector(Collector):
         restarts = CounterMetricFamily("evenflow_restarts", "How often the job went back to its last checkpoint", labels=job)
         restarts.add_metric([self._job], tally.restarts)
         yield restarts
+        states = GaugeMetricFamily("evenflow_job_state", "1 for the state that the job is in, 0 for the others", labels=[*job, "state"])
+        for state in JobState:
+            states.add_metric([self._job, state.value], float(state is tally.state))
+        yield states
+        age = "Seconds since the newest complete checkpoint, or since the coordinator began if there is none since"
+        newest = GaugeMetricFamily("evenflow_checkpoint_age_seconds", age, labels=job)
+        newest.add_metric([self._job], tally.checkpoint_age)
+        yield newest
         yield self._histogram("recovery_seconds", "From a failure to all workers running again", job, {"": tally.recovery_seconds})
         yield self._histogram("checkpoint_seconds", "How long checkpoints took", job, {"": tally.checkpoint_seconds})
         yield self._histogram("migration_seconds", "How long moves of keys took", operators, tally.migration_seconds)
@@ -151,7 +163,7 @@ class JobCollector(Collector):
         for kind, text in (("checkpoint", "Checkpoints"), ("migration", "Moves of keys"), ("scaling", "Scalings of operators")):
             labels = ["job", *([] if kind == "checkpoint" else ["operator"]), "state"]
             counter = CounterMetricFamily(f"evenflow_{kind}s", f"{text} that are over, by how they ended", labels=labels)
-            for (which, operator, state), count in tally.ended.items():
+            for (which, operator, state), count in {**NONE_YET, **tally.ended}.items():
                 if which == kind:
                     counter.add_metric([self._job, *([] if kind == "checkpoint" else [operator]), state], count)
             yield counter

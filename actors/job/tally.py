@@ -17,6 +17,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from ...engine.protocol.ids import WorkerId
+from ...scheduler.checkpoints.checkpoints import CheckpointState
 from ...scheduler.job.effects import JobState
 from ...scheduler.job.view import JobView
 from ...scheduler.scaling.controller import UNDER_WAY
@@ -60,6 +61,12 @@ class Tally:
     def __init__(self) -> None:
         self.since = 0.0
         """The time from which on the next view is needed."""
+        self.state: JobState | None = None
+        self.restarts = 0
+        """How often the job went back to its last checkpoint."""
+        self.checkpoint_age = 0.0
+        """Seconds since the newest complete checkpoint or, before the first, since the first view."""
+        self._completed_at: float | None = None
         self.latencies: dict[str, Distribution] = {}
         self.migration_seconds: dict[str, Distribution] = {}
         self.checkpoint_seconds, self.recovery_seconds = Distribution(DURATIONS), Distribution(DURATIONS)
@@ -71,7 +78,11 @@ class Tally:
 
     def add(self, view: JobView) -> None:
         """What a view tells, as far as it is new."""
-        self.since = view.now - LATE
+        self.since, self.state, self.restarts = view.now - LATE, view.status.state, view.status.restarts
+        complete = [one for one in view.checkpoints if one.state is CheckpointState.COMPLETE]
+        ends = [one.began_at + (one.seconds or 0.0) for one in complete if one.began_at is not None]
+        self._completed_at = max([view.now if self._completed_at is None else self._completed_at, *ends])
+        self.checkpoint_age = max(0.0, view.now - self._completed_at)
         self._add_windows(view)
         self._once.begin()
         for report in view.checkpoints:
@@ -95,11 +106,6 @@ class Tally:
         if recovery is not None:
             begin, end = recovery
             self.recovery_seconds.add([end - begin])
-
-    @property
-    def restarts(self) -> int:
-        """How often the job went back to its last checkpoint."""
-        return self._downtime.restarts
 
     def _add_windows(self, view: JobView) -> None:
         stages = {worker: stage.name for stage in view.stages for worker in stage.workers}

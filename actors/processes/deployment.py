@@ -13,6 +13,7 @@ import ray
 from ray.exceptions import ActorUnschedulableError, RayActorError, RayError
 
 from ...engine.errors import ClusterError, JobFailedError, JobLostError
+from ...engine.hopeless import hopeless
 from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import Attempt, WorkerId
 from ...engine.time.duration import seconds
@@ -164,7 +165,9 @@ class Deployment:
             lost = [name for name, ref in zip(names, refs, strict=True) if _fails(ref, RayActorError)]
             runs = [f"worker {name}, which runs {self._operators[name]}," for name in lost if name in self._operators]
             workers = " and ".join(runs) or "a worker"
-            raise JobFailedError(f"job `{self._job}`: {workers} did not {what}: {why}") from None
+            failure = JobFailedError(f"job `{self._job}`: {workers} did not {what}: {why}")
+            failure.remedy = None if cause is None else hopeless(cause)
+            raise failure from None
 
 
 def _fails(ref: Any, kind: type[RayError]) -> bool:

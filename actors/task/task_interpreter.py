@@ -16,6 +16,7 @@ from typing import Any, assert_never
 
 from ...engine.batch import Batch
 from ...engine.errors import JobFailedError, is_own, shown
+from ...engine.hopeless import judged
 from ...engine.plan.task_spec import TaskSpec
 from ...engine.protocol.effects import Consumed, Effect, Finished, Latency, OperatorProblem, Prepared, Rewound, Saved, Switched, Work
 from ...engine.protocol.elements import Element
@@ -300,8 +301,8 @@ class TaskInterpreter:
 def own_error(error: BaseException, worker: WorkerId) -> EvenflowError:
     """The error as one of evenflow's own, which any process can read. What is not expected of a worker is the cause of a JobFailedError."""
     if isinstance(error, EvenflowError) and is_own(error):
-        return error
+        return judged(error)
     trace = "".join(traceback.format_exception(error))
     failure = JobFailedError(f"worker {worker} failed: {shown(error)}\n{trace}")
     failure.__cause__ = error
-    return failure
+    return judged(failure)

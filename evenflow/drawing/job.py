@@ -35,6 +35,8 @@ def status_table(status: JobStatus) -> Table:
     table.row("state", status.state.value)
     table.row("running", f"{status.running_seconds:.1f} s")
     table.row("checkpoints", str(status.completed_checkpoints))
+    if status.again:
+        table.row("restarts", status.again.removeprefix(", "))
     table.row("workers", "\n".join(f"{worker}{_place(worker, status)}" for worker in status.workers))
     if status.spares:
         table.row("warm spares", str(status.spares))

@@ -36,9 +36,10 @@ def frame(seen: Seen, figures: list[WorkerFigures], loads: Mapping[str, Operator
 
 
 def headline(status: JobStatus) -> Text:
-    """The job's name, state, time and checkpoints."""
+    """The job's name, state, time, checkpoints and restarts, and a line for each of its problems."""
     facts = f" {status.state.value}, {status.running_seconds:.0f} s, {status.completed_checkpoints} checkpoints"
-    return Text.assemble((status.name, "bold"), facts)
+    told = [*status.problems, *([] if status.error is None else [f"error: {status.error}".partition("\n")[0]])]
+    return Text.assemble((status.name, "bold"), facts, status.again, *((f"\n{line}", "red") for line in told))
 
 
 def workers_table(figures: list[WorkerFigures]) -> Table:

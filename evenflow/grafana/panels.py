@@ -163,6 +163,13 @@ JOB_ROWS = (
             ),
             quantiles("Duration of checkpoints", "", "checkpoint_seconds"),
             one(
+                "Age of the newest checkpoint",
+                "A job that fails now goes back by as much.",
+                "s",
+                f"max by (job) (evenflow_checkpoint_age_seconds{{{JOB}}})",
+                "{{job}}",
+            ),
+            one(
                 "Restarts",
                 "How often the job went back to its last checkpoint.",
                 "short",

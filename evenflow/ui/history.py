@@ -165,6 +165,7 @@ class History:
             "workers": len(status.workers),
             "checkpoints": status.completed_checkpoints,
             "attempt": int(status.attempt),
+            "again": status.again.removeprefix(", "),
             "error": None if status.error is None else str(status.error),
             "problems": list(status.problems),
             "failures": [asdict(failure) for failure in view.failures],

@@ -164,7 +164,20 @@ class Answering:
         """What `job.status()` shows."""
         job = self._job
         seconds, completed = self._lifecycle.running_seconds, job.checkpoints.completed
-        return JobStatus(job.name, job.state, job.error, job.workers, completed, seconds, attempt=job.attempt, problems=tuple(job.problems))
+        restarting = job.state is JobState.RESTARTING
+        trouble, told = job.trouble if job.trouble is not None and job.ails else (None, None)
+        return JobStatus(
+            job.name,
+            job.state,
+            trouble if restarting else job.error,
+            job.workers,
+            completed,
+            seconds,
+            attempt=job.attempt,
+            problems=(*job.problems, *([] if told is None else [told])),
+            restarts=job.restarts,
+            next_try=max(0.0, job.next_try - job.now) if restarting else None,
+        )
 
     def _take_savepoint(self, path: str) -> int:
         number = self._checkpointing.ask("for a savepoint", whole=True)

@@ -47,7 +47,7 @@ from ..rescaling.node_scaling import NodeScaling
 from ..rescaling.operator_scaling import OperatorScaling
 from ..rescaling.rescaling import Rescaling
 from .answering import Answering
-from .effects import Deploy, Effect, Ended, FindOlder, JobState, RememberStart, RestoreSinks, Tell
+from .effects import Deploy, Effect, Ended, FindOlder, JobState, RememberStart, RestoreSinks, Tell, Warn
 from .failures import failure_of
 from .messages import CheckpointFailed, Failed, Report, Shutdown, StopSource
 from .record import JobRecord
@@ -89,9 +89,10 @@ class JobCore:
         )
         self._restarts = Restarts(job.settings.restarts)
         self._phase = _Phase.NOTHING
-        self._restart_at = 0.0
-        self._accident: EvenflowError | None = None
-        """What failed while a manifest was being written: the job goes back when that is known to count or not."""
+        self._ran = False
+        """Whether all workers of the newest attempt had started."""
+        self._accident: tuple[EvenflowError, WorkerId | None] | None = None
+        """What failed, and where, while a manifest was being written: the job goes back when that is known to count or not."""
         self._running_since = begin.running_since
         self._ended_at: float | None = None
 
@@ -198,7 +199,7 @@ class JobCore:
         if job.state.final:
             return
         if isinstance(report, Failed):
-            self.fail(report.error if isinstance(report.error, EvenflowError) else JobFailedError(str(report.error)))
+            self.fail(report.error if isinstance(report.error, EvenflowError) else JobFailedError(str(report.error)), worker)
         elif isinstance(report, (Prepared, CheckpointFailed, Finished)):
             self.checkpointing.note(worker, report)
         else:
@@ -245,7 +246,7 @@ class JobCore:
             case Saved():
                 self.checkpointing.saved(answer)
                 if self._accident is not None and not self.checkpointing.saving and not self.state.final:
-                    self._fail_now(self._accident)
+                    self._fail_now(*self._accident)
             case Committed():
                 self.checkpointing.committed(answer)
             case SinksRestored():
@@ -264,7 +265,7 @@ class JobCore:
         """Time has passed. `cluster`: as it is now, None where there are no nodes."""
         self._job.passes(now)
         if not self.state.final:
-            if self._phase is _Phase.DELAY and now >= self._restart_at:
+            if self._phase is _Phase.DELAY and now >= self._job.next_try:
                 self._restore_sinks()
             self.checkpointing.tick()
             self._advance()
@@ -294,19 +295,19 @@ class JobCore:
             job.state = JobState.STOPPING
             job.emit(*(Tell(worker, StopSource()) for worker in sorted(job.reading)))
 
-    def fail(self, error: EvenflowError) -> None:
-        """Something failed: the job goes back to the last checkpoint, or the first cause ends it.
+    def fail(self, error: EvenflowError, worker: WorkerId | None = None) -> None:
+        """Something failed, perhaps in a worker: the job goes back to the last checkpoint, or the first cause ends it.
 
         What fails while an attempt is yet to begin belongs to the one before.
         """
         if self.state.final or self._phase in (_Phase.DELAY, _Phase.OLDER, _Phase.SINKS):
             return
         if self.checkpointing.saving:
-            self._accident = self._accident or error
+            self._accident = self._accident or (error, worker)
         elif isinstance(error, CorruptCheckpointError):
             self._find_older(error)
         else:
-            self._fail_now(error)
+            self._fail_now(error, worker)
 
     def abort(self, error: EvenflowError) -> None:
         """End with this error, whatever the restart strategy is: starting again would not help."""
@@ -329,7 +330,9 @@ class JobCore:
         self._leave_running()
         job.ready = set()
         self._accident = None
-        self._phase, self._restart_at = _Phase.DELAY, job.now + delay
+        job.restarts += 1
+        self._ran, job.completed_before = False, job.checkpoints.completed
+        self._phase, job.next_try = _Phase.DELAY, job.now + delay
         if delay <= 0:
             self._restore_sinks()
 
@@ -360,7 +363,7 @@ class JobCore:
 
     def _started(self) -> None:
         job = self._job
-        job.state, self._phase = JobState.RUNNING, _Phase.NOTHING
+        job.state, self._phase, self._ran = JobState.RUNNING, _Phase.NOTHING, True
         if self._running_since is None:
             self._running_since = job.now
             job.emit(RememberStart(job.now))
@@ -394,6 +397,11 @@ class JobCore:
         job.stop_wanted = job.stop_wanted or job.state is JobState.STOPPING
         job.state = JobState.RESTARTING
 
+    @property
+    def _progressed(self) -> bool:
+        """True if the job has got further in this attempt: a checkpoint is complete, or it takes none by the clock and ran."""
+        return self._job.completed_since or (self._ran and self._job.settings.checkpoint_interval is None)
+
     def _find_older(self, error: CorruptCheckpointError) -> None:
         """A worker can't read its part of the checkpoint. A savepoint that a job begins from is known to its worker as number 0."""
         newest = self._job.checkpoints.newest
@@ -411,15 +419,22 @@ class JobCore:
         self._job.checkpoints.unreadable(answer.problem, answer.manifest)
         self.go_back()
 
-    def _fail_now(self, error: EvenflowError) -> None:
-        job = self._job
+    def _fail_now(self, error: EvenflowError, worker: WorkerId | None = None) -> None:
+        job, restarts = self._job, self._restarts
         job.failures.append(failure_of(error, job.now))
-        delay = self._restarts.delay(error, job.now) if job.settings.save_state else None
+        delay = restarts.delay(error, job.now, progress=self._progressed) if job.settings.save_state else None
+        cause = job.told(error, worker)
         if delay is not None:
+            count = f"restart {restarts.in_row} of at most {restarts.settings.most} in a row"
+            job.trouble = error, f"{count}: {cause}"
+            job.emit(Warn(f"job `{job.name}`: {count}, in {delay:g} s: {cause}"))
             self.go_back(delay)
             return
-        first = self._restarts.first_cause
+        first = restarts.first_cause
         job.error = first if isinstance(first, EvenflowError) else error
         if error is not job.error:  # what was lost is one thing, why the job can't go on without it another
             job.error.add_note(f"The last restart failed too: {error}")
+        if job.settings.save_state and (why := restarts.ends(error)) is not None:
+            job.error.add_note(f"The job did not start again: {why}.")
+            job.emit(Warn(f"job `{job.name}` has failed and does not start again: {why}. Its error: {cause}"))
         self.end(JobState.FAILED)

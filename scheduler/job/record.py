@@ -9,7 +9,7 @@ from collections import deque
 from dataclasses import replace
 
 from ...balancer.snapshot import LoadSnapshot
-from ...engine.errors import RequestError
+from ...engine.errors import RequestError, shown
 from ...engine.plan.physical import Plan, Stage
 from ...engine.protocol.effects import OperatorProblem
 from ...engine.protocol.ids import WorkerId, worker_id
@@ -50,6 +50,12 @@ class JobRecord:
         self.state = JobState.STARTING
         self.error: EvenflowError | None = None
         self.attempt = begin.attempt
+        self.restarts, self.next_try = 0, 0.0
+        """How often the job went back to its last checkpoint, and when its newest attempt begins or began."""
+        self.trouble: tuple[EvenflowError, str] | None = None
+        """Why the job went back last, and that in words."""
+        self.completed_before = 0
+        """The checkpoints that were complete when it did."""
         self.now = 0.0
         self.ready: set[WorkerId] = set()
         self.stop_wanted = False
@@ -100,6 +106,17 @@ class JobRecord:
         return newest if newest is not None and newest.state is RescaleState.RUNNING else None
 
     @property
+    def completed_since(self) -> bool:
+        """True if a checkpoint is complete since the job went back last."""
+        return self.checkpoints.completed > self.completed_before
+
+    @property
+    def ails(self) -> bool:
+        """True if the job has not got over its last failure: it restarts, or has neither completed a checkpoint nor been quiet since."""
+        settled = self.completed_since or self.now - self.next_try > self.settings.restarts.quiet
+        return self.state is JobState.RESTARTING or (self.trouble is not None and not self.state.final and not settled)
+
+    @property
     def in_step(self) -> bool:
         """Whether the routing or the workers are being changed just now, so that no checkpoint and no stop may begin."""
         return self.migrations.in_step or (self.rescaling is not None and self.rescaling.exclusive)
@@ -133,6 +150,12 @@ class JobRecord:
         if text in self.problems:
             self.problems.remove(text)
         self.problems.append(text)
+
+    def told(self, error: EvenflowError, worker: WorkerId | None = None) -> str:
+        """An error in a line: the worker in which it occurred, the operators that this runs, and the first line of the error."""
+        text = shown(error).partition("\n")[0]
+        runs = next((task.operators for task in self.plan.tasks if task.name == worker), None)
+        return text if runs is None else f"worker {worker} ({runs}): {text}"
 
     def loads(self) -> dict[str, OperatorLoad]:
         """The load of every operator."""

@@ -19,9 +19,11 @@ from .effects import JobState
 class JobStatus(Shown):
     """What `job.status()` shows; `running_seconds` from when all workers had started (0.0 before) to the end.
 
-    `problems`: the newest ones of operators that the job goes on in spite of, such as a table that could not be read again.
-    `attempt` rises whenever the job goes back to its last checkpoint. `places`: each worker's process and node,
-    `spares`: the warm spares that have started; a local job has neither.
+    `error`: why the job failed or, while it is restarting, why it went back to its last checkpoint. `problems`: the newest ones of
+    operators that the job goes on in spite of, such as a table that could not be read again, and why it went back last until it has
+    completed a checkpoint since. `restarts`: how often it went back; `attempt` rises each time. `next_try`: seconds until it tries again,
+    None while it doesn't restart. `places`: each worker's process and node, `spares`: the warm spares that have started; a local job has
+    neither.
     """
 
     name: str
@@ -35,11 +37,21 @@ class JobStatus(Shown):
     places: Mapping[WorkerId, Place] = field(default_factory=dict)
     spares: int = 0
     problems: tuple[str, ...] = ()
+    restarts: int = 0
+    next_try: float | None = None
 
     def __str__(self) -> str:
-        facts = f"job `{self.name}`: {self.state.value}, {self.running_seconds:.1f} s, {self.completed_checkpoints} checkpoints"
+        facts = f"job `{self.name}`: {self.state.value}, {self.running_seconds:.1f} s, {self.completed_checkpoints} checkpoints{self.again}"
         problem = () if self.error is None else (f"error: {self.error}", *getattr(self.error, "__notes__", ()))
         return "\n".join((facts, f"{len(self.workers)} workers: {', '.join(self.workers)}", *self.problems, *problem))
+
+    @property
+    def again(self) -> str:
+        """How often the job went back to its last checkpoint, and when it tries again, as the end of a sentence; empty if it never did."""
+        if not self.restarts:
+            return ""
+        times = f", {self.restarts} restart{'s' * (self.restarts > 1)}"
+        return times if self.next_try is None else f"{times}, the next try in {self.next_try:.1f} s"
 
 
 @dataclass(frozen=True, slots=True)

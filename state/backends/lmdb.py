@@ -25,7 +25,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import lmdb
 
-from ..errors import StateBackendError
+from ..errors import StateBackendError, StateFolderError
 from .base import SNAPSHOT_CHUNK, Chunk, Found, StateBackend
 
 FIRST_SIZE = 4 << 30
@@ -60,8 +60,7 @@ class LmdbBackend(StateBackend):
         try:
             self._env = _open_unnamed(folder, first_size)
         except (OSError, lmdb.Error) as error:
-            problem = f"can't keep its state in {self._folder}: {error}; let StateConfig(dir=...) name a folder on a local disk with room"
-            raise StateBackendError(f"operator `{operator}` {problem}") from error
+            raise StateFolderError(operator, self._folder, str(error), getattr(error, "errno", None)) from error
         self._longest = self._env.max_key_size() - _PANE_GROUP_BYTES - 1
         self._frozen: _Snapshot[Any] | None = None
         self._prefixes = _Prefixes()

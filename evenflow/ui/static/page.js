@@ -67,7 +67,7 @@ function Head() {
       <${Fact} name="running for" value=${duration(Math.floor(status.seconds))} /><${Fact} name="rate" value=${`${count(mean)}/s`} />
       <${Fact} name="p99" value=${p99 < 0 ? "–" : milliseconds(p99)} /><${Fact} name="workers" value=${status.workers} />
       <${Fact} name="checkpoints" value=${status.checkpoints} />
-      ${status.attempt > 0 && html`<${Fact} name="recoveries" value=${status.attempt} />`}
+      ${status.again && html`<${Fact} name="restarts" value=${status.again} />`}
       ${status.skipped > 0 && html`<${Fact} name="refused records" value=${count(status.skipped)} />`}
       ${status.late > 0 && html`<${Fact} name="late records" value=${count(status.late)} />`}</dl>`}
     <${JobActions} store=${store} />

@@ -19,8 +19,8 @@ STAGES = (StageView("count", ("count",), ("count-0",), (), False),)
 SEEN = DataflowSnapshot((OperatorFigures("count", 2),))
 
 
-def view(now: float, *windows: WorkerWindow, **parts: object) -> JobView:
-    return JobView(now, JobStatus("shop", JobState.RUNNING, None, ("count-0",), 0, now), STAGES, windows, **parts)
+def view(now: float, *windows: WorkerWindow, restarts: int = 0, **parts: object) -> JobView:
+    return JobView(now, JobStatus("shop", JobState.RUNNING, None, ("count-0",), 0, now, restarts=restarts), STAGES, windows, **parts)
 
 
 def window(start: float, *latencies: float) -> WorkerWindow:
@@ -69,6 +69,21 @@ def test_a_recovery_lasts_until_the_job_runs_and_is_none_if_the_job_ends():
         (JobState.RUNNING, JobState.RESTARTING, JobState.RESTARTING, JobState.RUNNING, JobState.RESTARTING, JobState.FAILED)
     ):
         tally.passes(state, float(now))
-    assert tally.restarts == 2
     assert tally.recovery_seconds.buckets()[-1] == ("+Inf", 1)
     assert tally.recovery_seconds.sum == 2.0
+
+
+def test_restarts_are_the_attempts_that_the_job_tells():
+    tally = Tally()
+    for restarts in (0, 3, 41):
+        tally.add(view(float(restarts), restarts=restarts))
+    assert (tally.restarts, tally.state) == (41, JobState.RUNNING)
+
+
+def test_the_age_of_the_newest_checkpoint_counts_from_its_end_or_from_the_first_view():
+    tally, ages = Tally(), []
+    failed = checkpoint(25, CheckpointState.FAILED, 1.0)
+    for now, reports in ((10.0, ()), (15.0, ()), (22.0, (checkpoint(20, CheckpointState.COMPLETE, 1.0),)), (30.0, (failed,))):
+        tally.add(view(now, checkpoints=reports))
+        ages.append(tally.checkpoint_age)
+    assert ages == [0.0, 5.0, 1.0, 9.0]

@@ -10,7 +10,7 @@ from evenflow.engine.errors import JobError
 from evenflow.engine.protocol.effects import Finished, Prepared
 from evenflow.scheduler.checkpoints.storage_answers import Committed, OlderFound, Saved, SinksRestored
 from evenflow.scheduler.job.core import JobCore
-from evenflow.scheduler.job.effects import Commit, Deploy, JobState, RememberStart, RestoreSinks, Save, Tell
+from evenflow.scheduler.job.effects import Commit, Deploy, JobState, RememberStart, RestoreSinks, Save, Tell, Warn
 from evenflow.scheduler.job.messages import BeginCheckpoint, Failed
 from evenflow.scheduler.job.requests import Cancel, ShowCheckpoints, Stop
 from evenflow.state.files import StateFile
@@ -40,16 +40,21 @@ LOST = JobError("worker aggregate-0 is gone")
 
 
 class ScriptedJob:
-    """`core` with what happens to it."""
+    """`core` with what happens to it. `logged`: the lines for the job's log, which no event returns."""
 
     def __init__(self, plan, config, begin=None):
-        self.core, self.now = JobCore(plan, config, begin), 0.0
+        self.core, self.now, self.logged = JobCore(plan, config, begin), 0.0, []
 
     def after(self, event, *what, now=None):
         """The effects of an event of the state machine, and of what was asked of it before."""
         self.now = self.now if now is None else now
         event(*what, self.now)
-        return self.core.effects()
+        return self._effects()
+
+    def _effects(self):
+        found = self.core.effects()
+        self.logged += [effect.text for effect in found if isinstance(effect, Warn)]
+        return [effect for effect in found if not isinstance(effect, Warn)]
 
     def begin(self, now=None):
         return self.after(self.core.begin, now=now)
@@ -92,7 +97,7 @@ class ScriptedJob:
     def asked(self, request, now=None, cluster=None):
         """The effects of a request that is answered with nothing."""
         assert self.ask(request, now, cluster) is None
-        return self.core.effects()
+        return self._effects()
 
     def stop(self, now=None):
         return self.asked(Stop(), now)
@@ -102,7 +107,7 @@ class ScriptedJob:
 
     def start(self, now=None):
         """From nothing, or from where the newest attempt begins, until all workers run."""
-        found = self.begin(now) if self.core.state is JobState.STARTING else self.core.effects()
+        found = self.begin(now) if self.core.state is JobState.STARTING else self._effects()
         assert all(isinstance(effect, RestoreSinks) for effect in found)
         (deploy,) = self.sinks_restored()
         assert isinstance(deploy, Deploy)

@@ -17,6 +17,8 @@ from evenflow.scheduler.checkpoints.restore_point import RestorePoint
 from evenflow.scheduler.checkpoints.storage_answers import Committed, SinksRestored
 from evenflow.scheduler.job.effects import Commit, Deploy, Discard, Ended, JobState, RestoreSinks
 from evenflow.scheduler.job.messages import BeginCheckpoint, StopSource
+from evenflow.scheduler.job.requests import ShowStatus
+from evenflow.state.errors import StateFolderError
 
 
 def test_lost_worker_takes_the_job_back_to_its_newest_checkpoint():
@@ -92,7 +94,58 @@ def test_restarts_are_given_up_with_the_first_cause_and_a_note_of_what_the_last_
         job.restart(now + 1.0)
     assert kinds(job.failed(JobError("a file is gone")))[-1] is Ended
     assert job.core.error is first
-    assert first.__notes__ == ["The last restart failed too: a file is gone"]
+    assert first.__notes__ == [
+        "The last restart failed too: a file is gone",
+        "The job did not start again: RestartConfig(most=2) allows for no more restarts in a row.",
+    ]
+    assert job.logged[-1] == (
+        "job `f` has failed and does not start again: RestartConfig(most=2) allows for no more restarts in a row. "
+        "Its error: worker from_items-0 (from_items, aggregate.combine): JobError: a file is gone"
+    )
+
+
+def test_a_restart_is_logged_and_shown_with_its_cause_and_the_next_try():
+    job = saving_job(restart={"delay": 4.0})
+    error = JobError("the server is gone\nand this is its second line")
+    assert job.failed(error, now=1.0) == []
+    cause = "restart 1 of at most 2 in a row{}: worker from_items-0 (from_items, aggregate.combine): JobError: the server is gone"
+    assert job.logged == ["job `f`: " + cause.format(", in 4 s")]
+    status = job.ask(ShowStatus(), now=2.5)
+    assert (status.state, status.error, status.restarts, status.next_try) == (JobState.RESTARTING, error, 1, 2.5)
+    assert status.problems == (cause.format(""),)
+    assert "restarting, 2.5 s, 0 checkpoints, 1 restart, the next try in 2.5 s" in str(status)
+    job.restart(5.0)
+    status = job.ask(ShowStatus(), now=6.0)
+    assert (status.state, status.error, status.restarts, status.next_try) == (JobState.RUNNING, None, 1, None)
+    assert status.problems == (cause.format(""),), "nothing tells yet that it is well"
+    job.take_checkpoint(16.0)
+    assert job.ask(ShowStatus()).problems == ()
+
+
+def test_attempts_that_complete_no_checkpoint_count_however_long_they_last():
+    job = saving_job(restart={"quiet": 5.0})
+    for now in (9.0, 19.0):
+        job.failed(LOST, now)
+        job.restart(now + 1.0)
+    assert kinds(job.failed(LOST, 29.0))[-1] is Ended
+
+
+def test_attempts_that_complete_a_checkpoint_and_are_quiet_begin_a_new_row():
+    job = saving_job(restart={"quiet": 5.0})
+    for now in (19.0, 39.0, 59.0, 79.0):
+        job.take_checkpoint(now - 1.0)
+        job.failed(LOST, now)
+        job.restart(now + 1.0)
+    assert job.core.state is JobState.RUNNING
+
+
+def test_an_error_that_another_attempt_would_meet_again_ends_the_job_at_once():
+    job = saving_job()
+    error = StateFolderError("aggregate", "/srv/state", "[Errno 13] Permission denied", 13)
+    assert kinds(job.failed(error, now=1.0))[-1] is Ended
+    assert job.core.error is error
+    (note,) = error.__notes__
+    assert note.startswith("The job did not start again: another attempt would meet the same error: make /srv/state on every node, ")
 
 
 def test_refused_record_ends_the_job_at_once():

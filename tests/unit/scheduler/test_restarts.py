@@ -6,18 +6,23 @@ import pytest
 
 from evenflow.engine.errors import FlowError, JobError, RecordError
 from evenflow.scheduler.job.restarts import LONGEST, Restarts, RestartSettings
+from evenflow.state.errors import StateFolderError
 
 LOST = JobError("worker count-0 is gone")
 
 
-def delays(settings, times):
+def delays(settings, times, *, progress=True):
     restarts = Restarts(settings)
-    return [restarts.delay(LOST, now) for now in times]
+    return [restarts.delay(LOST, now, progress=progress) for now in times]
 
 
 def test_exponential_delay_doubles_up_to_a_limit():
     assert delays(RestartSettings("exponential", 1.0, 4), [0, 0, 0, 0, 0]) == [1.0, 2.0, 4.0, 8.0, None]
     assert max(delays(RestartSettings("exponential", 1.0, 20), [0] * 20)) == LONGEST
+
+
+def test_a_delay_that_is_longer_than_the_limit_from_the_first_stays():
+    assert delays(RestartSettings("exponential", 3600.0, 3), [0, 0]) == delays(RestartSettings("fixed", 3600.0, 3), [0, 0]) == [3600.0] * 2
 
 
 def test_fixed_delay_stays():
@@ -31,20 +36,42 @@ def test_quiet_time_makes_the_next_one_the_first_again():
 
 def test_none_never_starts_again():
     restarts = Restarts(RestartSettings("none"))
-    assert restarts.delay(LOST, 0.0) is None
-    assert (restarts.first_cause, restarts.total) == (LOST, 0)
+    assert restarts.delay(LOST, 0.0, progress=False) is None
+    assert (restarts.first_cause, restarts.in_row) == (LOST, 0)
+    assert restarts.ends(LOST) == 'RestartConfig("none") says so'
 
 
 def test_refused_record_would_be_refused_again():
-    assert Restarts(RestartSettings()).delay(RecordError("map", "ValueError: no"), 0.0) is None
+    assert Restarts(RestartSettings()).delay(RecordError("map", "ValueError: no"), 0.0, progress=True) is None
+
+
+def test_quiet_time_without_progress_begins_no_new_row():
+    settings = RestartSettings("exponential", 1.0, 2, quiet=60.0)
+    assert delays(settings, [0, 100, 200], progress=False) == [1.0, 2.0, None]
+
+
+def test_an_error_that_another_attempt_would_meet_again_ends_the_job_at_once():
+    restarts = Restarts(RestartSettings("fixed", 0.5, 3))
+    lost = StateFolderError("count", "/srv/state", "[Errno 2] No such file or directory", 2)
+    assert restarts.delay(lost, 0.0, progress=True) is None
+    assert restarts.ends(lost) == (
+        "another attempt would meet the same error: make /srv/state on every node, for the user that Ray runs as, "
+        "or name another folder in StateConfig(dir=...)"
+    )
+
+
+def test_what_ends_a_row_names_the_setting():
+    restarts = Restarts(RestartSettings("fixed", 0.5, 1))
+    assert [restarts.delay(LOST, now, progress=False) for now in (0.0, 1.0)] == [0.5, None]
+    assert restarts.ends(LOST) == "RestartConfig(most=1) allows for no more restarts in a row"
 
 
 def test_first_cause_of_a_row_is_kept_and_forgotten_with_it():
     restarts, later = Restarts(RestartSettings("fixed", 0.0, 5, quiet=10.0)), JobError("another")
     for now in (0.0, 1.0):
-        restarts.delay(LOST if now == 0.0 else later, now)
-    assert (restarts.first_cause, restarts.total) == (LOST, 2)
-    restarts.delay(later, 100.0)
+        restarts.delay(LOST if now == 0.0 else later, now, progress=False)
+    assert (restarts.first_cause, restarts.in_row) == (LOST, 2)
+    restarts.delay(later, 100.0, progress=True)
     assert restarts.first_cause is later
 
 

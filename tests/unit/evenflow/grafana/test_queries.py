@@ -84,7 +84,9 @@ def test_what_happened_is_counted_once_however_often_it_is_read(scraped):
     assert values["evenflow_checkpoints_total", "shop", "complete"] >= 1
     assert values["evenflow_scalings_total", "shop", "count", "done"] == 1
     assert values["evenflow_migrations_total", "shop", "count", "done"] == values["evenflow_migration_seconds_count", "shop", "count"]
-    assert values["evenflow_restarts_total", "shop"] == values["evenflow_recovery_seconds_count", "shop"] == 1
+    assert values["evenflow_recovery_seconds_count", "shop"] == 1
+    assert values["evenflow_restarts_total", "shop"] == 0
+    assert values["evenflow_job_state", "shop", "running"] == 1
     assert values["evenflow_recovery_seconds_sum", "shop"] == 2.0
 
 

@@ -1,0 +1,74 @@
+"""Which errors another attempt would meet again, and what to do about each."""
+
+from __future__ import annotations
+
+import errno
+import pickle
+
+import pytest
+
+from evenflow.engine.errors import ConnectorError, FlowError, JobFailedError, JobLostError, RecordError
+from evenflow.engine.hopeless import hopeless, judged
+from evenflow.state.errors import CorruptStateError, StateBackendError, StateFolderError
+
+
+def caused(error, cause):
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        pytest.param(RecordError("parse", "ValueError"), "correct the function or the data", id="a refused record"),
+        pytest.param(FlowError("no column `x`"), "correct the program", id="a wrong flow"),
+        pytest.param(StateFolderError("count", "/srv/s", "gone", errno.ENOENT), "make /srv/s on every node", id="no folder for state"),
+        pytest.param(StateFolderError("count", "/srv/s", "denied", errno.EACCES), "make /srv/s on every node", id="a closed folder"),
+        pytest.param(
+            caused(JobFailedError("worker a-0 failed"), ModuleNotFoundError("No module named 'polars'", name="polars")),
+            "install the module `polars` on every node",
+            id="a missing module",
+        ),
+        pytest.param(
+            caused(ConnectorError("sink `out`"), PermissionError(errno.EACCES, "Permission denied", "/srv/out")),
+            "let the user that Ray runs as use /srv/out on every node",
+            id="a permission",
+        ),
+        pytest.param(OSError(errno.EROFS, "Read-only", "/srv/out"), "choose another place than /srv/out", id="a read-only disk"),
+        pytest.param(OSError(errno.ENOTDIR, "Not a directory", "/a/b"), "part of which is a file", id="a file in place of a folder"),
+    ],
+)
+def test_what_another_attempt_would_meet_again_has_a_remedy(error, remedy):
+    assert remedy in hopeless(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(JobLostError("worker a-0 is gone"), id="a lost process"),
+        pytest.param(ConnectionResetError(errno.ECONNRESET, "reset"), id="a lost connection"),
+        pytest.param(PermissionError("Access Denied"), id="a store that denies for now"),
+        pytest.param(OSError(errno.ENOSPC, "No space left on device", "/srv"), id="a full disk"),
+        pytest.param(StateFolderError("count", "/srv/s", "full", errno.ENOSPC), id="a full disk for state"),
+        pytest.param(StateFolderError("count", "/srv/s", "MDB_PANIC"), id="an error of LMDB"),
+        pytest.param(FileNotFoundError(errno.ENOENT, "No such file", "/mnt/in/1.csv"), id="a file of a mount that may come back"),
+        pytest.param(StateBackendError("the server can't be reached"), id="a server"),
+        pytest.param(CorruptStateError("truncated"), id="a damaged file, in place of which there may be an older one"),
+        pytest.param(caused(ConnectorError("source"), TimeoutError("30 s")), id="a timeout"),
+    ],
+)
+def test_what_may_heal_is_worth_another_attempt(error):
+    assert hopeless(error) is None
+
+
+def test_the_verdict_survives_the_way_to_another_process():
+    error = caused(ConnectorError("sink `out`"), PermissionError(errno.EACCES, "Permission denied", "/srv/out"))
+    there = pickle.loads(pickle.dumps(judged(error)))
+    assert there.__cause__ is None
+    assert hopeless(there) == "let the user that Ray runs as use /srv/out on every node"
+
+
+def test_causes_in_a_circle_end():
+    first, second = ConnectorError("a"), ConnectorError("b")
+    first.__cause__, second.__cause__ = second, first
+    assert hopeless(first) is None
