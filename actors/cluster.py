@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import secrets
+import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent import futures
@@ -14,7 +15,7 @@ from typing import Any, TypeVar, cast
 import ray
 from ray.exceptions import ActorAlreadyExistsError, ActorUnavailableError, GetTimeoutError, RayActorError, RayError, RayTaskError
 
-from ..engine.errors import ClusterError, JobLostError, JobNotRunningError, JobTimeoutError, RequestError
+from ..engine.errors import ClusterError, JobLostError, JobNotRunningError, JobTimeoutError, RequestError, shown
 from ..engine.plan.physical import Plan
 from ..engine.protocol.ids import WorkerId
 from ..engine.time.duration import seconds
@@ -57,25 +58,41 @@ WORKERS = DriverWorkers()
 """The processes that this driver's jobs have in turn."""
 
 
+_JOINING = threading.Lock()
+"""Ray refuses a second `init`, also one that another thread has begun."""
+
+_STARTS = threading.BoundedSemaphore(max(2, os.cpu_count() or 1))
+"""Jobs that start at a time: a start keeps a processor busy for seconds, and more of them at once only exceed their time together."""
+
+
 def start_cluster() -> None:
     """Connect to Ray: the cluster that this process or RAY_ADDRESS knows, else one on this machine, which ends with this process.
 
     Workers of a cluster that we start run at the normal niceness, not at Ray's 15. Raises ClusterError if the cluster can't be joined.
     """
-    if ray.is_initialized():
-        return
     os.environ.setdefault("RAY_worker_niceness", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     _join(None)
 
 
 def _join(address: str | None) -> None:
-    _silence_news()
-    check_reachable(address)
-    try:
-        ray.init(address=address, namespace=NAMESPACE, logging_level=logging.WARNING)
-    except (ConnectionError, RuntimeError, ValueError, RayError) as error:
-        raise ClusterError(f"this process can't join the Ray cluster: {error}") from error
+    """Connect to Ray, unless this process is connected. Raises ClusterError that says what to do."""
+    with _JOINING:
+        if ray.is_initialized():
+            return
+        _silence_news()
+        check_reachable(address)
+        try:
+            ray.init(address=address, namespace=NAMESPACE, logging_level=logging.WARNING)
+        except (ConnectionError, RuntimeError, ValueError, RayError) as error:
+            raise ClusterError(f"this process can't join the Ray cluster: {error}") from error
+        except Exception as error:  # Ray raises a bare Exception if its processes don't come up in time
+            if ray.is_initialized():  # by a thread of the user's, at the same time
+                return
+            raise ClusterError(
+                f"Ray did not start on this machine: {shown(error)}; try again when the machine is less busy, see that it has memory and "
+                "room in /tmp (Ray's logs are in /tmp/ray/session_latest/logs), or set RAY_ADDRESS to a cluster that runs"
+            ) from error
 
 
 def _silence_news() -> None:
@@ -93,6 +110,11 @@ def start_job(plan: Plan, config: JobConfig, savepoint: Savepoint | None = None,
     Raises RequestError if a job of that name runs, or the workers don't come up.
     """
     start_cluster()
+    with _STARTS:
+        return _started(plan, config, savepoint, detached=detached)
+
+
+def _started(plan: Plan, config: JobConfig, savepoint: Savepoint | None, *, detached: bool) -> RayJob:
     lent = {} if detached else WORKERS.lend(plan, config.worker)
     try:
         coordinator = _make_coordinator(plan, config, savepoint, lent, detached=detached)
@@ -181,7 +203,7 @@ def running_jobs() -> list[str]:
     """
     if not ray.is_initialized():
         _refuse_to_guess()
-        _join("auto")
+    _join("auto")
     actors = ray.util.list_named_actors(all_namespaces=True)
     names = [actor["name"] for actor in actors if actor["namespace"] == NAMESPACE]
     return sorted(name.removesuffix("/coordinator") for name in names if name.endswith("/coordinator"))
@@ -252,10 +274,16 @@ class RayJob:
         try:
             self.call("close", timeout=LEAVE_TIMEOUT + STORAGE_PATIENCE + CALL_TIMEOUT)
             self._last = self.call("outcome", 0.0)
-        except EvenflowError as error:
+        except Exception as problem:  # noqa: BLE001 -- whatever a coordinator answers, its processes must be ended and given back
+            own = isinstance(problem, EvenflowError)
+            error = problem if own else JobLostError(f"job `{self._name}`: its coordinator failed: {shown(problem)}")
+            assert isinstance(error, EvenflowError)
             self._last = Outcome(JobStatus(self._name, JobState.FAILED, error, (), 0, 0.0))
-        ray.kill(self._coordinator)
-        self._over()
+        finally:
+            try:
+                ray.kill(self._coordinator)
+            finally:
+                self._over()
 
     def call(self, method: str, *args: Any, timeout: float = CALL_TIMEOUT) -> Any:
         """Call the coordinator. Raises its own errors, or JobLostError if it is gone, JobTimeoutError if it doesn't answer."""

@@ -61,7 +61,8 @@ def judged(error: E) -> E:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    seen, one = set[int](), error
+    seen = set[int]()
+    one: BaseException | None = error
     while one is not None and id(one) not in seen:
         yield one
         seen.add(id(one))

@@ -10,7 +10,6 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from ...engine.errors import ClusterError
 from ...scheduler.job.effects import JobState
 from ...scheduler.job.requests import Request, ShowFigures, ShowLoad, ShowView
 from ...scheduler.load.metrics import WorkerFigures
@@ -56,18 +55,21 @@ NONE_YET = {("checkpoint", "", "complete"): 0, ("checkpoint", "", "failed"): 0}
 
 
 class MetricsServer:
-    """Serves on loopback. Raises ClusterError if the port is taken; port 0 takes any free one."""
+    """Serves on loopback, on any free port if `port` is 0 or can't be used; `problem` then says so. Raises OSError if there is none."""
 
     def __init__(self, job: str, port: int, asked: Asked) -> None:
         self.collector = JobCollector(job, asked, tracing(job))
+        self.problem: str | None = None
         registry = CollectorRegistry()
         registry.register(self.collector)
         try:
             self._server, self._thread = start_http_server(port, addr="127.0.0.1", registry=registry)
         except OSError as error:
-            raise ClusterError(
-                f"job `{job}`: metrics port {port} can't be used: {error.strerror}; MetricsConfig(port=0) takes any"
-            ) from error
+            self._server, self._thread = start_http_server(0, addr="127.0.0.1", registry=registry)
+            self.problem = (
+                f"metrics port {port} can't be used: {error.strerror}; metrics are on port {self._server.server_port}, and "
+                "MetricsConfig(port=0) always takes a free one"
+            )
         self.url = f"http://127.0.0.1:{self._server.server_port}/metrics"
 
     def close(self) -> None:
@@ -147,8 +149,8 @@ class JobCollector(Collector):
         restarts.add_metric([self._job], tally.restarts)
         yield restarts
         states = GaugeMetricFamily("evenflow_job_state", "1 for the state that the job is in, 0 for the others", labels=[*job, "state"])
-        for state in JobState:
-            states.add_metric([self._job, state.value], float(state is tally.state))
+        for one in JobState:
+            states.add_metric([self._job, one.value], float(one is tally.state))
         yield states
         age = "Seconds since the newest complete checkpoint, or since the coordinator began if there is none since"
         newest = GaugeMetricFamily("evenflow_checkpoint_age_seconds", age, labels=job)

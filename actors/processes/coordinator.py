@@ -18,7 +18,8 @@ from typing import Any, NoReturn
 
 import ray
 
-from ...engine.errors import JobFailedError
+from ...engine.errors import JobFailedError, JobLostError, JobNotRunningError, shown
+from ...engine.hopeless import hopeless
 from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import WorkerId
 from ...engine.sink import Sink
@@ -27,7 +28,7 @@ from ...engine.time.duration import seconds
 from ...scheduler.config import JobConfig
 from ...scheduler.job.core import JobCore
 from ...scheduler.job.effects import JobState
-from ...scheduler.job.requests import HISTORIES, Cancel, Request, ShowFigures, ShowProgress, ShowStatus
+from ...scheduler.job.requests import HISTORIES, Cancel, Fail, Request, ShowFigures, ShowProgress, ShowStatus
 from ...scheduler.job.status import JobStatus, Outcome, Progress
 from ...scheduler.load.metrics import WorkerFigures
 from ...state.errors import EvenflowError
@@ -84,8 +85,12 @@ class Coordinator:
         self._me: Any = None
         """This actor's handle, once the job has processes."""
         self._metrics: MetricsServer | None = None
+        self._problems: tuple[str, ...] = ()
+        """Of what the job can do without, such as metrics."""
         self._security = Security.generate(run)
         self._closed = threading.Event()
+        self._beginning, self._over = threading.Lock(), False
+        """A job that was given up while its start still waited to be carried out does not start."""
         self._watched_at = -LINGER_SECONDS
         self._incarnation = uuid.uuid4().hex
         with warnings.catch_warnings():
@@ -97,16 +102,19 @@ class Coordinator:
         try:
             self._make(run, savepoint, again=again)
         except EvenflowError as error:
-            if again:
-                raise
-            self._refused = error
+            self._refuse(self._lost(error) if again else error)
         except OSError as error:
-            if again:
+            if not again:
+                raise
+            if hopeless(error) is None:
                 _try_again(error)
-            raise
-        if again:
+            self._refuse(self._lost(error))
+        if again and self._refused is None:
             self._lent = {worker: replace(process, new=False) for worker, process in lent.items()}
-            self._start(ray.get_runtime_context().current_actor)
+            try:
+                self._start(ray.get_runtime_context().current_actor)
+            except Exception as error:  # noqa: BLE001 -- Ray would leave those who wait for this actor without an answer
+                self._refuse(self._lost(error))
 
     def _make(self, run: str, savepoint: Savepoint | None, *, again: bool) -> None:
         plan, config = self._plan, self._config
@@ -124,13 +132,29 @@ class Coordinator:
             raise self._refused
         return self._made
 
+    def _lost(self, error: Exception) -> EvenflowError:
+        """The job is lost with its coordinator, in place of which this one can't begin."""
+        _LOG.error("job `%s`: its coordinator was lost, and another can't begin in its place", self._plan.name, exc_info=error)
+        return JobLostError(f"job `{self._plan.name}`: its coordinator was lost, and another can't begin in its place: {shown(error)}")
+
+    def _refuse(self, why: EvenflowError) -> None:
+        """Answer every question with this error. Without a driver, end this actor once those who watch have heard of it."""
+        self._refused = why
+        self._closed.set()
+        if self._detached:
+            me = ray.get_runtime_context().current_actor
+            threading.Thread(target=self._leave, args=(me,), name=f"{self._plan.name}/leave", daemon=True).start()
+
     def deploy(self, me: Any) -> None:
         """Start the workers and the job; `me` is this actor's handle. Raises ClusterError naming the workers that didn't come up.
 
         A job that has ended meanwhile, by what its first workers met, has started: its outcome tells.
         """
         core = self._interpreter.core
-        self._start(me)
+        with self._beginning:
+            if self._over:
+                raise JobNotRunningError(f"job `{self._plan.name}` was given up before its coordinator could start it")
+            self._start(me)
         deadline = time.monotonic() + 2 * seconds(self._config.worker.start_timeout)
         while core.state is JobState.STARTING:
             if time.monotonic() > deadline:
@@ -145,9 +169,33 @@ class Coordinator:
     def _start(self, me: Any) -> None:
         self._workers.attend(self._interpreter, Service(self._incarnation, self._plan.name, me, self._security), self._lent)
         self._me = me
-        self._metrics = MetricsServer(self._plan.name, self._config.metrics.port, self._interpreter)
+        self._serve_metrics()
         self._interpreter.begin()
         threading.Thread(target=self._keep_time, name=f"{self._plan.name}/clock", daemon=True).start()
+
+    def _serve_metrics(self) -> None:
+        """Serve metrics if that is possible: a job does not depend on it."""
+        name = self._plan.name
+        try:
+            self._metrics = MetricsServer(name, self._config.metrics.port, self._interpreter)
+            problem = self._metrics.problem
+        except Exception as error:  # noqa: BLE001 -- the server is a library's, whatever it raises
+            problem = f"metrics can't be served: {shown(error)}"
+        if problem is not None:
+            _LOG.warning("job `%s`: %s", name, problem)
+            self._problems += (problem,)
+
+    def _note_state(self) -> None:
+        """Let metrics and traces see the state that the job is in; an error of theirs is noted once."""
+        if self._metrics is None:
+            return
+        try:
+            self._metrics.collector.passes(self._interpreter.core.state, self._clock())
+        except Exception as error:  # noqa: BLE001 -- also what a library for traces raises
+            problem = f"metrics or traces are not complete: {shown(error)}"
+            if problem not in self._problems:
+                _LOG.warning("job `%s`: %s", self._plan.name, problem, exc_info=True)
+                self._problems += (problem,)
 
     def waits_for(self) -> str:
         """What the job's start waits for, in words."""
@@ -192,7 +240,9 @@ class Coordinator:
             if self._me is None:
                 return status
             url = self._metrics.url if self._metrics is not None else None
-            return replace(status, metrics_url=url, places=self._workers.pool.places(), spares=self._workers.pool.spares.ready)
+            problems = (*status.problems, *self._problems)
+            places, spares = self._workers.pool.places(), self._workers.pool.spares.ready
+            return replace(status, metrics_url=url, places=places, spares=spares, problems=problems)
 
     def figures(self) -> list[WorkerFigures]:
         """What `job.metrics()` shows."""
@@ -205,7 +255,11 @@ class Coordinator:
     def close(self) -> None:
         """Returns when all workers are gone; the job has ended or is cancelled by this."""
         if self._refused is None:
+            with self._beginning:
+                self._over = True
             self.ask(Cancel())
+            if self._me is None:
+                self._close()
             self._closed.wait(LEAVE_TIMEOUT + STORAGE_PATIENCE + 5)
             if time.monotonic() - self._watched_at < LINGER_SECONDS:
                 time.sleep(WATCHERS_PATIENCE)
@@ -217,23 +271,26 @@ class Coordinator:
 
     def _keep_time(self) -> None:
         while not self._interpreter.core.state.final:
-            self._workers.look_after()
-            self._interpreter.tick()
-            if self._metrics is not None:
-                self._metrics.collector.passes(self._interpreter.core.state, self._clock())
+            try:
+                self._workers.look_after()
+                self._interpreter.tick()
+            except Exception as error:  # noqa: BLE001 -- a job whose clock stands still would neither go on nor end
+                _LOG.exception("job `%s`: its coordinator met an error that it should not", self._plan.name)
+                self._interpreter.ask(Fail(JobFailedError(f"job `{self._plan.name}`: its coordinator failed: {shown(error)}")))
+            self._note_state()
             time.sleep(TICK)
         self._close()
         if self._detached:
-            self._leave()
+            self._leave(self._me)
 
-    def _leave(self) -> None:
+    def _leave(self, me: Any) -> None:
         """Do what a driver does when its job is over, give clients time to read the final state, and exit."""
         connectors: list[Source | Sink] = [*plan_sources(self._plan).values(), *plan_sinks(self._plan).values()]
         for connector in connectors:
             connector.stop()
         time.sleep(LINGER_SECONDS)
         self._memory.forget()
-        ray.kill(self._me)
+        ray.kill(me)
 
     def _close(self) -> None:
         """Let storage end what it was told, and take down what the job has on this machine."""

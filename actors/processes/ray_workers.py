@@ -44,7 +44,7 @@ VIEW_SECONDS = 1.0
 
 
 class RayWorkers:
-    """`attend(interpreter)` comes first. The interpreter's lock guards everything here."""
+    """The workers of one job; there are none before `attend`. The interpreter's lock guards everything here."""
 
     def __init__(self, plan: Plan, config: JobConfig, storage: JobStorage) -> None:
         self._plan, self._config, self._storage = plan, config, storage
@@ -68,6 +68,8 @@ class RayWorkers:
         threading.Thread(target=self._deploy_wanted, name=f"{self._plan.name}/deploy", daemon=True).start()
 
     def tell(self, worker: WorkerId, command: Command) -> None:
+        if not self._attended:  # a job that is given up before it could start has no worker to tell
+            return
         number = self._numbers.get(worker, 0)
         self._numbers[worker] = number + 1
         handle = self.pool.handle(worker)
@@ -140,7 +142,8 @@ class RayWorkers:
         self._wanted.put(None)
         if self._joins:
             ray.wait(list(self._joins), num_returns=len(self._joins), timeout=LEAVE_TIMEOUT)
-        self.pool.close()
+        if self._attended:
+            self.pool.close()
 
     def _lost(self) -> dict[WorkerId, str]:
         done, _ = ray.wait(list(self._joins), num_returns=len(self._joins), timeout=0) if self._joins else ([], [])

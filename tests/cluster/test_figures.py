@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import urllib.request
 
 import pytest
@@ -116,15 +115,6 @@ def test_prometheus_can_read_distributions(job):
 
         (count,) = until(counted, f"{name} has been measured")
         assert count.labels["job"] == "delays"
-
-
-def test_a_metrics_port_that_is_taken_is_a_clear_error(cluster):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        flow = ef.Dataflow("second")
-        flow.read(ef.from_items([1])).write(ef.to_list([]))
-        with pytest.raises(ef.ClusterError, match=rf"job `second`: metrics port {port} can't be used: .*MetricsConfig\(port=0\)"):
-            flow.run(config=ef.JobConfig(metrics=ef.MetricsConfig(port=port)))
 
 
 def test_workers_run_at_normal_priority_and_load_nothing_heavy(job):

@@ -1,7 +1,15 @@
 from __future__ import annotations
 
-from evenflow.actors.cluster import RayJob, WatchedJob
+import threading
+
+import pytest
+import ray
+
+import evenflow as ef
+from evenflow.actors.cluster import RayJob, WatchedJob, start_cluster
+from evenflow.actors.processes.ray_workers import RayWorkers
 from evenflow.scheduler.job.effects import JobState
+from evenflow.scheduler.job.messages import Shutdown
 from evenflow.scheduler.job.status import JobStatus, Outcome
 
 
@@ -21,3 +29,63 @@ def test_who_watches_a_job_gives_a_lost_coordinator_as_long_to_come_back_as_who_
     Watcher("job", None).progress(0, "")
     owner, watcher = patience
     assert watcher == owner
+
+
+@pytest.mark.parametrize("problem", [AttributeError("no attribute 'pool'"), ef.JobLostError("it is gone"), KeyboardInterrupt()])
+def test_a_job_that_is_closed_ends_its_coordinator_and_gives_its_processes_back_whatever_goes_wrong(problem, monkeypatch):
+    ended = []
+    monkeypatch.setattr(ray, "kill", ended.append)
+
+    class Unwell(RayJob):
+        def call(self, method, *args, timeout=0.0):
+            raise problem
+
+    job = Unwell("job", "its coordinator", lambda: ended.append("given back"))
+    if isinstance(problem, Exception):
+        job.close()
+        assert str(problem) in str(job.status().error)
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            job.close()
+    assert ended == ["its coordinator", "given back"]
+
+
+def test_workers_of_a_job_that_is_given_up_before_it_starts_are_told_nothing():
+    flow = ef.Dataflow("unstarted")
+    flow.read(ef.from_items([1])).write(ef.to_list([]))
+    workers = RayWorkers(flow.plan(), ef.JobConfig(), None)
+    workers.tell("from_items-0", Shutdown())
+    workers.close()
+
+
+def test_threads_that_start_a_cluster_at_a_time_start_one(monkeypatch):
+    begun, gate = [], threading.Barrier(8)
+    monkeypatch.setattr(ray, "is_initialized", lambda: bool(begun))
+
+    def init(**settings):
+        assert not begun, "Perhaps you called ray.init twice by accident?"
+        threading.Event().wait(0.05)
+        begun.append(settings)
+
+    monkeypatch.setattr(ray, "init", init)
+
+    def start():
+        gate.wait(30)
+        start_cluster()
+
+    threads = [threading.Thread(target=start) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(begun) == 1
+
+
+def test_ray_that_does_not_come_up_in_time_is_an_error_that_says_what_to_do(monkeypatch):
+    def init(**settings):
+        raise Exception("The current node timed out during startup")  # noqa: TRY002 -- as Ray does
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", init)
+    with pytest.raises(ef.ClusterError, match=r"did not start on this machine: .* timed out during startup; try again .* RAY_ADDRESS"):
+        start_cluster()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 from urllib.request import urlopen
 
 from evenflow.actors.job.prometheus import MetricsServer
@@ -12,23 +13,30 @@ from evenflow.scheduler.load.metrics import JobMetrics
 from evenflow.scheduler.load.window import WorkerWindow
 
 
+class Job:
+    def __init__(self, metrics, status):
+        self.metrics, self.status = metrics, status
+
+    def ask(self, request):
+        return self.metrics.workers() if isinstance(request, ShowFigures) else JobView(1.0, self.status, (), ())
+
+
+def served_by(server):
+    try:
+        with urlopen(server.url) as answer:
+            return answer.read().decode().splitlines()
+    finally:
+        server.close()
+
+
 def test_splits_of_a_source_are_served_with_their_lag_and_time():
     metrics = JobMetrics({"read-0": "read"})
     splits = (SplitFigures("0", lag=7, newest=2_500_000), SplitFigures("1", idle=True))
     metrics.add(WorkerWindow("read-0", 0.0, 1.0, splits=splits))
     status = JobStatus("job", JobState.RUNNING, None, ("read-0",), 0, 1.0)
 
-    class Job:
-        def ask(self, request):
-            return metrics.workers() if isinstance(request, ShowFigures) else JobView(1.0, status, (), ())
-
-    server = MetricsServer("job", 0, Job())
-    try:
-        with urlopen(server.url) as answer:
-            lines = answer.read().decode().splitlines()
-    finally:
-        server.close()
-
+    server = MetricsServer("job", 0, Job(metrics, status))
+    lines = served_by(server)
     names = 'job="job",operator="read",split="{}",worker="read-0"'
     served = {line for line in lines if line.startswith("evenflow_split_")}
     assert served == {
@@ -37,3 +45,27 @@ def test_splits_of_a_source_are_served_with_their_lag_and_time():
         f"evenflow_split_idle{{{names.format(0)}}} 0.0",
         f"evenflow_split_idle{{{names.format(1)}}} 1.0",
     }
+
+
+def test_a_restart_loop_is_in_the_metrics_from_its_first_attempt():
+    status = JobStatus("job", JobState.RESTARTING, None, ("read-0",), 0, 0.0, restarts=41)
+    lines = served_by(MetricsServer("job", 0, Job(JobMetrics({"read-0": "read"}), status)))
+    assert 'evenflow_restarts_total{job="job"} 41.0' in lines
+    assert 'evenflow_job_state{job="job",state="restarting"} 1.0' in lines
+    assert 'evenflow_job_state{job="job",state="running"} 0.0' in lines
+    assert 'evenflow_checkpoints_total{job="job",state="complete"} 0.0' in lines
+    assert 'evenflow_checkpoint_age_seconds{job="job"} 0.0' in lines
+
+
+def test_a_port_that_is_taken_is_a_problem_and_metrics_are_served_on_another():
+    status = JobStatus("job", JobState.RUNNING, None, ("read-0",), 0, 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        server = MetricsServer("job", port, Job(JobMetrics({"read-0": "read"}), status))
+        assert served_by(server)
+    other = int(server.url.split(":")[2].partition("/")[0])
+    assert other != port
+    assert server.problem == (
+        f"metrics port {port} can't be used: Address already in use; metrics are on port {other}, "
+        "and MetricsConfig(port=0) always takes a free one"
+    )
