@@ -1,11 +1,14 @@
 """The operators of a task: a tree of chained operators whose leaves are the outputs.
 
-Invariant: an operator's batches reach the next ones in the order in which it emitted them, each whole before the operator goes on. What is
-behind an operator with an event time of its own sees that operator's watermark, and never the task's.
+Invariant: an operator's batches reach the next ones in the order in which it emitted them, before any watermark that it emitted later, and
+each whole before the operator goes on; but in a long chain every `DEPTH`-th operator takes its batches only when the one that emitted them
+has returned, so that Python's stack holds a chain of any length. What is behind an operator with an event time of its own sees that
+operator's watermark, and never the task's.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain
@@ -31,6 +34,9 @@ from .time_domains import TASK, TimeDomains
 LATE_PORTS = frozenset(("late", *LATE.values()))
 """On which rows leave that came after what they belong to was emitted."""
 
+DEPTH = 64
+"""Operators that call each other; the next one is called when they have returned. Each takes at least three frames of Python's stack."""
+
 TICK = 0.05
 """Seconds after which an operator that counts by the clock looks at it again while nothing comes."""
 
@@ -51,9 +57,14 @@ class OperatorChain:
         self.operators: list[OperatorInstance] = []
         self._emitters = [_Emitter(chained.name) for chained in spec.chain]
         self._refused = Sample()
+        self._put_off = deque[Callable[[], None]]()
+        """What is to be done once the operators that are at work have returned, in order."""
+        depths: list[int] = []
         for position, chained in enumerate(spec.chain):
+            depths.append(1 + max((depths[source] for source, _ in chained.inputs), default=0))
+            take = self._take_later if depths[position] % DEPTH == 0 else self._take
             for source, port in chained.inputs:
-                self._emitters[source].add(port, partial(self.process, position))
+                self._emitters[source].add(port, partial(take, position))
         for position, exchange in enumerate(spec.exchanges):
             source, port = exchange.source
             self._emitters[source].add(port, outputs.entrance(position))
@@ -78,27 +89,48 @@ class OperatorChain:
 
     def process(self, position: int, batch: Batch) -> None:
         """Hand a batch to the operator at `position`. Raises RecordError if a user's function fails."""
+        self._take(position, batch)
+        self._catch_up()
+
+    def _take(self, position: int, batch: Batch) -> None:
         try:
             self.operators[position].process(batch, self._emitters[position])
         except NoPythonValueError as error:
             raise RecordError(self._spec.chain[position].name, str(error)) from error
         if self._domains.reached and position in self._domains.reached:
-            self._go_on(position)
+            if self._put_off:  # some of them its own batches
+                self._put_off.append(partial(self._go_on, position))
+            else:
+                self._go_on(position)
+
+    def _take_later(self, position: int, batch: Batch) -> None:
+        self._put_off.append(partial(self._take, position, batch))
+
+    def _catch_up(self) -> None:
+        """Do all that was put off; what follows from one step comes before the next."""
+        while self._put_off:
+            step, rest = self._put_off.popleft(), self._put_off
+            self._put_off = deque()
+            step()
+            self._put_off += rest
 
     def emit_dead_letters(self, letters: Batch) -> None:
         """Hand what the source left out to those who read its dead letters."""
         self._refused.add_letters(letters)
         self._emitters[0](letters, DEAD_LETTERS)
+        self._catch_up()
 
     def advance(self, watermark: int, domain: int = TASK) -> None:
         """Event time has come to `watermark` in a domain: timers are due, windows are complete."""
         for position in self._domains.operators(domain):
             self.operators[position].advance(watermark, self._emitters[position])
+            self._catch_up()
 
     def finish(self) -> None:
         """The inputs have ended: emit what is left."""
         for position, operator in enumerate(self.operators):
             operator.finish(self._emitters[position])
+            self._catch_up()
             if position in self._domains.reached:
                 self._rise(position, MAX_TIME)
 

@@ -177,3 +177,36 @@ def test_a_job_without_a_checkpoint_folder_fails_with_the_error_alone():
     with pytest.raises(ef.JobFailedError, match="sink `server` could not commit checkpoint 1") as raised:
         flow.run(runtime="local").wait("60s")
     assert not hasattr(raised.value, "__notes__")
+
+
+def chained(maps, rows):
+    flow = ef.Dataflow("long")
+    stream = flow.read(ef.from_items([1, 2, 3]))
+    for _ in range(maps):
+        stream = stream.map(lambda row: {"item": row["item"] + 1})
+    stream.write(ef.to_list(rows))
+    return flow
+
+
+@pytest.mark.parametrize("maps", [1, 63, 64, 400, 1000])
+def test_a_chain_of_any_number_of_maps_runs_and_is_explained(maps):
+    rows = []
+    flow = chained(maps, rows)
+    assert f"map_{maps}" in flow.explain() or maps == 1
+    flow.run(runtime="local").wait("60s")
+    assert rows == [{"item": maps + 1}, {"item": maps + 2}, {"item": maps + 3}]
+
+
+def test_a_long_chain_before_windows_loses_and_delays_no_row():
+    rows = []
+    flow = ef.Dataflow("long-windows")
+    items = [{"user": n % 2, "at": n * 100} for n in range(40)]
+    stream = flow.read(ef.from_items(items)).map(lambda row: row)
+    for _ in range(150):
+        stream = stream.filter(lambda row: True)
+    timed = stream.with_time("at")
+    for _ in range(150):
+        timed = timed.map(lambda row: row)
+    timed.key_by("user").window(ef.tumbling("1s")).aggregate(n=ef.count()).select("user", "n").write(ef.to_list(rows))
+    flow.run(runtime="local").wait("60s")
+    assert sorted((row["user"], row["n"]) for row in rows) == [(0, 5)] * 4 + [(1, 5)] * 4
