@@ -31,6 +31,7 @@ from .processes.coordinator_actor import CoordinatorActor
 from .processes.driver_workers import DriverWorkers
 from .processes.ended import why_ended
 from .processes.patience import LEAVE_TIMEOUT, STORAGE_PATIENCE
+from .processes.placement import lack_of_memory
 from .processes.process import NAMESPACE, WorkerActor
 from .processes.ray_internals import JOINING_LOG, heads_on_this_machine
 from .processes.reach import check_reachable
@@ -39,6 +40,8 @@ from .processes.start_watch import SILENT, StartWatch
 from .processes.unpicklable import refusal
 
 A = TypeVar("A")
+
+_LOG = logging.getLogger(__name__)
 
 CALL_TIMEOUT = 30.0
 THREADS = 64
@@ -115,6 +118,8 @@ def start_job(plan: Plan, config: JobConfig, savepoint: Savepoint | None = None,
 
 
 def _started(plan: Plan, config: JobConfig, savepoint: Savepoint | None, *, detached: bool) -> RayJob:
+    if (lack := lack_of_memory(len(plan.tasks))) is not None:
+        _LOG.warning("job `%s`: %s", plan.name, lack)
     lent = {} if detached else WORKERS.lend(plan, config.worker)
     try:
         coordinator = _make_coordinator(plan, config, savepoint, lent, detached=detached)

@@ -11,6 +11,7 @@ from .engine.plan.graph import Graph, Node
 from .engine.plan.physical import Plan
 from .engine.sink import Sink
 from .engine.source import Source
+from .scheduler.rescaling.memory import words
 
 EXACTLY_ONCE = "exactly once"
 """The guarantee of a source or sink that neither loses nor repeats rows begins with this."""
@@ -32,6 +33,8 @@ def explain(graph: Graph, plan: Plan) -> str:
             if output.keys is None and target.parallelism != stage.parallelism:
                 way = "round robin"
             lines.append(f"    to {output.target} {way}, {stage.parallelism} x {target.parallelism} workers")
+    count = len(plan.tasks)
+    lines += [f"  {count} worker{'s' * (count > 1)} and a coordinator: on Ray {words(count + 1)} of memory, without state"]
     keyed = [chained.name for stage in plan.stages for chained in stage.chain if isinstance(chained.operator, KeyedOperator)]
     if keyed:
         lines += ["", "State", *(f"  {name}: {plan.tasks[0].settings.state.describe()}" for name in keyed)]

@@ -43,6 +43,7 @@ from ..job.prometheus import MetricsServer
 from ..job.storage_thread import StorageThread
 from ..task.saved_state import SupersededError
 from .patience import LEAVE_TIMEOUT, STORAGE_PATIENCE
+from .placement import lack_of_memory
 from .process import WorkerActor
 from .ray_workers import RayWorkers
 from .sent import received
@@ -169,6 +170,8 @@ class Coordinator:
     def _start(self, me: Any) -> None:
         self._workers.attend(self._interpreter, Service(self._incarnation, self._plan.name, me, self._security), self._lent)
         self._me = me
+        if (lack := lack_of_memory(len(self._plan.tasks))) is not None:
+            self._problems += (lack,)
         self._serve_metrics()
         self._interpreter.begin()
         threading.Thread(target=self._keep_time, name=f"{self._plan.name}/clock", daemon=True).start()

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 import ray
 
+from ...scheduler.rescaling.memory import memory_problem
 from ...scheduler.rescaling.placement import Node
 from .process import WorkerProcess
 from .ray_internals import free_resources
@@ -36,6 +37,15 @@ def cluster_nodes(processes: Iterable[WorkerProcess], cpus: float) -> list[Node]
             left = float(free.get(name, {}).get("CPU", 0.0)) - recent[name] * cpus
             nodes.append(Node(name, total, min(max(left, 0.0), total), workers[name]))
     return nodes
+
+
+def lack_of_memory(workers: int) -> str | None:
+    """Why the cluster may not have the memory for a job of that many workers, None if it has; by what Ray says that the nodes have left."""
+    nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+    free = free_resources()
+    if not all("memory" in free.get(node, {}) for node in nodes):
+        return None
+    return memory_problem(workers, sum(float(free[node]["memory"]) for node in nodes))
 
 
 class RoomRequest:

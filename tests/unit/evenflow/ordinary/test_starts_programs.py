@@ -210,3 +210,16 @@ def test_a_long_chain_before_windows_loses_and_delays_no_row():
     timed.key_by("user").window(ef.tumbling("1s")).aggregate(n=ef.count()).select("user", "n").write(ef.to_list(rows))
     flow.run(runtime="local").wait("60s")
     assert sorted((row["user"], row["n"]) for row in rows) == [(0, 5)] * 4 + [(1, 5)] * 4
+
+
+@pytest.mark.parametrize(
+    ("parallelism", "line"),
+    [
+        (1, "2 workers and a coordinator: on Ray about 465 MB of memory, without state"),
+        (60, "120 workers and a coordinator: on Ray about 18.8 GB of memory, without state"),
+    ],
+)
+def test_explain_says_how_many_workers_and_how_much_memory_a_job_asks_for(parallelism, line):
+    flow = ef.Dataflow("sized")
+    flow.read(ef.generate(total=10, keys=2)).key_by("key").aggregate(n=ef.count()).write(ef.to_list([]))
+    assert f"  {line}\n" in flow.explain(parallelism)
