@@ -54,7 +54,7 @@ class RecordError(EvenflowError):
         super().__init__("\n  ".join(parts))
 
     def __reduce__(self) -> Any:
-        return _rebuild_record_error, (self.operator, self.problem, _portable(self.key), _portable(self.record))
+        return _rebuild_record_error, (self.operator, self.problem, _portable(self.key), _portable(self.record)), self.noted
 
 
 class ConnectorError(EvenflowError):

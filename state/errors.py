@@ -17,6 +17,11 @@ class EvenflowError(Exception):
 
     remedy: str | None = None
 
+    @property
+    def noted(self) -> dict[str, Any]:
+        """The notes and the remedy, which a subclass that says how it is pickled has to pass on."""
+        return {name: value for name, value in vars(self).items() if name in ("__notes__", "remedy")}
+
 
 class StateError(EvenflowError):
     """Keyed state can't be kept or read: see to the disk, the server or the checkpoint that the message names, then run the job again."""
@@ -37,7 +42,7 @@ class StateFolderError(StateBackendError):
         )
 
     def __reduce__(self) -> Any:
-        return StateFolderError, (self.operator, self.folder, self.problem, self.number)
+        return StateFolderError, (self.operator, self.folder, self.problem, self.number), self.noted
 
 
 class CorruptStateError(StateError):
@@ -52,4 +57,4 @@ class CorruptCheckpointError(StateError):
         super().__init__(f"worker {worker} can't restore checkpoint {checkpoint}: {problem}")
 
     def __reduce__(self) -> Any:
-        return CorruptCheckpointError, (self.worker, self.checkpoint, self.problem)
+        return CorruptCheckpointError, (self.worker, self.checkpoint, self.problem), self.noted

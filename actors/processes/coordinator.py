@@ -134,7 +134,8 @@ class Coordinator:
         return self._made
 
     def _lost(self, error: Exception) -> EvenflowError:
-        """The job is lost with its coordinator, in place of which this one can't begin."""
+        """The job is lost with its coordinator, in place of which this one can't begin; what that has left on this machine goes."""
+        SocketFolder(self._security.job).remove()
         _LOG.error("job `%s`: its coordinator was lost, and another can't begin in its place", self._plan.name, exc_info=error)
         return JobLostError(f"job `{self._plan.name}`: its coordinator was lost, and another can't begin in its place: {shown(error)}")
 

@@ -9,7 +9,7 @@ import pytest
 
 from evenflow.engine.errors import ConnectorError, FlowError, JobFailedError, JobLostError, RecordError
 from evenflow.engine.hopeless import hopeless, judged
-from evenflow.state.errors import CorruptStateError, StateBackendError, StateFolderError
+from evenflow.state.errors import CorruptCheckpointError, CorruptStateError, StateBackendError, StateFolderError
 
 
 def caused(error, cause):
@@ -72,3 +72,18 @@ def test_causes_in_a_circle_end():
     first, second = ConnectorError("a"), ConnectorError("b")
     first.__cause__, second.__cause__ = second, first
     assert hopeless(first) is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RecordError("parse", "ValueError", key="k", record={"n": "x"}),
+        StateFolderError("count", "/srv/s", "gone", errno.ENOENT),
+        CorruptCheckpointError("count-0", 7, "truncated"),
+        JobLostError("worker a-0 is gone"),
+    ],
+)
+def test_notes_survive_the_way_to_another_process(error):
+    error.add_note("The job did not start again.")
+    there = pickle.loads(pickle.dumps(judged(error)))
+    assert (type(there), str(there), there.__notes__, there.remedy) == (type(error), str(error), error.__notes__, error.remedy)
