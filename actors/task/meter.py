@@ -19,7 +19,12 @@ from ...engine.source import SourceReader
 from ...engine.task.core import TaskCore
 from ...scheduler.load.batch_costs import BatchCosts
 from ...scheduler.load.window import WorkerWindow
+from ..job.job_clock import JobClock
 from .run_queue import RunQueue, Spent
+
+CLOCK = JobClock()
+"""The wall clock as this process saw it first, so that windows of several processes begin together; if it is set back or forward meanwhile,
+windows go on as before."""
 
 HOTTEST = 16
 
@@ -28,7 +33,7 @@ SHARED = 0.002
 
 
 class Meter:
-    """Measures one worker; used by its thread. `length`: seconds of a window, which begins at a multiple of it (wall clock).
+    """Measures one worker; used by its thread. `length`: seconds of a window, which begins at a multiple of it, by this process's `CLOCK`.
 
     `samples`: windows tell some of the records that were left out.
     """
@@ -43,7 +48,7 @@ class Meter:
         self.load = np.zeros(task.spec.settings.key_groups)
         self._rows = (0, 0)
         self._run_queue = RunQueue() if run_queue is None else run_queue
-        self._begin(time.time())
+        self._begin(CLOCK())
 
     def add_useful(self, elapsed: float) -> None:
         """The task worked for `elapsed` seconds; shared out over the key groups of the records that it took, once some are counted.
@@ -82,14 +87,14 @@ class Meter:
 
     def due(self) -> bool:
         """Whether the window is over."""
-        return time.time() >= self._end
+        return CLOCK() >= self._end
 
     def take(self, queued: int, queued_rows: int, refused: int, reader: SourceReader | None = None, skipped: int = 0) -> WorkerWindow:
         """The window's figures, with the batches that wait, their rows, what the source's reader tells, and the records that it has
         skipped; the next window begins.
         """
         self._share()
-        now, task = time.time(), self.task
+        now, task = CLOCK(), self.task
         rows = task.rows_in, task.outputs.rows
         spent = self._run_queue.take()
         busy = now - self._start - self.wait_input - self.wait_credit - self._late

@@ -20,14 +20,15 @@ LATENCY_POLICIES = ("queueing", "pid", "latency")
 
 @dataclass(frozen=True, slots=True)
 class AutoscaleConfig:
-    """Automatic scaling of a job's operators.
+    """Automatic scaling of a job's operators, off until a policy is named.
 
-    `policy`: what decides how many workers every operator has (ds2, dhalion, threshold, queueing, pid, latency, stela), `off` for none
-    (`job.autoscaler` changes it). It looks at the job every `interval`, once nothing has moved for twice as long, and gives an operator
-    `min_parallelism` to `max_parallelism` workers. `mode`: "act", or "advise" to only record what it would do (`job.decisions()`).
-    `latency_target`: source to sink, for the policies that need it (queueing, pid, latency). `settings`: what else the policies can be told
-    (`PolicySettings`), by name: {"max_change": 2, "catch_up_s": 60}. An operator's own bounds are given where it is:
-    `stream.parallelism(2, between=(1, 4))`, `stream.parallelism(fixed=True)`.
+    `policy`: what decides how many workers every operator has (ds2, dhalion, threshold, queueing, pid, latency, stela), `off` for none. The
+    other settings change nothing by themselves: they hold for this policy, or one that `job.autoscaler` switches on. It looks at the job
+    every `interval`, once nothing has moved for twice as long, and gives an operator `min_parallelism` to `max_parallelism` workers.
+    `mode`: "act", or "advise" to only record what it would do (`job.decisions()`). `latency_target`: source to sink, for the policies that
+    need it (queueing, pid, latency). `settings`: what else the policies can be told (`PolicySettings`), by name: {"max_change": 2,
+    "catch_up_s": 60}. An operator's own bounds are given where it is: `stream.parallelism(2, between=(1, 4))`,
+    `stream.parallelism(fixed=True)`.
 
     >>> AutoscaleConfig("ds2", max_parallelism=8).policy_settings().max_parallelism
     8

@@ -21,13 +21,15 @@ LEAST_THRESHOLD = 1.05
 
 @dataclass(frozen=True, slots=True)
 class BalanceConfig:
-    """Automatic balancing of every operator with keyed state.
+    """Automatic balancing of every operator with keyed state, off until a balancer is named.
 
-    `policy`: the balancer that plans, `off` for none (`job.balancer` changes it for one operator). It acts when the hottest worker has had
-    `threshold` times the least possible load for `after`, then not for `cooldown`; what moved stays for `rest` unless its load shifts.
-    `least_busy`: the part of its time that the hottest worker must be busy for anything to be moved. `max_bytes`: most state that one plan
-    moves. `windows`: how many of the newest windows a plan on request (`job.rebalance`) looks at. `split_hot_keys`: whether `hotspot` may
-    split a key of a join over several workers where that key alone is more than a worker's mean load; when it has cooled it is whole again.
+    `policy`: the balancer that plans, `off` for none. The other settings change nothing by themselves: they hold for this balancer, or one
+    that `job.balancer` switches on for an operator, and `windows` and `split_hot_keys` also for `job.rebalance`. It acts when the hottest
+    worker has had `threshold` times the least possible load for `after`, then not for `cooldown`; what moved stays for `rest` unless its
+    load shifts. `least_busy`: the part of its time that the hottest worker must be busy for anything to be moved. `max_bytes`: most state
+    that one plan moves. `windows`: how many of the newest windows a plan on request (`job.rebalance`) looks at. `split_hot_keys`: whether
+    `hotspot` may split a key of a join over several workers where that key alone is more than a worker's mean load; when it has cooled it
+    is whole again.
 
     >>> BalanceConfig("hotspot", threshold=1.5).policy
     'hotspot'

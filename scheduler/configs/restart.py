@@ -13,8 +13,10 @@ from .checks import choice, duration, whole
 class RestartConfig:
     """What a job with a checkpoint folder does when it fails.
 
-    `strategy`: exponential, fixed or none. It waits `delay` (exponential: doubled each time), gives up after `most` restarts in a row,
-    and starts to count again from 0 after `quiet` without a failure.
+    `strategy`: exponential, fixed or none. It waits `delay` (exponential: doubled each time, up to a minute), and gives up after `most`
+    restarts in a row. A row ends when `quiet` has passed without a failure and a checkpoint was completed since the last restart; where the
+    checkpoints have no interval, when the workers ran. What another attempt would meet again, such as a folder that may not be written or a
+    missing module, ends the job at once. Each restart is a line in the log, and `job.status()` shows the error, the count and the next try.
 
     >>> RestartConfig("fixed", delay="1s", most=3).settings().delay
     1.0

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import accumulate, repeat
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import evenflow as ef
+from evenflow.actors.job.job_clock import JobClock
 from evenflow.actors.task.meter import Meter, own_share
 from evenflow.actors.task.run_queue import RunQueue, Spent
 from evenflow.engine.task.core import TaskCore
@@ -63,6 +65,7 @@ def test_what_a_wait_lasts_for_want_of_a_cpu_takes_nothing_from_useful_time(monk
     """A worker that is woken for each of ten batches, each time 50 ms late, and waits for a service in its function."""
     clock = Clock()
     monkeypatch.setattr("evenflow.actors.task.meter.time", clock)
+    monkeypatch.setattr("evenflow.actors.task.meter.CLOCK", clock.time)
     measured = meter(Spent(on_cpu=0.01, waiting=0.5), late=0.05)
     for _ in range(10):
         with measured.waiting(for_credit=False):
@@ -72,6 +75,21 @@ def test_what_a_wait_lasts_for_want_of_a_cpu_takes_nothing_from_useful_time(monk
     window = measured.take(0, 0, 0)
     assert (window.useful, window.wait_input) == (pytest.approx(0.2), pytest.approx(0.3))
     assert (window.starved, window.length) == (0.5, pytest.approx(1.0))
+
+
+@pytest.mark.parametrize("step", [-3600.0, 3600.0])
+def test_a_wall_clock_that_is_set_ends_no_window_early_or_late(step, monkeypatch):
+    wall, passed = 1_000_000.25, 500.0
+    monkeypatch.setattr("evenflow.actors.job.job_clock.time", SimpleNamespace(time=lambda: wall, monotonic=lambda: passed))
+    monkeypatch.setattr("evenflow.actors.task.meter.CLOCK", JobClock())
+    measured, found = meter(Spent(0.0, 0.0)), []
+    wall += step
+    for _ in range(12):
+        passed, wall = passed + 0.25, wall + 0.25
+        if measured.due():
+            window = measured.take(0, 0, 0)
+            found.append((window.start, window.length))
+    assert found == [(1_000_000.25, 0.75), (1_000_001.0, 1.0), (1_000_002.0, 1.0)]
 
 
 def test_records_and_batches_that_wait_are_told():

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from asking import labels_of, metrics_of, missing
@@ -26,6 +28,14 @@ QUERIES = [
     for panel in board["panels"]
     for target in panel.get("targets", ())
 ]
+
+
+PAGE = Path(__file__).parents[4] / "docs" / "how-to" / "monitoring.md"
+RULES = [
+    pytest.param(expression, " ".join(re.findall(r"{{ \$labels\.\w+ }}", summary)).replace(" $labels.", "").replace(" }", "}"), id=name)
+    for name, expression, summary in re.findall(r"- alert: (\w+)\n +expr: (.*)\n(?: +for: .*\n)? +annotations: (.*)", PAGE.read_text())
+]
+"""The alerts that the page on monitoring gives: the expression, and the labels that the summary names, as a legend."""
 
 
 class Answers:
@@ -77,6 +87,16 @@ def scraped():
 @pytest.mark.parametrize(("expression", "legend"), QUERIES)
 def test_a_query_asks_for_what_a_job_tells(expression, legend, scraped):
     assert missing(expression, legend, scraped[0]) == []
+
+
+@pytest.mark.parametrize(("expression", "legend"), RULES)
+def test_an_alert_of_the_page_on_monitoring_asks_for_what_a_job_tells(expression, legend, scraped):
+    assert metrics_of(expression)
+    assert missing(expression, legend, scraped[0]) == []
+
+
+def test_the_page_on_monitoring_has_alerts():
+    assert len(RULES) == PAGE.read_text().count("- alert: ") >= 5
 
 
 def test_what_happened_is_counted_once_however_often_it_is_read(scraped):
