@@ -19,6 +19,7 @@ from ..engine.errors import ClusterError, JobLostError, JobNotRunningError, JobT
 from ..engine.plan.physical import Plan
 from ..engine.protocol.ids import WorkerId
 from ..engine.time.duration import seconds
+from ..scheduler.checkpoints.run_claim import RunClaim
 from ..scheduler.config import JobConfig
 from ..scheduler.job.effects import JobState
 from ..scheduler.job.requests import AnyRequest, Cancel, Fail, Question, Request, ShowLoad, Stop
@@ -107,22 +108,25 @@ def _is_news(record: logging.LogRecord) -> bool:
     return not record.getMessage().startswith("Token authentication is enabled")
 
 
-def start_job(plan: Plan, config: JobConfig, savepoint: Savepoint | None = None, *, detached: bool = False) -> RayJob:
+def start_job(
+    plan: Plan, config: JobConfig, savepoint: Savepoint | None = None, claim: RunClaim | None = None, *, detached: bool = False
+) -> RayJob:
     """Start a plan on the cluster; `detached`: as a job that goes on when this process ends.
 
     Raises RequestError if a job of that name runs, or the workers don't come up.
     """
     start_cluster()
     with _STARTS:
-        return _started(plan, config, savepoint, detached=detached)
+        claim = claim if claim is not None else RunClaim(secrets.token_hex(8), secrets.token_hex(8))
+        return _started(plan, config, savepoint, claim, detached=detached)
 
 
-def _started(plan: Plan, config: JobConfig, savepoint: Savepoint | None, *, detached: bool) -> RayJob:
+def _started(plan: Plan, config: JobConfig, savepoint: Savepoint | None, claim: RunClaim, *, detached: bool) -> RayJob:
     if (lack := lack_of_memory(len(plan.tasks))) is not None:
         _LOG.warning("job `%s`: %s", plan.name, lack)
     lent = {} if detached else WORKERS.lend(plan, config.worker)
     try:
-        coordinator = _make_coordinator(plan, config, savepoint, lent, detached=detached)
+        coordinator = _make_coordinator(plan, config, savepoint, claim, lent, detached=detached)
     except BaseException:
         WORKERS.take_back(lent.values(), config.worker)
         raise
@@ -148,7 +152,7 @@ def _waits_for(up: Any, coordinator: Any) -> str:
 
 
 def _make_coordinator(
-    plan: Plan, config: JobConfig, savepoint: Savepoint | None, lent: Mapping[WorkerId, WorkerActor], *, detached: bool
+    plan: Plan, config: JobConfig, savepoint: Savepoint | None, claim: RunClaim, lent: Mapping[WorkerId, WorkerActor], *, detached: bool
 ) -> Any:
     """Raises RequestError if a job of that name runs, FlowError for a flow that can't be sent.
 
@@ -164,7 +168,7 @@ def _make_coordinator(
     deadline = time.monotonic() + CALL_TIMEOUT
     while True:
         try:
-            arguments = sent(plan, config, secrets.token_hex(8), savepoint, lent, detached)
+            arguments = sent(plan, config, claim, savepoint, lent, detached)
             return _COORDINATOR.options(**options).remote(*in_pieces(arguments))
         except Exception as error:
             if not isinstance(error, ActorAlreadyExistsError) and (told := refusal(plan)) is not None:

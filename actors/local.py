@@ -21,7 +21,8 @@ from ..engine.protocol.elements import Element
 from ..engine.protocol.ids import Attempt, ChannelId, WorkerId
 from ..engine.time.duration import seconds
 from ..scheduler.checkpoints.restored_task import RestoredTask
-from ..scheduler.checkpoints.storage_answers import StorageAnswer
+from ..scheduler.checkpoints.run_claim import RunClaim
+from ..scheduler.checkpoints.storage_answers import StorageAnswer, StorageFailed
 from ..scheduler.config import JobConfig
 from ..scheduler.job.core import JobCore
 from ..scheduler.job.effects import Deploy, JobState, Spawn
@@ -31,6 +32,7 @@ from ..scheduler.job.status import JobStatus, Progress
 from ..scheduler.load.metrics import WorkerFigures
 from ..state.errors import EvenflowError
 from .job.first_manifest import Savepoint
+from .job.heartbeat import Heartbeat
 from .job.job_clock import JobClock
 from .job.job_interpreter import JobInterpreter
 from .job.job_storage import JobStorage
@@ -68,7 +70,7 @@ class LocalJob:
 
     owned = True
 
-    def __init__(self, plan: Plan, config: JobConfig, savepoint: Savepoint | None = None) -> None:
+    def __init__(self, plan: Plan, config: JobConfig, savepoint: Savepoint | None = None, claim: RunClaim | None = None) -> None:
         self._config = config
         self._commands: dict[WorkerId, deque[Command]] = {}
         self._queues: dict[WorkerId, deque[tuple[ChannelId, Element]]] = {}
@@ -78,10 +80,11 @@ class LocalJob:
         self._changes: deque[Deploy | Spawn | tuple[WorkerId, ...]] = deque()
         self._answers: deque[StorageAnswer] = deque()
         self._woken, self._begun = threading.Event(), threading.Event()
-        self._saved = JobStorage(plan, config, savepoint=savepoint)
+        self._saved = JobStorage(plan, config, savepoint=savepoint, claim=claim)
         core = JobCore(plan, config, self._saved.restore_point())
         self._storage = StorageThread(plan.name, self._saved, self._answered)
         self._interpreter = JobInterpreter(core, self, self._storage, JobClock())
+        self._heartbeat = Heartbeat(plan.name, self._saved, self._taken_over) if claim is not None and claim.term else None
         self._thread = threading.Thread(target=self._run, name=f"evenflow-{plan.name}", daemon=True)
         self._thread.start()
         self._begun.wait(seconds(config.worker.start_timeout))
@@ -136,6 +139,9 @@ class LocalJob:
         """Taken by the job's own thread at its next turn: it would keep another from the lock for long."""
         self._answers.append(answer)
         self._woken.set()
+
+    def _taken_over(self, why: EvenflowError) -> None:
+        self._answered(StorageFailed(why))
 
     def _change(self) -> bool:
         """Workers that come and go, between two rounds; whether there were any."""
@@ -218,6 +224,9 @@ class LocalJob:
         finally:
             self._begun.set()
             self._storage.close(STORAGE_PATIENCE)
+            if self._heartbeat is not None:
+                self._heartbeat.close()
+            self._saved.note_end(self._interpreter.core.end_note)
 
     def _work(self) -> None:
         self._interpreter.begin()

@@ -1,8 +1,9 @@
 """The base of the sinks that write files: a part has a hidden name while it is written, and a visible one when its checkpoint completes.
 
-A part is `.part-RUN-WRITER-N.inprogress` while it is written, `....prepared` once it is durable and some checkpoint may hold it, and
-`part-CHECKPOINT-RUN-WORKER-WRITER-N.EXTENSION` once that checkpoint is complete. Readers skip hidden names, so they never see a row that a
-recovery from the newest checkpoint could retract. `.part-RUN.owner` names the run's job (`claim.py`).
+A part is `.part-START-WRITER-N.inprogress` while it is written, `....prepared` once it is durable and some checkpoint may hold it, and
+`part-CHECKPOINT-RUN-WORKER-WRITER-N.EXTENSION` once that checkpoint is complete. RUN is the same in all starts of a program that continue a
+run, START names one of them. Readers skip hidden names, so they never see a row that a recovery from the newest checkpoint could retract.
+`.part-START.owner` names the start's job (`claim.py`).
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ class FileSink(Sink):
             raise FlowError(f"operator `{name}`: choose one of overwrite=True and append=True")
         self.name, self.folder = name, Path(path).absolute()
         self._overwrite, self._append = overwrite, append
-        self.run = uuid.uuid4().hex[:8]
+        self.run = self.whole_run = uuid.uuid4().hex[:8]
+        self._job_run, self._continues = "", False
         self._claim: Claim | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -65,13 +67,19 @@ class FileSink(Sink):
         """Why the format can't hold a column of this type, or None."""
         return None
 
+    def of_run(self, run: str, *, continues: bool) -> None:
+        self._job_run, self._continues = run[:8], continues
+
     def start(self) -> None:
         self.run = uuid.uuid4().hex[:8]
+        self.whole_run = self._job_run or self.run
         try:
             make_folder(self.folder)
             present = sorted(self.folder.iterdir())
         except OSError as error:
             raise ConnectorError(f"operator `{self.name}`: {self.folder} can't be used as a folder: {error}") from error
+        if self._continues:
+            return
         if self._overwrite:
             self._empty(present)
         elif not self._append and any(not path.name.startswith(".") for path in present):
@@ -127,7 +135,7 @@ class FileSink(Sink):
 
     def later_than(self, checkpoint: int) -> list[Path]:
         """The files that this run has committed with checkpoints later than `after`."""
-        parts = [path for path in self.folder.glob(f"part-*-{self.run}-*{self.extension}") if path.name.split("-")[1].isdecimal()]
+        parts = [path for path in self.folder.glob(f"part-*-{self.whole_run}-*{self.extension}") if path.name.split("-")[1].isdecimal()]
         return sorted(path for path in parts if int(path.name.split("-")[1]) > checkpoint)
 
     def stop(self) -> None:
@@ -226,7 +234,7 @@ class FileWriter(SinkWriter):
         stem = name.removesuffix(".inprogress")
         number = stem.rpartition("-")[2]
         prepared = (self._sink.folder / name).rename(self._sink.folder / f"{stem}.prepared")
-        final = f"part-{checkpoint:08d}-{self._sink.run}-{self._index:05d}-{self._writer}-{number}{self._sink.extension}"
+        final = f"part-{checkpoint:08d}-{self._sink.whole_run}-{self._index:05d}-{self._writer}-{number}{self._sink.extension}"
         return {"prepared": prepared.name, "final": final, "size": prepared.stat().st_size}
 
     def _name(self) -> str:

@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -28,11 +29,31 @@ from ..engine.sink import Sink, SinkWriter
 def to_list(target: list[dict[str, Any]], *, name: str = "to_list") -> ListSink:
     """Append the rows, as dicts, to the list `target` on the driver, exactly once, whenever a checkpoint completes and at the end.
 
-    Rows of one worker keep their order. All rows since the last checkpoint are in memory: use it for tests and small results.
+    Rows of one worker keep their order. All rows since the last checkpoint are in memory: use it for tests and small results. The list is
+    this process's: a program that continues its run in another process gets the rows of the checkpoint from which it continues, and of all
+    later ones.
     """
     if not isinstance(target, list):
         raise FlowError(f"operator `{name}`: the target is a {type(target).__name__}; give the list to append to")
     return ListSink(target, name)
+
+
+@dataclass(slots=True)
+class _Delivered:
+    """What a run has delivered in this process: `target` is the id of its list, `length` the list's length then.
+
+    `newest`: the newest checkpoint; `begins`: the delivered checkpoints, and the length of the list before each.
+    """
+
+    run: str = ""
+    target: int = 0
+    length: int = 0
+    newest: int = -1
+    begins: list[tuple[int, int]] = field(default_factory=list)
+
+
+_DELIVERED: dict[tuple[str, str], _Delivered] = {}
+"""By checkpoint folder and operator: a program that continues its run in this process, into the same list, gets no row twice."""
 
 
 class ListSink(Sink):
@@ -44,15 +65,23 @@ class ListSink(Sink):
     def __init__(self, target: list[dict[str, Any]], name: str) -> None:
         self.name = name
         self._target: list[dict[str, Any]] | None = target
-        self._delivered = -1
-        self._begins: list[tuple[int, int]] = []
-        """The delivered checkpoints, and the length of the list before each."""
+        self._delivered, self._place, self._run = _Delivered(), ("", ""), ("", False)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_target": None}
 
+    def of_job(self, job: str, operator: str, checkpoints: str | None) -> None:
+        self._place = (checkpoints or "", operator)
+
+    def of_run(self, run: str, *, continues: bool) -> None:
+        self._run = (run, continues)
+
     def start(self) -> None:
-        self._delivered, self._begins = -1, []
+        (run, continues), known, target = self._run, _DELIVERED.get(self._place), self._target
+        same = known is not None and known.run == run and known.target == id(target) and target is not None and known.length == len(target)
+        self._delivered = known if known is not None and continues and same else _Delivered(run, id(target))
+        if self._place[0]:
+            _DELIVERED[self._place] = self._delivered
 
     def writer(self, index: int, parallelism: int) -> ListWriter:
         return ListWriter()
@@ -75,23 +104,24 @@ class ListSink(Sink):
         if streams is None:
             self._cut_off(checkpoint)
             return
-        if checkpoint <= self._delivered:
+        if checkpoint <= self._delivered.newest:
             return
-        self._begins.append((checkpoint, len(self._target)))
+        self._delivered.begins.append((checkpoint, len(self._target)))
         for stream in streams:
             for rows in pa.ipc.open_stream(stream):
                 try:
                     self._target += Batch(rows).to_rows()
                 except NoPythonValueError as error:
                     raise RecordError(self.name, str(error)) from error
-        self._delivered = checkpoint
+        self._delivered.newest, self._delivered.length = checkpoint, len(self._target)
 
     def _cut_off(self, after: int) -> None:
         """Cut off the rows of checkpoints later than `after`: they come again."""
         assert self._target is not None
-        while self._begins and self._begins[-1][0] > after:
-            del self._target[self._begins.pop()[1] :]
-        self._delivered = min(self._delivered, after)
+        delivered = self._delivered
+        while delivered.begins and delivered.begins[-1][0] > after:
+            del self._target[delivered.begins.pop()[1] :]
+        delivered.newest, delivered.length = min(delivered.newest, after), len(self._target)
 
 
 class ListWriter(SinkWriter):

@@ -34,6 +34,13 @@ class Sink(ABC):
         state.
         """
 
+    def of_run(self, run: str, *, continues: bool) -> None:
+        """Called on the driver after `of_job`, before `start`: names the run of the job.
+
+        If it `continues` a run that an earlier process began, what that run has written is this sink's own: `start` must not refuse it or
+        remove it, and `retract` undoes it too. Both of them name checkpoints by numbers that rise over the whole run.
+        """
+
     def problem(self, columns: Columns) -> str | None:
         """Why a stream of which this is known can't be written, or None. Called before `start`."""
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -16,11 +17,13 @@ from .engine.plan.planner import plan
 from .engine.sink import Sink
 from .engine.source import Source
 from .explain import explain, to_mermaid
+from .scheduler.checkpoints.run_claim import RESUME, RunClaim, Wish
 from .scheduler.config import JobConfig
 from .stream import Stream
 
 if TYPE_CHECKING:
     from .actors.job.first_manifest import Savepoint
+    from .actors.job.starting import Starting
     from .job import Job
 
 
@@ -74,6 +77,8 @@ class Dataflow:
         config: JobConfig | None = None,
         from_savepoint: str | Path | None = None,
         allow_lost_state: bool = False,
+        resume: Literal["auto", "required", "never"] = "auto",
+        takeover: bool = False,
         detached: bool = False,
         ui: bool = False,
     ) -> Job:
@@ -82,7 +87,16 @@ class Dataflow:
         `runtime="ray"` uses the Ray cluster to which this process is connected, or the one that RAY_ADDRESS names, or starts one on this
         machine; `"local"` runs everything in one thread of this process. `from_savepoint` is a folder that `job.savepoint(path)` wrote, or
         the folder of a checkpoint: the job continues from there, with this flow's parallelism. Operators are matched by their names, and
-        state that matches none is an error unless `allow_lost_state`. A `detached` job survives this process, on a cluster that does too;
+        state that matches none is an error unless `allow_lost_state`.
+
+        With CheckpointConfig(dir=...) the same program, started again after its process or its machine was lost, or the job failed or
+        was cancelled or stopped, continues its unfinished run from the newest complete checkpoint, and says so in one line of the log: no
+        row is lost, or written twice. A run that ended because its sources did is finished, and a new one begins.
+        `resume="required"` raises RequestError if there is nothing to continue, `"never"` begins a new run and leaves the checkpoints of
+        the other one as they are; so does `from_savepoint`. While another process runs the job on the same folder, RequestError says
+        which, unless `takeover=True` takes its run over: that process then ends with an error.
+
+        A `detached` job survives this process, on a cluster that does too;
         `ef.connect(name)` gives a handle of it in any process, and the job runs on when that process ends. `ui=True` starts the
         live web page (`evenflow ui`), which ends with this process, and prints its address. Raises FlowError if the flow can't run,
         ConnectorError if a source can't be read or a sink can't be written.
@@ -98,6 +112,8 @@ class Dataflow:
             config = replace(config, checkpoint=replace(config.checkpoint, dir=_url(config.checkpoint.dir)))
         savepoint = None if from_savepoint is None else _savepoint(from_savepoint, allow_lost_state=allow_lost_state)
         physical = self.plan(config=config)
+        _check_resume(resume, config, from_savepoint)
+        wish = Wish(resume, takeover, allow_lost_state, from_savepoint is not None)
         sources = physical.sources
         sinks = {node.name: node.operator for node in self.graph if isinstance(node.operator, Sink)}
         if detached:
@@ -106,18 +122,24 @@ class Dataflow:
         for operator, sink in sinks.items():
             sink.of_job(self.name, operator, checkpoints)
         started: list[Source | Sink] = []
+        begun = _Begun(checkpoints, physical, wish, detached=detached)
         try:
             _start(sources.values(), started)
             check_columns(self.graph, sources)  # sources know more by now, and no sink has emptied its folder yet
+            claim = begun.claim()
+            for sink in sinks.values():
+                sink.of_run(claim.run, continues=claim.resumes)
             _start(sinks.values(), started)
-            running = start(physical, config, savepoint, detached=True) if detached else start(physical, config, savepoint)
+            options: dict[str, Any] = {"detached": True} if detached else {}
+            running = start(physical, config, savepoint, claim, **options)
         except BaseException:
             for connector in reversed(started):
                 connector.stop()
+            begun.release()
             raise
         from .job import Job
 
-        job = Job(self.name, running, {}, {}) if detached else Job(self.name, running, sources, sinks)
+        job = Job(self.name, running, {}, {}) if detached else Job(self.name, running, sources, sinks, begun.over)
         if ui:
             _show(job)
         return job
@@ -127,6 +149,47 @@ def _savepoint(path: str | Path, *, allow_lost_state: bool) -> Savepoint:
     from .actors.job.first_manifest import Savepoint
 
     return Savepoint(_url(path), allow_lost_state)
+
+
+def _check_resume(resume: str, config: JobConfig, savepoint: str | Path | None) -> None:
+    """Raises FlowError for arguments that can't go together."""
+    if resume not in RESUME:
+        raise FlowError(f"resume={resume!r}: expected one of {', '.join(map(repr, RESUME))}")
+    if resume == "required" and config.checkpoint.dir is None:
+        raise FlowError('resume="required" continues from a checkpoint: give the folder, JobConfig(checkpoint=ef.CheckpointConfig(dir))')
+    if resume == "required" and savepoint is not None:
+        raise FlowError('resume="required" continues this job\'s own run, and from_savepoint= begins a new one: choose one of them')
+
+
+class _Begun:
+    """The start of a run in the checkpoint folder at `url`; None: the job saves no state, and its run is nobody else's."""
+
+    def __init__(self, url: str | None, plan: Plan, wish: Wish, *, detached: bool) -> None:
+        self._url, self._plan, self._wish, self._detached = url, plan, wish, detached
+        self._starting: Starting | None = None
+        self._claim: RunClaim | None = None
+
+    def claim(self) -> RunClaim:
+        """Claim the run. Raises RequestError, FlowError, StoreError: see `Starting.claim`."""
+        if self._url is None:
+            return RunClaim(secrets.token_hex(8), secrets.token_hex(8))
+        from .actors.job.starting import Starting
+
+        self._starting = Starting(self._url, self._plan, self._wish, detached=self._detached)
+        self._claim = self._starting.claim()
+        return self._claim
+
+    def release(self) -> None:
+        """Give the claim back, if there is one: the job could not be started."""
+        if self._starting is not None and self._claim is not None:
+            self._starting.release(self._claim)
+
+    def over(self) -> None:
+        """The job has ended."""
+        if self._claim is not None:
+            from .actors.job.starting import over
+
+            over(self._claim)
 
 
 def _show(job: Job) -> None:

@@ -82,8 +82,17 @@ class Runtime(Protocol):
 class Job:
     """A running job. Its methods may be called from any thread."""
 
-    def __init__(self, name: str, runtime: Runtime, sources: Mapping[str, Source], sinks: Mapping[str, Sink]) -> None:
+    def __init__(
+        self,
+        name: str,
+        runtime: Runtime,
+        sources: Mapping[str, Source],
+        sinks: Mapping[str, Sink],
+        over: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`over` is called when the job has ended and nothing of it is left."""
         self.name = name
+        self._over = over
         self._runtime = runtime
         self._sources, self._sinks = sources, sinks
         self._failure: BaseException | None = None
@@ -340,9 +349,12 @@ class Job:
         """End gracefully: sources stop reading, and all records that they have read are processed and committed. Returns at once."""
         self._runtime.ask(Stop())
 
-    def cancel(self) -> None:
-        """End without processing the rest; uncommitted rows are dropped. Returns at once."""
-        self._runtime.ask(Cancel())
+    def cancel(self, *, discard: bool = False) -> None:
+        """End without processing the rest; uncommitted rows are dropped. Returns at once.
+
+        The same program, started again, continues from the newest checkpoint, unless `discard`: then it begins a new run.
+        """
+        self._runtime.ask(Cancel(discard))
 
     def plot(self, operator: str | None = None) -> Picture:
         """The last minutes as a picture: records per second, latency, how busy each worker of `operator` is, with a mark at each decision.
@@ -407,6 +419,7 @@ class Job:
             try:
                 self._release()
             finally:
+                self._over()
                 self._ended.set()
 
     def _release(self) -> None:

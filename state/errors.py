@@ -45,6 +45,18 @@ class StateFolderError(StateBackendError):
         return StateFolderError, (self.operator, self.folder, self.problem, self.number), self.noted
 
 
+class StoreError(StateError, OSError):
+    """A store of checkpoints or files doesn't do what it is asked: the message names the store and the file. It is one of the two below."""
+
+
+class StoreUnavailableError(StoreError):
+    """The store can't be reached, is overloaded or full: the same request may succeed later."""
+
+
+class StoreRefusedError(StoreError):
+    """The store refuses the request and will refuse it again: see to the address, the credentials and the rights."""
+
+
 class CorruptStateError(StateError):
     """A state file or a manifest is damaged (truncated or altered), or of another format."""
 

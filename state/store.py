@@ -2,8 +2,11 @@
 
 `checkpoint-00000012/` holds state files and, once the checkpoint is complete, its `manifest`. A checkpoint without a manifest doesn't
 count, whatever files it has; manifests appear whole or not at all. A manifest may refer to files in the folders of earlier checkpoints, so
-a file stays while a remaining manifest refers to it. `terms/` has a file for each coordinator that replaced a lost one
-(`scheduler/checkpoints/terms.py`).
+a file stays while a remaining manifest refers to it. `terms/` has a file for each process that has run the job here, which says who it is
+(`scheduler/checkpoints/terms.py`), and notes of that process.
+
+Invariant: every error of the file system is a StoreError (`store_errors.py`) that names the store and the file, but FileNotFoundError and
+FileExistsError, and clearing up never fails.
 
 >>> import tempfile
 >>> store = CheckpointStore(tempfile.mkdtemp())
@@ -28,16 +31,17 @@ import pyarrow as pa
 
 from .direct_file import DirectFile
 from .durable import make_folder, write_durably
-from .errors import CorruptStateError
+from .errors import CorruptStateError, StoreRefusedError
 from .files import StateFile, StateFileWriter, read_chunks
+from .store_errors import missing_package, translated
 
 MANIFEST = "manifest"
 VOID = "void"
 """Replaces the manifest of a checkpoint that the job has gone back behind, because it or an earlier one was damaged."""
 
 _PREFIX = "checkpoint-"
-_TERMS, _BEGUN = "terms", ".begun"
-"""A file for each coordinator of a run but the first, and beside it a note about its start."""
+_TERMS = "terms"
+"""Has a file for each term, named by its number, and beside it the notes of its process: `NUMBER.KIND`."""
 
 
 def folder_name(checkpoint: int) -> str:
@@ -55,20 +59,32 @@ def seen_from_beside(path: str, checkpoint: int) -> str:
 
 
 class CheckpointStore:
-    """`url`: a local path, or anything fsspec opens (`s3://bucket/jobs/delays`). Raises ValueError for an unknown protocol."""
+    """`url`: a local path, or anything fsspec opens (`s3://bucket/jobs/delays`).
+
+    Raises StoreRefusedError for an unknown protocol, and one whose package isn't installed.
+    """
 
     def __init__(self, url: str) -> None:
         import fsspec  # takes longer than all else that a worker without checkpoints loads of this layer
 
         self.url = url
-        self._files, self._root = fsspec.core.url_to_fs(url)
+        try:
+            self._files, self._root = fsspec.core.url_to_fs(url)
+        except (ImportError, ValueError) as error:
+            raise StoreRefusedError(f"{url} can't be used: {missing_package(url, error)}") from error
         self._local = isinstance(self._files, fsspec.implementations.local.LocalFileSystem)
+
+    @property
+    def local(self) -> bool:
+        """True if it is a folder of this machine's file system."""
+        return self._local
 
     @contextmanager
     def writing(self, checkpoint: int, name: str) -> Iterator[StateFileWriter]:
         """A new state file of `checkpoint`, with a unique name. Raises OSError if it can't be written."""
         name = f"{name}-{uuid.uuid4().hex[:8]}.state"
-        with self._new(posixpath.join(self._made(checkpoint), name)) as file:
+        path = posixpath.join(self._made(checkpoint), name)
+        with self._reached(path), self._new(path) as file:
             yield StateFileWriter(file, name)
 
     def chunks(self, checkpoint: int, entry: StateFile) -> Iterator[pa.RecordBatch]:
@@ -81,9 +97,10 @@ class CheckpointStore:
         self._put(posixpath.join(self._made(checkpoint), MANIFEST), manifest, exclusive=True)
 
     def withdraw(self, checkpoint: int) -> None:
-        """Remove a manifest that may not have been written whole."""
-        with suppress(OSError):
-            self._files.rm_file(posixpath.join(self.folder(checkpoint), MANIFEST))
+        """Remove a manifest that may have been written, or not. Raises OSError."""
+        path = posixpath.join(self.folder(checkpoint), MANIFEST)
+        with suppress(FileNotFoundError), self._reached(path):
+            self._files.rm_file(path)
 
     def manifest(self, checkpoint: int) -> bytes:
         """The manifest's bytes. Raises CorruptStateError if there is none."""
@@ -103,70 +120,106 @@ class CheckpointStore:
 
         One with a manifest stays: a coordinator that was declared lost wrote it, and another may need it.
         """
-        with suppress(OSError):
-            if not self._files.exists(posixpath.join(self.folder(checkpoint), MANIFEST)):
-                self._files.rm(self.folder(checkpoint), recursive=True)
+        folder = self.folder(checkpoint)
+        with suppress(OSError), self._reached(folder):
+            if not self._files.exists(posixpath.join(folder, MANIFEST)):
+                self._files.rm(folder, recursive=True)
 
     def declare_void(self, after: int) -> None:
         """Make all checkpoints later than `after` void: no job can begin from one any more. Raises OSError."""
         for number, names in self._listing().items():
             if number > after and MANIFEST in names:
                 self._put(posixpath.join(self.folder(number), VOID), b"")
-                self._files.rm_file(posixpath.join(self.folder(number), MANIFEST))
+                path = posixpath.join(self.folder(number), MANIFEST)
+                with self._reached(path):
+                    self._files.rm_file(path)
 
     def void(self) -> list[int]:
         """The checkpoints that are void."""
         return [number for number, names in self._listing().items() if VOID in names]
 
-    def claim(self, run: str, after: int = 0) -> int:
-        """Claim the next term of a run, which no other coordinator can claim. Returns its number, above `after`. Raises OSError."""
+    def claim(self, term: int, content: bytes) -> None:
+        """Claim a term, which no other process can claim then. `content` is unique. Raises FileExistsError if it is claimed, OSError."""
         self._make(posixpath.join(self._root, _TERMS))
-        term = after + 1
-        while True:
-            try:
-                self._put(self._term(run, term), b"", exclusive=True)
-            except FileExistsError:
-                term += 1
-            else:
-                return term
+        self._put(self._term(term), content, exclusive=True)
 
-    def claimed(self, run: str, term: int) -> bool:
-        """Whether a term of a run has begun. Raises OSError."""
-        path = self._term(run, term)
-        self._files.invalidate_cache(posixpath.dirname(path))
-        return bool(self._files.exists(path))
+    def claimed(self, term: int) -> bool:
+        """True if a term is claimed. Raises OSError."""
+        path = self._term(term)
+        with self._reached(path):
+            self._files.invalidate_cache(posixpath.dirname(path))
+            return bool(self._files.exists(path))
 
-    def note_begin(self, run: str, term: int, note: bytes) -> None:
-        """Store the note of a term's coordinator about its start. Raises OSError."""
-        self._put(f"{self._term(run, term)}{_BEGUN}", note, exclusive=True)
+    def claims(self) -> list[int]:
+        """The terms that are claimed, rising. Raises OSError."""
+        folder = posixpath.join(self._root, _TERMS)
+        with suppress(FileNotFoundError), self._reached(folder):
+            names = [posixpath.basename(path.rstrip("/")) for path in self._files.ls(folder, detail=False, refresh=True)]
+            return sorted(int(name) for name in names if name.isdigit())
+        return []
 
-    def begins(self, run: str, before: int) -> Iterator[bytes]:
-        """The notes of a run's coordinators in terms below `before`, the newest first. Raises OSError."""
-        for term in range(before - 1, 0, -1):
-            with suppress(FileNotFoundError):
-                yield bytes(self._files.cat_file(f"{self._term(run, term)}{_BEGUN}"))
+    def claim_of(self, term: int) -> bytes | None:
+        """The content of a term's claim, None if there is none. Raises OSError."""
+        return self._read(self._term(term))
 
-    def _term(self, run: str, term: int) -> str:
-        return posixpath.join(self._root, _TERMS, f"{run}-{term:08d}")
+    def note(self, term: int, kind: str, data: bytes, *, once: bool = False) -> None:
+        """Store a note of a term's process, in place of an earlier one; `once`: raises FileExistsError if there is one. Raises OSError."""
+        self._put(f"{self._term(term)}.{kind}", data, exclusive=once)
+
+    def noted(self, term: int, kind: str) -> bytes | None:
+        """The note of that kind, None if there is none. Raises OSError."""
+        return self._read(f"{self._term(term)}.{kind}")
+
+    def check_create_only(self) -> None:
+        """Create an object twice. Raises StoreRefusedError if the store doesn't refuse the second, and other OSErrors.
+
+        Two processes could both claim a term there, and write one manifest over another's. A local folder needs no check.
+        """
+        if self._local:
+            return
+        self._make(posixpath.join(self._root, _TERMS))
+        path = posixpath.join(self._root, _TERMS, f"check-{uuid.uuid4().hex}")
+        self._put(path, b"first", exclusive=True)
+        try:
+            self._put(path, b"second", exclusive=True)
+        except FileExistsError:
+            return
+        finally:
+            with suppress(OSError), self._reached(path):
+                self._files.rm_file(path)
+        raise StoreRefusedError(
+            f"{self.url}: this store replaces an object that it was asked to create only if there is none (S3: If-None-Match), so it can't "
+            "keep two runs of a job apart: use one that honours it, such as AWS S3, Google Cloud Storage or a recent MinIO, or a folder "
+            "that all nodes mount"
+        )
+
+    def _term(self, term: int) -> str:
+        return posixpath.join(self._root, _TERMS, f"{term:08d}")
+
+    def _read(self, path: str) -> bytes | None:
+        with suppress(FileNotFoundError), self._reached(path):
+            return bytes(self._files.cat_file(path))
+        return None
 
     @property
     def occupied(self) -> bool:
-        """Whether the store's own folder has any file."""
-        return bool(self._files.exists(self._root) and self._files.ls(self._root, detail=False, refresh=True))
+        """True if the store's own folder has any file. Raises OSError."""
+        with self._reached(self._root):
+            return bool(self._files.exists(self._root) and self._files.ls(self._root, detail=False, refresh=True))
 
-    def keep(self, checkpoints: Mapping[int, Iterable[str]], above: int) -> None:
-        """Remove all checkpoints but these and the files that they need. Numbers above `above` stay, as they may be in progress.
+    def keep(self, checkpoints: Mapping[int, Iterable[str]], above: int, upto: int = 0) -> None:
+        """Remove all checkpoints but these and the files that they need.
 
-        Paths are relative to the folder of the checkpoint that needs them. Files that can't be removed stay. Raises OSError if the folder
-        can't be listed.
+        Numbers above `above` stay, as they may be in progress, and those up to `upto`, which are other runs'. Paths are relative to the
+        folder of the checkpoint that needs them. Files that can't be removed stay. Raises OSError if the folder can't be listed.
         """
         needed = {posixpath.normpath(posixpath.join(self.folder(n), path)) for n, paths in checkpoints.items() for path in paths}
         for number, names in self._listing().items():
-            if number in checkpoints or number > above:
+            if number in checkpoints or not upto < number <= above:
                 continue
             folder = self.folder(number)
             left = [name for name in names if posixpath.join(folder, name) not in needed]
-            with suppress(OSError):
+            with suppress(OSError), self._reached(folder):
                 if MANIFEST in left:
                     self._files.rm_file(posixpath.join(folder, MANIFEST))
                 if len(left) == len(names):
@@ -182,7 +235,7 @@ class CheckpointStore:
         for entry in entries:
             path = posixpath.join(folder, posixpath.basename(entry.path))
             source = posixpath.normpath(posixpath.join(self.folder(checkpoint), entry.path))
-            with self._reading(source) as file, target._new(path) as copy:
+            with self._reading(source) as file, target._reached(path), target._new(path) as copy:
                 while piece := file.read(1 << 20):
                     copy.write(piece)
 
@@ -195,18 +248,27 @@ class CheckpointStore:
         return self._make(self.folder(checkpoint))
 
     def _make(self, folder: str) -> str:
-        if self._local:
-            make_folder(Path(folder))
-        else:
-            self._files.makedirs(folder, exist_ok=True)
+        with self._reached(folder):
+            if self._local:
+                make_folder(Path(folder))
+            else:
+                self._files.makedirs(folder, exist_ok=True)
         return folder
 
     def _put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
-        """Write a file that appears whole or not at all. Raises FileExistsError if `exclusive` and it exists."""
-        if self._local:
-            write_durably(Path(path), data, exclusive=exclusive)
-        else:  # object stores show only complete objects
-            self._files.pipe_file(path, data, mode="create" if exclusive else "overwrite")
+        """Write a file that appears whole or not at all. Raises FileExistsError if `exclusive` and it exists with other content.
+
+        The reply of an earlier try, which created it, may be lost, and the file system's library tries again by itself.
+        """
+        try:
+            with self._reached(path):
+                if self._local:
+                    write_durably(Path(path), data, exclusive=exclusive)
+                else:  # object stores show only complete objects
+                    self._files.pipe_file(path, data, mode="create" if exclusive else "overwrite")
+        except FileExistsError:
+            if self._read(path) != data:
+                raise
 
     def _new(self, path: str) -> Any:
         """A new file, written once."""
@@ -214,18 +276,27 @@ class CheckpointStore:
 
     @contextmanager
     def _reading(self, path: str) -> Iterator[Any]:
-        try:
-            file = self._files.open(path, "rb")
-        except FileNotFoundError as error:
-            raise CorruptStateError(f"{path} is gone") from error
-        with file:
-            yield file
+        with self._reached(path):
+            try:
+                file = self._files.open(path, "rb")
+            except FileNotFoundError as error:
+                raise CorruptStateError(f"{path} is gone") from error
+            with file:
+                yield file
+
+    @contextmanager
+    def _reached(self, path: str) -> Iterator[None]:
+        """A block that calls the file system."""
+        with translated(self.url, path.removeprefix(f"{self._root}/")):
+            yield
 
     def _listing(self) -> dict[int, list[str]]:
         """The names in each checkpoint's folder, by one listing, because a chain may reach through a hundred folders."""
-        self._files.invalidate_cache(self._root)
         found: dict[int, list[str]] = {}
-        for path in self._files.find(self._root, maxdepth=2, withdirs=True):
+        with self._reached(self._root):
+            self._files.invalidate_cache(self._root)
+            paths = self._files.find(self._root, maxdepth=2, withdirs=True)
+        for path in paths:
             folder, _, name = path.rstrip("/").removeprefix(self._root).strip("/").partition("/")
             if folder.startswith(_PREFIX) and (digits := folder.removeprefix(_PREFIX)).isdigit():
                 names = found.setdefault(int(digits), [])

@@ -23,6 +23,7 @@ from ...engine.source import Source
 from ...scheduler.checkpoints.manifest import Manifest
 from ...scheduler.checkpoints.restore_point import RestorePoint
 from ...scheduler.checkpoints.restored_task import RestoredTask
+from ...scheduler.checkpoints.run_claim import End, RunClaim, Sign
 from ...scheduler.checkpoints.storage_answers import (
     Committed,
     Delivery,
@@ -53,25 +54,31 @@ class JobStorage:
         config: JobConfig,
         *,
         savepoint: Savepoint | None = None,
-        run: str | None = None,
+        claim: RunClaim | None = None,
         memory: RunMemory | None = None,
         leave: Callable[[SupersededError], NoReturn] | None = None,
     ) -> None:
-        """`run` names this run of the job. `leave` is called once another coordinator has taken this one's place, and must not return."""
+        """`claim`: of this run of the job. `leave` is called once another coordinator has taken this one's place, and must not return."""
         self._plan, self._config = plan, config
         self._memory = memory if memory is not None else RunMemory()
-        self._saved = SavedState(
-            config.checkpoint.url(plan.name), config.checkpoint.kept, run if run is not None else secrets.token_hex(8), leave
-        )
+        self._claim = claim if claim is not None else RunClaim(secrets.token_hex(8))
+        self._saved = SavedState(config.checkpoint.url(plan.name), config.checkpoint.kept, self._claim, leave)
         self._first = FirstManifest(self._saved, savepoint)
         self._sinks = plan_sinks(plan)
         self._taken_over = False
+        self._resumes = self._claim.resumes
+        """True until the sinks are where this start of the program resumes."""
 
     def restore_point(self, *, takes_over: bool = False) -> RestorePoint:
         """Where the job begins. Raises FlowError for a savepoint that doesn't fit, OSError if the folder can't be read."""
         if not takes_over:
-            return RestorePoint(self._first.manifest(self._plan), from_savepoint=True, last=self._saved.last)
-        newest = self._saved.take_over(self._memory.record.term)
+            newest, last = self._saved.begin(), self._saved.last
+            if not self._claim.resumes:
+                return RestorePoint(self._first.manifest(self._plan), from_savepoint=True, last=last)
+            attempt = first_attempt(self._saved.term)
+            self._saved.discard_unfinished()
+            return RestorePoint(newest, last=last, resumes=True, committed=self._saved.reached(), attempt=attempt)
+        newest = self._saved.take_over(max(self._memory.record.term, self._claim.term))
         self._memory.keep(replace(self._memory.record, term=self._saved.term))
         manifest = newest if newest is not None else self._first.manifest(self._plan)
         known = self._memory.record
@@ -92,8 +99,20 @@ class JobStorage:
         return self._saved.restored(manifest, plan)
 
     def stay_in_charge(self) -> None:
-        """Returns if no later coordinator of this run has begun. Raises OSError."""
+        """Returns if no later coordinator of this run has begun. Raises OSError, TakenOverError if another start of the program has."""
         self._saved.stay_in_charge()
+
+    def beat(self, sign: Sign) -> None:
+        """Give a sign of life, if no later process has claimed the folder: see `stay_in_charge`. May be called by any thread."""
+        self._saved.stay_in_charge()
+        self._saved.beat(sign)
+
+    def note_end(self, end: End) -> None:
+        """Store how the job ended. A note that can't be stored is a warning: the next start looks for signs of life."""
+        try:
+            self._saved.note_end(end)
+        except OSError as error:
+            _LOG.warning("job `%s` has ended, which could not be noted: %s", self._plan.name, error)
 
     def perform(self, effect: StorageEffect, later: Callable[[StorageAnswer], None]) -> StorageAnswer | None:
         """Carry it out; the answer, if there is one. `later` is called with that of what goes on in a thread of its own."""
@@ -150,6 +169,9 @@ class JobStorage:
         at = wanted.manifest.checkpoint if wanted.manifest is not None else NO_CHECKPOINT
         try:
             self._saved.stay_in_charge()
+            self._saved.settle()
+            if wanted.retracts is None and self._resumes:  # the newest manifest may have been deleted while no process ran
+                deliveries += [(name, each) for name, sink in self._sinks.items() if sink.retractable for each in sink.retract(at)]
             if wanted.retracts is not None:
                 allowed = self._config.checkpoint.allow_duplicates
                 try:
@@ -164,6 +186,7 @@ class JobStorage:
             raise
         except Exception as error:  # noqa: BLE001 -- as in a commit
             return SinksRestored(wanted.attempt, tuple(deliveries), _own(error))
+        self._resumes = False
         self._sweep()
         self._take_over()
         return SinksRestored(wanted.attempt, tuple(deliveries))

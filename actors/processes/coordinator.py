@@ -14,17 +14,19 @@ import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, NoReturn
 
 import ray
 
 from ...engine.errors import JobFailedError, JobLostError, JobNotRunningError, shown
-from ...engine.hopeless import hopeless
 from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import WorkerId
 from ...engine.sink import Sink
 from ...engine.source import Source
 from ...engine.time.duration import seconds
+from ...scheduler.checkpoints.run_claim import RunClaim
+from ...scheduler.checkpoints.storage_answers import StorageFailed
 from ...scheduler.config import JobConfig
 from ...scheduler.job.core import JobCore
 from ...scheduler.job.effects import JobState
@@ -36,6 +38,7 @@ from ..channels.security import Security
 from ..channels.socket_folder import SocketFolder
 from ..job.cluster_memory import ClusterMemory
 from ..job.first_manifest import Savepoint
+from ..job.heartbeat import Heartbeat
 from ..job.job_clock import JobClock
 from ..job.job_interpreter import JobInterpreter
 from ..job.job_storage import JobStorage, plan_sinks, plan_sources
@@ -47,6 +50,7 @@ from .placement import lack_of_memory
 from .process import WorkerActor
 from .ray_workers import RayWorkers
 from .sent import received
+from .take_over import TakeOver
 from .worker import Service
 
 _LOG = logging.getLogger(__name__)
@@ -54,9 +58,6 @@ _LOG = logging.getLogger(__name__)
 TICK = 0.05
 NEWS_PATIENCE = 0.5
 """Seconds that the driver's question for news waits for some. Between two it looks whether a source has failed."""
-
-TRY_AGAIN = 1.0
-"""Seconds that a coordinator waits before it lets Ray make another in its place."""
 
 LINGER_SECONDS = 60.0
 """How long the coordinator of a detached job stays when that is over: who watches asks every ten seconds."""
@@ -68,16 +69,16 @@ WATCHERS_PATIENCE = 0.5
 class Coordinator:
     """One per job, in the process of its actor.
 
-    `run`: names this run of the job. `savepoint`: where a job begins that goes on from one. `lent`: the driver's processes for workers; the
-    others are this actor's and end with it. `detached`: there is no driver, so this actor stops the sinks and ends itself when the job is
-    over.
+    `claim`: this start's claim of a run of the job. `savepoint`: where a job begins that goes on from one. `lent`: the driver's processes
+    for workers; the others are this actor's and end with it. `detached`: there is no driver, so this actor stops the sinks and ends itself
+    when the job is over.
     """
 
     def __init__(
         self,
         plan: Plan,
         config: JobConfig,
-        run: str,
+        claim: RunClaim,
         savepoint: Savepoint | None,
         lent: Mapping[WorkerId, WorkerActor],
         detached: bool,
@@ -86,9 +87,10 @@ class Coordinator:
         self._me: Any = None
         """This actor's handle, once the job has processes."""
         self._metrics: MetricsServer | None = None
+        self._heartbeat: Heartbeat | None = None
         self._problems: tuple[str, ...] = ()
         """Of what the job can do without, such as metrics."""
-        self._security = Security.generate(run)
+        self._security = Security.generate(claim.start)
         self._closed = threading.Event()
         self._beginning, self._over = threading.Lock(), False
         """A job that was given up while its start still waited to be carried out does not start."""
@@ -97,29 +99,28 @@ class Coordinator:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Ray's own, about a method that it calls itself
             again = ray.get_runtime_context().was_current_actor_reconstructed
-        self._memory = ClusterMemory(run)
+        self._memory = ClusterMemory(claim.start)
         self._refused: EvenflowError | None = None
         """Why the job can't begin: what an actor's `__init__` raises would arrive as a text of Ray's."""
-        try:
-            self._make(run, savepoint, again=again)
-        except EvenflowError as error:
-            self._refuse(self._lost(error) if again else error)
-        except OSError as error:
-            if not again:
-                raise
-            if hopeless(error) is None:
-                _try_again(error)
-            self._refuse(self._lost(error))
-        if again and self._refused is None:
+        self._take_over: TakeOver | None = None
+        """Until a coordinator that takes over from a lost one has begun."""
+        if again:
             self._lent = {worker: replace(process, new=False) for worker, process in lent.items()}
-            try:
-                self._start(ray.get_runtime_context().current_actor)
-            except Exception as error:  # noqa: BLE001 -- Ray would leave those who wait for this actor without an answer
-                self._refuse(self._lost(error))
+            me = ray.get_runtime_context().current_actor
+            self._take_over = TakeOver(plan.name, partial(self._come_back, claim, savepoint, me), self._lose)
+            return
+        try:
+            self._make(claim, savepoint, again=False)
+        except EvenflowError as error:
+            self._refuse(error)
 
-    def _make(self, run: str, savepoint: Savepoint | None, *, again: bool) -> None:
+    def _come_back(self, claim: RunClaim, savepoint: Savepoint | None, me: Any) -> None:
+        self._make(claim, savepoint, again=True)
+        self._start(me)
+
+    def _make(self, claim: RunClaim, savepoint: Savepoint | None, *, again: bool) -> None:
         plan, config = self._plan, self._config
-        self._saved = JobStorage(plan, config, savepoint=savepoint, run=run, memory=self._memory, leave=_leave_at_once)
+        self._saved = JobStorage(plan, config, savepoint=savepoint, claim=claim, memory=self._memory, leave=_leave_at_once)
         core = JobCore(plan, config, self._saved.restore_point(takes_over=again))
         self._workers = RayWorkers(plan, config, self._saved)
         self._storage = StorageThread(plan.name, self._saved, lambda answer: self._interpreter.stored(answer))
@@ -133,15 +134,16 @@ class Coordinator:
             raise self._refused
         return self._made
 
-    def _lost(self, error: Exception) -> EvenflowError:
-        """The job is lost with its coordinator, in place of which this one can't begin; what that has left on this machine goes."""
+    def _lose(self, error: Exception) -> None:
+        """Give the job up: its coordinator was lost, and this one can't take over. Removes what the lost one left on this machine."""
         SocketFolder(self._security.job).remove()
         _LOG.error("job `%s`: its coordinator was lost, and another can't begin in its place", self._plan.name, exc_info=error)
-        return JobLostError(f"job `{self._plan.name}`: its coordinator was lost, and another can't begin in its place: {shown(error)}")
+        why = f"job `{self._plan.name}`: its coordinator was lost, and another can't begin in its place: {shown(error)}"
+        self._refuse(JobLostError(why))
 
     def _refuse(self, why: EvenflowError) -> None:
         """Answer every question with this error. Without a driver, end this actor once those who watch have heard of it."""
-        self._refused = why
+        self._refused, self._take_over = why, None
         self._closed.set()
         if self._detached:
             me = ray.get_runtime_context().current_actor
@@ -152,11 +154,14 @@ class Coordinator:
 
         A job that has ended meanwhile, by what its first workers met, has started: its outcome tells.
         """
+        if self._take_over is not None:
+            return  # the coordinator before was lost while it deployed
         core = self._interpreter.core
         with self._beginning:
             if self._over:
                 raise JobNotRunningError(f"job `{self._plan.name}` was given up before its coordinator could start it")
-            self._start(me)
+            if self._me is None:
+                self._start(me)
         deadline = time.monotonic() + 2 * seconds(self._config.worker.start_timeout)
         while core.state is JobState.STARTING:
             if time.monotonic() > deadline:
@@ -170,7 +175,8 @@ class Coordinator:
 
     def _start(self, me: Any) -> None:
         self._workers.attend(self._interpreter, Service(self._incarnation, self._plan.name, me, self._security), self._lent)
-        self._me = me
+        self._me, self._take_over = me, None
+        self._heartbeat = Heartbeat(self._plan.name, self._saved, lambda why: self._interpreter.stored(StorageFailed(why)))
         if (lack := lack_of_memory(len(self._plan.tasks))) is not None:
             self._problems += (lack,)
         self._serve_metrics()
@@ -210,7 +216,9 @@ class Coordinator:
         return "its workers and sinks to get ready"
 
     def report(self, packed: bytes) -> None:
-        """A worker, its attempt, and a numbered report."""
+        """A worker, its attempt, and a numbered report. Those of attempts of a lost coordinator are dropped."""
+        if self._take_over is not None or self._refused is not None:
+            return
         self._workers.received(*received(packed))
 
     def progress(self, seen: int, incarnation: str) -> Progress:
@@ -219,6 +227,10 @@ class Coordinator:
         Waits a while for something to be delivered, or the job to end, so that nobody asks all the time.
         """
         known, until = incarnation == self._incarnation, time.monotonic() + NEWS_PATIENCE
+        while (waiting := self._take_over) is not None:
+            if time.monotonic() >= until or waiting.state.final:
+                return waiting.progress(self._incarnation)
+            time.sleep(TICK)
         while True:
             progress = self._interpreter.ask(ShowProgress(seen if known else 0))
             if progress.deliveries or progress.state.final or not known or time.monotonic() >= until:
@@ -230,6 +242,8 @@ class Coordinator:
         if patience:
             self._watched_at = time.monotonic()
         self._closed.wait(patience)
+        if self._take_over is not None:
+            return Outcome(self.status())
         with self._interpreter.lock:
             status = self.status()
             if not status.state.final:
@@ -239,6 +253,8 @@ class Coordinator:
 
     def status(self) -> JobStatus:
         """What `job.status()` shows."""
+        if (waiting := self._take_over) is not None:
+            return waiting.status()
         with self._interpreter.lock:
             status = self._interpreter.ask(ShowStatus())
             if self._me is None:
@@ -250,15 +266,21 @@ class Coordinator:
 
     def figures(self) -> list[WorkerFigures]:
         """What `job.metrics()` shows."""
+        if self._take_over is not None:
+            return []
         return self._interpreter.ask(ShowFigures())
 
     def ask(self, request: Request[Any]) -> Any:
         """What the job answers. Raises RequestError for what can't be, JobBusyError or JobNotRunningError for what can't be now."""
+        if (waiting := self._take_over) is not None:
+            return waiting.ask(request)
         return self._interpreter.ask(request)
 
     def close(self) -> None:
         """Returns when all workers are gone; the job has ended or is cancelled by this."""
-        if self._refused is None:
+        if self._take_over is not None:
+            self._take_over.give_up()
+        elif self._refused is None:
             with self._beginning:
                 self._over = True
             self.ask(Cancel())
@@ -300,8 +322,11 @@ class Coordinator:
         """Let storage end what it was told, and take down what the job has on this machine."""
         if not self._storage.close(STORAGE_PATIENCE):
             _LOG.warning("job `%s` has ended, but its storage or a sink is still busy after %g s", self._plan.name, STORAGE_PATIENCE)
-        with suppress(OSError):  # if the folder can't be reached, no other coordinator can have begun
+        if self._heartbeat is not None:
+            self._heartbeat.close()
+        with suppress(OSError, SupersededError):  # if the folder can't be reached, no other coordinator can have begun
             self._saved.stay_in_charge()
+        self._saved.note_end(self._interpreter.core.end_note)
         self._workers.close()
         with self._interpreter.lock:
             metrics, self._metrics = self._metrics, None
@@ -314,11 +339,4 @@ class Coordinator:
 def _leave_at_once(why: SupersededError) -> NoReturn:
     """This process was taken for lost, and Ray made another coordinator: what is left here to be closed or removed is that one's now."""
     _LOG.warning("%s", why)
-    os._exit(1)
-
-
-def _try_again(why: OSError) -> NoReturn:
-    """The folder of the checkpoints is full or out of reach: Ray replaces this actor if its process is lost, not if it raises."""
-    _LOG.warning("the coordinator can't go on where the one before it was lost, and tries again: %s", why)
-    time.sleep(TRY_AGAIN)
     os._exit(1)

@@ -6,7 +6,8 @@ Used by one thread at a time; only a savepoint is copied in a thread of its own.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -17,8 +18,9 @@ from ...scheduler.checkpoints.manifest import Manifest
 from ...scheduler.checkpoints.restore import restored_tasks, unmatched
 from ...scheduler.checkpoints.restored_task import RestoredTask
 from ...scheduler.checkpoints.retention import Needs, retained
+from ...scheduler.checkpoints.run_claim import BEATING, BEGUN, ENDED, End, RunClaim, Sign
 from ...scheduler.checkpoints.terms import Terms
-from ...state.errors import CorruptStateError
+from ...state.errors import CorruptStateError, StoreError, StoreUnavailableError
 from ...state.store import CheckpointStore
 
 SAVEPOINT = 0
@@ -31,28 +33,36 @@ class SupersededError(JobFailedError):
     """Another coordinator of this run of the job has begun, so that this one must do nothing more."""
 
 
+class TakenOverError(SupersededError):
+    """Another start of the program has taken this run of the job, or its folder: this one commits nothing more."""
+
+
 def stop_here(why: SupersededError) -> NoReturn:
     """The usual end of a coordinator that is superseded: an error, wherever it was."""
     raise why
 
 
 class SavedState:
-    """`url`: where the job's checkpoints go; None for a job that doesn't save its state. `run`: whose they are, beside others'.
+    """`url`: where the job's checkpoints go; None for a job that doesn't save its state. `claim`: its run, beside others'.
 
-    `leave` is called when a later coordinator of this run is found to have begun, and must not return.
+    `leave` is called when a later coordinator of this start of the program is found to have begun, and must not return.
     """
 
-    def __init__(self, url: str | None, kept: int, run: str, leave: Callable[[SupersededError], NoReturn] | None = None) -> None:
-        self._leave, self._terms = leave if leave is not None else stop_here, Terms()
+    def __init__(self, url: str | None, kept: int, claim: RunClaim, leave: Callable[[SupersededError], NoReturn] | None = None) -> None:
+        self._leave, self._terms = leave if leave is not None else stop_here, Terms(claim.term)
         self._store = CheckpointStore(url) if url is not None else None
-        self._kept, self._run = kept, run
+        self._kept, self._claim, self._run = kept, claim, claim.run
         self._from: tuple[Manifest, str] | None = None
         self._copying: list[CheckpointNumber] = []
         """Checkpoints of which savepoints are being made."""
         self._vain: set[int] = set()
         """Checkpoints that came to nothing since the last that is complete; a worker that is lost may write a file of one late."""
+        self._doubtful: set[CheckpointNumber] = set()
+        """Checkpoints that failed because the store did not answer: their manifests may be there."""
         self._needed: dict[CheckpointNumber, Needs | None] = {}
-        """The files that each retained checkpoint needs, perhaps another run's; None if it can't be restored."""
+        """The files that each retained checkpoint needs; None if it can't be restored."""
+        self._others: dict[CheckpointNumber, Needs] = {}
+        """The same of checkpoints that another run has added since this one began."""
 
     @property
     def last(self) -> CheckpointNumber:
@@ -63,39 +73,98 @@ class SavedState:
 
     @property
     def term(self) -> int:
-        """The term of this coordinator: how many of this run were lost before it."""
+        """The term of this coordinator: how many processes have run the job in this folder before it."""
         return self._terms.term
+
+    def continued(self) -> Manifest | None:
+        """The checkpoint from which this run would go on, as far as can be told without claiming it. Raises OSError."""
+        self._remember(self.term + 1)
+        return self.newest()
+
+    def begin(self) -> Manifest | None:
+        """Begin in the term that the start of the program has claimed; the checkpoint that it continues, if it does. Raises OSError."""
+        term, newest = self._claim.term, None
+        if self._store is None:
+            return None
+        if self._claim.resumes:
+            self._remember(term)
+            newest = self.newest()
+            self._terms = self._terms.followed_by(term, newest.checkpoint if newest is not None else 0)
+        if term:
+            self._store.note(term, BEGUN, self._terms.to_bytes())
+        return newest
 
     def take_over(self, after: int = 0) -> Manifest | None:
         """Begin the next term of this run, which is above `after`, in place of a coordinator that was lost; the checkpoint to go on from.
 
-        What earlier ones should still save behind that does not count. Raises OSError.
+        What earlier ones should still save behind that does not count. Raises OSError, and TakenOverError if another start has the folder.
         """
+        term = max(after, self.term) + 1
         if self._store is None:
-            self._terms = Terms(after + 1)
+            self._terms = Terms(term)
             return None
-        term = self._store.claim(self._run, after)  # before the look: what is complete later was saved by one that is to find this claim
-        for note in self._store.begins(self._run, term):
+        while True:  # before the look: what is complete later was saved by one that is to find this claim
             try:
-                self._terms = Terms.from_bytes(note)
+                self._store.claim(term, self._claim.of_term(term).to_bytes())
                 break
-            except ValueError as error:
-                _LOG.warning("%s: a note of a coordinator that began before is left out: %s", self._store.url, error)
+            except FileExistsError:
+                other = RunClaim.from_bytes(term, self._store.claim_of(term) or b"")
+                if other.start != self._claim.start:
+                    raise self._taken_over(other) from None
+                term += 1  # of a coordinator that was lost before it was noted anywhere else
+        self._remember(term)
         newest = self.newest()
         self._terms = self._terms.followed_by(term, newest.checkpoint if newest is not None else 0)
-        self._store.note_begin(self._run, term, self._terms.to_bytes())
+        self._store.note(term, BEGUN, self._terms.to_bytes(), once=True)
         return newest
 
+    def _remember(self, before: int) -> None:
+        """Read where the terms of this run before term `before` began. The newest note tells of all."""
+        assert self._store is not None
+        for term in reversed([term for term in self._store.claims() if term < before]):
+            note = self._store.noted(term, BEGUN)
+            if note is None:
+                continue
+            if RunClaim.from_bytes(term, self._store.claim_of(term) or b"").run == self._run:
+                try:
+                    self._terms = Terms.from_bytes(note)
+                except ValueError as error:
+                    _LOG.warning("%s: a note of a coordinator that began before is left out: %s", self._store.url, error)
+                    continue
+            return
+
     def stay_in_charge(self) -> None:
-        """Returns if no later coordinator of this run has begun: to be called before anything that the whole run sees. Raises OSError."""
-        if self._store is not None and self._store.claimed(self._run, self.term + 1):
-            why = f"{self._store.url}: this coordinator, of term {self.term}, was taken for lost, and another has begun"
-            self._leave(SupersededError(why))
+        """Returns if no later process has claimed the folder: to be called before anything that the whole run sees.
+
+        Raises OSError, and TakenOverError if it was another start of the program.
+        """
+        if self._store is None or not self._store.claimed(self.term + 1):
+            return
+        other = RunClaim.from_bytes(self.term + 1, self._store.claim_of(self.term + 1) or b"")
+        if other.start != self._claim.start:
+            raise self._taken_over(other)
+        why = f"{self._store.url}: this coordinator, of term {self.term}, was taken for lost, and another has begun"
+        self._leave(SupersededError(why))
+
+    def _taken_over(self, other: RunClaim) -> TakenOverError:
+        assert self._store is not None
+        who = f"{other.owner}" if other.owner is not None else "another process"
+        return TakenOverError(f"{self._store.url}: {who}, has taken this job over: this process has lost it, and commits nothing more")
+
+    def beat(self, sign: Sign) -> None:
+        """Give a sign of life. Raises OSError."""
+        if self._store is not None and self.term:
+            self._store.note(self.term, BEATING, sign.to_bytes())
+
+    def note_end(self, end: End) -> None:
+        """Store how this process's part of the run ended. Raises OSError."""
+        if self._store is not None and self.term:
+            self._store.note(self.term, ENDED, end.encode())
 
     def declare_void(self, after: int) -> None:
-        """Declare the checkpoints after `after` void: no job restores them again. Raises OSError."""
+        """Declare this run's checkpoints after `after` void: no job restores them again. Raises OSError."""
         if self._store is not None:
-            self._store.declare_void(after)
+            self._store.declare_void(max(after, self._claim.after))
 
     def open_savepoint(self, path: str, plan: Plan, *, allow_lost: bool) -> Manifest:
         """The manifest of a savepoint (or of a checkpoint's folder). Raises FlowError if it can't be read, or state of it fits nowhere."""
@@ -103,12 +172,7 @@ class SavedState:
             manifest = Manifest.from_bytes(CheckpointStore(path).manifest(SAVEPOINT))
         except CorruptStateError as error:
             raise FlowError(f"job `{plan.name}` can't begin from {path}: {error}") from error
-        lost = unmatched(manifest, plan)
-        if lost and not allow_lost:
-            raise FlowError(
-                f"job `{plan.name}`: the savepoint {path} has state of {', '.join(f'`{name}`' for name in lost)}, and the flow has no such "
-                "operator: name it with .named(...), or say allow_lost_state=True"
-            )
+        check_fits(manifest, plan, f"the savepoint {path}", allow_lost=allow_lost)
         self._from = manifest, path
         return manifest
 
@@ -128,33 +192,64 @@ class SavedState:
         if self._store is None:
             return "the job has no folder for checkpoints"
         manifest = replace(manifest, run=self._run)
+        number, data = manifest.checkpoint, manifest.to_bytes()
         try:
             self.stay_in_charge()
-            self._store.complete(manifest.checkpoint, manifest.to_bytes())
+            self._write(number, data)
             self.stay_in_charge()  # a coordinator that began meanwhile may not have seen this checkpoint: then it must not be committed
         except SupersededError:
             raise
         except FileExistsError as error:  # a coordinator's that was taken for lost: it stays, since it is not known who needs it
             return f"{type(error).__name__}: {error}"
-        except Exception as error:  # noqa: BLE001 -- a file system's library may raise anything
-            self._store.withdraw(manifest.checkpoint)
-            return f"{type(error).__name__}: {error}"
+        except Exception as error:  # noqa: BLE001 -- whatever it is, the job must hear of it
+            self._doubtful.add(number)
+            with suppress(OSError):
+                self.settle()
+            return str(error) if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"
         self._sweep(self._store, manifest)
         self._vain.clear()
         return None
+
+    def _write(self, number: CheckpointNumber, data: bytes) -> None:
+        """Write a manifest. It is also written if only the reply was lost."""
+        assert self._store is not None
+        try:
+            self._store.complete(number, data)
+        except StoreUnavailableError:
+            with suppress(OSError, CorruptStateError):
+                if self._store.manifest(number) == data:
+                    return
+            raise
+
+    def settle(self) -> None:
+        """Remove manifests of failed checkpoints that may have been written, before the job goes back behind them. Raises OSError."""
+        for number in sorted(self._doubtful):
+            assert self._store is not None
+            self._store.withdraw(number)
+            self._doubtful.discard(number)
 
     def newest(self, below: CheckpointNumber | None = None) -> Manifest | None:
         """This run's newest complete checkpoint (numbered below `below`) whose manifest can be read."""
         if self._store is None:
             return None
-        for number in map(CheckpointNumber, reversed(self._store.completed())):
+        for number in map(CheckpointNumber, reversed(self._own(self._store.completed()))):
             if below is None or number < below:
                 manifest = self._manifest(number)
-                if manifest is not None and manifest.run != self._run:
-                    return None
-                if manifest is not None and self._terms.counts(number, manifest.attempt):
+                if manifest is not None and manifest.run == self._run and self._terms.counts(number, manifest.attempt):
                     return manifest
         return None
+
+    def reached(self) -> CheckpointNumber:
+        """The newest checkpoint of this run that sinks may have committed, as its manifest, which may be damaged, shows. Raises OSError."""
+        for number in map(CheckpointNumber, reversed(self._own(self._store.completed() if self._store is not None else []))):
+            manifest = self._manifest(number)
+            if manifest is None or (manifest.run == self._run and self._terms.counts(number, manifest.attempt)):
+                return number
+        return NO_CHECKPOINT
+
+    def _own(self, checkpoints: Iterable[int]) -> list[int]:
+        """Those that are not older than this run. Another run may have added some before it found this one's claim."""
+        return [number for number in checkpoints if number > self._claim.after]
 
     def committables(self) -> list[Any] | None:
         """What complete checkpoints here say is to be committed, of any run; None if one of them can't be read. Raises OSError."""
@@ -175,8 +270,14 @@ class SavedState:
             return None
 
     def discard(self, number: int) -> None:
-        """Checkpoint `number` failed: its files only take room from the next."""
-        if self._store is not None:
+        """Checkpoint `number` failed: its files only take room from the next. Nothing is removed while the store doesn't answer."""
+        if self._store is None:
+            return
+        try:
+            self.stay_in_charge()  # a later coordinator may have given the number to a checkpoint of its own
+        except OSError as error:
+            _LOG.warning("files of checkpoint %d, which failed, stay: %s", number, error)
+        else:
             self._vain.add(number)
             for each in self._vain:
                 self._store.discard(each)
@@ -195,21 +296,30 @@ class SavedState:
             _LOG.warning("files of checkpoints that were never complete could not be removed: %s", error)
 
     def _sweep(self, store: CheckpointStore, newest: Manifest) -> None:
-        """Remove what is no longer kept; it stays if it can't be told what that is."""
+        """Remove what is no longer kept of this run; it stays if it can't be told what that is."""
         copying = set(self._copying)
         self._needed[newest.checkpoint] = Needs.of(newest)
         try:
-            complete = [*map(CheckpointNumber, store.completed())]
-            needed = {number: self._needed[number] if number in self._needed else self._needs(number) for number in complete}
+            there = [*map(CheckpointNumber, self._own(store.completed()))]
+            found = {number: self._needed[number] if number in self._needed else self._needs(number) for number in there}
+            complete = [number for number in there if number not in self._others]
+            needed = {number: found[number] for number in complete}
             readable = {number: needs for number, needs in needed.items() if needs is not None}
             kept = {*complete[-self._kept :], *retained(readable, self._kept), *copying}
             self._needed = {number: needed.get(number) for number in kept}
-            store.keep({number: needs.files if needs is not None else () for number, needs in self._needed.items()}, newest.checkpoint)
+            every = {**self._needed, **self._others}
+            files: dict[int, Iterable[str]] = {number: needs.files if needs is not None else () for number, needs in every.items()}
+            store.keep(files, newest.checkpoint, self._claim.after)
         except OSError as error:
             _LOG.warning("job `%s`: checkpoints that are no longer kept could not be removed: %s", newest.job, error)
 
     def _needs(self, number: CheckpointNumber) -> Needs | None:
+        if number in self._others:
+            return None
         manifest = self._manifest(number)
+        if manifest is not None and manifest.run != self._run:
+            self._others[number] = Needs.of(manifest)
+            return None
         return Needs.of(manifest) if manifest is not None and self._terms.counts(number, manifest.attempt) else None
 
     def hold(self, number: CheckpointNumber) -> None:
@@ -232,3 +342,13 @@ class SavedState:
         except Exception as error:  # noqa: BLE001 -- a file system's library may raise anything, and somebody waits for the savepoint
             return f"{type(error).__name__}: {error}"
         return None
+
+
+def check_fits(manifest: Manifest, plan: Plan, where: str, *, allow_lost: bool) -> None:
+    """Raises FlowError if `manifest`, found at `where`, has state of an operator that the plan doesn't have, unless `allow_lost`."""
+    lost = unmatched(manifest, plan)
+    if lost and not allow_lost:
+        raise FlowError(
+            f"job `{plan.name}`: {where} has state of {', '.join(f'`{name}`' for name in lost)}, and the flow has no such "
+            "operator: name it with .named(...), or say allow_lost_state=True"
+        )

@@ -90,7 +90,8 @@ class DeltaSink(FileSink):
             removed: list[AddAction | RemoveAction] = [RemoveAction(name, True, now) for name in sorted(there)]
             try:
                 if removed:
-                    table.create_write_transaction(removed, "append", table.schema(), [], commit_properties=_properties(self.run, after))
+                    written = _properties(self.whole_run, after)
+                    table.create_write_transaction(removed, "append", table.schema(), [], commit_properties=written)
             except DeltaError as error:
                 raise ConnectorError(f"operator `{self.name}`: rows can't be taken out of {path}: {error}") from error
         return super().retract(after)

@@ -68,6 +68,11 @@ class Manifest:
         return [file for entries in self.tasks.values() for entry in entries for file in entry.files]
 
     @property
+    def finished(self) -> bool:
+        """True if every worker had sent its last element: nothing but the commit of this checkpoint is left to do."""
+        return all(entry.finished for entries in self.tasks.values() for entry in entries)
+
+    @property
     def own_files(self) -> list[StateFile]:
         """The state files that were written for this checkpoint; the others are those of earlier ones."""
         return [file for file in self.files if "/" not in file.path]

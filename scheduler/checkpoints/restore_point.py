@@ -1,4 +1,4 @@
-"""Where a job begins: from nothing, from a savepoint, or in place of a coordinator that was lost."""
+"""Where a job begins: from nothing, from a savepoint, where an earlier start of it ended, or in place of a coordinator that was lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ class RestorePoint:
     """`manifest`: the checkpoint to begin from; `from_savepoint`: it may be another job's. `last`: the highest number of a checkpoint so
     far, also of earlier runs.
 
-    `takes_over`: another coordinator ran the job before. Of that: `committed`, the newest checkpoint that sinks may have committed;
+    `takes_over`: another coordinator ran the job before. `resumes`: an earlier start of the program did, and this one continues its run.
+    Of that: `committed`, the newest checkpoint that sinks may have committed;
     `attempt`, higher than all of its attempts; `completed` checkpoints; `running_since`, when all workers had started (seconds since the
     epoch).
     """
@@ -26,3 +27,4 @@ class RestorePoint:
     attempt: Attempt = FIRST_ATTEMPT
     completed: int = 0
     running_since: float | None = None
+    resumes: bool = False

@@ -89,8 +89,9 @@ class Answering:
         match request:
             case Stop():
                 self._lifecycle.stop()
-            case Cancel():
+            case Cancel(discard):
                 if not self._job.state.final:
+                    self._job.discarded = discard
                     self._lifecycle.end(JobState.CANCELLED)
             case Fail(error):
                 self._lifecycle.abort(error)

@@ -24,6 +24,7 @@ from ..checkpoints.checkpoints import Checkpoints
 from ..checkpoints.deliveries import Deliveries
 from ..checkpoints.restore import fitting_tables, plan_at, unsplit
 from ..checkpoints.restore_point import RestorePoint
+from ..checkpoints.run_claim import End
 from ..checkpoints.storage_answers import (
     Committed,
     Delivery,
@@ -72,10 +73,10 @@ class JobCore:
         begin = begin if begin is not None else RestorePoint()
         self._begin_from = begin
         undelivered: tuple[Delivery, ...] = ()
-        if begin.manifest is not None and begin.from_savepoint:
-            plan = plan.with_tables(fitting_tables(begin.manifest, plan))
-        elif begin.manifest is not None:
-            plan, undelivered = plan_at(begin.manifest, plan), begin.manifest.undelivered
+        if begin.manifest is not None:
+            again = begin.takes_over and not begin.from_savepoint
+            plan = plan_at(begin.manifest, plan) if again else plan.with_tables(fitting_tables(begin.manifest, plan))
+            undelivered = () if begin.from_savepoint else begin.manifest.undelivered
         self._job = job = JobRecord(plan, config if config is not None else JobConfig(), begin)
         self.checkpointing = Checkpointing(job, self, Deliveries(undelivered))
         self.reconfiguration = Reconfiguration(job, self, self.checkpointing)
@@ -118,6 +119,13 @@ class JobCore:
     def error(self) -> EvenflowError | None:
         """Why the job failed."""
         return self._job.error
+
+    @property
+    def end_note(self) -> End:
+        """How a job that has ended is noted for the next start of the program."""
+        if self.state is JobState.CANCELLED:
+            return End.DISCARDED if self._job.discarded else End.CANCELLED
+        return End.FINISHED if self.state is JobState.FINISHED else End.FAILED
 
     @property
     def attempt(self) -> int:
@@ -374,7 +382,8 @@ class JobCore:
         job = self._job
         newest, committed = job.checkpoints.newest, job.checkpoints.committed
         begins_at = newest.checkpoint if newest is not None else 0
-        retracts = committed if committed > begins_at and job.state is JobState.RESTARTING else None
+        begun = job.state is JobState.RESTARTING or self._begin_from.resumes
+        retracts = committed if committed > begins_at and begun else None
         self._phase = _Phase.SINKS
         job.emit(RestoreSinks(job.attempt, newest, retracts))
 

@@ -59,6 +59,7 @@ class JobRecord:
         self.now = 0.0
         self.ready: set[WorkerId] = set()
         self.stop_wanted = False
+        self.discarded = False
         self.checkpoints = Checkpoints(begin)
         self.migrations = Migrations(plan.tables)
         self.problems: deque[str] = deque(maxlen=PROBLEMS)

@@ -38,7 +38,9 @@ class Stop(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class Cancel(Request[None]):
-    """End at once; what was not committed is not."""
+    """End at once; what was not committed is not. `discard`: no start of the program continues the run."""
+
+    discard: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,9 @@ class LossyJob(LocalJob):
 
     incarnation = 0
 
-    def __init__(self, plan, config):
+    def __init__(self, plan, config, claim=None):
         self._plan = plan
-        super().__init__(plan, config)
+        super().__init__(plan, config, claim=claim)
 
     def progress(self, seen, incarnation):
         with self._interpreter.lock:
@@ -41,8 +41,7 @@ class LossyJob(LocalJob):
         lost = self._interpreter
         with lost.lock:
             assert self._storage.close(PATIENCE)
-            run, memory = self._saved._saved._run, self._saved._memory
-            saved = JobStorage(self._plan, self._config, run=run, memory=memory)
+            saved = JobStorage(self._plan, self._config, claim=self._saved._claim, memory=self._saved._memory)
             core = JobCore(self._plan, self._config, saved.restore_point(takes_over=True))
             self._answers.clear()
             self._changes.clear()

@@ -17,6 +17,7 @@ from evenflow.actors.task.saved_state import SAVEPOINT, SupersededError
 from evenflow.engine.errors import FlowError, JobError
 from evenflow.scheduler.checkpoints.checkpoints import Checkpoints
 from evenflow.scheduler.checkpoints.manifest import TaskEntry
+from evenflow.scheduler.checkpoints.run_claim import RunClaim
 from evenflow.scheduler.checkpoints.storage_answers import Committed, OlderFound, Saved, SavepointCopied, SinksRestored
 from evenflow.scheduler.job.effects import Commit, CopySavepoint, Discard, FindOlder, RememberStart, RestoreSinks, Save
 from evenflow.state.store import CheckpointStore
@@ -66,7 +67,7 @@ class Stored:
         saves = None if folder is None else str(folder)
         self.config = ef.JobConfig(checkpoint=ef.CheckpointConfig(saves, interval=None, **checkpoint))
         self.plan = flow.plan(config=self.config)
-        self.storage = JobStorage(self.plan, self.config, savepoint=savepoint, run="run", memory=self.memory)
+        self.storage = JobStorage(self.plan, self.config, savepoint=savepoint, claim=RunClaim("run"), memory=self.memory)
 
     def perform(self, effect):
         return self.storage.perform(effect, self.later.put)
@@ -87,7 +88,7 @@ class Stored:
 
     def another(self):
         """The storage of a coordinator that takes this one's place."""
-        back = JobStorage(self.plan, self.config, run="run", memory=self.memory)
+        back = JobStorage(self.plan, self.config, claim=RunClaim("run"), memory=self.memory)
         back.restore_point(takes_over=True)
         return back
 

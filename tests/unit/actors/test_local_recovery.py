@@ -18,6 +18,7 @@ from evenflow.actors.task.saved_state import SavedState
 from evenflow.connectors.list_sink import ListSink
 from evenflow.scheduler.checkpoints.checkpoints import CheckpointState
 from evenflow.scheduler.checkpoints.manifest import Manifest
+from evenflow.scheduler.checkpoints.run_claim import RunClaim
 from evenflow.stream import Stream
 from evenflow.testing.settings import changed
 
@@ -139,24 +140,31 @@ class FullDisk(MemoryFileSystem):
 @pytest.fixture
 def full_disk():
     fsspec.register_implementation("full", FullDisk, clobber=True)
-    FullDisk.full = True
+    FullDisk.full = False
     return f"full://{uuid.uuid4().hex}"
 
 
 def test_full_disk_fails_checkpoints_and_not_the_job_until_there_is_room(full_disk, expected):
     rows = []
     job = numbered(rows, rate=4_000).run(runtime="local", config=config(full_disk, checkpoint={"tolerable_failures": 10**6}))
+    FullDisk.full = True
     with pytest.raises(ef.JobError, match=r"checkpoint \d+ of job `f` has failed: .*No space left on device"):
         job.checkpoint()
-    assert rows == []
     FullDisk.full = False
     job.wait("60s")
     assert in_order(rows) == expected
 
 
+def test_job_does_not_start_on_a_full_disk(full_disk):
+    FullDisk.full = True
+    with pytest.raises(ef.StateError, match=r"full://.*No space left on device"):
+        numbered([], rate=100).run(runtime="local", config=config(full_disk))
+
+
 def test_disk_that_stays_full_ends_the_job(full_disk):
     job = numbered([], rate=100).run(runtime="local", config=config(full_disk, checkpoint={"tolerable_failures": 2}))
-    with pytest.raises(ef.JobError, match=r"3 checkpoints in a row have failed; the last, 3: .*No space left on device"):
+    FullDisk.full = True
+    with pytest.raises(ef.JobError, match=r"3 checkpoints in a row have failed; the last, \d+: .*No space left on device"):
         job.wait("60s")
 
 
@@ -327,7 +335,7 @@ def test_next_run_removes_what_a_killed_one_prepared_unless_a_checkpoint_may_nee
     for name in names:
         (out / name).touch()
     committables = {"write_parquet": [{"prepared": names[2], "final": "part-00000001-it"}]}
-    SavedState(url, 3, "killed").complete(Manifest("f", 1, 0, 0.0, 16, {}, {}, {}, committables))
+    SavedState(url, 3, RunClaim("killed")).complete(Manifest("f", 1, 0, 0.0, 16, {}, {}, {}, committables))
     if damaged:
         (tmp_path / "f" / "checkpoint-00000001" / "manifest").write_bytes(b"")
     numbered([], ef.write_parquet(out, append=True)).run(runtime="local", config=config(tmp_path)).wait("60s")

@@ -16,6 +16,7 @@ from evenflow.actors.task.saved_state import SavedState, SupersededError
 from evenflow.engine.errors import FlowError
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.scheduler.checkpoints.manifest import Manifest, TaskEntry
+from evenflow.scheduler.checkpoints.run_claim import RunClaim
 from evenflow.scheduler.checkpoints.terms import first_attempt
 from evenflow.state.files import StateFile
 from evenflow.state.store import CheckpointStore, seen_from_beside
@@ -38,7 +39,7 @@ def url(tmp_path):
 
 
 def test_newest_is_this_runs(url):
-    before, now = SavedState(url, 3, "yesterday"), SavedState(url, 3, "today")
+    before, now = SavedState(url, 3, RunClaim("yesterday")), SavedState(url, 3, RunClaim("today"))
     assert before.complete(manifest(1)) is None
     assert (before.newest().checkpoint, now.newest(), now.last) == (1, None, 1)
     assert now.complete(manifest(2)) is None
@@ -47,7 +48,7 @@ def test_newest_is_this_runs(url):
 
 
 def test_manifest_that_can_not_be_read_is_passed_over_and_said(url, tmp_path, caplog):
-    saved = SavedState(url, 3, "run")
+    saved = SavedState(url, 3, RunClaim("run"))
     for checkpoint in (1, 2):
         saved.complete(manifest(checkpoint))
     (tmp_path / "checkpoints" / "checkpoint-00000002" / "manifest").write_bytes(b"evenflow manifest 1\nand nothing else")
@@ -57,7 +58,7 @@ def test_manifest_that_can_not_be_read_is_passed_over_and_said(url, tmp_path, ca
 
 
 def test_nobody_goes_on_from_a_checkpoint_that_is_void_and_its_number_is_not_given_again(url):
-    saved = SavedState(url, 3, "run")
+    saved = SavedState(url, 3, RunClaim("run"))
     for checkpoint in (1, 2, 3):
         saved.complete(manifest(checkpoint))
     assert saved.newest().checkpoint == 3
@@ -69,7 +70,7 @@ def test_nobody_goes_on_from_a_checkpoint_that_is_void_and_its_number_is_not_giv
 
 
 def test_void_checkpoint_stays_void_when_the_mark_is_deleted(url, tmp_path):
-    saved = SavedState(url, 3, "run")
+    saved = SavedState(url, 3, RunClaim("run"))
     for checkpoint in (1, 2):
         saved.complete(manifest(checkpoint))
     saved.declare_void(after=1)
@@ -78,14 +79,14 @@ def test_void_checkpoint_stays_void_when_the_mark_is_deleted(url, tmp_path):
 
 
 def test_so_many_are_kept(url):
-    saved = SavedState(url, 2, "run")
+    saved = SavedState(url, 2, RunClaim("run"))
     for checkpoint in range(1, 6):
         saved.complete(manifest(checkpoint))
     assert CheckpointStore(url).completed() == [4, 5]
 
 
 def test_file_stays_as_long_as_a_checkpoint_that_is_kept_needs_it(url, tmp_path):
-    saved, store = SavedState(url, 2, "run"), CheckpointStore(url)
+    saved, store = SavedState(url, 2, RunClaim("run")), CheckpointStore(url)
     chains = {0: []}
 
     def complete(checkpoint, *, whole):
@@ -104,7 +105,7 @@ def test_file_stays_as_long_as_a_checkpoint_that_is_kept_needs_it(url, tmp_path)
     assert complete(5, whole=True) == [1, 2, 3, 4, 5], "4 is still kept"
     assert complete(6, whole=False) == complete(7, whole=False)[:-1] == [1, 2, 3, 4, 5, 6]
     assert store.completed() == [4, 6, 7], "4 is the newest that would be left without the file of 5"
-    again = SavedState(url, 2, "run")
+    again = SavedState(url, 2, RunClaim("run"))
     chains[8] = [replace(f, path=seen_from_beside(f.path, 7)) for f in chains[7]]
     assert again.complete(manifest(8, *chains[8])) is None, "who comes back reads in the manifests what is needed"
     assert store.completed() == [4, 7, 8]
@@ -115,35 +116,35 @@ def test_file_stays_as_long_as_a_checkpoint_that_is_kept_needs_it(url, tmp_path)
 
 def test_manifest_that_can_not_be_written_is_a_problem_and_does_not_count(url, tmp_path):
     (tmp_path / "checkpoints").touch()
-    saved = SavedState(url, 2, "run")
+    saved = SavedState(url, 2, RunClaim("run"))
     assert "checkpoints" in saved.complete(manifest(1))
     assert saved.newest() is None
 
 
 def test_job_without_a_folder_has_nothing_saved():
-    saved = SavedState(None, 2, "run")
+    saved = SavedState(None, 2, RunClaim("run"))
     assert (saved.last, saved.newest(), saved.restored(None, plan())) == (0, None, {})
     assert saved.complete(manifest(1)) == "the job has no folder for checkpoints"
 
 
 def test_savepoint_is_a_copy_without_what_its_job_commits(url, tmp_path):
-    saved, folder = SavedState(url, 2, "run"), tmp_path / "savepoint"
+    saved, folder = SavedState(url, 2, RunClaim("run")), tmp_path / "savepoint"
     saved.complete(manifest(1, written(url, 1)))
     assert saved.copy(saved.newest(), str(folder)) is None
-    opened = SavedState(None, 2, "another").open_savepoint(str(folder), plan(), allow_lost=False)
+    opened = SavedState(None, 2, RunClaim("another")).open_savepoint(str(folder), plan(), allow_lost=False)
     assert (opened.checkpoint, dict(opened.committables), len(opened.files)) == (1, {}, 1)
     assert saved.copy(saved.newest(), str(folder)) == f"{folder} is not empty: give the savepoint a folder of its own"
 
 
 def test_savepoint_that_can_not_be_written_is_a_problem(url, tmp_path):
-    saved, file = SavedState(url, 2, "run"), written(url, 1)
+    saved, file = SavedState(url, 2, RunClaim("run")), written(url, 1)
     saved.complete(manifest(1, file))
     (tmp_path / "checkpoints" / "checkpoint-00000001" / file.path).unlink()
     assert file.path in saved.copy(saved.newest(), str(tmp_path / "savepoint"))
 
 
 def test_checkpoint_that_is_being_copied_is_kept_until_it_is_let_go(url):
-    saved = SavedState(url, 1, "run")
+    saved = SavedState(url, 1, RunClaim("run"))
     saved.complete(manifest(1))
     saved.hold(1)
     for checkpoint in (2, 3):
@@ -165,7 +166,7 @@ def folders(tmp_path):
 
 
 def test_checkpoint_that_came_to_nothing_takes_no_room_and_nor_do_files_that_come_late(url, tmp_path):
-    saved = SavedState(url, 2, "run")
+    saved = SavedState(url, 2, RunClaim("run"))
     saved.complete(manifest(1, written(url, 1)))
     for checkpoint in (2, 3):
         written(url, checkpoint)
@@ -178,15 +179,15 @@ def test_checkpoint_that_came_to_nothing_takes_no_room_and_nor_do_files_that_com
 
 
 def test_what_a_lost_coordinator_had_begun_takes_no_room(url, tmp_path):
-    SavedState(url, 2, "run").complete(manifest(3, written(url, 3)))
+    SavedState(url, 2, RunClaim("run")).complete(manifest(3, written(url, 3)))
     for checkpoint in (2, 4, 5):
         written(url, checkpoint)
-    SavedState(url, 2, "run").discard_unfinished()
+    SavedState(url, 2, RunClaim("run")).discard_unfinished()
     assert folders(tmp_path) == ["checkpoint-00000002", "checkpoint-00000003"], "what lies before may be needed"
 
 
 def test_nothing_is_void_by_half_where_there_is_no_room_for_the_word(url, monkeypatch):
-    saved = SavedState(url, 2, "run")
+    saved = SavedState(url, 2, RunClaim("run"))
     for checkpoint in (1, 2):
         saved.complete(manifest(checkpoint))
 
@@ -203,14 +204,14 @@ def test_nothing_is_void_by_half_where_there_is_no_room_for_the_word(url, monkey
 
 
 def test_state_that_fits_nowhere_is_refused_unless_it_may_be_lost(url):
-    SavedState(url, 2, "run").complete(manifest(1, StateFile("count-0.state", 1, "", 1)))
+    SavedState(url, 2, RunClaim("run")).complete(manifest(1, StateFile("count-0.state", 1, "", 1)))
     folder = f"{url}/checkpoint-00000001"
     for name, allowed in (("count", False), ("total", True)):
-        assert SavedState(None, 2, "").open_savepoint(folder, plan(name), allow_lost=allowed).checkpoint == 1
+        assert SavedState(None, 2, RunClaim("")).open_savepoint(folder, plan(name), allow_lost=allowed).checkpoint == 1
     with pytest.raises(FlowError, match=r"has state of `count`, and the flow has no such operator: name it with .named"):
-        SavedState(None, 2, "").open_savepoint(folder, plan("total"), allow_lost=False)
+        SavedState(None, 2, RunClaim("")).open_savepoint(folder, plan("total"), allow_lost=False)
     with pytest.raises(FlowError, match=r"job `f` can't begin from .*/nowhere: .* is gone"):
-        SavedState(None, 2, "").open_savepoint(f"{url}/nowhere", plan(), allow_lost=False)
+        SavedState(None, 2, RunClaim("")).open_savepoint(f"{url}/nowhere", plan(), allow_lost=False)
 
 
 def of_term(term, checkpoint):
@@ -218,7 +219,7 @@ def of_term(term, checkpoint):
 
 
 def test_coordinator_that_was_taken_for_lost_saves_nothing_more(url):
-    first, second = SavedState(url, 3, "run"), SavedState(url, 3, "run")
+    first, second = SavedState(url, 3, RunClaim("run")), SavedState(url, 3, RunClaim("run"))
     assert first.complete(manifest(1)) is None
     assert second.take_over().checkpoint == 1
     with pytest.raises(SupersededError, match="of term 0, was taken for lost, and another has begun"):
@@ -228,12 +229,12 @@ def test_coordinator_that_was_taken_for_lost_saves_nothing_more(url):
     second.stay_in_charge()
     assert second.newest().checkpoint == 1
     assert second.complete(of_term(1, 2)) is None
-    third = SavedState(url, 3, "run")
+    third = SavedState(url, 3, RunClaim("run"))
     assert (third.take_over().attempt, third.term) == (first_attempt(1), 2)
 
 
 def test_what_a_coordinator_saves_while_another_begins_counts_for_nothing_and_is_not_written_over(url, monkeypatch):
-    first, second, third = (SavedState(url, 3, "run") for _ in range(3))
+    first, second, third = (SavedState(url, 3, RunClaim("run")) for _ in range(3))
     assert first.complete(manifest(1)) is None
     write = CheckpointStore.complete
 
@@ -253,9 +254,8 @@ def test_what_a_coordinator_saves_while_another_begins_counts_for_nothing_and_is
 
 
 def test_coordinator_that_was_lost_before_it_noted_its_begin_bounds_nobody(url):
-    first, second, third = (SavedState(url, 3, "run") for _ in range(3))
-    assert CheckpointStore(url).claim("run") == 1
-    assert SavedState(url, 3, "another run").take_over() is None
+    first, second, third = (SavedState(url, 3, RunClaim("run")) for _ in range(3))
+    CheckpointStore(url).claim(1, RunClaim("run").to_bytes())
     assert second.take_over() is None
     assert second.complete(of_term(2, 1)) is None
     assert third.take_over().checkpoint == 1
@@ -265,7 +265,7 @@ def test_coordinator_that_was_lost_before_it_noted_its_begin_bounds_nobody(url):
 
 
 def test_damaged_note_of_a_coordinator_is_left_out_and_said(url, tmp_path, caplog):
-    first, second, third = (SavedState(url, 3, "run") for _ in range(3))
+    first, second, third = (SavedState(url, 3, RunClaim("run")) for _ in range(3))
     assert first.complete(manifest(1)) is None
     assert second.take_over().checkpoint == 1
     (note,) = (tmp_path / "checkpoints" / "terms").glob("*.begun")

@@ -21,6 +21,7 @@ from evenflow.engine.protocol.effects import Prepared
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.scheduler.checkpoints.checkpoints import Checkpoints
 from evenflow.scheduler.checkpoints.manifest import TaskEntry
+from evenflow.scheduler.checkpoints.run_claim import RunClaim
 from evenflow.scheduler.job.core import JobCore
 from evenflow.scheduler.job.effects import JobState
 from evenflow.scheduler.job.requests import ShowStatus, TakeCheckpoint
@@ -60,7 +61,7 @@ class Run:
         self.begin()
 
     def begin(self, *, takes_over=False):
-        self.storage = JobStorage(self.plan, self.config, run="run", memory=self.memory)
+        self.storage = JobStorage(self.plan, self.config, claim=RunClaim("run"), memory=self.memory)
         core = JobCore(self.plan, self.config, self.storage.restore_point(takes_over=takes_over))
         self.job = JobInterpreter(core, self, self, lambda: self.now)
         self.job.begin()
@@ -190,8 +191,8 @@ def test_coordinator_that_comes_back_goes_on_with_the_workers_and_tables_of_the_
     checkpoints.begin(0.0, "by hand")
     checkpoints.pending.prepared = {task.name: TaskEntry([]) for task in wider.tasks}
     manifest = checkpoints.manifest(wider, 7, 0.0, {"count": RoutingTable(np.array(groups, np.uint16))})
-    assert SavedState(config.checkpoint.url("f"), 3, "run").complete(manifest) is None
-    point = JobStorage(plan, config, run="run").restore_point(takes_over=True)
+    assert SavedState(config.checkpoint.url("f"), 3, RunClaim("run")).complete(manifest) is None
+    point = JobStorage(plan, config, claim=RunClaim("run")).restore_point(takes_over=True)
     assert (point.manifest.checkpoint, point.takes_over, point.from_savepoint, point.last) == (1, True, False, 1)
     assert point.attempt > 7
     core = JobCore(plan, config, point)
@@ -211,7 +212,7 @@ def test_coordinator_that_was_taken_for_lost_leaves_what_the_next_one_has_prepar
     plan = flow.plan(config=config)
     sink.start()
     memory = RunMemory()
-    lost, back = (JobStorage(plan, config, run="run", memory=memory) for _ in range(2))
+    lost, back = (JobStorage(plan, config, claim=RunClaim("run"), memory=memory) for _ in range(2))
     before = JobCore(plan, config, lost.restore_point())
     before.begin(0.0)
     after = JobCore(plan, config, back.restore_point(takes_over=True))

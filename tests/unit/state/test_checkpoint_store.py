@@ -9,7 +9,7 @@ import uuid
 import pyarrow as pa
 import pytest
 
-from evenflow.state.errors import CorruptStateError
+from evenflow.state.errors import CorruptStateError, StoreRefusedError
 from evenflow.state.store import CheckpointStore
 
 
@@ -105,7 +105,7 @@ def test_folder_that_can_not_be_written_raises(tmp_path):
 
 
 def test_unknown_protocol_is_refused():
-    with pytest.raises(ValueError, match="flying"):
+    with pytest.raises(StoreRefusedError, match="flying"):
         CheckpointStore("flying://saucer")
 
 
@@ -131,10 +131,16 @@ def test_manifest_is_not_written_over_where_there_are_no_hard_links(tmp_path, mo
     assert [path.name for path in (tmp_path / "checkpoint-00000003").iterdir()] == ["manifest"]
 
 
-def test_each_term_of_a_run_is_claimed_once(store):
-    assert [store.claim("run"), store.claim("another run"), store.claim("run")] == [1, 1, 2]
-    assert [store.claimed("run", term) for term in (1, 2, 3)] == [True, True, False]
-    store.note_begin("run", 1, b"from checkpoint 7")
-    assert [list(store.begins("run", below)) for below in (1, 2, 3)] == [[], [b"from checkpoint 7"], [b"from checkpoint 7"]]
-    assert not list(store.begins("another run", 2))
+def test_each_term_is_claimed_once_and_has_notes(store):
+    assert (store.claims(), store.claim_of(1), store.claimed(1)) == ([], None, False)
+    store.claim(1, b"the first")
+    with pytest.raises(FileExistsError):
+        store.claim(1, b"another")
+    store.claim(1, b"the first")  # its own reply was lost
+    store.claim(2, b"the second")
+    assert (store.claims(), store.claim_of(1), store.claim_of(2)) == ([1, 2], b"the first", b"the second")
+    assert [store.claimed(term) for term in (1, 2, 3)] == [True, True, False]
+    for beat in (b"1", b"2"):
+        store.note(1, "beat", beat)
+    assert (store.noted(1, "beat"), store.noted(2, "beat"), store.claims()) == (b"2", None, [1, 2])
     assert store.completed() == []

@@ -1,0 +1,48 @@
+"""The signs of life of a job's owner, for other starts of the program that find its claim.
+
+Invariant: a run that was taken over is told so within `BEAT` seconds, unless its store doesn't answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from ...scheduler.checkpoints.run_claim import BEAT, Sign
+from ...state.errors import EvenflowError
+from ..task.saved_state import SupersededError
+from .job_storage import JobStorage
+
+_LOG = logging.getLogger(__name__)
+
+
+class Heartbeat:
+    """Gives a sign every `BEAT` seconds, in a thread of its own, until it is closed. `lost` is called once if the run was taken over."""
+
+    def __init__(self, job: str, storage: JobStorage, lost: Callable[[EvenflowError], None]) -> None:
+        self._job, self._storage, self._lost = job, storage, lost
+        self._closed = threading.Event()
+        self._silent = False
+        self._thread = threading.Thread(target=self._run, name=f"{job}/heartbeat", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Give no more signs; one that is under way may still be written."""
+        self._closed.set()
+
+    def _run(self) -> None:
+        count = 0
+        while not self._closed.wait(BEAT):
+            count += 1
+            try:
+                self._storage.beat(Sign(count, time.time()))
+                self._silent = False
+            except SupersededError as error:
+                self._lost(error)
+                return
+            except OSError as error:
+                if not self._silent:
+                    _LOG.warning("job `%s`: its sign of life could not be written: %s", self._job, error)
+                self._silent = True

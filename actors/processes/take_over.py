@@ -1,0 +1,78 @@
+"""A coordinator that takes over from a lost one, while the store of its checkpoints doesn't answer: it tries again, and tells why.
+
+Ray restarts an actor whose process is lost, and not one whose `__init__` raises. So the process stays, and tries in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from ...engine.errors import JobBusyError
+from ...engine.hopeless import hopeless
+from ...scheduler.job.effects import JobState
+from ...scheduler.job.requests import Cancel, Fail, Request
+from ...scheduler.job.status import JobStatus, Progress
+from ...state.errors import StoreRefusedError
+
+_LOG = logging.getLogger(__name__)
+
+FIRST_DELAY, LONGEST_DELAY = 0.5, 15.0
+"""Seconds between two tries."""
+
+REFUSED_PATIENCE = 300.0
+"""Seconds for which it tries while the store refuses it: rights and credentials are sometimes renewed too late."""
+
+
+class TakeOver:
+    """`begin` takes over, or raises OSError if the store doesn't answer. `lose` is called with what no other try would change."""
+
+    def __init__(self, job: str, begin: Callable[[], None], lose: Callable[[Exception], None]) -> None:
+        self._job, self._begin, self._lose = job, begin, lose
+        self._waits_for = "the folder of its checkpoints"
+        self._given_up = threading.Event()
+        threading.Thread(target=self._run, name=f"{job}/takeover", daemon=True).start()
+
+    @property
+    def state(self) -> JobState:
+        return JobState.CANCELLED if self._given_up.is_set() else JobState.RESTARTING
+
+    def status(self) -> JobStatus:
+        """The status of the job meanwhile."""
+        return JobStatus(self._job, self.state, None, (), 0, 0.0, problems=(f"waits for its store: {self._waits_for}",))
+
+    def progress(self, incarnation: str) -> Progress:
+        """The news for the driver meanwhile: there are none."""
+        return Progress(self.state, None, (), incarnation)
+
+    def ask(self, request: Request[object]) -> None:
+        """Cancel the job. Raises JobBusyError for all other requests."""
+        if not isinstance(request, (Cancel, Fail)):
+            raise JobBusyError(f"job `{self._job}` restarts, and waits for its store: {self._waits_for}")
+        self.give_up()
+
+    def give_up(self) -> None:
+        """Try no more."""
+        self._given_up.set()
+
+    def _run(self) -> None:
+        delay, began = FIRST_DELAY, time.monotonic()
+        while not self._given_up.is_set():
+            try:
+                self._begin()
+            except OSError as error:
+                refused = isinstance(error, StoreRefusedError) and time.monotonic() > began + REFUSED_PATIENCE
+                if refused or hopeless(error) is not None:
+                    self._lose(error)
+                    return
+                self._waits_for = str(error)
+                _LOG.warning("job `%s`: its coordinator was lost, and the next one can't go on yet: %s", self._job, error)
+                self._given_up.wait(delay)
+                delay = min(2 * delay, LONGEST_DELAY)
+            except Exception as error:  # noqa: BLE001 -- who follows the job must hear of it
+                self._lose(error)
+                return
+            else:
+                return

@@ -1,0 +1,94 @@
+"""Translates the errors of file systems into those of `errors.py`: "try again" or "give up", with the names of the store and of the file.
+
+Each file system raises what its library raises: botocore, aiohttp, google, azure, OSError. Nothing above this module needs to know them.
+
+>>> with translated("s3://bucket/jobs", "terms/1"):
+...     raise TimeoutError("no answer within 60 s")
+Traceback (most recent call last):
+    ...
+evenflow.state.errors.StoreUnavailableError: s3://bucket/jobs: terms/1: TimeoutError: no answer within 60 s
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .errors import EvenflowError, StoreError, StoreRefusedError, StoreUnavailableError
+
+_REFUSED = frozenset(
+    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL, errno.ENOENT, errno.ENODEV}
+)
+"""The kinds of OSError that stay."""
+
+_NOT_THERE = (FileNotFoundError, FileExistsError)
+"""Answers, and no faults."""
+
+_WRONG_USE = ("NoCredentialsError", "PartialCredentialsError", "ParamValidationError", "ProfileNotFound", "NoRegionError")
+"""botocore's errors about its settings, by name: the package may not be installed."""
+
+_TOO_EARLY, _TOO_MANY, _REQUEST_TIMEOUT = 425, 429, 408
+_STATUS = ("status", "status_code", "code", "http_status")
+"""Where libraries keep the status of an HTTP answer."""
+
+
+@contextmanager
+def translated(store: str, what: str) -> Iterator[None]:
+    """Raise a StoreError for whatever a file system raises in the block. FileNotFoundError, FileExistsError and EvenflowErrors pass.
+
+    `store`: its URL; `what`: the file or what was to be done, for the message.
+    """
+    try:
+        yield
+    except (EvenflowError, *_NOT_THERE):
+        raise
+    except Exception as error:
+        raise store_error(error, f"{store}: {what}") from error
+
+
+def store_error(error: Exception, where: str) -> StoreError:
+    """The error as "try again" (StoreUnavailableError) or "give up" (StoreRefusedError), with its text behind `where`."""
+    kind = StoreRefusedError if _is_refusal(error) else StoreUnavailableError
+    return kind(f"{where}: {type(error).__name__}: {error}")
+
+
+def _is_refusal(error: Exception) -> bool:
+    if (status := _status(error)) is not None:
+        return 400 <= status < 500 and status not in (_TOO_EARLY, _TOO_MANY, _REQUEST_TIMEOUT)
+    if isinstance(error, TimeoutError):
+        return False
+    if isinstance(error, OSError):
+        return isinstance(error, PermissionError) or error.errno in _REFUSED
+    return isinstance(error, (ImportError, NotImplementedError, TypeError, ValueError)) or type(error).__name__ in _WRONG_USE
+
+
+def _status(error: Exception) -> int | None:
+    """The status of the HTTP answer that the error tells of, None if it tells of none."""
+    answer: Any = getattr(error, "response", None)
+    if isinstance(answer, dict):  # botocore's
+        found = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        return found if isinstance(found, int) else None
+    found = next((value for name in _STATUS if isinstance(value := getattr(error, name, None), (int, str))), None)
+    return int(found) if found is not None and str(found).isdigit() else None
+
+
+def missing_package(url: str, error: Exception) -> str:
+    """What to do about a protocol that can't be opened: the error of fsspec's registry, and how its package is installed."""
+    protocol = url.partition("://")[0]
+    if isinstance(error, ImportError):
+        return f"{error}: {_INSTALL.get(protocol, f'pip install the package of fsspec for {protocol}://')}"
+    return f"{error}: expected a folder, or a URL such as s3://bucket/folder"
+
+
+_INSTALL = {
+    "s3": "pip install 'evenflow[s3]'",
+    "s3a": "pip install 'evenflow[s3]'",
+    "gs": "pip install gcsfs",
+    "gcs": "pip install gcsfs",
+    "abfs": "pip install adlfs",
+    "abfss": "pip install adlfs",
+    "az": "pip install adlfs",
+}
+"""The packages of common protocols."""
