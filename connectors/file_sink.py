@@ -24,6 +24,7 @@ from ..engine.sink import Sink, SinkWriter
 from ..state.durable import make_folder, sync_folder
 from .claim import Claim, dead_runs, owner_file
 from .one_schema import fitted, settled
+from .remote import local_folder
 
 
 class Encoder(ABC):
@@ -50,7 +51,7 @@ class FileSink(Sink):
     def __init__(self, path: str | Path, overwrite: bool, append: bool, name: str) -> None:
         if overwrite and append:
             raise FlowError(f"operator `{name}`: choose one of overwrite=True and append=True")
-        self.name, self.folder = name, Path(path).absolute()
+        self.name, self.folder = name, local_folder(path, name)
         self._overwrite, self._append = overwrite, append
         self.run = self.whole_run = uuid.uuid4().hex[:8]
         self._job_run, self._continues = "", False

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ..engine.errors import ConnectorError, FlowError
-from .remote import RemoteFile, checked_url, explained_listing, is_remote
+from .remote import RemoteFile, checked_url, explained_listing, folder_or_url, is_remote
 
 Paths = str | Path | Iterable[str | Path]
 """A file, a folder, a glob (`data/*.csv`, `data/**/*.csv`), each also as a URL that fsspec opens, or several of these."""
@@ -24,7 +24,7 @@ Paths = str | Path | Iterable[str | Path]
 
 def path_list(paths: Paths, operator: str) -> tuple[str, ...]:
     """The user's paths, absolute, because workers have another working folder. Raises FlowError for an empty list, or an unknown URL."""
-    named = [str(path) if isinstance(path, Path) else path for path in ((paths,) if isinstance(paths, (str, Path)) else paths)]
+    named = [folder_or_url(path, f"operator `{operator}`") for path in ((paths,) if isinstance(paths, (str, Path)) else paths)]
     checked = [checked_url(path, operator) if is_remote(path) else path for path in named]
     given = tuple(path if is_remote(path) else str(Path(path).absolute()) for path in checked)
     if not given:

@@ -14,14 +14,21 @@ from __future__ import annotations
 import glob
 import io
 import posixpath
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from ..engine.errors import ConnectorError, FlowError
+from ..state.store_errors import missing_package, translated
 
 _LOCAL = ("file://", "local://")
+
+_CUT = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/([^/].*)")
+"""What `Path` makes of a URL."""
 
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "modify", "created")
 """Where file systems say when a file was last changed, the most exact first."""
@@ -36,8 +43,45 @@ class RemoteFile(NamedTuple):
 
 
 def is_remote(path: str) -> bool:
-    """Whether the path is a URL."""
+    """True if the path is a URL."""
     return "://" in path
+
+
+def folder_or_url(path: str | PathLike[str], what: str) -> str:
+    """A user's path, absolute, or the URL. Raises FlowError naming `what` for anything else, and for a URL that has lost a slash.
+
+    >>> folder_or_url("s3://bucket/jobs", "dir"), folder_or_url("/data/jobs", "dir")
+    ('s3://bucket/jobs', '/data/jobs')
+    >>> folder_or_url(Path("s3://bucket/jobs"), "dir")
+    Traceback (most recent call last):
+        ...
+    evenflow.engine.errors.FlowError: dir: 's3:/bucket/jobs' is a URL without its second slash; give it as a string: 's3://bucket/jobs'
+    """
+    if not isinstance(path, (str, PathLike)) or not str(path):
+        raise FlowError(f"{what}: {path!r} is neither a path nor a URL")
+    text = str(path)
+    if (cut := _CUT.match(text)) is not None:
+        raise FlowError(f"{what}: {text!r} is a URL without its second slash; give it as a string: {f'{cut[1]}://{cut[2]}'!r}")
+    return text if is_remote(text) else str(Path(text).absolute())
+
+
+def local_folder(path: str | PathLike[str], operator: str) -> Path:
+    """The local folder that a path or a `file://` URL names. Raises FlowError for any other URL.
+
+    >>> local_folder("file:///data/out", "write_csv")
+    PosixPath('/data/out')
+    """
+    text = folder_or_url(path, f"operator `{operator}`")
+    for local in _LOCAL:
+        if text.startswith(local):
+            return Path(text.removeprefix(local)).absolute()
+    if is_remote(text):
+        raise FlowError(
+            f"operator `{operator}`: {text} can't be used: it takes a folder that all workers and the driver reach, as a path or as "
+            "file:///path. Object stores are supported for checkpoints, for savepoints and by sources of files (read_parquet, read_csv, "
+            "read_json, read_text); write into a mounted folder, and copy it from there"
+        )
+    return Path(text)
 
 
 def checked_url(url: str, operator: str) -> str:
@@ -51,7 +95,7 @@ def checked_url(url: str, operator: str) -> str:
     try:
         fsspec.get_filesystem_class(protocol)
     except (ValueError, ImportError) as error:
-        raise FlowError(f"operator `{operator}`: {protocol}:// can't be read: {error}") from error
+        raise FlowError(f"operator `{operator}`: {protocol}:// can't be read: {missing_package(url, error)}") from error
     return url if url.endswith("://") else url.rstrip("/")
 
 
@@ -112,13 +156,13 @@ class _Reading(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        with _only_os_errors(self._url):
+        with translated(self._url, "read"):
             data = self._file.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        with _only_os_errors(self._url):
+        with translated(self._url, "seek"):
             return int(self._file.seek(offset, whence))
 
     def tell(self) -> int:
@@ -133,7 +177,7 @@ class _Reading(io.RawIOBase):
 @contextmanager
 def _reached(url: str, *, anew: bool = True) -> Iterator[tuple[Any, str]]:
     """The file system of a URL, and the path in it. `anew`: without what it remembers of its files."""
-    with _only_os_errors(url):
+    with translated(url, "file system"):
         import fsspec
 
         files, path = fsspec.core.url_to_fs(url)
@@ -146,16 +190,6 @@ def _reached(url: str, *, anew: bool = True) -> Iterator[tuple[Any, str]]:
         except Exception:
             files.clear_instance_cache()  # the next one connects anew
             raise
-
-
-@contextmanager
-def _only_os_errors(url: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError:
-        raise
-    except Exception as error:
-        raise OSError(f"{url}: {type(error).__name__}: {error}") from error
 
 
 def _prefix(files: Any, url: str, path: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from .connectors.remote import folder_or_url
 from .engine.errors import ClusterError, FlowError
 from .engine.plan.columns import check_columns
 from .engine.plan.graph import Graph, check_name
@@ -109,7 +110,8 @@ class Dataflow:
             )
         _check_folder(config.checkpoint.dir)
         if config.checkpoint.dir is not None:  # the workers' working directory may be another
-            config = replace(config, checkpoint=replace(config.checkpoint, dir=_url(config.checkpoint.dir)))
+            folder = folder_or_url(config.checkpoint.dir, "CheckpointConfig(dir=...)")
+            config = replace(config, checkpoint=replace(config.checkpoint, dir=folder))
         savepoint = None if from_savepoint is None else _savepoint(from_savepoint, allow_lost_state=allow_lost_state)
         physical = self.plan(config=config)
         _check_resume(resume, config, from_savepoint)
@@ -148,7 +150,7 @@ class Dataflow:
 def _savepoint(path: str | Path, *, allow_lost_state: bool) -> Savepoint:
     from .actors.job.first_manifest import Savepoint
 
-    return Savepoint(_url(path), allow_lost_state)
+    return Savepoint(folder_or_url(path, "from_savepoint=..."), allow_lost_state)
 
 
 def _check_resume(resume: str, config: JobConfig, savepoint: str | Path | None) -> None:
@@ -224,10 +226,6 @@ def _check_folder(path: str | Path | None) -> None:
     """Raises FlowError if the checkpoint folder is a file: a worker would try again and again to write into it."""
     if path is not None and "://" not in str(path) and Path(path).exists() and not Path(path).is_dir():
         raise FlowError(f"CheckpointConfig(dir={str(path)!r}) is a file: give a folder, which is made if it isn't there")
-
-
-def _url(path: str | Path) -> str:
-    return str(path) if "://" in str(path) else str(Path(path).absolute())
 
 
 def _config(config: JobConfig | None, parallelism: int | None) -> JobConfig:

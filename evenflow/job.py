@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from .balancer.snapshot import LoadSnapshot
+from .connectors.remote import folder_or_url
 from .drawing.listing import Listing
 from .drawing.svg import Picture
 from .engine.errors import ConnectorError, JobFailedError, JobLostError, JobTimeoutError, RequestError
@@ -315,7 +316,7 @@ class Job:
         The job needs CheckpointConfig(dir=...). Raises RequestError without it and if `path` is taken or not writable, JobNotRunningError,
         JobTimeoutError.
         """
-        url = str(path) if "://" in str(path) else str(Path(path).absolute())
+        url = folder_or_url(path, "job.savepoint(...)")
         number = self._runtime.ask(TakeSavepoint(url))
 
         def done() -> SavepointReport | None:

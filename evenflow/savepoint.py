@@ -24,6 +24,7 @@ from typing import Any
 import pyarrow as pa
 
 from .actors.task.saved_state import SAVEPOINT
+from .connectors.remote import folder_or_url
 from .engine.aggregates.partial_aggregates import INPUT, PANE, ROWS
 from .engine.errors import ConnectorError, RequestError
 from .engine.joins.sides import KEY, other, side_of
@@ -109,7 +110,7 @@ class SavedJob:
 
 def read_savepoint(path: str | Path) -> SavedJob:
     """Read a savepoint that `job.savepoint(path)` wrote, or the folder of a checkpoint. Raises ConnectorError if it can't be read."""
-    return SavedJob(str(path) if "://" in str(path) else str(Path(path).absolute()))
+    return SavedJob(folder_or_url(path, "read_savepoint(...)"))
 
 
 def _table(chunks: list[pa.RecordBatch]) -> pa.Table:

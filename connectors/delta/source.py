@@ -15,6 +15,7 @@ from ...engine.source import SourceReader
 from ...engine.time.duration import Duration, microseconds, seconds
 from ...engine.time.event_time import EventTime
 from ..parquet import ParquetSource
+from ..remote import local_folder
 from ..row_groups import open_parquet, read_row_groups, time_bounds
 from ..splits import Split
 from .log import CAN_READ, DeltaLog, Version
@@ -57,7 +58,7 @@ def read_delta(
     """
     check_installed(name)
     spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
-    folder = str(Path(path).absolute())
+    folder = str(local_folder(path, name))
     if follow:
         return FollowedDeltaSource(folder, version, spec, columns, _above_zero(poll_every, name), skip_changes, name)
     if skip_changes:

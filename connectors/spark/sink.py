@@ -91,9 +91,9 @@ class SparkSink(FileSink):
 
     def __init__(self, spark: SparkSession | None, path: str | Path | None, receive: Receive | None, append: bool, name: str) -> None:
         self._temporary = path is None
-        folder = Path(path or Path(tempfile.gettempdir(), f"evenflow-exchange-{uuid.uuid4().hex}"))
+        folder = path or Path(tempfile.gettempdir(), f"evenflow-exchange-{uuid.uuid4().hex}")
         super().__init__(folder, overwrite=False, append=append, name=name)
-        self.exchange = Exchange(folder)
+        self.exchange = Exchange(self.folder)
         self._delivers = receive is not None
         self._delivery: Delivery | None = None
         if receive is not None and spark is not None:
