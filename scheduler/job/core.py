@@ -18,7 +18,7 @@ from ...engine.errors import JobFailedError, JobLostError, ProtocolError
 from ...engine.plan.physical import Plan
 from ...engine.protocol.effects import Finished, OperatorProblem, Prepared
 from ...engine.protocol.ids import Attempt, CheckpointNumber, WorkerId
-from ...state.errors import CorruptCheckpointError, EvenflowError
+from ...state.errors import CorruptCheckpointError, EvenflowError, StoreUnavailableError
 from ..checkpoints.checkpointing import Checkpointing
 from ..checkpoints.checkpoints import Checkpoints
 from ..checkpoints.deliveries import Deliveries
@@ -421,6 +421,9 @@ class JobCore:
 
     def _older_found(self, answer: OlderFound) -> None:
         if self._phase is not _Phase.OLDER or self.state.final:
+            return
+        if isinstance(answer.error, StoreUnavailableError):
+            self._fail_now(answer.error)  # nothing is known of older checkpoints: the next attempt looks again
             return
         if answer.error is not None:
             self.abort(answer.error)

@@ -100,7 +100,7 @@ def test_checkpoint_folder_that_no_file_system_opens_is_refused(tmp_path, url, s
 )
 def test_package_that_is_missing_is_named(monkeypatch, protocol, module, remedy):
     monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.delitem(fsspec.registry._registry, protocol, raising=False)
+    monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, protocol, raising=False)
     with pytest.raises(ef.FlowError, match=rf"{protocol}:// can't be read: .*{remedy}"):
         ef.read_parquet(f"{protocol}://bucket/in")
     with pytest.raises(ef.FlowError, match=rf"CheckpointConfig\(dir=...\): {protocol}://bucket/ck/urls can't be used: .*{remedy}"):

@@ -1,0 +1,107 @@
+"""A proxy in front of an S3 server that injects faults: the server seems overloaded, cut off, slow, or to lack a feature."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+HOP = {"connection", "transfer-encoding", "content-length", "expect", "host"}
+ERROR = "<?xml version='1.0'?><Error><Code>{}</Code><Message>injected</Message></Error>"
+
+
+@dataclass
+class Fault:
+    """`kind`: overloaded (503), denied (403), cut (no answer, and nothing done), lost (done, and no answer), slow, or careless (without
+    the condition that an object is only created). For the next `times` requests whose method and path `applies` to.
+    """
+
+    kind: str
+    applies: Callable[[str, str], bool] = lambda method, path: True
+    times: int = 1 << 30
+    met: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.held = threading.Event()
+        """Ends what a slow proxy waits for."""
+
+    def meets(self, method: str, path: str) -> bool:
+        if len(self.met) >= self.times or not self.applies(method, path):
+            return False
+        self.met.append(f"{method} {path}")
+        return True
+
+
+class Proxy(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, upstream: int) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.upstream, self.fault = upstream, Fault("none", times=0)
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def handle_error(self, request, client_address) -> None:
+        """A client that hangs up is none."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Proxy
+
+    def answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        fault = self.server.fault
+        kind = fault.kind if fault.meets(self.command, self.path) else ""
+        if kind == "cut":
+            self._hang_up()
+        elif kind == "overloaded":
+            self._say(503, ERROR.format("SlowDown").encode())
+        elif kind == "denied":
+            self._say(403, ERROR.format("AccessDenied").encode())
+        else:
+            if kind == "slow":
+                fault.held.wait(30)
+            self._forward(body, kind)
+
+    def _forward(self, body: bytes, kind: str) -> None:
+        drop = HOP | ({"if-none-match"} if kind == "careless" else set())
+        upstream = HTTPConnection("127.0.0.1", self.server.upstream, timeout=30)
+        headers = {name: value for name, value in self.headers.items() if name.lower() not in drop}
+        upstream.request(self.command, self.path, body, headers)
+        answer = upstream.getresponse()
+        data = answer.read()
+        upstream.close()
+        if kind == "lost":
+            self._hang_up()
+        else:
+            self._say(answer.status, data, answer.getheaders())
+
+    def _say(self, status: int, data: bytes, headers=(("Content-Type", "application/xml"),)) -> None:
+        self.send_response_only(status)
+        length = str(len(data))
+        for name, value in headers:
+            if name.lower() == "content-length" and self.command == "HEAD":
+                length = value
+            elif name.lower() not in HOP:
+                self.send_header(name, value)
+        self.send_header("Content-Length", length)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+    def _hang_up(self) -> None:
+        self.close_connection = True
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+
+for verb in ("GET", "PUT", "POST", "HEAD", "DELETE"):
+    setattr(_Handler, f"do_{verb}", _Handler.answer)

@@ -1,0 +1,141 @@
+"""Jobs whose checkpoints are on S3, which is out of reach for a while, loses replies, or refuses."""
+
+from __future__ import annotations
+
+import threading
+
+import fsspec
+import pyarrow.parquet as pq
+import pytest
+from s3_proxy import Fault
+
+import evenflow as ef
+
+TOTAL = 60
+
+
+class Gate:
+    """Numbers, of which those from `until` on wait until it is open."""
+
+    def __init__(self, until=TOTAL // 2):
+        self.until, self.open, self.reached = until, threading.Event(), threading.Event()
+
+    def __call__(self, partition, position):
+        for n in range(position or 0, TOTAL):
+            while n >= self.until and not self.open.is_set():
+                self.reached.set()
+                yield None
+            yield {"n": n}, n + 1
+
+
+def flow_of(gate, out):
+    flow = ef.Dataflow("jobs")
+    flow.read(ef.from_generator(gate, poll_every="1ms")).write(ef.write_parquet(out))
+    return flow
+
+
+def settings(url, **more):
+    checkpoint = ef.CheckpointConfig(url, interval="50ms", tolerable_failures=1000)
+    return ef.JobConfig(checkpoint=checkpoint, restart=ef.RestartConfig("fixed", delay="10ms", most=1000), **more)
+
+
+def midway(url, out, gate):
+    job = flow_of(gate, out).run(runtime="local", config=settings(url))
+    assert gate.reached.wait(30)
+    job.checkpoint()
+    return job
+
+
+def numbers(out):
+    return sorted(pq.read_table(out)["n"].to_pylist())
+
+
+def failed_checkpoints(job):
+    return [report for report in job.checkpoints() if report.problem is not None]
+
+
+def until(condition, bound=60.0):
+    pause = threading.Event()
+    for _ in range(int(bound / 0.05)):
+        if condition():
+            return
+        pause.wait(0.05)
+    pytest.fail(f"not within {bound} s")
+
+
+@pytest.mark.slow
+def test_job_outlives_a_store_that_is_out_of_reach(s3, url, tmp_path):
+    gate = Gate()
+    job = midway(url, tmp_path / "out", gate)
+    s3.fault = Fault("cut")
+    gate.open.set()
+    until(lambda: len(failed_checkpoints(job)) >= 1)
+    assert job.status().state.value in ("running", "restarting")
+    assert f"{url}/jobs" in failed_checkpoints(job)[-1].problem, "the report names the store"
+    s3.fault = Fault("none", times=0)
+    job.wait("60s")
+    assert numbers(tmp_path / "out") == list(range(TOTAL))
+
+
+@pytest.mark.slow
+def test_clearing_up_that_fails_ends_no_job(s3, url, tmp_path):
+    gate = Gate()
+    job = midway(url, tmp_path / "out", gate)
+    s3.fault = Fault("cut", lambda method, path: "manifest" in path or method in ("DELETE", "POST"))
+    until(lambda: len(failed_checkpoints(job)) >= 1)
+    s3.fault = Fault("none", times=0)
+    gate.open.set()
+    job.wait("60s")
+    assert numbers(tmp_path / "out") == list(range(TOTAL))
+
+
+def test_job_whose_manifests_replies_are_lost_has_no_failed_checkpoint(s3, url, tmp_path):
+    gate = Gate()
+    job = midway(url, tmp_path / "out", gate)
+    s3.fault = Fault("lost", lambda method, path: method == "PUT" and "/manifest" in path, times=2)
+    job.checkpoint()
+    gate.open.set()
+    job.wait("60s")
+    assert s3.fault.met
+    assert failed_checkpoints(job) == []
+    assert numbers(tmp_path / "out") == list(range(TOTAL))
+
+
+def test_job_is_continued_from_s3(s3, url, tmp_path):
+    job = midway(url, tmp_path / "out", Gate())
+    job.cancel()
+    job.wait("30s")
+    gate = Gate()
+    gate.open.set()
+    flow_of(gate, tmp_path / "out").run(runtime="local", config=settings(url), resume="required").wait("60s")
+    assert numbers(tmp_path / "out") == list(range(TOTAL))
+    assert not [path for path in fsspec.filesystem("s3").find(url) if "/check-" in path]
+
+
+def test_job_is_not_started_on_a_store_without_the_create_only_condition(s3, url, tmp_path):
+    s3.fault = Fault("careless")
+    with pytest.raises(ef.StateError, match="If-None-Match"):
+        flow_of(Gate(), tmp_path / "out").run(runtime="local", config=settings(url))
+
+
+def test_job_is_not_started_on_a_store_that_denies(s3, url, tmp_path):
+    s3.fault = Fault("denied")
+    with pytest.raises(ef.StateError, match=rf"{url}/jobs: terms: PermissionError"):
+        flow_of(Gate(), tmp_path / "out").run(runtime="local", config=settings(url))
+
+
+def test_job_is_not_started_in_a_bucket_that_is_not_there(s3, tmp_path):
+    with pytest.raises(ef.StateError, match=r"s3://nowhere/ck/jobs: terms: "):
+        flow_of(Gate(), tmp_path / "out").run(runtime="local", config=settings("s3://nowhere/ck"))
+
+
+def test_run_on_s3_belongs_to_one_owner(s3, url, tmp_path):
+    job = midway(url, tmp_path / "out", Gate())
+    with pytest.raises(ef.RequestError, match="job `jobs` runs already"):
+        flow_of(Gate(), tmp_path / "other").run(runtime="local", config=settings(url))
+    taken = flow_of(Gate(), tmp_path / "out").run(runtime="local", config=settings(url), takeover=True)
+    with pytest.raises(ef.JobFailedError, match="has taken this job over"):
+        job.wait("30s")
+    taken.cancel()
+    taken.wait("30s")
+    assert numbers(tmp_path / "out") == list(range(TOTAL // 2))
