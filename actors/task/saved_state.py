@@ -222,9 +222,13 @@ class SavedState:
             raise
 
     def settle(self) -> None:
-        """Remove manifests of failed checkpoints that may have been written, before the job goes back behind them. Raises OSError."""
+        """Remove manifests of failed checkpoints that may have been written, before the job goes back behind them.
+
+        A later coordinator may have begun from one: then it stays. Raises OSError.
+        """
         for number in sorted(self._doubtful):
             assert self._store is not None
+            self.stay_in_charge()
             self._store.withdraw(number)
             self._doubtful.discard(number)
 

@@ -21,7 +21,8 @@ STEPS_IN_TIME = (0.0005, 0.004, 0.03, 0.5)
 
 @dataclass(slots=True)
 class World:
-    """Everything that a step may read or change. Counted so far: `accidents`, `damages` of checkpoints, and `deletions` of manifests.
+    """Everything that a step may read or change. Counted so far: `accidents`, `damages` of checkpoints, `deletions` of manifests, and
+    `restarts` of the program.
 
     `zombies`: processes that were taken for lost and go on, each with what it sees, for `steps_left`; `zombies_made` so far,
     `superseded`: coordinators among them that have found that another had begun. `alone`: workers without their coordinator.
@@ -35,6 +36,7 @@ class World:
     accidents: int = 0
     damages: int = 0
     deletions: int = 0
+    restarts: int = 0
     zombies: list[World] = field(default_factory=list)
     zombies_made: int = 0
     superseded: int = 0

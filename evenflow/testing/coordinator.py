@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ..actors.job.job_interpreter import JobInterpreter
 from ..engine.plan.physical import Plan
-from ..engine.protocol.ids import Attempt, WorkerId
+from ..engine.protocol.ids import NO_CHECKPOINT, Attempt, WorkerId
 from ..engine.sink import Sink
 from ..scheduler.checkpoints.restore_point import RestorePoint
 from ..scheduler.checkpoints.storage_answers import Delivery
@@ -49,7 +49,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What is there whichever coordinator runs the job. `workers` of the attempt that it runs; the rest brings them up, and ends them."""
+    """What is there whichever coordinator runs the job. `workers` of the attempt that it runs; the rest brings them up, and ends them.
+
+    `replan(parallelism)`: the plan of the flow with that many workers.
+    """
 
     plan: Plan
     config: JobConfig
@@ -63,6 +66,7 @@ class Surroundings:
     spawn: Callable[[Spawn], None]
     retire: Callable[[tuple[WorkerId, ...]], None]
     nodes: SimulatedNodes
+    replan: Callable[[int], Plan]
 
 
 class Coordinator:
@@ -71,7 +75,7 @@ class Coordinator:
     def __init__(self, around: Surroundings, terms: Terms, begin: RestorePoint) -> None:
         self._around, self._terms = around, terms
         self.workers = around.workers
-        self.storage = SimulatedStorage(around.storage, around.ledger, around.sinks, terms)
+        self.storage = SimulatedStorage(around.storage, around.ledger, around.sinks, terms, resumes=begin.resumes)
         self.core = JobCore(around.plan, around.config, begin)
         self.interpreter = JobInterpreter(self.core, self, self.storage, around.clock)
         self.wanted: Deploy | None = None
@@ -155,8 +159,9 @@ class Coordinator:
             self._around.spawn(wanted)
 
     def lose(self) -> Coordinator:
-        """This one's process is lost, with all that it knew; the one that takes its place."""
+        """This one's process is lost, with all that it knew; the one that takes its place, as soon as the store answers."""
         storage = self._around.storage
+        storage.unreachable = False
         terms, newest = storage.take_over(storage.claim())
         storage.discard_unfinished(storage.committed)
         attempt = first_attempt(terms.term)
@@ -164,6 +169,26 @@ class Coordinator:
         after = Coordinator(self._around, terms, begin)
         after.begin()
         return after
+
+    def start_again(self, parallelism: int | None) -> Coordinator:
+        """The program is started again, perhaps with another number of workers: the coordinator of that start."""
+        storage = self._around.storage
+        storage.unreachable = False
+        terms, newest = storage.take_over(storage.claim(anew=True))
+        storage.discard_unfinished(NO_CHECKPOINT)
+        storage.committed = NO_CHECKPOINT
+        attempt, reached = first_attempt(terms.term), storage.reached(terms)
+        begin = RestorePoint(newest, last=storage.last, resumes=True, committed=reached, attempt=attempt)
+        around = self._around if parallelism is None else replace(self._around, plan=self._around.replan(parallelism))
+        after = Coordinator(around, terms, begin)
+        after.begin()
+        return after
+
+    @property
+    def may_start_again(self) -> bool:
+        """True if a start of the program would continue this run: there is a checkpoint, or nothing that it could have committed."""
+        storage = self._around.storage
+        return storage.empty or storage.newest(self._terms) is not None
 
     def leave_alone(self, workers: dict[WorkerId, Worker]) -> None:
         """It was declared lost, and continues with these workers; it can start no others."""

@@ -1,4 +1,4 @@
-"""Storage that is full, or slow, for a while: at any moment of a simulated job's checkpoints."""
+"""Storage that is full, slow or out of reach for a while: at any moment of a simulated job's checkpoints."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ WRITTEN, ELSE, OVER = 0.3, 0.005, 0.05
 """Shares of the moments at which trouble may begin: while a checkpoint is written, and at others; and at which it ends."""
 
 
-def with_full_disk(actions: Sequence[Action], most: int = 3) -> tuple[Action, ...]:
+def with_full_disk(actions: Sequence[Action], most: int = 3, troubles: Sequence[str] = ("full", "slow")) -> tuple[Action, ...]:
     """`actions`, and at most `most` times each the storage is full, and slow, for a while. For a job that saves its state.
 
-    `check(make_flow, seeds, save_state=True, actions=with_full_disk(with_crashes(ACTIONS)))`
+    Another of the `troubles` is `unreachable`: it doesn't answer. `check(make_flow, seeds, save_state=True,
+    actions=with_full_disk(with_crashes(ACTIONS)))`
     """
 
     def change(world: World) -> Iterator[Choice]:
         storage = world.coordinator.all_storage
-        for trouble in ("full", "slow"):
+        for trouble in troubles:
             if getattr(storage, trouble):
                 setattr(storage, trouble, world.random.random() >= OVER)  # whatever else happens meanwhile, and however often
             elif storage.troubles[trouble] < most:

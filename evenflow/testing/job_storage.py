@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, assert_never
 
 from ..engine.errors import JobFailedError
-from ..engine.protocol.ids import NO_CHECKPOINT
+from ..engine.protocol.ids import NO_CHECKPOINT, CheckpointNumber
 from ..engine.sink import Sink
 from ..scheduler.checkpoints.manifest import Manifest
 from ..scheduler.checkpoints.storage_answers import (
@@ -25,6 +26,7 @@ from ..scheduler.checkpoints.storage_answers import (
 )
 from ..scheduler.checkpoints.terms import Terms
 from ..scheduler.job.effects import Commit, CopySavepoint, Discard, FindOlder, RememberStart, RestoreSinks, Save, StorageEffect
+from ..state.errors import StoreUnavailableError
 from .ledger import Ledger
 from .network import SimulationError
 from .storage import Storage
@@ -34,12 +36,14 @@ Steps = Iterator[StorageAnswer | None]
 
 
 class SimulatedStorage:
-    """Of one coordinator, of the term that is the newest of `terms`. `sinks` by operator name.
+    """Of one coordinator, of the term that is the newest of `terms`. `sinks` by operator name. `resumes`: it continues another start's run.
 
     `superseded`: it has found that another coordinator has begun, so it is gone.
     """
 
-    def __init__(self, storage: Storage, ledger: Ledger, sinks: Mapping[str, Sink], terms: Terms) -> None:
+    def __init__(self, storage: Storage, ledger: Ledger, sinks: Mapping[str, Sink], terms: Terms, *, resumes: bool = False) -> None:
+        self._resumes = resumes
+        self._doubtful: set[CheckpointNumber] = set()
         self._storage, self._ledger, self._sinks, self._terms = storage, ledger, sinks, terms
         self._queue: deque[StorageEffect] = deque()
         self._steps: Steps | None = None
@@ -85,10 +89,11 @@ class SimulatedStorage:
             case RestoreSinks():
                 return self._restore_sinks(effect)
             case FindOlder():
-                older = self._storage.newest(self._terms, effect.checkpoint)
-                return iter((OlderFound(effect.checkpoint, effect.problem, older),))
+                return self._find_older(effect)
             case Discard():
-                self._storage.discard(effect.checkpoint)
+                with suppress(OSError):
+                    if self._in_charge():
+                        self._storage.discard(effect.checkpoint)
                 return iter(())
             case CopySavepoint():
                 return iter((SavepointCopied(effect.manifest.checkpoint),))
@@ -97,24 +102,57 @@ class SimulatedStorage:
             case _:
                 assert_never(effect)
 
+    def _find_older(self, wanted: FindOlder) -> Steps:
+        try:
+            older = self._storage.newest(self._terms, wanted.checkpoint)
+        except StoreUnavailableError as error:
+            yield OlderFound(wanted.checkpoint, wanted.problem, error=error)
+        else:
+            yield OlderFound(wanted.checkpoint, wanted.problem, older)
+
     def _save(self, manifest: Manifest) -> Steps:
-        if not self._in_charge():
-            return
-        yield None
+        try:
+            if not self._in_charge():
+                return
+            yield None
+            self._write(manifest)
+            yield None
+            if not self._in_charge():
+                return
+        except FileExistsError as error:
+            yield Saved(manifest.checkpoint, str(error))
+        except OSError as error:
+            self._doubtful.add(manifest.checkpoint)
+            with suppress(OSError):
+                self._settle()
+            yield Saved(manifest.checkpoint, str(error))
+        else:
+            with suppress(OSError):
+                self._storage.sweep(self._terms)
+            yield Saved(manifest.checkpoint)
+
+    def _write(self, manifest: Manifest) -> None:
         try:
             self._storage.complete(manifest)
-        except OSError as error:
-            yield Saved(manifest.checkpoint, str(error))
-            return
-        yield None
-        if self._in_charge():
-            self._storage.sweep(self._terms)
-            yield Saved(manifest.checkpoint)
+        except StoreUnavailableError:
+            if not self._storage.has(manifest):
+                raise
+
+    def _settle(self) -> None:
+        for number in sorted(self._doubtful):
+            if not self._in_charge():
+                return
+            self._storage.withdraw(number)
+            self._doubtful.discard(number)
 
     def _commit(self, commit: Commit) -> Steps:
         self._storage.note_committed(commit.checkpoint)
         yield None
-        if not self._in_charge():
+        try:
+            if not self._in_charge():
+                return
+        except OSError as error:
+            yield Committed(commit.checkpoint, error=JobFailedError(str(error)))
             return
         yield None
         if self._storage.refuses_commit():
@@ -134,23 +172,33 @@ class SimulatedStorage:
         if not self._storage.completed(checkpoint) and self._storage.saves:
             raise SimulationError(f"checkpoint {checkpoint} is committed before its manifest is written")
         self._committed = checkpoint
+        self._storage.show(checkpoint)
         self._ledger.commit(checkpoint, committables)
         return tuple(
             (name, payload) for name, sink in self._sinks.items() for payload in sink.commit(checkpoint, committables.get(name, []))
         )
 
     def _restore_sinks(self, wanted: RestoreSinks) -> Steps:
-        at = wanted.manifest.checkpoint if wanted.manifest is not None else NO_CHECKPOINT
         deliveries: list[Delivery] = []
+        try:
+            yield from self._restored(wanted, deliveries)
+        except OSError as error:
+            yield SinksRestored(wanted.attempt, tuple(deliveries), JobFailedError(str(error)))
+            return
+        if not self.superseded:
+            self._resumes = False
+            self._storage.sweep_prepared(wanted.attempt)
+            yield SinksRestored(wanted.attempt, tuple(deliveries))
+
+    def _restored(self, wanted: RestoreSinks, deliveries: list[Delivery]) -> Steps:
+        at = wanted.manifest.checkpoint if wanted.manifest is not None else NO_CHECKPOINT
         if not self._in_charge():
             return
-        if wanted.retracts is not None:
+        self._settle()
+        if wanted.retracts is not None or self._resumes:
             yield None
-            try:
+            if wanted.retracts is not None:
                 self._storage.declare_void(at)
-            except OSError as error:
-                yield SinksRestored(wanted.attempt, error=JobFailedError(str(error)))
-                return
             self._committed = at
             self._ledger.take_back(at)
             deliveries += [(name, payload) for name, sink in self._sinks.items() for payload in sink.retract(at)]
@@ -161,13 +209,10 @@ class SimulatedStorage:
                 return
             yield None
             if self._storage.refuses_commit():
-                yield SinksRestored(wanted.attempt, tuple(deliveries), JobFailedError("a sink could not commit"))
-                return
+                raise OSError("a sink could not commit")
             deliveries += self._commit_sinks(at, wanted.manifest.committables)
             if self._storage.refuses_commit():
-                yield SinksRestored(wanted.attempt, tuple(deliveries), JobFailedError("a sink has committed, and does not know it"))
-                return
-        yield SinksRestored(wanted.attempt, tuple(deliveries))
+                raise OSError("a sink has committed, and does not know it")
 
     def _in_charge(self) -> bool:
         self.superseded = self.superseded or self._storage.claimed(self._terms.term + 1)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from random import Random
@@ -99,7 +99,7 @@ def simulate(
     random = Random(seed)  # noqa: S311 -- the point is that it can be repeated
     config = replace(config, parallelism=parallelism) if config is not None else random_config(random, parallelism)
     config = saving(config, random) if save_state else config
-    simulation = _Simulation(flow.plan(config=config), config, random, actions)
+    simulation = _Simulation(lambda workers: flow.plan(config=replace(config, parallelism=workers)), config, random, actions)
     try:
         return simulation.run(seed, max_steps)
     except Exception as error:
@@ -135,7 +135,8 @@ def saving(config: JobConfig, random: Random) -> JobConfig:
 
 
 class _Simulation:
-    def __init__(self, plan: Plan, config: JobConfig, random: Random, actions: Sequence[Action]) -> None:
+    def __init__(self, replan: Callable[[int], Plan], config: JobConfig, random: Random, actions: Sequence[Action]) -> None:
+        plan = replan(config.parallelism)
         self.trace: deque[tuple[str, str]] = deque(maxlen=TRACE)
         self._of_worker = [action.choices_of for action in actions if isinstance(action, OfWorker)]
         self._of_others = [action for action in actions if not isinstance(action, OfWorker)]
@@ -149,7 +150,7 @@ class _Simulation:
         self._nodes = SimulatedNodes()
         around = Surroundings(
             plan, config, sinks, self._storage, self._ledger, Clock(), Counts(), self._workers,
-            self._deploy, self._spawn, self._retire, self._nodes,
+            self._deploy, self._spawn, self._retire, self._nodes, replan,
         )  # fmt: skip
         self.counts = around.counts
         self.world = World(random, self._channels, self._workers, Coordinator(around, Terms(), RestorePoint()), around.clock)
@@ -207,7 +208,7 @@ class _Simulation:
         core = world.coordinator.core
         if core.error is not None:
             raise core.error
-        moved = bool(core.migrations.history or core.record.rescales)
+        moved = bool(core.migrations.history or core.record.rescales or world.restarts)
         return SimulationResult(seed, core.state, self._rows, core.checkpoints.completed, self._late_records(), dict(picked), moved)
 
     def _run(self, picked: Counter[str], max_steps: int) -> None:
@@ -271,6 +272,7 @@ class _Simulation:
         left = [f"{name} {what}" for name, worker in workers.items() for what in worker.leftovers()]
         placed = [(name, worker, tables[worker.spec.stage]) for name, worker in workers.items() if worker.spec.stage in tables]
         left += [f"{name} has state of keys that belong to another worker" for name, worker, table in placed if worker.misplaced(table)]
+        left += [f"it has removed {what}, of another run" for what in self._storage.harmed_others()]
         if left:
             raise SimulationError("\n  ".join(["the job has finished, but:", *left]))
 

@@ -11,22 +11,31 @@ from random import Random
 
 from ..engine.batch import Batch
 from ..engine.protocol.ids import NO_CHECKPOINT, Attempt, CheckpointNumber
-from ..scheduler.checkpoints.manifest import Manifest
+from ..scheduler.checkpoints.manifest import Manifest, TaskEntry
 from ..scheduler.checkpoints.retention import Needs, retained
-from ..scheduler.checkpoints.terms import Terms
-from ..state.errors import CorruptStateError
+from ..scheduler.checkpoints.terms import Terms, first_attempt
+from ..state.errors import CorruptStateError, StoreUnavailableError
 from ..state.files import StateFile
+from .network import SimulationError
 
 KEPT = 2
+TERM = first_attempt(1)
+"""Attempts of a term."""
+
+
+OTHERS = 2
+"""Checkpoints of an earlier run that are there when the job begins."""
 
 
 class Storage:
-    """What survives every crash. While it is `full`, nothing can be written; while it is `slow`, workers' files take their time."""
+    """What survives every crash. While it is `full`, nothing can be written; while it is `unreachable`, nothing can be read either; while
+    it is `slow`, workers' files take their time. `loses_reply`: the reply of the next manifest is lost.
+    """
 
     def __init__(self) -> None:
-        self.full = self.slow = False
+        self.full = self.slow = self.unreachable = self.loses_reply = False
         self.troubles: Counter[str] = Counter()
-        """How often it has become full, and slow."""
+        """How often it has become full, slow and unreachable, and how many replies were lost."""
         self.refused = 0
         """How often something could not be written."""
         self.committed = NO_CHECKPOINT
@@ -44,7 +53,32 @@ class Storage:
         self._unreadable: set[int] = set()
         self._void: set[CheckpointNumber] = set()
         self._begun: dict[int, Terms] = {0: Terms()}
-        self._term = 0
+        self._starts: dict[int, int] = {0: 0}
+        self._swept: dict[int, Attempt] = {}
+        self._shown: set[int] = set()
+        self.after = NO_CHECKPOINT
+        """The newest checkpoint of other runs when this one began."""
+        self._others: dict[CheckpointNumber, bytes] = {}
+
+    @property
+    def _term(self) -> int:
+        return max(self._starts)
+
+    def add_another_run(self) -> None:
+        """Let the checkpoints of an earlier run be here."""
+        for number in map(CheckpointNumber, range(1, OTHERS + 1)):
+            file = StateFile(f"of another run at {number}", 0, "", 0)
+            self._files[file.path] = []
+            tasks = {"other": (TaskEntry(files=(file,)),)}
+            self._others[number] = self._manifests[number] = Manifest("other", number, Attempt(0), 0.0, 1, {}, tasks, {}, {}).to_bytes()
+            self._attempts[number] = Attempt(0)
+            self._needs[number] = Needs(frozenset({file.path}), frozenset({file.path}))
+        self.after = CheckpointNumber(OTHERS)
+
+    def harmed_others(self) -> list[str]:
+        """What of the other run's checkpoints this one has removed or replaced."""
+        gone = [f"the manifest of checkpoint {n}" for n, manifest in self._others.items() if self._manifests.get(n) != manifest]
+        return [*gone, *(f"a file of checkpoint {n}" for n in self._others if f"of another run at {n}" not in self._files)]
 
     @property
     def saves(self) -> bool:
@@ -67,14 +101,40 @@ class Storage:
         self.commits_failed += not self.looks_until_failure
         return not self.looks_until_failure
 
-    def claim(self) -> int:
-        """Begin the next term."""
-        self._term += 1
-        return self._term
+    @property
+    def start(self) -> int:
+        """The newest start of the program, by number."""
+        return self._starts[self._term]
+
+    def claim(self, *, anew: bool = False) -> int:
+        """Begin the next term; `anew`: of another start of the program."""
+        self._require_answer()
+        term = self._term + 1
+        self._starts[term] = self.start + anew
+        return term
 
     def claimed(self, term: int) -> bool:
-        """Whether it has begun."""
+        """True if it has begun."""
+        self._require_answer()
         return self._term >= term
+
+    def sweep_prepared(self, attempt: Attempt) -> None:
+        """Remove what sinks have prepared in earlier attempts of the same start, and not committed."""
+        start = self._starts[attempt // TERM]
+        self._swept[start] = max(attempt, self._swept.get(start, attempt))
+
+    def show(self, checkpoint: int) -> None:
+        """The sinks commit a checkpoint. Raises SimulationError if what was prepared for it was swept."""
+        attempt = self._attempts.get(CheckpointNumber(checkpoint))
+        if attempt is not None and checkpoint not in self._shown:
+            if attempt < self._swept.get(self._starts[attempt // TERM], 0):
+                raise SimulationError(f"checkpoint {checkpoint} is committed, and what was prepared for it was swept before")
+            self._shown.add(checkpoint)
+
+    def reached(self, terms: Terms) -> CheckpointNumber:
+        """The newest checkpoint that may have been committed, as its manifest shows, which may be unreadable."""
+        numbers = (n for n in self._manifests if n > self.after and terms.counts(n, self._attempts[n]))
+        return max(numbers, default=NO_CHECKPOINT)
 
     def take_over(self, term: int) -> tuple[Terms, Manifest | None]:
         """What the coordinator that claimed `term` begins from, which is noted."""
@@ -92,6 +152,7 @@ class Storage:
 
     def chunks(self, file: StateFile) -> list[Batch]:
         """What was put. Raises CorruptStateError if it is damaged or was removed."""
+        self._require_answer()
         name = posixpath.basename(file.path)
         if name in self._damaged or name not in self._files:
             raise CorruptStateError(f"{file.path} was damaged or removed")
@@ -105,12 +166,26 @@ class Storage:
         self._manifests[manifest.checkpoint] = manifest.to_bytes()
         self._attempts[manifest.checkpoint] = manifest.attempt
         self._needs[manifest.checkpoint] = Needs.of(manifest)
+        if self.loses_reply:
+            self.loses_reply = False
+            raise StoreUnavailableError("the reply is lost")
+
+    def has(self, manifest: Manifest) -> bool:
+        """True if exactly this manifest is there."""
+        self._require_answer()
+        return self._manifests.get(manifest.checkpoint) == manifest.to_bytes()
+
+    def withdraw(self, checkpoint: CheckpointNumber) -> None:
+        """Remove a manifest that may be there."""
+        self._require_answer()
+        self._forget([checkpoint])
 
     def sweep(self, terms: Terms) -> None:
         """Remove what is no longer kept."""
-        kept = retained({number: needs for number, needs in self._needs.items() if self._counts(number, terms)}, KEPT)
+        own = {number: needs for number, needs in self._needs.items() if number > self.after}
+        kept = retained({number: needs for number, needs in own.items() if self._counts(number, terms)}, KEPT)
         above = max(kept, default=0)
-        dropped = {number: self._needs.pop(number) for number in [*self._manifests] if number not in kept and number < above}
+        dropped = {number: self._needs.pop(number) for number in own if number not in kept and number < above}
         needed = {path for needs in self._needs.values() for path in needs.files}
         for number, needs in dropped.items():
             del self._manifests[number]
@@ -119,7 +194,9 @@ class Storage:
 
     def newest(self, terms: Terms, below: int | None = None) -> Manifest | None:
         """The newest manifest (numbered below `below`) that can be read, is not void, and counts."""
-        number = max((n for n in self._manifests if (below is None or n < below) and self._counts(n, terms)), default=None)
+        self._require_answer()
+        own = (n for n in self._manifests if n > self.after)
+        number = max((n for n in own if (below is None or n < below) and self._counts(n, terms)), default=None)
         return Manifest.from_bytes(self._manifests[number]) if number is not None else None
 
     def _counts(self, number: CheckpointNumber, terms: Terms) -> bool:
@@ -134,11 +211,12 @@ class Storage:
         """Checkpoints after `after` can no longer be restored."""
         self._require_room()
         self.retractions += 1
-        self._void |= {number for number in self._manifests if number > after}
+        self._void |= {number for number in self._manifests if number > max(after, self.after)}
         self._forget(self._void)
 
     def discard(self, checkpoint: int) -> None:
         """Remove the files of a checkpoint that came to nothing, unless it has a manifest: a zombie's."""
+        self._require_answer()
         if checkpoint in self._manifests:
             return
         for path in self._written.pop(checkpoint, ()):
@@ -146,11 +224,17 @@ class Storage:
 
     def discard_unfinished(self, committed: int) -> None:
         """The same, of all behind the newest manifest and behind checkpoint `committed`, whose manifest may be gone."""
-        newest = max([*self._manifests, committed])
+        newest = max([*self._manifests, committed], default=committed)
         for checkpoint in [number for number in self._written if number > newest]:
             self.discard(checkpoint)
 
+    def _require_answer(self) -> None:
+        if self.unreachable:
+            self.refused += 1
+            raise StoreUnavailableError("the store does not answer")
+
     def _require_room(self) -> None:
+        self._require_answer()
         if self.full:
             self.refused += 1
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -165,10 +249,10 @@ class Storage:
 
     def lose(self, random: Random) -> None:
         """Files are gone, and nothing tells that they existed: the manifest of the newest checkpoint, some, all, or the whole folder."""
-        there = sorted(self._manifests)
+        there = sorted(number for number in self._manifests if number > self.after)
         which = random.choice((there[-1:], random.sample(there, random.randint(1, len(there))), there, None))
         if which is None:
-            self._files.clear()
+            self._files = {path: chunks for path, chunks in self._files.items() if path.startswith("of another run")}
             self._begun = {0: Terms()}
         if random.random() < 0.5 or which is None:
             self._void.clear()
@@ -181,5 +265,5 @@ class Storage:
 
     @property
     def empty(self) -> bool:
-        """Whether no manifest is there."""
-        return not self._manifests
+        """True if no manifest of this run is there."""
+        return max(self._manifests, default=0) <= self.after
