@@ -43,6 +43,12 @@ class Columns:
         """What is known of these columns, beside which there may be others."""
         return Columns({name: self.type_of(name) for name in names})
 
+    def schema(self) -> pa.Schema | None:
+        """The columns, Arrow's null type for one whose type isn't known; None unless all columns are known."""
+        if not self.complete:
+            return None
+        return pa.schema([(name, pa.null() if kind is None else kind) for name, kind in self.types.items()])
+
     def listed(self) -> str:
         """The names, for errors."""
         return ", ".join(self.types)

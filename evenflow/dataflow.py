@@ -127,7 +127,8 @@ class Dataflow:
         begun = _Begun(checkpoints, physical, wish, detached=detached)
         try:
             _start(sources.values(), started)
-            check_columns(self.graph, sources)  # sources know more by now, and no sink has emptied its folder yet
+            # Sources know more by now, and no sink has emptied its folder yet.
+            physical = physical.knowing(check_columns(self.graph, sources))
             claim = begun.claim()
             for sink in sinks.values():
                 sink.of_run(claim.run, continues=claim.resumes)

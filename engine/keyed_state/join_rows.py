@@ -6,14 +6,16 @@ those that are due no more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..batch import Batch
+from ..errors import RecordError
 from ..joins.block import Block
 from ..joins.key_types import KeyKinds
 from ..joins.row_log import RowLog
@@ -39,9 +41,15 @@ GROUPS = {LEFT: 0, RIGHT: 1}
 
 
 class JoinRows(KeyedState):
-    """`keys`: the names of the key columns of each side. `columns`: those of a side's rows, once the first batch has told."""
+    """`keys`: the names of the key columns of each side. `columns`: those of a side's rows, from the plan or the side's first batch."""
 
-    def __init__(self, context: Context, left_keys: tuple[str, ...], right_keys: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        context: Context,
+        left_keys: tuple[str, ...],
+        right_keys: tuple[str, ...],
+        schemas: Mapping[Side, pa.Schema] = MappingProxyType({}),
+    ) -> None:
         self._context = context
         self.keys = {LEFT: left_keys, RIGHT: right_keys}
         self.logs = {LEFT: RowLog(), RIGHT: RowLog()}
@@ -53,13 +61,35 @@ class JoinRows(KeyedState):
         self._noting = False
         self._guests: frozenset[Part] = frozenset()
         """Split keys that have their home at another worker."""
+        self._planned = frozenset(schemas)
+        for side, schema in schemas.items():
+            self._note(side, schema)
 
-    def learn(self, side: Side, schema: pa.Schema) -> None:
-        """Note the columns of a side's rows; a column of nulls may get its type later."""
+    def learn(self, side: Side, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Note the columns of a side's rows, which are returned in the order in which the side has its columns.
+
+        A column of nulls may get its type later, and keeps the one that it has. Raises RecordError for other columns than the plan's.
+        """
         known = self.columns.get(side)
-        if known is None or not known.equals(schema):
-            self.columns[side] = schema
-            self._kinds.learn(side, [schema.field(name).type for name in self.keys[side]])
+        if known is None or not known.equals(rows.schema):
+            if known is not None and known.names != rows.schema.names:
+                rows = self._ordered(side, known, rows)
+            self._note(side, rows.schema if known is None else _typed(rows.schema, known))
+        return rows
+
+    def _note(self, side: Side, schema: pa.Schema) -> None:
+        self._kinds.learn(side, [schema.field(name).type for name in self.keys[side]])
+        self.columns[side] = schema
+
+    def _ordered(self, side: Side, known: pa.Schema, rows: pa.RecordBatch) -> pa.RecordBatch:
+        if sorted(known.names) == sorted(rows.schema.names):
+            return rows.select(known.names)
+        if side not in self._planned:
+            return rows
+        found, expected = ", ".join(rows.schema.names), ", ".join(known.names)
+        which = "left" if side is LEFT else "right"
+        problem = f"its {which} stream has the columns {found}, and the plan says {expected}: bring them to these by select or schema="
+        raise RecordError(self._context.name, problem)
 
     def append(self, side: Side, block: Block) -> None:
         """Keep these rows, sorted as a segment's, until they are forgotten."""
@@ -76,8 +106,7 @@ class JoinRows(KeyedState):
 
     def install(self, chunk: Batch) -> None:
         side = side_of(chunk.rows.schema)
-        rows = side.rows(chunk.rows)
-        self.learn(side, rows.schema)
+        rows = self.learn(side, side.rows(chunk.rows))
         hashes = key_hashes([key_column(rows, key, self._context.name) for key in self.keys[side]], self._context.name)
         times, due = (chunk.rows.column(name).to_numpy() for name in (TIME, DUE))
         self.append(side, sorted_rows(Block.of(rows, hashes, times, due)))
@@ -176,6 +205,13 @@ class JoinRows(KeyedState):
         _, first = np.unique(block.hashes, return_index=True)
         rows = block.held.reached(first)
         return [rows.column(key) for key in self.keys[side]]
+
+
+def _typed(schema: pa.Schema, before: pa.Schema) -> pa.Schema:
+    """The columns; one of nulls has the type that it had before."""
+    if schema.names != before.names:
+        return schema
+    return pa.schema([old if pa.types.is_null(new.type) else new for new, old in zip(schema, before, strict=True)])
 
 
 class _RowTransfer(StateTransfer):

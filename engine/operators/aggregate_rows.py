@@ -26,6 +26,7 @@ from ..needed import Needed
 from ..time.row_windows import RowWindows
 from .base import Context, Emit
 from .keyed import KeyedInstance, KeyedOperator
+from .result_columns import result_columns
 
 END_ROW = "window_end_row"
 """The column with the number of a window's last row among those of its key, the first being 1."""
@@ -48,7 +49,7 @@ class AggregateRows(KeyedOperator):
     windows: RowWindows
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
-        return inputs[0].only(self.keys)
+        return result_columns(inputs[0], self.keys, self.functions, "aggregate", {END_ROW: pa.int64()})
 
     def open(self, context: Context) -> AggregateRowsInstance:
         aggregator = PartialAggregator(context.name, self.keys, self.functions)

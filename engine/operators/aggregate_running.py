@@ -21,6 +21,7 @@ from ..needed import Needed
 from .base import Context, Emit, Operator
 from .combine import BatchAggregator, Combine, latest
 from .keyed import KeyedInstance, KeyedOperator
+from .result_columns import result_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +33,7 @@ class AggregateRunning(KeyedOperator):
     updates: bool = field(kw_only=True)
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
-        return inputs[0].only(self.keys)
+        return result_columns(inputs[0], self.keys, self.functions, "aggregate")
 
     def open(self, context: Context) -> AggregateRunningInstance:
         batch_aggregator = BatchAggregator(context.name, self.keys, self.functions, None)

@@ -30,7 +30,8 @@ from ..time.sessions import SessionWindows
 from .base import Context, Emit, Operator
 from .combine import BatchAggregator, Combine
 from .keyed import KeyedInstance, KeyedOperator
-from .window_bounds import END, START, timestamps
+from .result_columns import result_columns
+from .window_bounds import END, START, TIMESTAMP, timestamps
 
 _BOUNDS: Mapping[str, AggregateFunction] = {"__first": EventTimeBound(latest=False), "__last": EventTimeBound(latest=True)}
 """The times of a session's first and last row, which are aggregates like the user's."""
@@ -45,7 +46,7 @@ class AggregateSessions(KeyedOperator):
     windows: SessionWindows
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
-        return inputs[0].only(self.keys)
+        return result_columns(inputs[0], self.keys, self.functions, "aggregate", {START: TIMESTAMP, END: TIMESTAMP})
 
     def open(self, context: Context) -> AggregateSessionsInstance:
         batch_aggregator = BatchAggregator(context.name, self.keys, {**_BOUNDS, **self.functions}, self.windows)

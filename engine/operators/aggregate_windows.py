@@ -30,7 +30,8 @@ from .changed_keys import ChangedKeys, KeyColumns
 from .combine import BatchAggregator, Combine
 from .emission import ONCE, Emission
 from .keyed import KeyedInstance, KeyedOperator
-from .window_bounds import END, START, bounds_of
+from .result_columns import result_columns
+from .window_bounds import END, START, TIMESTAMP, bounds_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,7 @@ class AggregateWindows(KeyedOperator):
     emission: Emission = field(default=ONCE, kw_only=True)
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
-        return inputs[0].only(self.keys)
+        return result_columns(inputs[0], self.keys, self.functions, "aggregate", {START: TIMESTAMP, END: TIMESTAMP})
 
     def open(self, context: Context) -> AggregateWindowsInstance:
         batch_aggregator = BatchAggregator(context.name, self.keys, self.functions, self.windows)

@@ -81,6 +81,10 @@ class Operator(ABC):
         """What is known of the rows that leave by `ports`, from what is known of the inputs. Called after `problem`, which found none."""
         return UNKNOWN
 
+    def knowing(self, inputs: Sequence[Columns]) -> Operator:
+        """This operator, or a copy that makes use of what is known of its inputs' columns. Called after `problem`, which found none."""
+        return self
+
     def problem(self, inputs: Sequence[Columns]) -> str | None:
         """Why inputs of these columns can't be, as far as that is certain before the job runs."""
         return None

@@ -30,7 +30,7 @@ from ..protocol.elements import MAX_TIME, MIN_TIME
 from ..protocol.split_route import Dealt
 from ..time.event_time import EventTime
 from .base import Context, Emit
-from .pairing import Pairing
+from .pairing import NULLS_OF, Pairing
 from .two_inputs import TwoInputsInstance
 
 NEVER = MAX_TIME - 1
@@ -79,6 +79,11 @@ class JoinInstance(TwoInputsInstance):
         if isinstance(operator.within, Between) and not isinstance(operator.within.upper, str):
             for log in self.state.logs.values():
                 log.widest = operator.within.upper - operator.within.lower
+
+    @property
+    def awaits(self) -> tuple[Side, ...]:
+        """Without bounds nothing is decided before the end, when the columns of all rows are known."""
+        return () if isinstance(self._within, Always) else self.awaited(*NULLS_OF.get(self._how, ()))
 
     def take(self, side: Side, block: Block, emit: Emit) -> None:
         if self._gives_pairs:

@@ -19,7 +19,7 @@ from ..joins.sides import LEFT, RIGHT, Side
 from ..protocol.elements import MAX_TIME
 from ..protocol.split_route import Dealt
 from .base import Context, Emit
-from .pairing import Pairing
+from .pairing import NULLS_OF, Pairing
 from .two_inputs import TwoInputsInstance
 
 
@@ -51,6 +51,10 @@ class JoinAsofInstance(TwoInputsInstance):
         self._operator = operator
         self._columns = JoinColumns(context.name, operator.left_keys, operator.right_keys, operator.suffix)
         self.state.logs[RIGHT].drops = lambda block: superseded(block, operator.right_keys, self.watermark)
+
+    @property
+    def awaits(self) -> tuple[Side, ...]:
+        return self.awaited(*NULLS_OF.get(self._operator.how, ()))
 
     def times_of(self, side: Side, batch: Batch) -> Times:
         if batch.times is None:

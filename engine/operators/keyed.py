@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..joins.sides import Side
 from ..keyed_state.base import KeyedState
 from ..keys.encoding import encode_keys, key_column, key_groups, key_values
 from ..keys.largest import largest
@@ -48,6 +49,11 @@ class KeyedInstance(OperatorInstance):
     def __init__(self, context: Context, keys: tuple[str, ...], state: KeyedState) -> None:
         super().__init__(context)
         self.keys, self.state = keys, state
+
+    @property
+    def awaits(self) -> tuple[Side, ...]:
+        """The sides of a join whose columns must be known before event time goes on, and are not."""
+        return ()
 
     @property
     def needs_state(self) -> bool:

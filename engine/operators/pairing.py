@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..columns import Columns
 from ..joins.join_columns import How, clash, right_names, shared_keys
+from ..joins.sides import LEFT, RIGHT, Side
 from .two_inputs import TwoInputs
+
+NULLS_OF: Mapping[How, tuple[Side, ...]] = {"left": (RIGHT,), "right": (LEFT,), "full": (LEFT, RIGHT)}
+"""The sides that have nulls in a row without a partner."""
 
 
 class Pairing(TwoInputs):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -29,16 +29,24 @@ LATE = {LEFT: "late_left", RIGHT: "late_right"}
 
 @dataclass(frozen=True, eq=False)
 class TwoInputs(KeyedOperator):
-    """`left_keys`, `right_keys`: the key columns of the inputs, in pairs; `keys`: their names in the inputs' common form."""
+    """`left_keys`, `right_keys`: the key columns of the inputs, in pairs; `keys`: their names in the inputs' common form.
+
+    `schemas`: the columns of each side of which the plan knows them.
+    """
 
     left_keys: tuple[str, ...]
     right_keys: tuple[str, ...]
+    schemas: Mapping[Side, pa.Schema] = field(default_factory=dict, kw_only=True)
 
     needs_columns = True
 
     @property
     def keys(self) -> tuple[str, ...]:  # type: ignore[override]
         return key_names(len(self.left_keys))
+
+    def knowing(self, inputs: Sequence[Columns]) -> TwoInputs:
+        found = zip((LEFT, RIGHT), (known.schema() for known in inputs), strict=True)
+        return replace(self, schemas={side: schema for side, schema in found if schema is not None})
 
     def problem(self, inputs: Sequence[Columns]) -> str | None:
         return keys_problem(self.left_keys, self.right_keys, inputs)
@@ -56,8 +64,12 @@ class TwoInputsInstance(KeyedInstance):
     state: JoinRows
 
     def __init__(self, operator: TwoInputs, context: Context) -> None:
-        KeyedInstance.__init__(self, context, operator.keys, JoinRows(context, operator.left_keys, operator.right_keys))
+        KeyedInstance.__init__(self, context, operator.keys, JoinRows(context, operator.left_keys, operator.right_keys, operator.schemas))
         self.watermark = MIN_TIME
+
+    def awaited(self, *sides: Side) -> tuple[Side, ...]:
+        """Those of these sides whose columns are not known yet."""
+        return tuple(side for side in sides if side not in self.state.columns)
 
     @abstractmethod
     def times_of(self, side: Side, batch: Batch) -> Times:
@@ -77,8 +89,7 @@ class TwoInputsInstance(KeyedInstance):
 
     def process(self, batch: Batch, emit: Emit) -> None:
         side = side_of(batch.rows.schema)
-        rows = side.rows(batch.rows)
-        self.state.learn(side, rows.schema)
+        rows = self.state.learn(side, side.rows(batch.rows))
         if not batch.num_rows:
             return
         self.note_rows(batch.rows, side.dealt)

@@ -24,7 +24,7 @@ from ..protocol.split_route import Dealt
 from ..time.sessions import SessionWindows
 from ..time.windows import Windows
 from .base import Context, Emit
-from .pairing import Pairing
+from .pairing import NULLS_OF, Pairing
 from .window_bounds import END, START, TIMESTAMP, timestamps
 from .windows_of_two import WindowsOfTwo
 
@@ -64,6 +64,10 @@ class WindowJoinInstance(WindowsOfTwo):
         self._columns = JoinColumns(context.name, operator.left_keys, operator.right_keys, operator.suffix)
         self._to_right = Matcher(operator.left_keys, operator.right_keys)
         self._to_left = Matcher(operator.right_keys, operator.left_keys)
+
+    @property
+    def awaits(self) -> tuple[Side, ...]:
+        return self.awaited(*NULLS_OF.get(self._how, ()))
 
     def emit_windows(self, windows: Complete, emit: Emit) -> None:
         left, right = ([_numbered(*rows) for rows in windows.sides[side]] for side in (LEFT, RIGHT))

@@ -6,7 +6,7 @@ started.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from ..columns import UNKNOWN, Columns
@@ -17,12 +17,18 @@ from ..source import Source
 from .graph import Graph, Input
 
 
-def check_columns(graph: Graph, sources: Mapping[str, Source] = MappingProxyType({})) -> None:
-    """Raises FlowError, naming the operator, for inputs whose columns are known not to fit.
+Inputs = Mapping[str, Sequence[Columns]]
+"""By an operator's name: what is known of the columns of its inputs."""
 
-    `sources`: those that are read in place of the graph's, by their nodes' names.
+
+def check_columns(graph: Graph, sources: Mapping[str, Source] = MappingProxyType({})) -> Inputs:
+    """Return what is known of the columns of each operator's inputs.
+
+    `sources`: those that are read in place of the graph's, by their nodes' names. Raises FlowError, naming the operator, for inputs whose
+    columns are known not to fit.
     """
     known: dict[int, Columns] = {}
+    found: dict[str, Sequence[Columns]] = {}
 
     def columns_of(edge: Input) -> Columns:
         operator = graph.nodes[edge.node].operator
@@ -34,6 +40,7 @@ def check_columns(graph: Graph, sources: Mapping[str, Source] = MappingProxyType
             known[node.id] = sources.get(node.name, node.operator).known_columns()
         elif isinstance(node.operator, Operator):
             inputs = [columns_of(edge) for edge in node.inputs]
+            found[node.name] = inputs
             problem = node.operator.problem(inputs)
             if problem is not None:
                 raise FlowError(f"operator `{node.name}`: {problem}")
@@ -42,3 +49,4 @@ def check_columns(graph: Graph, sources: Mapping[str, Source] = MappingProxyType
             problem = node.operator.problem(columns_of(node.inputs[0]))
             if problem is not None:
                 raise FlowError(f"operator `{node.name}`: {problem}")
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..errors import RequestError
@@ -13,6 +13,7 @@ from ..protocol.routing import RoutingTable
 from ..protocol.split_route import Dealt
 from ..source import Source
 from .channel_spec import ChannelSpec
+from .columns import Inputs
 from .task_spec import ChainedOperator, TaskSpec
 from .worker_bounds import UNBOUND, WorkerBounds
 
@@ -116,6 +117,15 @@ class Plan:
     def tables(self) -> dict[str, RoutingTable]:
         """The routing table that each stage with keyed state begins with."""
         return {e.target: e.table for task in self.tasks for e in task.exchanges if e.table is not None}
+
+    def knowing(self, inputs: Inputs) -> Plan:
+        """The same plan with operators that know these columns of their inputs."""
+
+        def of(chain: Iterable[ChainedOperator]) -> Iterator[ChainedOperator]:
+            return (replace(one, operator=one.operator.knowing(inputs[one.name])) if one.name in inputs else one for one in chain)
+
+        stages = tuple(replace(stage, chain=list(of(stage.chain))) for stage in self.stages)
+        return replace(self, stages=stages, tasks=tuple(replace(task, chain=tuple(of(task.chain))) for task in self.tasks))
 
     def with_tables(self, tables: Mapping[str, RoutingTable]) -> Plan:
         """The same plan with other initial routing tables, by stage."""

@@ -35,12 +35,13 @@ def plan(graph: Graph, *, parallelism: int = 1, combine: bool = True, settings: 
     check_columns(graph)
     check_event_times(graph)
     settings = settings if settings is not None else TaskSettings()
-    stages = _stages(reading_needed(graph), parallelism, combine)
+    reading = reading_needed(graph)
+    stages = _stages(reading, parallelism, combine)
     for stage in stages:
         if stage.parallelism > settings.key_groups:
             raise FlowError(f"operator `{stage.name}`: parallelism {stage.parallelism} is more than the {settings.key_groups} key groups")
     tasks, channels = _tasks(stages, settings)
-    return Plan(graph.name, tuple(stages), tuple(tasks), tuple(channels), len(channels))
+    return Plan(graph.name, tuple(stages), tuple(tasks), tuple(channels), len(channels)).knowing(check_columns(reading))
 
 
 def _stages(graph: Graph, default: int, combine: bool) -> list[Stage]:

@@ -17,8 +17,9 @@ from ..joins.sides import is_side, side_of
 from ..keys.encoding import key_hashes
 from ..keys.load import KeyLoad
 from ..operators.base import OperatorInstance
+from ..operators.keyed import KeyedInstance
 from ..plan.task_spec import TaskSpec
-from ..protocol.effects import Consumed, Effect, Finished, Latency, Outcome, Prepared, Rewound, Switched
+from ..protocol.effects import Consumed, Effect, Finished, Latency, OperatorProblem, Outcome, Prepared, Rewound, Switched
 from ..protocol.elements import MAX_TIME, Barrier, Element, End, LatencyMark, Marker, Rewind, Watermark
 from ..protocol.handover import Arrived, Handovers, Peer
 from ..protocol.handover_step import HandoverStep
@@ -26,6 +27,7 @@ from ..protocol.ids import NO_CHECKPOINT, ChannelId, CheckpointNumber, StepVersi
 from ..protocol.restored_keys import RestoredKeys
 from ..protocol.routing import Move
 from .alignment import Alignment
+from .awaited_columns import AwaitedColumns
 from .event_time import EventTime
 from .operator_chain import OperatorChain
 from .outputs import Outputs
@@ -49,6 +51,7 @@ class TaskCore:
         self.rows_in = 0
         self.finished = False
         self._time = EventTime(spec.inputs)
+        self._awaited: AwaitedColumns | None = None
         self._alignment = Alignment(spec.name)
         self._checkpoints = TaskCheckpoints()
         self._story = Story()
@@ -60,6 +63,7 @@ class TaskCore:
         keyed = self.chain.keyed
         if keyed is not None:
             self.handovers = Handovers(self.spec.index, keyed, self.spec.peers, self.outputs.sent)
+            self._await_columns(keyed)
             if self.spec.settings.save_state:
                 self._checkpoints.include(keyed.state)
 
@@ -201,6 +205,7 @@ class TaskCore:
         mine = keys.of(self.spec.index, saved_by, hashes, side)
         if mine.any() or not chunk.num_rows:
             keyed.state.restore(chunk if mine.all() else chunk.filter(mine), keyed.context.name)
+            self._await_columns(keyed)
 
     def go_on_from(self, checkpoint: CheckpointNumber, files: Sequence[StateFile]) -> None:
         """What was installed was the whole state of this worker at `checkpoint`, and `files` its chain: the next delta goes on from it."""
@@ -279,6 +284,10 @@ class TaskCore:
         effects, self._out = self._out, []
         if self.chain.works_outside and not self.finished:
             effects.extend(self.chain.outside())
+        if self._awaited is not None and not self.finished:
+            problem = self._awaited.problem(self.outputs.now)
+            if problem is not None:
+                effects.append(OperatorProblem(self.chain.operators[0].context.name, problem))
         return effects
 
     def _receive(self, channel: ChannelId, element: Element) -> None:
@@ -290,9 +299,12 @@ class TaskCore:
             if batch is not None:
                 self.chain.process(0, batch)
             self._out.append(Consumed(channel, element))
+            if self._awaited is not None:
+                self._awaited.told(channel, side_of(element.rows.schema), behind=channel in self._time.frozen_channels)
+                self._follow()
         elif isinstance(element, Watermark):
             self._time.hear(channel, element.time)
-            self._advance(self._time.over_channels)
+            self._follow()
         elif isinstance(element, Rewind):
             self._time.rewind(channel, element.time)
             self._note_rewound()
@@ -327,7 +339,7 @@ class TaskCore:
         self.handovers.marker(channel, version)
         if self.handovers.holds_time:
             self._time.freeze(channel)
-            self._advance(self._time.over_channels)
+            self._follow()
         self._pass_handover(self.handovers)
         self._go_on()
 
@@ -341,9 +353,9 @@ class TaskCore:
     def _go_on(self) -> None:
         """What was held back for a handover may be due."""
         if self.handovers is not None and not self.handovers.holds_time:
-            self._time.thaw()
+            self._thaw()
         if self._time.channels:
-            self._advance(self._time.over_channels)
+            self._follow()
         else:
             self._finish_if_done()
 
@@ -351,12 +363,28 @@ class TaskCore:
         if self._time.all_rewound():
             self._out.append(Rewound())
             if self._time.channels:
-                self._advance(self._time.over_channels)
+                self._follow()
 
     def _advance(self, watermark: int) -> None:
         if self._time.rises_to(watermark):
             self.chain.advance(watermark)
             self.outputs.advance(watermark)
+
+    def _await_columns(self, keyed: KeyedInstance) -> None:
+        self._awaited = AwaitedColumns(keyed.awaits) if keyed.awaits else None
+
+    def _follow(self) -> None:
+        """Go on to the inputs' event time, unless a join has to know columns first."""
+        if self._awaited is not None:
+            if self._awaited.hold(self._time.counted):
+                return
+            self._awaited = None
+        self._advance(self._time.over_channels)
+
+    def _thaw(self) -> None:
+        self._time.thaw()
+        if self._awaited is not None:
+            self._awaited.thaw()
 
     def _mark(self, mark: LatencyMark) -> None:
         self.outputs.mark(mark)
@@ -368,16 +396,16 @@ class TaskCore:
         self._note_rewound()
         if self.handovers is not None:
             if self._time.frozen:
-                self._advance(self._time.over_channels)
+                self._follow()
             self._pass_handover(self.handovers)
             if not self.handovers.holds_time:
-                self._time.thaw()
+                self._thaw()
         if not self._time.channels:
             self._finish_if_done()
         elif self._alignment.begun:
             self._try_complete()
         else:
-            self._advance(self._time.over_channels)
+            self._follow()
 
     def _try_complete(self) -> None:
         barrier = self._alignment.complete(self._time.channels)
@@ -387,7 +415,7 @@ class TaskCore:
         for channel, element in self._alignment.release():
             self._receive(channel, element)
         if self._time.channels:
-            self._advance(self._time.over_channels)
+            self._follow()
 
     def _pass_barrier(self, barrier: Barrier) -> None:
         self.outputs.broadcast(barrier)

@@ -12,7 +12,7 @@ that it had then, even once it has ended. While the inputs are expected to tell 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from ..protocol.elements import MIN_TIME
 from ..protocol.ids import ChannelId
@@ -53,6 +53,16 @@ class EventTime:
     def frozen(self) -> bool:
         """Whether a channel is counted as it was."""
         return bool(self._frozen)
+
+    @property
+    def frozen_channels(self) -> Collection[ChannelId]:
+        """The channels that are counted as they were."""
+        return self._frozen.keys()
+
+    @property
+    def counted(self) -> set[ChannelId]:
+        """The channels that count: those that have not ended, or had not when they were frozen."""
+        return {*self.channels, *self._frozen}
 
     def expect(self, channels: Iterable[ChannelId]) -> None:
         """Stand still until these inputs have told their times anew, or have ended."""

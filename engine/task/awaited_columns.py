@@ -1,0 +1,64 @@
+"""Holds a join's event time back until it knows the columns of both sides, so that rows without a partner have all columns.
+
+The plan mostly knows them. Where it doesn't, as behind a function without `schema=`, the first rows of a side tell, or the side ends
+without any. Invariant: of two workers that hand a key over, either both hold their time at the markers or none does. So what came behind
+a marker counts once the hand-over is done.
+
+>>> awaited = AwaitedColumns((RIGHT,))
+>>> awaited.hold([1, 2])
+True
+>>> awaited.told(1, LEFT), awaited.hold([1, 2]), awaited.hold([1])
+(None, True, False)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..joins.sides import LEFT, RIGHT, Side
+from ..protocol.ids import ChannelId
+
+PATIENCE = 10.0
+"""Seconds after which a join that still waits for columns is reported."""
+
+
+class AwaitedColumns:
+    """`missing`: the sides whose columns the join must know and doesn't."""
+
+    def __init__(self, missing: Sequence[Side]) -> None:
+        self._missing = set(missing)
+        self._sides: dict[ChannelId, Side] = {}
+        self._behind: dict[ChannelId, Side] = {}
+        self._since: float | None = None
+
+    def told(self, channel: ChannelId, side: Side, *, behind: bool = False) -> None:
+        """A batch of this side has come on `channel`; `behind`: behind a marker of a hand-over that isn't done."""
+        (self._behind if behind else self._sides)[channel] = side
+        if not behind:
+            self._missing.discard(side)
+
+    def thaw(self) -> None:
+        """The hand-over is done."""
+        for channel, side in self._behind.items():
+            self.told(channel, side)
+        self._behind.clear()
+
+    def hold(self, channels: Iterable[ChannelId]) -> bool:
+        """True while a side is missing that may still come on one of `channels`, those that have not ended."""
+        if self._missing:
+            sides = {self._sides.get(channel) for channel in channels}
+            if None not in sides:
+                self._missing &= sides
+        return bool(self._missing)
+
+    def problem(self, now: float) -> str | None:
+        """What to report of a join that has waited for long, once."""
+        if not self._missing:
+            return None
+        if self._since is None:
+            self._since = now
+        if now - self._since < PATIENCE:
+            return None
+        self._since = float("inf")
+        which = " and ".join(f"its {side.dealt} stream" for side in (LEFT, RIGHT) if side in self._missing)
+        return f"it waits for the first row of {which}, whose columns it must know: declare them with schema= where the stream's rows are made"
